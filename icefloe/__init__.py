@@ -1,0 +1,1 @@
+"""The Apache Iceberg table format in Python, with its data pipeline on Apache Spark."""

@@ -1,0 +1,187 @@
+"""The one tree of exceptions: broad classes to catch, narrow ones to act on.
+
+    IcefloeError
+    ├── InvalidInputError (ValueError)      bad in itself, whatever the table holds
+    │   ├── InvalidTypeError                a type that does not exist, or has wrong parameters
+    │   ├── InvalidSchemaError              duplicate ids or names, illegal identifier fields, bad defaults
+    │   ├── InvalidValueError               a value or its encoding does not fit its type
+    │   ├── InvalidTransformError           unknown parameters, or a source type that the transform refuses
+    │   ├── InvalidPartitionSpecError
+    │   ├── InvalidSortOrderError
+    │   ├── InvalidExpressionError          a predicate that cannot be parsed or bound
+    │   ├── InvalidMetadataError            a metadata document that the spec refuses; names the field
+    │   ├── InvalidLocationError            a location that is not one, or of an unknown scheme
+    │   ├── InvalidPropertyError            a setting with a value that means nothing
+    │   └── UnsupportedVersionError         a format version, or a feature that the table's version lacks
+    ├── CorruptFileError                    bytes that are not what the format says; carries the location
+    ├── StateError                          good input, wrong against the state of table or catalog
+    │   ├── NoSuchObjectError (LookupError)
+    │   │   ├── NoSuchTableError, NoSuchViewError, NoSuchNamespaceError
+    │   │   ├── NoSuchColumnError
+    │   │   └── NoSuchSnapshotError         a snapshot or a ref
+    │   ├── AlreadyExistsError
+    │   │   ├── TableAlreadyExistsError, ViewAlreadyExistsError, NamespaceAlreadyExistsError
+    │   ├── NamespaceNotEmptyError
+    │   ├── IncompatibleChangeError         an evolution of schema, spec or order that the spec forbids
+    │   └── ValidationError                 a concurrent commit changed what this one relied on; not retried
+    ├── CommitFailed                        lost the race; nothing happened; retry on refreshed metadata
+    ├── CommitStateUnknown                  the outcome is not known: never delete files on it
+    ├── StorageError (OSError)              a store refused or failed; carries the location, never credentials
+    │   ├── LocationNotFoundError (FileNotFoundError)
+    │   └── LocationExistsError (FileExistsError)   an exclusive create found the file there
+    └── NotInstalledError                   an optional package or program is missing; says how to get it
+
+A message says what was wrong, with which value, and what would be right.
+"""
+
+
+class IcefloeError(Exception):
+    """Root of every error that icefloe raises on purpose."""
+
+
+class InvalidInputError(IcefloeError, ValueError):
+    """The input is wrong in itself."""
+
+
+class InvalidTypeError(InvalidInputError):
+    """No such type, or a type with wrong parameters."""
+
+
+class InvalidSchemaError(InvalidInputError):
+    """A schema that breaks a rule of the spec."""
+
+
+class InvalidValueError(InvalidInputError):
+    """A value, or its encoding, does not fit its type."""
+
+
+class InvalidTransformError(InvalidInputError):
+    """A transform with bad parameters, or on a source type that it refuses."""
+
+
+class InvalidPartitionSpecError(InvalidInputError):
+    """A partition spec that breaks a rule of the spec."""
+
+
+class InvalidSortOrderError(InvalidInputError):
+    """A sort order that breaks a rule of the spec."""
+
+
+class InvalidExpressionError(InvalidInputError):
+    """A predicate that cannot be parsed, or does not fit the schema."""
+
+
+class InvalidMetadataError(InvalidInputError):
+    """A metadata document that the spec refuses."""
+
+
+class InvalidLocationError(InvalidInputError):
+    """A location that is malformed or of an unknown scheme."""
+
+
+class InvalidPropertyError(InvalidInputError):
+    """A property whose value means nothing."""
+
+
+class UnsupportedVersionError(InvalidInputError):
+    """A format version that does not exist here, or lacks the feature asked for."""
+
+
+class CorruptFileError(IcefloeError):
+    """Bytes that are not what the format says."""
+
+    def __init__(self, location: str, problem: str) -> None:
+        super().__init__(location, problem)
+        self.location = location
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.location}: {self.problem}"
+
+
+class StateError(IcefloeError):
+    """Good input that does not fit the state of the table or catalog."""
+
+
+class NoSuchObjectError(StateError, LookupError):
+    """The thing that was named is not there."""
+
+
+class NoSuchTableError(NoSuchObjectError):
+    """No table of that name."""
+
+
+class NoSuchViewError(NoSuchObjectError):
+    """No view of that name."""
+
+
+class NoSuchNamespaceError(NoSuchObjectError):
+    """No namespace of that name."""
+
+
+class NoSuchColumnError(NoSuchObjectError):
+    """No column of that name or id."""
+
+
+class NoSuchSnapshotError(NoSuchObjectError):
+    """No snapshot of that id, or no such branch or tag."""
+
+
+class AlreadyExistsError(StateError):
+    """The name is taken."""
+
+
+class TableAlreadyExistsError(AlreadyExistsError):
+    """A table of that name exists."""
+
+
+class ViewAlreadyExistsError(AlreadyExistsError):
+    """A view of that name exists."""
+
+
+class NamespaceAlreadyExistsError(AlreadyExistsError):
+    """A namespace of that name exists."""
+
+
+class NamespaceNotEmptyError(StateError):
+    """A namespace that still holds something cannot be dropped."""
+
+
+class IncompatibleChangeError(StateError):
+    """An evolution of schema, spec or sort order that the spec forbids."""
+
+
+class ValidationError(StateError):
+    """A concurrent commit changed what this one relied on."""
+
+
+class CommitFailed(IcefloeError):
+    """The commit lost a race: nothing happened, and it may be tried again on refreshed metadata."""
+
+
+class CommitStateUnknown(IcefloeError):
+    """Whether the commit happened is not known, so none of its files may be deleted."""
+
+
+class StorageError(IcefloeError, OSError):
+    """A store refused or failed."""
+
+    def __init__(self, location: str, problem: str) -> None:
+        super().__init__(location, problem)
+        self.location = location
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.location}: {self.problem}"
+
+
+class LocationNotFoundError(StorageError, FileNotFoundError):
+    """Nothing is stored at the location."""
+
+
+class LocationExistsError(StorageError, FileExistsError):
+    """An exclusive create found something at the location."""
+
+
+class NotInstalledError(IcefloeError):
+    """An optional package or program is missing."""

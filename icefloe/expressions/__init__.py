@@ -1,0 +1,1 @@
+"""Which rows are wanted: predicates, parsing, binding, projection through a spec, evaluation."""

@@ -1,0 +1,1 @@
+"""Rows in a file: Parquet, Avro, ORC, Puffin; by field id, with metrics; deletion vectors and variants."""

@@ -1,0 +1,1 @@
+"""Which files a snapshot holds, in columns."""

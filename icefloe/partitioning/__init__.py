@@ -1,0 +1,1 @@
+"""How rows are grouped and ordered: transforms, partition specs, sort orders."""

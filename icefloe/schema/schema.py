@@ -1,0 +1,215 @@
+"""A table schema: a struct with an id of its own, identifier fields, and lookup by id and by dotted name."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from icefloe.errors import InvalidSchemaError, NoSuchColumnError
+from icefloe.schema.types import (
+    DoubleType,
+    FloatType,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    NestedType,
+    PrimitiveType,
+    StructType,
+    UnknownType,
+    walk_fields,
+)
+
+MAX_COLUMN_ID = 2147483447
+"""The highest id a user's column may have; those above are reserved (spec: Reserved Field IDs)."""
+
+
+@dataclass(frozen=True, init=False)
+class Schema:
+    """The columns of a table at one time. `fields` are the top-level columns.
+
+    Field ids are unique in the whole schema; names are unique within their struct. Not slotted, so that the lookup
+    tables are built once, when first asked for.
+    """
+
+    fields: tuple[NestedField, ...]
+    schema_id: int = 0
+    identifier_field_ids: tuple[int, ...] = ()
+
+    def __init__(self, *fields: NestedField, schema_id: int = 0, identifier_field_ids: Iterable[int] = ()) -> None:
+        object.__setattr__(self, "fields", tuple(fields))
+        object.__setattr__(self, "schema_id", schema_id)
+        object.__setattr__(self, "identifier_field_ids", tuple(sorted(set(identifier_field_ids))))
+        _check_fields(self.fields)
+        for field_id in self.identifier_field_ids:
+            self._check_identifier(field_id)
+
+    def __getstate__(self) -> tuple[tuple[NestedField, ...], int, tuple[int, ...]]:
+        return self.fields, self.schema_id, self.identifier_field_ids
+
+    def __setstate__(self, state: tuple[tuple[NestedField, ...], int, tuple[int, ...]]) -> None:
+        for name, value in zip(("fields", "schema_id", "identifier_field_ids"), state, strict=True):
+            object.__setattr__(self, name, value)
+
+    def __iter__(self) -> Iterator[NestedField]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __str__(self) -> str:
+        return "\n".join(["table {", *(f"  {field}" for field in self.fields), "}"])
+
+    @cached_property
+    def as_struct(self) -> StructType:
+        """The columns as a struct type."""
+        return StructType(*self.fields)
+
+    @cached_property
+    def fields_by_id(self) -> dict[int, NestedField]:
+        """Every field at every level, by its id."""
+        return {field.field_id: field for field in walk_fields(self.fields)}
+
+    @cached_property
+    def parents(self) -> dict[int, int]:
+        """The id of the field around each nested field."""
+        return {
+            child.field_id: field.field_id
+            for field in walk_fields(self.fields)
+            if isinstance(field.field_type, NestedType)
+            for child in field.field_type.fields
+        }
+
+    @cached_property
+    def names_by_id(self) -> dict[int, str]:
+        """The full dotted name of every field, by its id: `addr.zip`, `tags.element`, `props.key`."""
+        return dict(_full_names(self.fields, ""))
+
+    @cached_property
+    def ids_by_name(self) -> dict[str, int]:
+        """Field ids by full name, and by the short form that leaves out `element` and `value` before a struct field."""
+        short = {name: field_id for field_id, name in _full_names(self.fields, "", short=True)}
+        return short | {name: field_id for field_id, name in self.names_by_id.items()}
+
+    @cached_property
+    def ids_by_lower_name(self) -> dict[str, tuple[int, ...]]:
+        """Field ids by name in lower case; several where names differ in case only."""
+        found: dict[str, tuple[int, ...]] = {}
+        for name, field_id in self.ids_by_name.items():
+            ids = found.get(name.lower(), ())
+            found[name.lower()] = ids if field_id in ids else (*ids, field_id)
+        return found
+
+    @cached_property
+    def highest_field_id(self) -> int:
+        """The highest id in use, 0 in an empty schema."""
+        return max(self.fields_by_id, default=0)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Full names of all fields, nested ones too."""
+        return tuple(self.names_by_id.values())
+
+    @property
+    def identifier_field_names(self) -> tuple[str, ...]:
+        """Full names of the identifier fields."""
+        return tuple(self.names_by_id[field_id] for field_id in self.identifier_field_ids)
+
+    def find_field(self, name_or_id: str | int, case_sensitive: bool = True) -> NestedField:
+        """The field of that full name or id; an error that names the columns when there is none."""
+        field_id = self.find_id(name_or_id, case_sensitive) if isinstance(name_or_id, str) else name_or_id
+        if field_id is None or field_id not in self.fields_by_id:
+            kind = "named" if isinstance(name_or_id, str) else "with id"
+            raise NoSuchColumnError(
+                f"no column {kind} {name_or_id!r}; columns are {', '.join(self.column_names) or 'none'}"
+            )
+        return self.fields_by_id[field_id]
+
+    def find_id(self, name: str, case_sensitive: bool = True) -> int | None:
+        """The id of the field of that full name, if there is one; ambiguous names are an error."""
+        if case_sensitive:
+            return self.ids_by_name.get(name)
+        ids = self.ids_by_lower_name.get(name.lower(), ())
+        if len(ids) > 1:
+            names = ", ".join(self.names_by_id[i] for i in ids)
+            raise NoSuchColumnError(f"column {name!r} is ambiguous when case is ignored: it may be any of {names}")
+        return ids[0] if ids else None
+
+    def find_type(self, name_or_id: str | int, case_sensitive: bool = True) -> IcebergType:
+        """The type of the field of that full name or id."""
+        return self.find_field(name_or_id, case_sensitive).field_type
+
+    def find_column_name(self, field_id: int) -> str | None:
+        """The full name of the field with that id, if there is one."""
+        return self.names_by_id.get(field_id)
+
+    def ancestors(self, field_id: int) -> tuple[NestedField, ...]:
+        """The fields around a nested field, innermost first."""
+        found = []
+        while (parent := self.parents.get(field_id)) is not None:
+            found.append(self.fields_by_id[parent])
+            field_id = parent
+        return tuple(found)
+
+    def with_id(self, schema_id: int) -> "Schema":
+        """The same columns under another schema id."""
+        return Schema(*self.fields, schema_id=schema_id, identifier_field_ids=self.identifier_field_ids)
+
+    def same_columns(self, other: "Schema") -> bool:
+        """Whether the schemas are equal but for their ids."""
+        return self.fields == other.fields and self.identifier_field_ids == other.identifier_field_ids
+
+    def _check_identifier(self, field_id: int) -> None:
+        field = self.fields_by_id.get(field_id)
+        if field is None:
+            raise InvalidSchemaError(f"identifier field id {field_id} is not in the schema")
+        name = self.names_by_id[field_id]
+        if not isinstance(field.field_type, PrimitiveType) or isinstance(field.field_type, FloatType | DoubleType):
+            raise InvalidSchemaError(
+                f"identifier field {name!r} is of type {field.field_type}; it must be primitive and neither float nor double"
+            )
+        if not field.required:
+            raise InvalidSchemaError(f"identifier field {name!r} is optional; it must be required")
+        for parent in self.ancestors(field_id):
+            if isinstance(parent.field_type, ListType | MapType):
+                raise InvalidSchemaError(f"identifier field {name!r} is inside the list or map {parent.name!r}")
+            if not parent.required:
+                raise InvalidSchemaError(f"identifier field {name!r} is inside the optional struct {parent.name!r}")
+
+
+def _check_fields(fields: tuple[NestedField, ...]) -> None:
+    seen: dict[int, str] = {}
+    _check_names(fields, "")
+    for field in walk_fields(fields):
+        if field.field_id in seen:
+            raise InvalidSchemaError(
+                f"field id {field.field_id} is used by both {seen[field.field_id]!r} and {field.name!r}; ids must be unique"
+            )
+        seen[field.field_id] = field.name
+        if isinstance(field.field_type, UnknownType) and field.required:
+            raise InvalidSchemaError(f"field {field.name!r} of type unknown is required; it must be optional")
+        if isinstance(field.field_type, StructType):
+            _check_names(field.field_type.fields, field.name)
+
+
+def _check_names(fields: tuple[NestedField, ...], around: str) -> None:
+    names: set[str] = set()
+    for field in fields:
+        if field.name in names:
+            raise InvalidSchemaError(
+                f"two fields are named {field.name!r}" + (f" in struct {around!r}" if around else "")
+            )
+        if not field.name:
+            raise InvalidSchemaError(f"field {field.field_id} has an empty name")
+        names.add(field.name)
+
+
+def _full_names(
+    fields: Iterable[NestedField], prefix: str, short: bool = False, in_container: bool = False
+) -> Iterator[tuple[int, str]]:
+    for field in fields:
+        name = prefix + field.name
+        yield field.field_id, name
+        if isinstance(field.field_type, NestedType):
+            is_struct = isinstance(field.field_type, StructType)
+            skipped = short and in_container and is_struct and field.name != "key"
+            yield from _full_names(field.field_type.fields, prefix if skipped else f"{name}.", short, not is_struct)
