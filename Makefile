@@ -1,0 +1,56 @@
+# One command each; `make help` lists them. Only Python 3.11+ and PyPI are needed (Java 17+ for the Spark parts).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow check format bench docs clean lock
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(f"icefloe needs Python 3.11 or newer; {sys.executable} is {sys.version.split()[0]}. Try: make PYTHON=python3.12") if sys.version_info < (3, 11) else 0'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.product: $(BIN)/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.product
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.product ## set up and run the main job on the embedded default
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.dev ## set up and pass all tests
+	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+test-slow: $(VENV)/.dev ## the heavy tests, and a thousand examples for each property
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m "slow or not slow" --hypothesis-profile=thorough
+
+check: $(VENV)/.dev ## format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(VENV)/.dev ## rewrite the code in its one format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.dev ## measure against the peers, and print ratios
+	$(BIN)/python -m bench all
+
+docs: $(VENV)/.dev ## check that every link and every name in the docs exists
+	$(BIN)/python -m pytest -q tests/test_docs.py
+
+lock: $(VENV)/.dev ## pin every dependency again, in constraints.txt
+	$(BIN)/python -m pip install -q --disable-pip-version-check uv
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --all-extras --upgrade --no-header --no-annotate -o constraints.txt pyproject.toml
+
+clean: ## remove all that was made here
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis icefloe-warehouse
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

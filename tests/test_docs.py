@@ -1,0 +1,31 @@
+"""The docs point at things that exist: every relative link, and every module path that they name."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)")
+MODULE = re.compile(r"`((?:icefloe/)?(?:[a-z_]+/)*[a-z_]+\.py|(?:icefloe/)?[a-z_]+/)`")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    broken = [link for link in LINK.findall(page.read_text()) if not (page.parent / link).exists()]
+    assert not broken, f"{page.name} links to what is not there: {broken}"
+
+
+def test_architecture_names_modules_that_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text().split("Planned, and not here yet")[0]
+    named = MODULE.findall(text)
+    missing = [name for name in named if not ((ROOT / "icefloe" / name).exists() or (ROOT / name).exists())]
+    assert named
+    assert not missing, f"docs/architecture.md names what is not there: {missing}"
+
+
+def test_every_room_is_in_the_architecture() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    rooms = {path.name for path in (ROOT / "icefloe").iterdir() if (path / "__init__.py").exists()}
+    assert {room for room in rooms if f"`{room}/`" not in text} == set()
