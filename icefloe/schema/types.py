@@ -361,8 +361,8 @@ PLAIN_TYPES: dict[str, PrimitiveType | VariantType] = {
 }
 """Every type without parameters, by its name."""
 
-_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
-_FIXED = re.compile(r"fixed\[\s*(\d+)\s*\]")
+_DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,9})\s*,\s*([0-9]{1,9})\s*\)")
+_FIXED = re.compile(r"fixed\[\s*([0-9]{1,9})\s*\]")
 _GEOMETRY = re.compile(r"geometry\s*(?:\(\s*([^),]*?)\s*\))?", re.IGNORECASE)
 _GEOGRAPHY = re.compile(r"geography\s*(?:\(\s*([^,)]*?)\s*(?:,\s*(\w*)\s*)?\))?", re.IGNORECASE)
 

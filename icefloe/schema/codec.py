@@ -1,0 +1,197 @@
+"""The JSON form of types, fields and schemas, both ways (spec: Appendix C, Schemas)."""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NoReturn
+
+from icefloe.errors import InvalidInputError, InvalidSchemaError
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import (
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    VariantType,
+    parse_type,
+)
+from icefloe.schema.value_codec import value_from_json, value_to_json
+
+_MAX_ID = 2**31 - 1
+_plain_type = lru_cache(maxsize=1024)(parse_type)
+
+
+def schema_to_json(schema: Schema) -> dict[str, Any]:
+    """The schema as a JSON object."""
+    document: dict[str, Any] = {"type": "struct", "schema-id": schema.schema_id}
+    if schema.identifier_field_ids:
+        document["identifier-field-ids"] = list(schema.identifier_field_ids)
+    document["fields"] = [field_to_json(field) for field in schema.fields]
+    return document
+
+
+def schema_from_json(document: object) -> Schema:
+    """The schema that a JSON object describes; a v1 schema without an id gets 0."""
+    if not isinstance(document, Mapping):
+        _refuse("schema", "a JSON object", document)
+    if document.get("type") != "struct":
+        _refuse("schema", '{"type": "struct", ...}', document.get("type"))
+    try:
+        fields = _fields_from_json(document, "schema")
+    except RecursionError:
+        raise InvalidSchemaError("the schema is nested too deeply to be read") from None
+    schema_id = document.get("schema-id")
+    identifiers = document.get("identifier-field-ids")
+    if identifiers is not None and not _is_list(identifiers):
+        _refuse("schema: identifier-field-ids", "a list of field ids", identifiers)
+    return Schema(
+        *fields,
+        schema_id=0 if schema_id is None else _integer(schema_id, "schema: schema-id"),
+        identifier_field_ids=[_field_id(each, "schema: identifier-field-ids") for each in identifiers or ()],
+    )
+
+
+def field_to_json(field: NestedField) -> dict[str, Any]:
+    """A field of a struct as a JSON object."""
+    document: dict[str, Any] = {
+        "id": field.field_id,
+        "name": field.name,
+        "required": field.required,
+        "type": type_to_json(field.field_type),
+    }
+    if field.doc is not None:
+        document["doc"] = field.doc
+    if field.initial_default is not None:
+        document["initial-default"] = value_to_json(field.initial_default, field.field_type)
+    if field.write_default is not None:
+        document["write-default"] = value_to_json(field.write_default, field.field_type)
+    return document
+
+
+def field_from_json(document: object, around: str = "") -> NestedField:
+    """The field that a JSON object describes; `around` is the dotted name of the struct that holds it."""
+    if not isinstance(document, Mapping):
+        _refuse(f"a field of {around or 'a struct'}", "a JSON object", document)
+    name = document.get("name")
+    if not isinstance(name, str):
+        _refuse(f"the name of a field of {around or 'a struct'}", "a string", name)
+    path = f"{around}.{name}" if around else name
+    required = document.get("required")
+    if not isinstance(required, bool):
+        _refuse(f"{path}: required", "true or false", required)
+    doc = document.get("doc")
+    if doc is not None and not isinstance(doc, str):
+        _refuse(f"{path}: doc", "a string", doc)
+    kind = type_from_json(document.get("type"), path)
+    return NestedField(
+        _field_id(document.get("id"), f"{path}: id"),
+        name,
+        kind,
+        required,
+        doc,
+        _default_from_json(document, "initial-default", kind, path),
+        _default_from_json(document, "write-default", kind, path),
+    )
+
+
+def type_to_json(kind: IcebergType) -> str | dict[str, Any]:
+    """A type as JSON: its name, or an object for nested types."""
+    match kind:
+        case StructType():
+            return {"type": "struct", "fields": [field_to_json(field) for field in kind]}
+        case ListType():
+            return {
+                "type": "list",
+                "element-id": kind.element_id,
+                "element": type_to_json(kind.element_type),
+                "element-required": kind.element_required,
+            }
+        case MapType():
+            return {
+                "type": "map",
+                "key-id": kind.key_id,
+                "key": type_to_json(kind.key_type),
+                "value-id": kind.value_id,
+                "value": type_to_json(kind.value_type),
+                "value-required": kind.value_required,
+            }
+        case PrimitiveType() | VariantType():
+            return str(kind)
+        case _:
+            raise AssertionError(f"every type has a JSON form: {kind!r}")
+
+
+def type_from_json(document: object, path: str = "type") -> IcebergType:
+    """The type that a JSON string or object describes; `path` names the field in errors."""
+    if isinstance(document, str):
+        try:
+            return _plain_type(document)
+        except InvalidInputError as problem:
+            raise type(problem)(f"{path}: {problem}") from None
+    if not isinstance(document, Mapping):
+        _refuse(f"{path}: type", "a type name or a JSON object", document)
+    match document.get("type"):
+        case "struct":
+            return StructType(*_fields_from_json(document, path))
+        case "list":
+            return ListType(
+                _field_id(document.get("element-id"), f"{path}: element-id"),
+                type_from_json(document.get("element"), f"{path}.element"),
+                _boolean(document.get("element-required"), f"{path}: element-required"),
+            )
+        case "map":
+            return MapType(
+                _field_id(document.get("key-id"), f"{path}: key-id"),
+                type_from_json(document.get("key"), f"{path}.key"),
+                _field_id(document.get("value-id"), f"{path}: value-id"),
+                type_from_json(document.get("value"), f"{path}.value"),
+                _boolean(document.get("value-required"), f"{path}: value-required"),
+            )
+        case other:
+            _refuse(f"{path}: type", "struct, list or map in a JSON object", other)
+
+
+def _fields_from_json(document: Mapping[str, Any], path: str) -> list[NestedField]:
+    fields = document.get("fields")
+    if not _is_list(fields):
+        _refuse(f"{path}: fields", "a list", fields)
+    around = "" if path == "schema" else path
+    return [field_from_json(each, around) for each in fields]
+
+
+def _default_from_json(document: Mapping[str, Any], key: str, kind: IcebergType, path: str) -> Any:
+    value = document.get(key)
+    if value is None:
+        return None
+    try:
+        return value_from_json(value, kind)
+    except InvalidInputError as problem:
+        raise InvalidSchemaError(f"{path}: {key}: {problem}") from None
+
+
+def _field_id(value: object, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MAX_ID:
+        _refuse(what, f"an integer from 0 to {_MAX_ID}", value)
+    return value
+
+
+def _integer(value: object, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        _refuse(what, "an integer", value)
+    return value
+
+
+def _boolean(value: object, what: str) -> bool:
+    if not isinstance(value, bool):
+        _refuse(what, "true or false", value)
+    return value
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def _refuse(what: str, wanted: str, found: object) -> NoReturn:
+    shown = "missing" if found is None else f"{found!r:.200}"
+    raise InvalidSchemaError(f"{what} is {shown}; it must be {wanted}")

@@ -1,0 +1,102 @@
+"""Which id each field gets when a schema or type comes into a table from outside."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import IcebergType, ListType, MapType, NestedField, NestedType, StructType
+
+Renumber = Callable[[int], int]
+"""From the id that a field has to the one it gets."""
+
+
+def assign_fresh_ids(schema: Schema, next_id: int = 1, base: Schema | None = None) -> Schema:
+    """The same columns with new ids, `next_id` the first; fields that `base` has by full name get the ids they have there.
+
+    The ids below one struct are given to its own fields first and then to what is nested in them, in the order in which
+    the Java library and PyIceberg give them.
+    """
+    counter = count(next_id)
+    kept = {name: field_id for field_id, name in base.names_by_id.items()} if base is not None else {}
+    fresh: dict[int, int] = {}
+
+    def new_id(old: int) -> int:
+        known = kept.get(schema.names_by_id[old])
+        fresh[old] = next(counter) if known is None else known
+        return fresh[old]
+
+    fields = _renumber_fields(schema.fields, new_id)
+    return Schema(
+        *fields,
+        schema_id=schema.schema_id,
+        identifier_field_ids=[fresh[field_id] for field_id in schema.identifier_field_ids],
+    )
+
+
+def assign_fresh_type_ids(kind: IcebergType, next_id: Callable[[], int]) -> IcebergType:
+    """The same type with ids from `next_id` for all fields nested in it."""
+    return renumber_type(kind, lambda _: next_id())
+
+
+def renumber_type(kind: IcebergType, new_id: Renumber) -> IcebergType:
+    """The same type with another id for each nested field."""
+    match kind:
+        case StructType():
+            return StructType(*_renumber_fields(kind.fields, new_id))
+        case ListType():
+            element_id = new_id(kind.element_id)
+            return ListType(element_id, renumber_type(kind.element_type, new_id), kind.element_required)
+        case MapType():
+            key_id, value_id = new_id(kind.key_id), new_id(kind.value_id)
+            return MapType(
+                key_id,
+                renumber_type(kind.key_type, new_id),
+                value_id,
+                renumber_type(kind.value_type, new_id),
+                kind.value_required,
+            )
+        case _:
+            return kind
+
+
+def _renumber_fields(fields: tuple[NestedField, ...], new_id: Renumber) -> list[NestedField]:
+    ids = [new_id(field.field_id) for field in fields]
+    return [_renumber_field(field, field_id, new_id) for field, field_id in zip(fields, ids, strict=True)]
+
+
+def _renumber_field(field: NestedField, field_id: int, new_id: Renumber) -> NestedField:
+    kind = renumber_type(field.field_type, new_id)
+    return replace(
+        field,
+        field_id=field_id,
+        field_type=kind,
+        initial_default=_renumber_value(field.initial_default, field.field_type, kind),
+        write_default=_renumber_value(field.write_default, field.field_type, kind),
+    )
+
+
+def _renumber_value(value: Any, old: IcebergType, new: IcebergType) -> Any:
+    """A default with the new ids in the structs inside of it."""
+    if value is None or not isinstance(old, NestedType) or not isinstance(new, NestedType):
+        return value
+    pairs = list(zip(old.fields, new.fields, strict=True))
+    match old:
+        case StructType():
+            places = {before.field_id: (before.field_type, after) for before, after in pairs}
+            return tuple(
+                (places[key][1].field_id, _renumber_value(part, places[key][0], places[key][1].field_type))
+                for key, part in value
+            )
+        case ListType():
+            [(before, after)] = pairs
+            return tuple(_renumber_value(part, before.field_type, after.field_type) for part in value)
+        case _:
+            return tuple(
+                tuple(
+                    _renumber_value(part, before.field_type, after.field_type)
+                    for part, (before, after) in zip(entry, pairs, strict=True)
+                )
+                for entry in value
+            )
