@@ -1,0 +1,117 @@
+"""The text that a partition value has for people and in paths; the same text as the Java library's."""
+
+import base64
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from icefloe.partitioning.civil import EPOCH_YEAR, date_of_days
+from icefloe.schema.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+)
+
+NULL_TEXT = "null"
+NANOS_PER_SECOND = 1_000_000_000
+MICROS_PER_SECOND = 1_000_000
+SECONDS_PER_DAY = 86_400
+
+
+def human_year(years: int) -> str:
+    """Years since 1970 as `2017`."""
+    return f"{EPOCH_YEAR + years:04d}"
+
+
+def human_month(months: int) -> str:
+    """Months since 1970-01 as `2017-12`."""
+    years, month = divmod(months, 12)
+    return f"{EPOCH_YEAR + years:04d}-{month + 1:02d}"
+
+
+def human_day(days: int) -> str:
+    """Days since 1970-01-01 as `2017-12-01`."""
+    date = date_of_days(days)
+    return f"{date.year:04d}-{date.month:02d}-{date.day:02d}"
+
+
+def human_hour(hours: int) -> str:
+    """Hours since 1970-01-01T00 as `2017-12-01-10`."""
+    days, hour = divmod(hours, 24)
+    return f"{human_day(days)}-{hour:02d}"
+
+
+def human_value(value: Any, kind: IcebergType) -> str:
+    """A value of the type as text."""
+    if value is None:
+        return NULL_TEXT
+    match kind:
+        case BooleanType():
+            return "true" if value else "false"
+        case DateType():
+            return human_day(value)
+        case TimeType():
+            return _time_text(value)
+        case TimestampType():
+            return _timestamp_text(value, MICROS_PER_SECOND)
+        case TimestamptzType():
+            return _timestamp_text(value, MICROS_PER_SECOND) + "+00:00"
+        case TimestampNanoType():
+            return _timestamp_text(value, NANOS_PER_SECOND)
+        case TimestamptzNanoType():
+            return _timestamp_text(value, NANOS_PER_SECOND) + "+00:00"
+        case FixedType() | BinaryType():
+            return base64.b64encode(value).decode("ascii")
+        case FloatType():
+            return _float_text(value, np.format_float_scientific(np.float32(value), unique=True))
+        case DoubleType():
+            return _float_text(value, np.format_float_scientific(np.float64(value), unique=True))
+        case _:
+            return str(value)
+
+
+def _time_text(micros: int) -> str:
+    # Java's LocalTime.toString leaves out zero seconds and writes fractions in groups of three digits.
+    seconds, fraction = divmod(micros, MICROS_PER_SECOND)
+    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}"
+    if seconds % 60 or fraction:
+        text += f":{seconds % 60:02d}"
+    if fraction:
+        text += f".{fraction // 1000:03d}" if fraction % 1000 == 0 else f".{fraction:06d}"
+    return text
+
+
+def _timestamp_text(value: int, per_second: int) -> str:
+    # Java's ISO_LOCAL_DATE_TIME: a sign before years of more than four digits, a fraction without trailing zeros.
+    seconds, fraction = divmod(value, per_second)
+    days, second = divmod(seconds, SECONDS_PER_DAY)
+    date = date_of_days(days)
+    year = f"{date.year:04d}" if date.year >= 0 else f"-{-date.year:04d}"
+    plus = "+" if date.year > 9999 else ""
+    clock = f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
+    digits = f"{fraction:0{len(str(per_second)) - 1}d}".rstrip("0")
+    return f"{plus}{year}-{date.month:02d}-{date.day:02d}T{clock}" + (f".{digits}" if digits else "")
+
+
+def _float_text(value: float, scientific: str) -> str:
+    # Java writes plain digits from 10^-3 up to 10^7 and `1.0E10` outside, always with a digit after the point.
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    mantissa, exponent = scientific.split("e")
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        plain = format(Decimal(f"{mantissa}E{int(exponent)}"), "f")
+        whole, _, digits = plain.partition(".")
+        return f"{whole}.{digits.rstrip('0') or '0'}"
+    return f"{mantissa if not mantissa.endswith('.') else mantissa + '0'}E{int(exponent)}"

@@ -1,0 +1,293 @@
+"""How the rows of a table are grouped into partitions: fields, specs, their types, and the rules for them."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from icefloe.errors import InvalidPartitionSpecError
+from icefloe.partitioning.terms import column_name, find_source, parse_term, written
+from icefloe.partitioning.transforms import (
+    BucketTransform,
+    IdentityTransform,
+    TimeTransform,
+    Transform,
+    TruncateTransform,
+    UnknownTransform,
+    VoidTransform,
+)
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import IcebergType, NestedField, PrimitiveType, StringType, StructType, UnknownType
+
+FIRST_PARTITION_FIELD_ID = 1000
+"""What the ids of partition fields start from."""
+NO_PARTITION_FIELD_ID = FIRST_PARTITION_FIELD_ID - 1
+"""The last partition id of a table that never had a partition field."""
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class PartitionField:
+    """One value of the partition tuple: a transform of a source column; of several columns when it is not known here."""
+
+    source_ids: tuple[int, ...]
+    field_id: int
+    transform: Transform
+    name: str
+
+    def __init__(self, source_id: int | Iterable[int], field_id: int, transform: Transform, name: str) -> None:
+        source_ids = (source_id,) if isinstance(source_id, int) else tuple(source_id)
+        if not source_ids:
+            raise InvalidPartitionSpecError(f"partition field {name!r} has no source column")
+        object.__setattr__(self, "source_ids", source_ids)
+        object.__setattr__(self, "field_id", field_id)
+        object.__setattr__(self, "transform", transform)
+        object.__setattr__(self, "name", name)
+
+    @property
+    def source_id(self) -> int:
+        """The source column, the first one if there are several."""
+        return self.source_ids[0]
+
+    def same_but_id(self, other: "PartitionField") -> bool:
+        """Whether source, transform and name are the same."""
+        return self.same_values(other) and self.name == other.name
+
+    def same_values(self, other: "PartitionField") -> bool:
+        """Whether source and transform are the same."""
+        return self.source_ids == other.source_ids and self.transform == other.transform
+
+    def __str__(self) -> str:
+        return f"{self.field_id}: {self.name}: {self.transform}({', '.join(map(str, self.source_ids))})"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class PartitionSpec:
+    """The fields of the partition tuple, in order."""
+
+    fields: tuple[PartitionField, ...]
+    spec_id: int = 0
+
+    def __init__(self, *fields: PartitionField, spec_id: int = 0) -> None:
+        object.__setattr__(self, "fields", tuple(fields))
+        object.__setattr__(self, "spec_id", spec_id)
+
+    def __iter__(self) -> Iterator[PartitionField]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __str__(self) -> str:
+        return "\n".join(["[", *(f"  {field}" for field in self.fields), "]"]) if self.fields else "[]"
+
+    @property
+    def is_unpartitioned(self) -> bool:
+        """Whether there is nothing to group by: no field, or void ones only."""
+        return all(isinstance(field.transform, VoidTransform) for field in self.fields)
+
+    @property
+    def has_unknown_transform(self) -> bool:
+        """Whether some transform is not known here; nothing may be written under such a spec."""
+        return any(isinstance(field.transform, UnknownTransform) for field in self.fields)
+
+    @property
+    def last_field_id(self) -> int:
+        """The highest field id, or the one before the first when there is none."""
+        return max((field.field_id for field in self.fields), default=NO_PARTITION_FIELD_ID)
+
+    def fields_by_source_id(self, source_id: int) -> tuple[PartitionField, ...]:
+        """The fields made from that column."""
+        return tuple(field for field in self.fields if source_id in field.source_ids)
+
+    def equivalent(self, other: "PartitionSpec") -> bool:
+        """Whether the specs are the same but for spec id and field ids (spec: Partition Evolution)."""
+        return len(self) == len(other) and all(
+            mine.same_but_id(theirs) for mine, theirs in zip(self.fields, other.fields, strict=True)
+        )
+
+    def with_id(self, spec_id: int) -> "PartitionSpec":
+        """The same fields under another spec id."""
+        return PartitionSpec(*self.fields, spec_id=spec_id)
+
+
+UNPARTITIONED = PartitionSpec()
+"""The spec of a table without partitions."""
+
+
+def check_spec(spec: PartitionSpec, schema: Schema) -> None:
+    """Fail unless the spec may be used for new data of the schema (spec: Partitioning)."""
+    names: set[str] = set()
+    ids: set[int] = set()
+    for field in spec.fields:
+        if not field.name:
+            raise InvalidPartitionSpecError(f"partition field {field.field_id} has an empty name")
+        if field.name in names:
+            raise InvalidPartitionSpecError(f"two partition fields are named {field.name!r}")
+        if field.field_id in ids:
+            raise InvalidPartitionSpecError(f"two partition fields have the id {field.field_id}; ids must be unique")
+        names.add(field.name)
+        ids.add(field.field_id)
+        _check_source(field, schema)
+        _check_name(field, schema)
+    _check_redundancy(spec)
+
+
+def partition_type(spec: PartitionSpec, schema: Schema, *older: Schema) -> StructType:
+    """The type of the partition tuple.
+
+    A source column that the schema lost is looked for in the older ones; in none of them, fields whose type is that of
+    the column are of type `unknown`.
+    """
+    return StructType(
+        *(NestedField(field.field_id, field.name, _field_type(field, (schema, *older))) for field in spec.fields)
+    )
+
+
+def unified_partition_type(specs: Iterable[PartitionSpec], schema: Schema, *older: Schema) -> StructType:
+    """All fields of all specs, ordered by id, with their newest names (spec: Partition Evolution)."""
+    found: dict[int, tuple[PartitionField, str]] = {}
+    for spec in sorted(specs, key=lambda spec: spec.spec_id, reverse=True):
+        for field in spec.fields:
+            newer, name = found.setdefault(field.field_id, (field, field.name))
+            void = isinstance(newer.transform, VoidTransform)
+            if newer.source_ids != field.source_ids or not (
+                void or isinstance(field.transform, VoidTransform) or newer.transform == field.transform
+            ):
+                # Only in v1 tables, where ids were not stored, can two fields come to share one.
+                raise InvalidPartitionSpecError(f"partition fields {newer} and {field} have one id but differ")
+            if void:
+                found[field.field_id] = (field, name)
+    return StructType(
+        *(
+            NestedField(field_id, name, _field_type(field, (schema, *older)))
+            for field_id, (field, name) in sorted(found.items())
+        )
+    )
+
+
+def default_field_name(transform: Transform, column: str) -> str:
+    """The name of a partition field when a table is created and nobody gave one."""
+    match transform:
+        case IdentityTransform():
+            return column
+        case BucketTransform():
+            return f"{column}_bucket"
+        case TruncateTransform():
+            return f"{column}_trunc"
+        case TimeTransform():
+            return f"{column}_{transform.unit}"
+        case VoidTransform():
+            return f"{column}_null"
+        case _:
+            raise InvalidPartitionSpecError(f"a partition field with transform {transform} needs a name")
+
+
+_ALIAS = re.compile(r"(.*\S)\s+as\s+(\S+|`.+`)", re.IGNORECASE | re.DOTALL)
+
+
+def parse_partition_spec(
+    terms: str | Iterable[str], schema: Schema, *, spec_id: int = 0, case_sensitive: bool = True
+) -> PartitionSpec:
+    """The spec of a new table from texts: `["days(ts)", "bucket(16, id) as shard", "region"]`."""
+    fields = []
+    for position, text in enumerate([terms] if isinstance(terms, str) else terms):
+        alias = _ALIAS.fullmatch(written(text))
+        term = parse_term(alias[1] if alias else text)
+        source = find_source(term, schema, case_sensitive)
+        name = column_name(alias[2]) if alias else default_field_name(term.transform, _name_of(source, schema))
+        fields.append(PartitionField(source.field_id, FIRST_PARTITION_FIELD_ID + position, term.transform, name))
+    return build_spec(*fields, schema=schema, spec_id=spec_id)
+
+
+def build_spec(*fields: PartitionField, schema: Schema, spec_id: int = 0) -> PartitionSpec:
+    """A spec for a new table: checked, and with at most one unit of time per column."""
+    spec = PartitionSpec(*fields, spec_id=spec_id)
+    check_spec(spec, schema)
+    units: dict[tuple[int, ...], PartitionField] = {}
+    for field in fields:
+        if isinstance(field.transform, TimeTransform):
+            other = units.setdefault(field.source_ids, field)
+            if other is not field:
+                raise InvalidPartitionSpecError(
+                    f"partition fields {other.name!r} and {field.name!r} are both units of time of one column; keep one"
+                )
+    return spec
+
+
+def rebind_spec(spec: PartitionSpec, old: Schema, new: Schema) -> PartitionSpec:
+    """The spec over a schema with the same column names and other ids; partition fields are numbered afresh."""
+    fields = []
+    for position, field in enumerate(spec.fields):
+        names = [_name_of(old.find_field(source_id), old) for source_id in field.source_ids]
+        source_ids = [new.find_field(name).field_id for name in names]
+        fields.append(PartitionField(source_ids, FIRST_PARTITION_FIELD_ID + position, field.transform, field.name))
+    rebound = PartitionSpec(*fields, spec_id=spec.spec_id)
+    check_spec(rebound, new)
+    return rebound
+
+
+def _field_type(field: PartitionField, schemas: tuple[Schema, ...]) -> IcebergType:
+    if len(field.source_ids) > 1:
+        return StringType()
+    for schema in schemas:
+        if source := schema.fields_by_id.get(field.source_id):
+            return field.transform.result_type(source.field_type)
+    return field.transform.result_type(UnknownType())
+
+
+def _check_source(field: PartitionField, schema: Schema) -> None:
+    if isinstance(field.transform, VoidTransform):
+        return  # A void field may outlive its source column.
+    if len(field.source_ids) > 1 and not isinstance(field.transform, UnknownTransform):
+        raise InvalidPartitionSpecError(f"partition field {field.name!r}: {field.transform} takes one source column")
+    for source_id in field.source_ids:
+        source = schema.fields_by_id.get(source_id)
+        if source is None:
+            raise InvalidPartitionSpecError(
+                f"partition field {field.name!r}: source column {source_id} is not in the schema"
+            )
+        if not isinstance(source.field_type, PrimitiveType):
+            raise InvalidPartitionSpecError(
+                f"partition field {field.name!r}: source column {source.name!r} is of type {source.field_type}; "
+                "it must be primitive"
+            )
+        if not field.transform.can_transform(source.field_type):
+            raise InvalidPartitionSpecError(
+                f"partition field {field.name!r}: transform {field.transform} does not take columns of type "
+                f"{source.field_type}"
+            )
+        for parent in schema.ancestors(source_id):
+            if not isinstance(parent.field_type, StructType):
+                raise InvalidPartitionSpecError(
+                    f"partition field {field.name!r}: source column {source.name!r} is inside the list or map "
+                    f"{parent.name!r}"
+                )
+
+
+def _check_name(field: PartitionField, schema: Schema) -> None:
+    column_id = schema.find_id(field.name)
+    if column_id is None:
+        return
+    if not isinstance(field.transform, IdentityTransform | VoidTransform):
+        raise InvalidPartitionSpecError(
+            f"partition field {field.name!r} has the name of a column; only an identity partition may"
+        )
+    if field.source_id != column_id and field.source_id in schema.fields_by_id:
+        raise InvalidPartitionSpecError(
+            f"partition field {field.name!r} has the name of a column that is not its source"
+        )
+
+
+def _check_redundancy(spec: PartitionSpec) -> None:
+    seen: dict[tuple[tuple[int, ...], Transform], PartitionField] = {}
+    for field in spec.fields:
+        if isinstance(field.transform, VoidTransform):
+            continue
+        other = seen.setdefault((field.source_ids, field.transform), field)
+        if other is not field:
+            raise InvalidPartitionSpecError(
+                f"partition fields {other.name!r} and {field.name!r} have the same source and transform; keep one"
+            )
+
+
+def _name_of(field: NestedField, schema: Schema) -> str:
+    return schema.names_by_id[field.field_id]

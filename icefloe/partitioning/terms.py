@@ -1,0 +1,123 @@
+"""How a transform over a column is written by people: `region`, `days(ts)`, `bucket(16, id)`, as in Spark SQL."""
+
+import re
+from dataclasses import dataclass
+
+from icefloe.errors import InvalidTransformError
+from icefloe.partitioning.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    VoidTransform,
+    YearTransform,
+)
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import NestedField
+
+_ONE_ARGUMENT: dict[str, Transform] = {
+    "identity": IdentityTransform(),
+    "year": YearTransform(),
+    "years": YearTransform(),
+    "month": MonthTransform(),
+    "months": MonthTransform(),
+    "day": DayTransform(),
+    "days": DayTransform(),
+    "date": DayTransform(),
+    "hour": HourTransform(),
+    "hours": HourTransform(),
+    "date_hour": HourTransform(),
+    "void": VoidTransform(),
+}
+_WITH_NUMBER: dict[str, type[BucketTransform] | type[TruncateTransform]] = {
+    "bucket": BucketTransform,
+    "truncate": TruncateTransform,
+}
+_CALL = re.compile(r"(\w+)\s*\((.*)\)", re.DOTALL)
+_NUMBER = re.compile(r"\d{1,18}", re.ASCII)
+_NAME_PART = re.compile(r"`((?:[^`]|``)*)`|([^`.]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A transform and the full name of the column that it is applied to."""
+
+    transform: Transform
+    column: str
+
+    def __str__(self) -> str:
+        match self.transform:
+            case IdentityTransform():
+                return self.column
+            case BucketTransform(num_buckets=number) | TruncateTransform(width=number):
+                return f"{str(self.transform).partition('[')[0]}({number}, {self.column})"
+            case _:
+                return f"{self.transform}({self.column})"
+
+
+def parse_term(text: str) -> Term:
+    """Reads `column`, `days(column)`, `bucket(16, column)`, `truncate(column, 4)`; names may stand in backquotes."""
+    match = _CALL.fullmatch(written(text))
+    if match is None:
+        return Term(IdentityTransform(), column_name(text))
+    name, arguments = match[1].lower(), _split(match[2])
+    if plain := _ONE_ARGUMENT.get(name):
+        if len(arguments) != 1:
+            raise InvalidTransformError(f"{text!r} has {len(arguments)} arguments; {name} takes one column")
+        return Term(plain, column_name(arguments[0]))
+    if parametrized := _WITH_NUMBER.get(name):
+        number, column = _number_and_column(text, name, arguments)
+        return Term(parametrized(number), column)
+    known = ", ".join((*_ONE_ARGUMENT, *_WITH_NUMBER))
+    raise InvalidTransformError(f"transform {match[1]!r} in {text!r} is not known; transforms are {known}")
+
+
+def written(text: object) -> str:
+    """The text without the space around it, or an error if it is no text or blank."""
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidTransformError(f"{text!r} is not a column or a transform such as 'days(ts)'")
+    return text.strip()
+
+
+def column_name(text: str) -> str:
+    """The dotted name without the backquotes around its parts."""
+    text = text.strip()
+    if "`" not in text:
+        return text
+    parts, position = [], 0
+    while match := _NAME_PART.match(text, position):
+        parts.append(match[2] if match[1] is None else match[1].replace("``", "`"))
+        position = match.end()
+        if position == len(text):
+            return ".".join(parts)
+        if text[position] != ".":
+            break
+        position += 1
+    raise InvalidTransformError(f"{text!r} is not a column name; backquotes go around whole parts of it")
+
+
+def find_source(term: Term, schema: Schema, case_sensitive: bool = True) -> NestedField:
+    """The column of the term, when the transform takes its type."""
+    field = schema.find_field(term.column, case_sensitive)
+    if not term.transform.can_transform(field.field_type):
+        raise InvalidTransformError(
+            f"{term} is not possible: transform {term.transform} does not take columns of type {field.field_type}"
+        )
+    return field
+
+
+def _number_and_column(text: str, name: str, arguments: list[str]) -> tuple[int, str]:
+    numbers = [argument for argument in arguments if _NUMBER.fullmatch(argument)]
+    if len(arguments) != 2 or not numbers:
+        raise InvalidTransformError(f"{text!r} must be {name}(number, column)")
+    # With two numbers the column is named like one; the number then comes first, as Spark writes it.
+    column = arguments[1] if arguments[0] == numbers[0] else arguments[0]
+    return int(numbers[0]), column_name(column)
+
+
+def _split(text: str) -> list[str]:
+    parts = re.findall(r"(?:`[^`]*`|[^,`])+|(?<=,)(?=,|$)", text)
+    return [part.strip() for part in parts]

@@ -1,0 +1,344 @@
+"""How a column value becomes a partition value or a sort key (spec: Partition Transforms).
+
+`str(transform)` is the text that metadata stores; `parse_transform` reads it. Values are in the form of
+`schema.values`. Every transform gives null for null.
+"""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, ClassVar
+
+from icefloe.errors import InvalidTransformError, InvalidValueError
+from icefloe.partitioning.civil import months_since_epoch, years_since_epoch
+from icefloe.partitioning.hashing import hash_value, unscaled
+from icefloe.partitioning.human import NULL_TEXT, human_day, human_hour, human_month, human_value, human_year
+from icefloe.schema.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    FixedType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    PrimitiveType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+MAX_INT = 2**31 - 1
+MICROS_PER_HOUR = 3_600_000_000
+NANOS_PER_HOUR = 1000 * MICROS_PER_HOUR
+HOURS_PER_DAY = 24
+
+TIMESTAMP_TYPES = (TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
+NANOSECOND_TYPES = (TimestampNanoType, TimestamptzNanoType)
+BUCKET_TYPES = (
+    IntegerType,
+    LongType,
+    DecimalType,
+    DateType,
+    TimeType,
+    *TIMESTAMP_TYPES,
+    StringType,
+    UUIDType,
+    FixedType,
+    BinaryType,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """A function from column values to partition values."""
+
+    def can_transform(self, kind: IcebergType) -> bool:
+        """Whether columns of that type may be the source; an unknown transform is believed to take any."""
+        match self:
+            case IdentityTransform():
+                return isinstance(kind, PrimitiveType) and not isinstance(kind, GeometryType | GeographyType)
+            case BucketTransform():
+                return isinstance(kind, BUCKET_TYPES)
+            case TruncateTransform():
+                return isinstance(kind, IntegerType | LongType | DecimalType | StringType | BinaryType)
+            case HourTransform():
+                return isinstance(kind, TIMESTAMP_TYPES)
+            case TimeTransform():
+                return isinstance(kind, (DateType, *TIMESTAMP_TYPES))
+            case _:
+                return True
+
+    def result_type(self, kind: IcebergType) -> IcebergType:
+        """The type of the results; a source of type `unknown` stands for a column that was dropped.
+
+        `day` gives a date, though manifests of other writers may hold it as a plain int. An unknown transform gives
+        string in place of the true type, which only the files know.
+        """
+        match self:
+            case IdentityTransform() | TruncateTransform() | VoidTransform():
+                return kind
+            case DayTransform():
+                return DateType()
+            case BucketTransform() | TimeTransform():
+                return IntegerType()
+            case _:
+                return StringType()
+
+    def apply(self, value: Any, kind: IcebergType) -> Any:
+        """The partition value of a column value."""
+        if not self.can_transform(kind):
+            raise InvalidTransformError(f"transform {self} does not take columns of type {kind}")
+        if isinstance(self, UnknownTransform):
+            raise InvalidTransformError(f"transform {self.text!r} is not known, so it cannot be applied")
+        if value is None or isinstance(self, VoidTransform):
+            return None
+        try:
+            return _apply(self, value, kind)
+        except (TypeError, AttributeError) as error:
+            raise InvalidValueError(f"{value!r} is not a value of type {kind}: {error}") from None
+
+    def to_human(self, value: Any, kind: IcebergType) -> str:
+        """A partition value as text for people and paths; `kind` is the type of the source column."""
+        if value is None:
+            return NULL_TEXT
+        match self:
+            case YearTransform():
+                return human_year(value)
+            case MonthTransform():
+                return human_month(value)
+            case DayTransform():
+                return human_day(value)
+            case HourTransform():
+                return human_hour(value)
+            case _:
+                return human_value(value, self.result_type(kind))
+
+    @property
+    def preserves_order(self) -> bool:
+        """Whether a < b gives apply(a) <= apply(b)."""
+        return isinstance(self, IdentityTransform | TruncateTransform | TimeTransform)
+
+    def satisfies_order_of(self, other: "Transform", kind: IcebergType | None = None) -> bool:
+        """Whether rows sorted by this transform are sorted by the other too; `kind` is the source type, if known.
+
+        The order of values is the order of whatever preserves it, and finer units of time order as coarser ones. A
+        longer prefix orders as a shorter one, but a width of numbers only as its multiples.
+        """
+        match self, other:
+            case IdentityTransform(), _:
+                return other.preserves_order
+            case TimeTransform(), TimeTransform():
+                return self.rank <= other.rank
+            case TruncateTransform(), TruncateTransform() if isinstance(kind, StringType | BinaryType):
+                return self.width >= other.width
+            case TruncateTransform(), TruncateTransform() if isinstance(kind, IntegerType | LongType | DecimalType):
+                return other.width % self.width == 0
+            case _:
+                return self == other
+
+    @property
+    def redundancy_key(self) -> str:
+        """Two fields of one source column with the same key say the same thing twice; one unit of time is enough."""
+        return "time" if isinstance(self, TimeTransform) else str(self)
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityTransform(Transform):
+    """The value itself."""
+
+    def __str__(self) -> str:
+        return "identity"
+
+
+@dataclass(frozen=True, slots=True)
+class BucketTransform(Transform):
+    """The hash of the value, modulo a number of buckets."""
+
+    num_buckets: int
+
+    def __post_init__(self) -> None:
+        _check_parameter(self.num_buckets, "number of buckets")
+
+    def __str__(self) -> str:
+        return f"bucket[{self.num_buckets}]"
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateTransform(Transform):
+    """Numbers rounded down to a multiple of the width; the first `width` code points of text or bytes of binary.
+
+    A number so close to the least of its type that the result would not fit is refused: the Java library wraps around
+    to a large positive partition value there, under which filters then miss the row.
+    """
+
+    width: int
+
+    def __post_init__(self) -> None:
+        _check_parameter(self.width, "truncate width")
+
+    def __str__(self) -> str:
+        return f"truncate[{self.width}]"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeTransform(Transform):
+    """A count of calendar units since 1970, rounded down."""
+
+    unit: ClassVar[str]
+    rank: ClassVar[int]
+    """Coarser units have higher ranks."""
+
+    def __str__(self) -> str:
+        return self.unit
+
+
+@dataclass(frozen=True, slots=True)
+class YearTransform(TimeTransform):
+    """Years since 1970."""
+
+    unit = "year"
+    rank = 3
+
+
+@dataclass(frozen=True, slots=True)
+class MonthTransform(TimeTransform):
+    """Months since 1970-01."""
+
+    unit = "month"
+    rank = 2
+
+
+@dataclass(frozen=True, slots=True)
+class DayTransform(TimeTransform):
+    """Days since 1970-01-01."""
+
+    unit = "day"
+    rank = 1
+
+
+@dataclass(frozen=True, slots=True)
+class HourTransform(TimeTransform):
+    """Hours since 1970-01-01T00; what does not fit in an int, 245,000 years from then, is refused."""
+
+    unit = "hour"
+    rank = 0
+
+
+@dataclass(frozen=True, slots=True)
+class VoidTransform(Transform):
+    """Null, whatever the value: what is left of a dropped partition field of a v1 table."""
+
+    def __str__(self) -> str:
+        return "void"
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownTransform(Transform):
+    """A transform of some other implementation: kept as it is written, ignored when filtering, refused when writing."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+_WITH_PARAMETER = re.compile(r"(\w+)\[(\d+)\]", re.ASCII)
+_PLAIN: dict[str, Transform] = {
+    str(transform): transform
+    for transform in (
+        IdentityTransform(),
+        YearTransform(),
+        MonthTransform(),
+        DayTransform(),
+        HourTransform(),
+        VoidTransform(),
+    )
+}
+
+
+def parse_transform(text: str) -> Transform:
+    """The transform of that text as metadata stores it, in any case: `day`, `bucket[16]`; others are kept as unknown."""
+    if not isinstance(text, str):
+        raise InvalidTransformError(f"transform {text!r} is not a text such as 'day' or 'bucket[16]'")
+    lower = text.lower()
+    if plain := _PLAIN.get(lower):
+        return plain
+    if match := _WITH_PARAMETER.fullmatch(lower):
+        if match[1] == "bucket":
+            return BucketTransform(_parameter(match[2]))
+        if match[1] == "truncate":
+            return TruncateTransform(_parameter(match[2]))
+    return UnknownTransform(text)
+
+
+def _parameter(digits: str) -> int:
+    # More digits than an int has are too many in any case, and Python refuses to read thousands of them.
+    return int(digits) if len(digits.lstrip("0")) <= len(str(MAX_INT)) else MAX_INT + 1
+
+
+def _check_parameter(number: object, what: str) -> None:
+    if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= MAX_INT:
+        raise InvalidTransformError(f"{what} {number!r} is not a whole number between 1 and {MAX_INT}")
+
+
+def _apply(transform: Transform, value: Any, kind: IcebergType) -> Any:
+    match transform:
+        case IdentityTransform():
+            return value
+        case BucketTransform():
+            return (hash_value(value, kind) & MAX_INT) % transform.num_buckets
+        case TruncateTransform():
+            return _truncate(transform, value, kind)
+        case HourTransform():
+            return _fitting_hours(_hours(value, kind), kind)
+        case TimeTransform():
+            days = value if isinstance(kind, DateType) else _hours(value, kind) // HOURS_PER_DAY
+            return _count_units(transform, days)
+        case _:
+            raise AssertionError(f"transform {transform!r} cannot be applied")
+
+
+def _truncate(transform: TruncateTransform, value: Any, kind: IcebergType) -> Any:
+    match kind:
+        case StringType() | BinaryType():
+            return value[: transform.width]
+        case DecimalType():
+            number, least = unscaled(value, kind), 1 - 10**kind.precision
+        case IntegerType():
+            number, least = value, -(2**31)
+        case _:
+            number, least = value, -(2**63)
+    result = number - number % transform.width
+    if result < least:
+        raise InvalidValueError(f"{transform} of {value} gives {result}, below the least value of type {kind}, {least}")
+    if isinstance(kind, DecimalType):
+        return Decimal((int(result < 0), tuple(map(int, str(abs(result)))), -kind.scale))
+    return result
+
+
+def _count_units(transform: TimeTransform, days: int) -> int:
+    match transform:
+        case YearTransform():
+            return years_since_epoch(days)
+        case MonthTransform():
+            return months_since_epoch(days)
+        case DayTransform():
+            return days
+        case _:
+            raise AssertionError(f"{transform!r} is not counted in days")
+
+
+def _hours(value: int, kind: IcebergType) -> int:
+    return value // (NANOS_PER_HOUR if isinstance(kind, NANOSECOND_TYPES) else MICROS_PER_HOUR)
+
+
+def _fitting_hours(hours: int, kind: IcebergType) -> int:
+    if not -MAX_INT - 1 <= hours <= MAX_INT:
+        raise InvalidValueError(f"a value of type {kind} is {hours} hours from 1970, which does not fit in an int")
+    return hours
