@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any, TypeGuard
 
 from icefloe.errors import InvalidInputError, InvalidSchemaError
 from icefloe.schema.schema import Schema
@@ -34,9 +34,9 @@ def schema_to_json(schema: Schema) -> dict[str, Any]:
 def schema_from_json(document: object) -> Schema:
     """The schema that a JSON object describes; a v1 schema without an id gets 0."""
     if not isinstance(document, Mapping):
-        _refuse("schema", "a JSON object", document)
+        raise _wrong("schema", "a JSON object", document)
     if document.get("type") != "struct":
-        _refuse("schema", '{"type": "struct", ...}', document.get("type"))
+        raise _wrong("schema", '{"type": "struct", ...}', document.get("type"))
     try:
         fields = _fields_from_json(document, "schema")
     except RecursionError:
@@ -44,7 +44,7 @@ def schema_from_json(document: object) -> Schema:
     schema_id = document.get("schema-id")
     identifiers = document.get("identifier-field-ids")
     if identifiers is not None and not _is_list(identifiers):
-        _refuse("schema: identifier-field-ids", "a list of field ids", identifiers)
+        raise _wrong("schema: identifier-field-ids", "a list of field ids", identifiers)
     return Schema(
         *fields,
         schema_id=0 if schema_id is None else _integer(schema_id, "schema: schema-id"),
@@ -72,17 +72,17 @@ def field_to_json(field: NestedField) -> dict[str, Any]:
 def field_from_json(document: object, around: str = "") -> NestedField:
     """The field that a JSON object describes; `around` is the dotted name of the struct that holds it."""
     if not isinstance(document, Mapping):
-        _refuse(f"a field of {around or 'a struct'}", "a JSON object", document)
+        raise _wrong(f"a field of {around or 'a struct'}", "a JSON object", document)
     name = document.get("name")
     if not isinstance(name, str):
-        _refuse(f"the name of a field of {around or 'a struct'}", "a string", name)
+        raise _wrong(f"the name of a field of {around or 'a struct'}", "a string", name)
     path = f"{around}.{name}" if around else name
     required = document.get("required")
     if not isinstance(required, bool):
-        _refuse(f"{path}: required", "true or false", required)
+        raise _wrong(f"{path}: required", "true or false", required)
     doc = document.get("doc")
     if doc is not None and not isinstance(doc, str):
-        _refuse(f"{path}: doc", "a string", doc)
+        raise _wrong(f"{path}: doc", "a string", doc)
     kind = type_from_json(document.get("type"), path)
     return NestedField(
         _field_id(document.get("id"), f"{path}: id"),
@@ -130,7 +130,7 @@ def type_from_json(document: object, path: str = "type") -> IcebergType:
         except InvalidInputError as problem:
             raise type(problem)(f"{path}: {problem}") from None
     if not isinstance(document, Mapping):
-        _refuse(f"{path}: type", "a type name or a JSON object", document)
+        raise _wrong(f"{path}: type", "a type name or a JSON object", document)
     match document.get("type"):
         case "struct":
             return StructType(*_fields_from_json(document, path))
@@ -149,13 +149,13 @@ def type_from_json(document: object, path: str = "type") -> IcebergType:
                 _boolean(document.get("value-required"), f"{path}: value-required"),
             )
         case other:
-            _refuse(f"{path}: type", "struct, list or map in a JSON object", other)
+            raise _wrong(f"{path}: type", "struct, list or map in a JSON object", other)
 
 
 def _fields_from_json(document: Mapping[str, Any], path: str) -> list[NestedField]:
     fields = document.get("fields")
     if not _is_list(fields):
-        _refuse(f"{path}: fields", "a list", fields)
+        raise _wrong(f"{path}: fields", "a list", fields)
     around = "" if path == "schema" else path
     return [field_from_json(each, around) for each in fields]
 
@@ -172,26 +172,26 @@ def _default_from_json(document: Mapping[str, Any], key: str, kind: IcebergType,
 
 def _field_id(value: object, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MAX_ID:
-        _refuse(what, f"an integer from 0 to {_MAX_ID}", value)
+        raise _wrong(what, f"an integer from 0 to {_MAX_ID}", value)
     return value
 
 
 def _integer(value: object, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        _refuse(what, "an integer", value)
+        raise _wrong(what, "an integer", value)
     return value
 
 
 def _boolean(value: object, what: str) -> bool:
     if not isinstance(value, bool):
-        _refuse(what, "true or false", value)
+        raise _wrong(what, "true or false", value)
     return value
 
 
-def _is_list(value: object) -> bool:
+def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
-def _refuse(what: str, wanted: str, found: object) -> NoReturn:
+def _wrong(what: str, wanted: str, found: object) -> InvalidSchemaError:
     shown = "missing" if found is None else f"{found!r:.200}"
-    raise InvalidSchemaError(f"{what} is {shown}; it must be {wanted}")
+    return InvalidSchemaError(f"{what} is {shown}; it must be {wanted}")

@@ -63,7 +63,7 @@ def test_fresh_ids_are_dense_and_change_nothing_else(schema: Schema, first: int)
     assert sorted(fresh.fields_by_id) == list(range(first, first + count))
     assert fresh.column_names == schema.column_names
     assert assign_fresh_ids(fresh, 1, schema) == schema
-    names = {old: new for old, new in zip(schema.fields_by_id, fresh.fields_by_id, strict=True)}
+    names = dict(zip(schema.fields_by_id, fresh.fields_by_id, strict=True))
     for old, new in names.items():
         before, after = schema.fields_by_id[old], fresh.fields_by_id[new]
         assert (before.name, before.required, before.doc) == (after.name, after.required, after.doc)

@@ -1,0 +1,326 @@
+"""The Arrow form of types and schemas, both ways.
+
+Field ids ride in the field metadata under `PARQUET:field_id` at every level, docs under `doc`. Schema ids, identifier
+fields and defaults have no Arrow form and are lost.
+
+| type | Arrow |
+|---|---|
+| `uuid` | the `arrow.uuid` extension; a plain `fixed_size_binary(16)` is read as `fixed[16]` |
+| `variant` | `struct<metadata: binary not null, value: binary not null>`, field metadata names `arrow.parquet.variant` |
+| `geometry`, `geography` | `binary` of WKB, field metadata names `geoarrow.wkb` with its `crs` and `edges` |
+| `unknown` | `null` |
+
+The last two marks are field metadata and not Arrow extension types: every Arrow library then reads the columns as what
+they are stored as, and nothing has to be registered. Extension types of those names are understood when reading.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+
+from icefloe.errors import InvalidInputError, InvalidSchemaError, InvalidTypeError
+from icefloe.schema.ids import assign_fresh_ids, assign_fresh_type_ids
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import (
+    DEFAULT_CRS,
+    EDGE_ALGORITHMS,
+    MAX_DECIMAL_PRECISION,
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+    VariantType,
+)
+
+FIELD_ID_KEY = b"PARQUET:field_id"
+DOC_KEY = b"doc"
+EXTENSION_NAME_KEY = b"ARROW:extension:name"
+EXTENSION_METADATA_KEY = b"ARROW:extension:metadata"
+WKB_EXTENSION = "geoarrow.wkb"
+VARIANT_EXTENSION = "arrow.parquet.variant"
+
+VARIANT_STORAGE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
+"""How an unshredded variant is held in Arrow."""
+
+_TO_ARROW: dict[type[IcebergType], pa.DataType] = {
+    UnknownType: pa.null(),
+    BooleanType: pa.bool_(),
+    IntegerType: pa.int32(),
+    LongType: pa.int64(),
+    FloatType: pa.float32(),
+    DoubleType: pa.float64(),
+    DateType: pa.date32(),
+    TimeType: pa.time64("us"),
+    TimestampType: pa.timestamp("us"),
+    TimestamptzType: pa.timestamp("us", "UTC"),
+    TimestampNanoType: pa.timestamp("ns"),
+    TimestamptzNanoType: pa.timestamp("ns", "UTC"),
+    StringType: pa.string(),
+    UUIDType: pa.uuid(),
+    BinaryType: pa.binary(),
+    GeometryType: pa.binary(),
+    GeographyType: pa.binary(),
+    VariantType: VARIANT_STORAGE,
+}
+
+_FROM_ARROW: dict[pa.DataType, IcebergType] = {
+    pa.null(): UnknownType(),
+    pa.bool_(): BooleanType(),
+    **{kind: IntegerType() for kind in (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())},
+    **{kind: LongType() for kind in (pa.int64(), pa.uint32())},
+    **{kind: FloatType() for kind in (pa.float16(), pa.float32())},
+    pa.float64(): DoubleType(),
+    **{kind: DateType() for kind in (pa.date32(), pa.date64())},
+    **{kind: TimeType() for kind in (pa.time32("s"), pa.time32("ms"), pa.time64("us"))},
+    **{kind: StringType() for kind in (pa.string(), pa.large_string(), pa.string_view())},
+    **{kind: BinaryType() for kind in (pa.binary(), pa.large_binary(), pa.binary_view())},
+}
+
+_HINTS: dict[pa.DataType, str] = {
+    pa.uint64(): "cast it to int64, or to decimal128(20, 0) to keep every value",
+    pa.time64("ns"): "cast it to time64('us')",
+}
+
+
+def schema_to_arrow(schema: Schema, *, ids: bool = True) -> pa.Schema:
+    """The columns as an Arrow schema, with field ids in the metadata of every field unless `ids` is off."""
+    return pa.schema([field_to_arrow(field, ids=ids) for field in schema.fields])
+
+
+def field_to_arrow(field: NestedField, *, ids: bool = True) -> pa.Field:
+    """A field as an Arrow field, with its metadata."""
+    metadata: dict[bytes, bytes] = {}
+    if ids:
+        metadata[FIELD_ID_KEY] = str(field.field_id).encode()
+    if field.doc is not None:
+        metadata[DOC_KEY] = field.doc.encode()
+    metadata |= _extension_metadata(field.field_type)
+    return pa.field(field.name, type_to_arrow(field.field_type, ids=ids), field.optional, metadata or None)
+
+
+def type_to_arrow(kind: IcebergType, *, ids: bool = True) -> pa.DataType:
+    """A type as an Arrow type; what needs field metadata (geo types, variant) comes as its storage."""
+    match kind:
+        case DecimalType():
+            return pa.decimal128(kind.precision, kind.scale)
+        case FixedType():
+            return pa.binary(kind.length)
+        case StructType():
+            return pa.struct([field_to_arrow(field, ids=ids) for field in kind])
+        case ListType():
+            return pa.list_(field_to_arrow(kind.element_field, ids=ids))
+        case MapType():
+            return pa.map_(field_to_arrow(kind.key_field, ids=ids), field_to_arrow(kind.value_field, ids=ids))
+        case _:
+            return _TO_ARROW[type(kind)]
+
+
+def schema_from_arrow(schema: pa.Schema, *, downcast_ns_timestamp_to_us: bool = False) -> Schema:
+    """The columns of an Arrow schema that a user gives; field ids as the metadata has them, or all fresh if any is missing.
+
+    Nanosecond timestamps need a v3 table; for older ones `downcast_ns_timestamp_to_us` reads them as microseconds.
+    """
+    reader = _Reader(downcast_ns_timestamp_to_us)
+    found = reader.schema(schema)
+    return assign_fresh_ids(found) if reader.missing_ids else found
+
+
+def file_schema_from_arrow(schema: pa.Schema) -> Schema:
+    """The columns of a data file; those without a field id get negative ids, which no column of a table has."""
+    return _Reader(False).schema(schema)
+
+
+def type_from_arrow(kind: pa.DataType, *, downcast_ns_timestamp_to_us: bool = False) -> IcebergType:
+    """The type of an Arrow type; fields nested in it get ids as in `schema_from_arrow`."""
+    reader = _Reader(downcast_ns_timestamp_to_us)
+    found = reader.type(kind, "type")
+    return assign_fresh_type_ids(found, count(1).__next__) if reader.missing_ids else found
+
+
+def _extension_metadata(kind: IcebergType) -> dict[bytes, bytes]:
+    match kind:
+        case VariantType():
+            return {EXTENSION_NAME_KEY: VARIANT_EXTENSION.encode(), EXTENSION_METADATA_KEY: b""}
+        case GeometryType():
+            return _wkb_metadata({"crs": kind.crs})
+        case GeographyType():
+            return _wkb_metadata({"crs": kind.crs, "edges": kind.algorithm})
+        case _:
+            return {}
+
+
+def _wkb_metadata(content: dict[str, str]) -> dict[bytes, bytes]:
+    return {EXTENSION_NAME_KEY: WKB_EXTENSION.encode(), EXTENSION_METADATA_KEY: json.dumps(content).encode()}
+
+
+class _Reader:
+    """One pass over an Arrow schema: gives negative ids where there are none, and remembers that it did."""
+
+    def __init__(self, downcast_nanos: bool) -> None:
+        self.downcast_nanos = downcast_nanos
+        self.missing_ids = False
+        self._negative: Callable[[], int] = count(-1, -1).__next__
+
+    def schema(self, schema: pa.Schema) -> Schema:
+        try:
+            return Schema(*(self.field(field, "") for field in schema))
+        except RecursionError:
+            raise InvalidSchemaError("the Arrow schema is nested too deeply to be read") from None
+
+    def field(self, field: pa.Field, around: str) -> NestedField:
+        path = f"{around}.{field.name}" if around else field.name
+        doc = (field.metadata or {}).get(DOC_KEY)
+        return NestedField(
+            self.field_id(field, path),
+            field.name,
+            self.field_type(field, path),
+            not field.nullable,
+            None if doc is None else doc.decode("utf-8", "replace"),
+        )
+
+    def field_id(self, field: pa.Field, path: str) -> int:
+        text = (field.metadata or {}).get(FIELD_ID_KEY)
+        try:
+            field_id = -1 if text is None else int(text)
+        except ValueError:
+            raise InvalidSchemaError(f"column {path!r}: the field id {text!r} is not an integer") from None
+        if field_id >= 0:
+            return field_id
+        self.missing_ids = True
+        return self._negative()
+
+    def field_type(self, field: pa.Field, path: str) -> IcebergType:
+        metadata = field.metadata or {}
+        if name := metadata.get(EXTENSION_NAME_KEY):
+            content = metadata.get(EXTENSION_METADATA_KEY, b"")
+            marked = _marked_type(name.decode("utf-8", "replace"), content, field.type, path)
+            if marked is not None:
+                return marked
+        return self.type(field.type, path)
+
+    def type(self, kind: pa.DataType, path: str) -> IcebergType:
+        if isinstance(kind, pa.BaseExtensionType):
+            return self.extension(kind, path)
+        if (plain := _FROM_ARROW.get(kind)) is not None:
+            return plain
+        is_a = pa.types
+        if is_a.is_decimal(kind) and kind.precision <= MAX_DECIMAL_PRECISION:
+            try:
+                return DecimalType(kind.precision, kind.scale)
+            except InvalidTypeError as problem:
+                raise InvalidTypeError(f"column {path!r}: {problem}") from None
+        if is_a.is_timestamp(kind):
+            return self.timestamp(kind)
+        if is_a.is_fixed_size_binary(kind) and kind.byte_width:
+            return FixedType(kind.byte_width)
+        if is_a.is_dictionary(kind) or is_a.is_run_end_encoded(kind):
+            return self.type(kind.value_type, path)
+        return self.nested(kind, path)
+
+    def nested(self, kind: pa.DataType, path: str) -> IcebergType:
+        is_a = pa.types
+        if is_a.is_struct(kind):
+            return StructType(*(self.field(field, path) for field in kind))
+        if is_a.is_map(kind):
+            key, value = kind.key_field, kind.item_field
+            return MapType(
+                self.field_id(key, f"{path}.key"),
+                self.field_type(key, f"{path}.key"),
+                self.field_id(value, f"{path}.value"),
+                self.field_type(value, f"{path}.value"),
+                not value.nullable,
+            )
+        lists = (is_a.is_list, is_a.is_large_list, is_a.is_fixed_size_list, is_a.is_list_view, is_a.is_large_list_view)
+        if any(test(kind) for test in lists):
+            element, inside = kind.value_field, f"{path}.element"
+            return ListType(self.field_id(element, inside), self.field_type(element, inside), not element.nullable)
+        hint = _HINTS.get(kind, "cast the column to one that has")
+        raise InvalidTypeError(f"column {path!r}: no Iceberg type holds Arrow's {kind}; {hint}")
+
+    def timestamp(self, kind: pa.TimestampType) -> IcebergType:
+        """The tz of an Arrow timestamp says how to show it; the value is UTC whatever it is."""
+        if kind.unit == "ns" and not self.downcast_nanos:
+            return TimestampNanoType() if kind.tz is None else TimestamptzNanoType()
+        return TimestampType() if kind.tz is None else TimestamptzType()
+
+    def extension(self, kind: pa.BaseExtensionType, path: str) -> IcebergType:
+        name = kind.extension_name
+        if name == "arrow.uuid":
+            return UUIDType()
+        if name == "arrow.json":
+            return self.type(kind.storage_type, path)
+        serialize = getattr(kind, "__arrow_ext_serialize__", None)
+        content = serialize() if serialize is not None else b""
+        if (marked := _marked_type(name, content, kind.storage_type, path)) is not None:
+            return marked
+        raise InvalidTypeError(
+            f"column {path!r}: the Arrow extension type {name!r} is not known; cast it to its storage, {kind.storage_type}"
+        )
+
+
+def _marked_type(name: str, content: bytes, storage: pa.DataType, path: str) -> IcebergType | None:
+    """The type that an extension name stands for, if it is one of those that are field metadata here."""
+    if name == VARIANT_EXTENSION:
+        names = {field.name for field in storage} if pa.types.is_struct(storage) else set()
+        if "metadata" not in names:
+            raise InvalidTypeError(f"column {path!r}: a variant is a struct of metadata and value, not {storage}")
+        return VariantType()
+    if name == WKB_EXTENSION:
+        if storage not in (pa.binary(), pa.large_binary(), pa.binary_view()):
+            raise InvalidTypeError(f"column {path!r}: WKB is binary, not {storage}")
+        try:
+            return _geo_type(json.loads(content or b"{}"))
+        except (InvalidInputError, ValueError) as problem:
+            raise InvalidTypeError(
+                f"column {path!r}: {content!r:.200} is not {WKB_EXTENSION} metadata: {problem}"
+            ) from None
+    return None
+
+
+def _geo_type(content: Any) -> GeometryType | GeographyType:
+    if not isinstance(content, Mapping):
+        raise InvalidTypeError("it must be a JSON object")
+    crs = _crs(content.get("crs"))
+    match content.get("edges"):
+        case None | "planar":
+            return GeometryType(crs)
+        case str(edges) if edges in EDGE_ALGORITHMS:
+            return GeographyType(crs, edges)
+        case edges:
+            raise InvalidTypeError(f"edges are {edges!r}; they must be planar or one of {', '.join(EDGE_ALGORITHMS)}")
+
+
+def _crs(crs: Any) -> str:
+    """A CRS as Iceberg writes it; a PROJJSON object only by its id, since PROJJSON may not be inline (spec: CRS)."""
+    match crs:
+        case None:
+            return DEFAULT_CRS
+        case str():
+            return crs
+        case {"id": {"authority": str(authority), "code": str() | int() as code}}:
+            return f"{authority}:{code}"
+        case _:
+            raise InvalidTypeError("its CRS is neither a string nor PROJJSON with an authority and a code")
