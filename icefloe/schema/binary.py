@@ -1,0 +1,367 @@
+"""The bytes of a single value, as bounds and partition summaries hold them (spec: Appendix D, Binary single-value serialization).
+
+Decoding also takes the bytes of the types that a column may have been promoted from, told by their length
+(spec: Schema Evolution, type promotion). Geometry and geography are WKB here; their bounds have a form of their own in `bounds`.
+"""
+
+import struct
+import uuid
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.errors import InvalidValueError
+from icefloe.schema.promotion import days_to_ticks
+from icefloe.schema.temporal import MICROS_PER_DAY, NANOS_PER_DAY
+from icefloe.schema.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+_FORMATS: dict[type[IcebergType], str] = {
+    IntegerType: "<i",
+    DateType: "<i",
+    LongType: "<q",
+    TimeType: "<q",
+    TimestampType: "<q",
+    TimestamptzType: "<q",
+    TimestampNanoType: "<q",
+    TimestamptzNanoType: "<q",
+    FloatType: "<f",
+    DoubleType: "<d",
+}
+_FORMATS_BEFORE_PROMOTION: dict[type[IcebergType], str] = {
+    LongType: "<i",
+    DoubleType: "<f",
+    TimestampType: "<i",
+    TimestampNanoType: "<i",
+}
+_PER_DAY: dict[type[IcebergType], int] = {TimestampType: MICROS_PER_DAY, TimestampNanoType: NANOS_PER_DAY}
+"""What a date is multiplied by to become a timestamp."""
+
+_ARROW_TYPES: dict[type[IcebergType], Any] = {
+    BooleanType: pa.bool_(),
+    IntegerType: pa.int32(),
+    LongType: pa.int64(),
+    FloatType: pa.float32(),
+    DoubleType: pa.float64(),
+    DateType: pa.date32(),
+    TimeType: pa.time64("us"),
+    TimestampType: pa.timestamp("us"),
+    TimestamptzType: pa.timestamp("us", "UTC"),
+    TimestampNanoType: pa.timestamp("ns"),
+    TimestamptzNanoType: pa.timestamp("ns", "UTC"),
+    StringType: pa.string(),
+    UUIDType: pa.binary(16),
+    BinaryType: pa.binary(),
+    GeometryType: pa.binary(),
+    GeographyType: pa.binary(),
+}
+
+
+def encode(value: Any, kind: IcebergType) -> bytes:
+    """The bytes of a value that is not null."""
+    try:
+        match kind:
+            case BooleanType():
+                return b"\x01" if value else b"\x00"
+            case StringType():
+                return bytes(value.encode())
+            case UUIDType():
+                return bytes(value.bytes)
+            case FixedType() | BinaryType() | GeometryType() | GeographyType():
+                return bytes(memoryview(value))
+            case DecimalType():
+                return _encode_unscaled(_unscaled(value, kind))
+            case _ if type(kind) in _FORMATS:
+                return struct.pack(_FORMATS[type(kind)], value)
+    except (struct.error, OverflowError, AttributeError, TypeError, UnicodeEncodeError) as error:
+        raise InvalidValueError(f"{value!r} is not an internal value of type {kind}: {error}") from None
+    raise InvalidValueError(f"{kind} has no binary single-value form; primitive types but unknown have one")
+
+
+def decode(data: bytes, kind: IcebergType) -> Any:
+    """The value that the bytes hold, promoted to the type when they were written for a narrower one."""
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise InvalidValueError(f"{data!r} is not the binary form of a {kind}; give bytes")
+    data = bytes(data)
+    match kind:
+        case BooleanType():
+            _check_length(data, kind, 1)
+            return data != b"\x00"
+        case StringType():
+            try:
+                return data.decode()
+            except UnicodeDecodeError as error:
+                raise InvalidValueError(f"{data!r} is not a string: {error}") from None
+        case UUIDType():
+            _check_length(data, kind, 16)
+            return uuid.UUID(bytes=data)
+        case FixedType():
+            _check_length(data, kind, kind.length)
+            return data
+        case BinaryType() | GeometryType() | GeographyType():
+            return data
+        case DecimalType():
+            return _decode_decimal(data, kind)
+        case _ if type(kind) in _FORMATS:
+            return _decode_number(data, kind)
+    raise InvalidValueError(f"{kind} has no binary single-value form; primitive types but unknown have one")
+
+
+def _decode_number(data: bytes, kind: IcebergType) -> Any:
+    layout, narrow = _FORMATS[type(kind)], _FORMATS_BEFORE_PROMOTION.get(type(kind))
+    if len(data) == struct.calcsize(layout):
+        return struct.unpack(layout, data)[0]
+    if narrow is None:
+        _check_length(data, kind, struct.calcsize(layout))
+        raise AssertionError("the length is wrong")
+    _check_length(data, kind, struct.calcsize(narrow), struct.calcsize(layout))
+    value = struct.unpack(narrow, data)[0]
+    return days_to_ticks(value, _PER_DAY[type(kind)], kind) if type(kind) in _PER_DAY else value
+
+
+def _check_length(data: bytes, kind: IcebergType, *lengths: int) -> None:
+    if len(data) not in lengths:
+        right = " or ".join(map(str, lengths))
+        raise InvalidValueError(f"{data[:32]!r} has {len(data)} bytes; the binary form of {kind} has {right}")
+
+
+def _unscaled(value: Any, kind: DecimalType) -> int:
+    if not isinstance(value, Decimal):
+        raise InvalidValueError(f"{value!r} is not an internal value of type {kind}: give a Decimal")
+    sign, digits, exponent = value.as_tuple()
+    if exponent != -kind.scale or len(digits) > kind.precision:
+        raise InvalidValueError(f"{value!r} is not an internal value of type {kind}: its scale or precision differs")
+    number = int("".join(map(str, digits)))
+    return -number if sign else number
+
+
+def _encode_unscaled(number: int) -> bytes:
+    # One bit more than the magnitude needs, for the sign.
+    bits = (number if number >= 0 else ~number).bit_length() + 1
+    return number.to_bytes((bits + 7) // 8, "big", signed=True)
+
+
+def _decode_decimal(data: bytes, kind: DecimalType) -> Decimal:
+    if not data:
+        raise InvalidValueError(f"the binary form of {kind} is empty; it has at least one byte")
+    number = int.from_bytes(data, "big", signed=True)
+    if abs(number) >= 10**kind.precision:
+        raise InvalidValueError(f"{data[:32]!r} is the unscaled number {number}, which has more digits than {kind}")
+    return Decimal((number < 0, tuple(map(int, str(abs(number)))), -kind.scale))
+
+
+# --- whole arrays ----------------------------------------------------------------------------------------------------
+
+
+def arrow_value_type(kind: IcebergType) -> Any:
+    """The Arrow type that `decode_array` gives for a primitive type; a UUID is 16 bytes."""
+    match kind:
+        case DecimalType():
+            return pa.decimal128(kind.precision, kind.scale)
+        case FixedType():
+            return pa.binary(kind.length)
+        case _ if type(kind) in _ARROW_TYPES:
+            return _ARROW_TYPES[type(kind)]
+    raise InvalidValueError(f"{kind} has no binary single-value form; primitive types but unknown have one")
+
+
+def decode_array(data: Any, kind: IcebergType) -> Any:
+    """All values of an Arrow array of bytes, as an array of the natural Arrow type; null stays null."""
+    arrow_type = arrow_value_type(kind)
+    array = _one_array(data)
+    if pa.types.is_fixed_size_binary(array.type) or array.type == pa.binary_view():
+        array = array.cast(pa.binary())
+    if not pa.types.is_binary(array.type) and not pa.types.is_large_binary(array.type):
+        raise InvalidValueError(f"an array of {array.type} does not hold binary values; give binary")
+    match kind:
+        case StringType() | BinaryType() | GeometryType() | GeographyType():
+            return _cast(array, arrow_type, kind)
+        case DecimalType():
+            return _with_nulls(_decode_decimals(*_bytes_and_offsets(array), kind), array, arrow_type)
+        case BooleanType():
+            found = _fixed_width(*_bytes_and_offsets(array), 1, kind)
+            return _with_nulls(found.view(np.uint8), array, pa.uint8(), lambda values: pc.not_equal(values, 0))
+        case UUIDType():
+            return _with_nulls(_fixed_width(*_bytes_and_offsets(array), 16, kind), array, arrow_type)
+        case FixedType():
+            return _with_nulls(_fixed_width(*_bytes_and_offsets(array), kind.length, kind), array, arrow_type)
+        case _:
+            return _with_nulls(_decode_numbers(*_bytes_and_offsets(array), kind), array, arrow_type)
+
+
+def encode_array(values: Any, kind: IcebergType) -> Any:
+    """The bytes of all values of an Arrow array as a binary array; null stays null."""
+    array = _cast(_one_array(values), arrow_value_type(kind), kind)
+    if isinstance(kind, StringType | BinaryType | GeometryType | GeographyType | UUIDType | FixedType):
+        return array.cast(pa.binary())
+    if isinstance(kind, BooleanType):
+        array = array.cast(pa.uint8())
+    dense = array.drop_null()
+    width = dense.type.bit_width // 8
+    raw = np.frombuffer(dense.buffers()[1], np.uint8)[dense.offset * width : (dense.offset + len(dense)) * width]
+    if isinstance(kind, DecimalType):
+        raw, lengths = _encode_decimals(raw.reshape(-1, 16))
+    else:
+        lengths = np.full(len(dense), width, np.int64)
+    sizes = np.zeros(len(array) + 1, np.int64)
+    valid = _valid(array)
+    sizes[1:][slice(None) if valid is None else valid] = lengths
+    offsets = np.cumsum(sizes)
+    if offsets[-1] > np.iinfo(np.int32).max:
+        raise InvalidValueError(f"{len(array)} values of {kind} are too many for one array; encode them in parts")
+    buffers = [_bitmap(valid), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(raw))]
+    return pa.Array.from_buffers(pa.binary(), len(array), buffers)
+
+
+def _one_array(data: Any) -> Any:
+    if isinstance(data, pa.ChunkedArray):
+        data = data.combine_chunks()
+    if isinstance(data, pa.ExtensionArray):
+        data = data.storage
+    if not isinstance(data, pa.Array):
+        raise InvalidValueError(f"{type(data).__name__} is not an Arrow array")
+    return data
+
+
+def _cast(array: Any, arrow_type: Any, kind: IcebergType) -> Any:
+    try:
+        return array.cast(arrow_type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidValueError(f"an array of {array.type} does not hold values of {kind}: {error}") from None
+
+
+def _bytes_and_offsets(array: Any) -> tuple[Any, Any]:
+    """The bytes of all values that are not null, one after the other, and where each begins."""
+    dense = array.drop_null()
+    _, offset_buffer, data_buffer = dense.buffers()
+    if not len(dense):
+        return np.empty(0, np.uint8), np.zeros(1, np.int64)
+    integer = np.int32 if pa.types.is_binary(dense.type) else np.int64
+    offsets = np.frombuffer(offset_buffer, integer)[dense.offset : dense.offset + len(dense) + 1].astype(np.int64)
+    raw = np.empty(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
+    return raw[offsets[0] : offsets[-1]], offsets - offsets[0]
+
+
+def _fixed_width(raw: Any, offsets: Any, width: int, kind: IcebergType) -> Any:
+    """One row of bytes per value; all must have that width."""
+    _check_lengths(raw, offsets, kind, width)
+    return raw.reshape(-1, width)
+
+
+def _check_lengths(raw: Any, offsets: Any, kind: IcebergType, *widths: int) -> None:
+    wrong = ~np.isin(np.diff(offsets), widths)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        _check_length(raw[offsets[at] : offsets[at + 1]].tobytes(), kind, *widths)
+
+
+def _gather(raw: Any, starts: Any, width: int) -> Any:
+    """Rows of `width` bytes from each start."""
+    return np.lib.stride_tricks.sliding_window_view(raw, width)[starts]
+
+
+def _decode_numbers(raw: Any, offsets: Any, kind: IcebergType) -> Any:
+    layout, narrow = np.dtype(_FORMATS[type(kind)]), _FORMATS_BEFORE_PROMOTION.get(type(kind))
+    lengths = np.diff(offsets)
+    if narrow is None or bool((lengths == layout.itemsize).all()):
+        return _fixed_width(raw, offsets, layout.itemsize, kind).reshape(-1).view(layout)
+    _check_lengths(raw, offsets, kind, np.dtype(narrow).itemsize, layout.itemsize)
+    is_narrow = lengths == np.dtype(narrow).itemsize
+    found = np.empty(len(lengths), layout)
+    old = _gather(raw, offsets[:-1][is_narrow], np.dtype(narrow).itemsize).reshape(-1).view(narrow)
+    if (per_day := _PER_DAY.get(type(kind))) is not None and len(old):
+        days_to_ticks(int(old.min()), per_day, kind)
+        days_to_ticks(int(old.max()), per_day, kind)
+        found[is_narrow] = old.astype(np.int64) * per_day
+    else:
+        found[is_narrow] = old
+    if not is_narrow.all():
+        found[~is_narrow] = _gather(raw, offsets[:-1][~is_narrow], layout.itemsize).reshape(-1).view(layout)
+    return found
+
+
+def _decode_decimals(raw: Any, offsets: Any, kind: DecimalType) -> Any:
+    """Rows of 16 little-endian bytes, from big-endian ones of any length."""
+    lengths = np.diff(offsets)
+    found = np.empty((len(lengths), 16), np.uint8)
+    for length in np.unique(lengths).tolist():
+        if not length:
+            raise InvalidValueError(f"the binary form of {kind} is empty; it has at least one byte")
+        rows = np.flatnonzero(lengths == length)
+        big_endian = _gather(raw, offsets[rows], length)
+        fill = np.where(big_endian[:, :1] & 0x80, 0xFF, 0).astype(np.uint8)
+        if length > 16:
+            longer = (big_endian[:, :-16] != fill).any() or ((big_endian[:, -16:-15] ^ fill) & 0x80).any()
+            if longer:
+                raise InvalidValueError(f"a value of {length} bytes has more digits than {kind}")
+            big_endian = big_endian[:, -16:]
+        found[rows, : big_endian.shape[1]] = big_endian[:, ::-1]
+        found[rows, big_endian.shape[1] :] = fill
+    _check_precision(found, kind)
+    return found
+
+
+def _check_precision(rows: Any, kind: DecimalType) -> None:
+    low, high = rows.reshape(-1).view("<u8")[::2], rows.reshape(-1).view("<i8")[1::2]
+    limit_high, limit_low = divmod(10**kind.precision - 1, 2**64)
+    floor_high, floor_low = divmod(1 - 10**kind.precision, 2**64)
+    above = (high > limit_high) | ((high == limit_high) & (low > np.uint64(limit_low)))
+    below = (high < floor_high) | ((high == floor_high) & (low < np.uint64(floor_low)))
+    wrong = above | below
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        _decode_decimal(rows[at, ::-1].tobytes(), kind)
+
+
+def _encode_decimals(rows: Any) -> tuple[Any, Any]:
+    """Big-endian bytes of 16-byte little-endian rows, each with no more bytes than it needs, and their lengths."""
+    big_endian = rows[:, ::-1]
+    fill = np.where(big_endian[:, :1] & 0x80, 0xFF, 0).astype(np.uint8)
+    # A byte at the front says nothing when it is all sign and the next byte has the same sign.
+    is_idle = (big_endian[:, :-1] == fill) & (((big_endian[:, 1:] ^ fill) & 0x80) == 0)
+    idle = np.logical_and.accumulate(is_idle, axis=1).sum(axis=1)
+    return big_endian[np.arange(16) >= idle[:, None]], 16 - idle
+
+
+def _valid(array: Any) -> Any:
+    """Which values are not null, or None when all are."""
+    return array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+
+
+def _bitmap(valid: Any) -> Any:
+    return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+def _with_nulls(dense: Any, array: Any, arrow_type: Any, then: Any = None) -> Any:
+    """The dense values at the places where the array has some."""
+    valid = _valid(array)
+    full = dense
+    if valid is not None:
+        full = np.zeros((len(array), *dense.shape[1:]), dense.dtype)
+        full[valid] = dense
+    found = pa.Array.from_buffers(
+        arrow_type, len(array), [_bitmap(valid), pa.py_buffer(np.ascontiguousarray(full))], null_count=array.null_count
+    )
+    return found if then is None else then(found)

@@ -1,0 +1,186 @@
+"""What a value of a type is inside icefloe, and how it is made from and shown as Python objects and text.
+
+| Type | Internal value |
+|---|---|
+| boolean, int, long, float, double, string | bool, int, int, float, float, str |
+| decimal | `Decimal` with exactly the scale of the type |
+| date; time; timestamps | int: days from 1970-01-01; microseconds from midnight; micro- or nanoseconds from 1970-01-01T00:00:00 (UTC) |
+| uuid; fixed, binary; geometry, geography | `uuid.UUID`; bytes; bytes of ISO WKB |
+| struct; list; map | tuple of (field id, value); tuple of values; tuple of (key, value) |
+
+Null is None for every type. Internal values are hashable, and `coerce` leaves them as they are.
+"""
+
+import datetime as dt
+import re
+import struct
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from icefloe.schema import temporal
+from icefloe.schema.coercion import NUMBER_TEXT, bytes_from_hex, coerce, misfit, ticks_per_second
+from icefloe.schema.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+)
+from icefloe.schema.wkb import wkb_to_wkt
+
+__all__ = ["coerce", "parse_text", "to_python", "to_text"]
+
+_EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
+_EPOCH = dt.datetime(1970, 1, 1)
+_EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_INTEGER_TEXT = re.compile(r"[+-]?[0-9]+")
+_SPECIAL_FLOATS = {
+    "nan": float("nan"),
+    "infinity": float("inf"),
+    "inf": float("inf"),
+    "-infinity": float("-inf"),
+    "-inf": float("-inf"),
+}
+
+
+def to_python(value: Any, kind: IcebergType) -> Any:
+    """The natural Python object for an internal value: `datetime` objects, dicts by name, lists.
+
+    Nanosecond timestamps stay integers, because `datetime` ends at microseconds; `to_text` shows them in full.
+    """
+    if value is None:
+        return None
+    match kind:
+        case DateType():
+            return _in_datetime_range(value, kind, lambda: dt.date.fromordinal(value + _EPOCH_DAY))
+        case TimeType():
+            return _in_datetime_range(value, kind, lambda: (_EPOCH + dt.timedelta(microseconds=value)).time())
+        case TimestampType():
+            return _in_datetime_range(value, kind, lambda: _EPOCH + dt.timedelta(microseconds=value))
+        case TimestamptzType():
+            return _in_datetime_range(value, kind, lambda: _EPOCH_UTC + dt.timedelta(microseconds=value))
+        case StructType():
+            fields = {field.field_id: field for field in kind.fields}
+            return {fields[i].name: to_python(child, fields[i].field_type) for i, child in value}
+        case ListType():
+            return [to_python(element, kind.element_type) for element in value]
+        case MapType():
+            pairs = [(to_python(k, kind.key_type), to_python(v, kind.value_type)) for k, v in value]
+            return pairs if isinstance(kind.key_type, NestedType) else dict(pairs)
+        case _:
+            return value
+
+
+def to_text(value: Any, kind: IcebergType) -> str:
+    """The value for people: ISO 8601 for times, hexadecimal for bytes, WKT for shapes; `parse_text` reads all but nested types."""
+    if value is None:
+        return "null"
+    match kind:
+        case BooleanType():
+            return "true" if value else "false"
+        case FloatType():
+            return _float_text(_shortest_float(value))
+        case DoubleType():
+            return _float_text(value)
+        case DecimalType():
+            return format(value, "f")
+        case DateType():
+            return temporal.format_date(value)
+        case TimeType():
+            return temporal.format_time(value)
+        case TimestampType() | TimestampNanoType():
+            return temporal.format_timestamp(value, ticks_per_second(kind))
+        case TimestamptzType() | TimestamptzNanoType():
+            return temporal.format_timestamp(value, ticks_per_second(kind)) + "+00:00"
+        case FixedType() | BinaryType():
+            return str(value.hex())
+        case GeometryType() | GeographyType():
+            return wkb_to_wkt(value)
+        case StructType():
+            fields = {field.field_id: field for field in kind.fields}
+            return _braced(f"{fields[i].name}: {to_text(child, fields[i].field_type)}" for i, child in value)
+        case ListType():
+            return f"[{', '.join(to_text(element, kind.element_type) for element in value)}]"
+        case MapType():
+            return _braced(f"{to_text(k, kind.key_type)}: {to_text(v, kind.value_type)}" for k, v in value)
+        case _:
+            return str(value)
+
+
+def parse_text(text: str, kind: IcebergType) -> Any:
+    """The value that `to_text` writes so, for every primitive type; never null."""
+    if not isinstance(text, str):
+        raise misfit(text, kind, "give its text as a string")
+    match kind:
+        case BooleanType():
+            if (lower := text.lower()) in ("true", "false"):
+                return lower == "true"
+            raise misfit(text, kind, "write true or false")
+        case IntegerType() | LongType():
+            # Python refuses to read numbers of thousands of digits; no type here has more than 19.
+            if _INTEGER_TEXT.fullmatch(text) is None or len(text) > 100:
+                raise misfit(text, kind, "write digits like -34")
+            return coerce(int(text), kind)
+        case FloatType() | DoubleType():
+            if (special := _SPECIAL_FLOATS.get(text.lower().removeprefix("+"))) is not None:
+                return special
+            if NUMBER_TEXT.fullmatch(text) is None:
+                raise misfit(text, kind, "write a number like 1.5e3, NaN or -Infinity")
+            number = float(text)
+            if number in (float("inf"), float("-inf")):
+                raise misfit(text, kind, "it is beyond the largest number of the type")
+            return coerce(number, kind)
+        case FixedType() | BinaryType():
+            return coerce(bytes_from_hex(text, kind), kind)
+        case UnknownType():
+            raise misfit(text, kind, "it holds only null")
+        case NestedType():
+            raise misfit(text, kind, "only primitive types are read from text")
+        case _:
+            return coerce(text, kind)
+
+
+def _in_datetime_range(value: int, kind: IcebergType, make: Any) -> Any:
+    try:
+        return make()
+    except (OverflowError, ValueError):
+        raise misfit(
+            value, kind, "it is outside of the years 1 to 9999 that datetime has; show it with to_text"
+        ) from None
+
+
+def _shortest_float(value: float) -> float:
+    """The double with the fewest digits that is still read as this 32-bit float."""
+    shortest = float(str(np.float32(value)))
+    return shortest if struct.pack("<f", shortest) == struct.pack("<f", value) else value
+
+
+def _float_text(value: float) -> str:
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    return repr(value)
+
+
+def _braced(parts: Iterable[str]) -> str:
+    return "{" + ", ".join(parts) + "}"

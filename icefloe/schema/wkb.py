@@ -1,0 +1,340 @@
+"""What the bytes of a geometry or geography say: ISO WKB to and from WKT, and the box around values (spec: Appendix G).
+
+Reads both byte orders, XY, XYZ, XYM and XYZM, and writes little-endian. A point whose coordinates are all NaN is the empty point,
+which WKB cannot write otherwise.
+"""
+
+import math
+import re
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from icefloe.errors import InvalidValueError
+from icefloe.schema.types import GeographyType, GeometryType
+
+_POINT, _LINE, _POLYGON, _MULTI_POINT, _COLLECTION = 1, 2, 3, 4, 7
+_NAMES = {
+    1: "POINT",
+    2: "LINESTRING",
+    3: "POLYGON",
+    4: "MULTIPOINT",
+    5: "MULTILINESTRING",
+    6: "MULTIPOLYGON",
+    7: "GEOMETRYCOLLECTION",
+    15: "POLYHEDRALSURFACE",
+    16: "TIN",
+    17: "TRIANGLE",
+}
+_CODES = {name: code for code, name in _NAMES.items()}
+_RING_SHAPES = (_POLYGON, 17)
+_MEMBERS = {4: 1, 5: 2, 6: 3, 15: 3, 16: 17}
+"""The one shape that the members of each multi-shape have; a collection's may be any."""
+
+_DIMENSIONS = {"": 0, "Z": 1, "M": 2, "ZM": 3}
+_COLUMNS = ((0, 1), (0, 1, 2), (0, 1, 3), (0, 1, 2, 3))
+"""Which of x, y, z, m the numbers of a position are, by dimension code."""
+
+_MAX_DEPTH = 64
+_WORD = re.compile(r"\s*([A-Za-z]+|[(),]|[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-][A-Za-z]+)")
+_SPECIAL = {"NAN": math.nan, "INF": math.inf, "INFINITY": math.inf}
+
+
+@dataclass(frozen=True, slots=True)
+class GeoPoint:
+    """A corner of a bounding box; z and m are None where the values have none."""
+
+    x: float
+    y: float
+    z: float | None = None
+    m: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """One parsed geometry: positions of a point or line, rings of a polygon, or members, by its code."""
+
+    code: int
+    dimensions: int
+    positions: Any = None
+    rings: tuple[Any, ...] = ()
+    members: "tuple[_Shape, ...]" = ()
+
+
+def check_wkb(data: bytes) -> None:
+    """Fail unless the bytes are one whole ISO WKB value."""
+    _parse(data)
+
+
+def wkb_to_wkt(data: bytes) -> str:
+    """The text form of a WKB value: `POINT (30 10)`."""
+    return _tagged_text(_parse(data))
+
+
+def wkt_to_wkb(text: str) -> bytes:
+    """The little-endian WKB form of a WKT text."""
+    reader = _TextReader(text)
+    shape = reader.tagged(0)
+    if reader.peek() is not None:
+        reader.fail(f"{reader.peek()!r} follows the end")
+    return b"".join(_encode(shape))
+
+
+def bounding_box(
+    values: Iterable[bytes | None], kind: GeometryType | GeographyType
+) -> tuple[GeoPoint, GeoPoint] | None:
+    """The lower and upper corner around all values, or None where the spec has no box (spec: Bounds for Geometry and Geography).
+
+    NaN coordinates are skipped in each dimension by itself. Edges of a geography bulge beyond their ends, so only points
+    within the canonical ranges get a box there: a box that is too small would lose rows.
+    """
+    low, high = np.full(4, np.nan), np.full(4, np.nan)
+    for value in values:
+        if value is None:
+            continue
+        for shape in _leaves(_parse(value)):
+            if isinstance(kind, GeographyType) and shape.code != _POINT:
+                return None
+            columns = list(_COLUMNS[shape.dimensions])
+            for positions in (shape.positions, *shape.rings):
+                if positions is not None and len(positions):
+                    # fmin and fmax prefer a number over NaN.
+                    low[columns] = np.fmin(low[columns], np.fmin.reduce(positions, axis=0))
+                    high[columns] = np.fmax(high[columns], np.fmax.reduce(positions, axis=0))
+    if np.isnan(low[:2]).any():
+        return None
+    if isinstance(kind, GeographyType) and (low[0] < -180 or high[0] > 180 or low[1] < -90 or high[1] > 90):
+        return None
+    return _corner(low), _corner(high)
+
+
+def _corner(numbers: Any) -> GeoPoint:
+    x, y, z, m = (float(number) for number in numbers)
+    return GeoPoint(x, y, None if math.isnan(z) else z, None if math.isnan(m) else m)
+
+
+def _leaves(shape: _Shape) -> Iterator[_Shape]:
+    if shape.code in _MEMBERS or shape.code == _COLLECTION:
+        for member in shape.members:
+            yield from _leaves(member)
+    else:
+        yield shape
+
+
+def _parse(data: bytes) -> _Shape:
+    if not isinstance(data, bytes):
+        raise InvalidValueError(f"{data!r} is not WKB; give bytes")
+    shape, end = _read(data, 0, 0)
+    if end != len(data):
+        raise InvalidValueError(f"WKB has {len(data) - end} bytes after its end, at byte {end}")
+    return shape
+
+
+def _read(data: bytes, at: int, depth: int) -> tuple[_Shape, int]:
+    if depth > _MAX_DEPTH:
+        raise InvalidValueError(f"WKB nests geometries more than {_MAX_DEPTH} deep")
+    if at >= len(data) or data[at] > 1:
+        raise InvalidValueError(f"WKB has no byte order, 0 or 1, at byte {at} of {len(data)}")
+    order = "<" if data[at] else ">"
+    type_code = _uint(data, at + 1, order)
+    dimensions, code = divmod(type_code, 1000)
+    if code not in _NAMES or dimensions > 3:
+        hint = "; the high bits of EWKB are not ISO WKB" if type_code >> 29 else ""
+        raise InvalidValueError(f"WKB has the unknown geometry type {type_code} at byte {at + 1}{hint}")
+    at += 5
+    if code == _POINT:
+        positions, at = _read_positions(data, at, order, 1, dimensions)
+        return _Shape(code, dimensions, np.empty((0, 0)) if np.isnan(positions).all() else positions), at
+    count = _uint(data, at, order)
+    at += 4
+    if code == _LINE:
+        positions, at = _read_positions(data, at, order, count, dimensions)
+        return _Shape(code, dimensions, positions), at
+    # Every ring and member takes four bytes at least, which bounds the loops on hostile counts.
+    _check_room(data, at, 4 * count)
+    if code in _RING_SHAPES:
+        rings = []
+        for _ in range(count):
+            ring, at = _read_positions(data, at + 4, order, _uint(data, at, order), dimensions)
+            rings.append(ring)
+        return _Shape(code, dimensions, rings=tuple(rings)), at
+    members = []
+    for _ in range(count):
+        member, at = _read(data, at, depth + 1)
+        if code != _COLLECTION and (member.code, member.dimensions) != (_MEMBERS[code], dimensions):
+            raise InvalidValueError(f"WKB has a {_tag(member)} inside a {_NAMES[code]}, before byte {at}")
+        members.append(member)
+    return _Shape(code, dimensions, members=tuple(members)), at
+
+
+def _uint(data: bytes, at: int, order: str) -> int:
+    _check_room(data, at, 4)
+    return int(struct.unpack_from(f"{order}I", data, at)[0])
+
+
+def _read_positions(data: bytes, at: int, order: str, count: int, dimensions: int) -> tuple[Any, int]:
+    width = len(_COLUMNS[dimensions])
+    _check_room(data, at, 8 * width * count)
+    numbers = np.frombuffer(data, f"{order}f8", width * count, at)
+    return numbers.astype(np.float64, copy=False).reshape(count, width), at + 8 * width * count
+
+
+def _check_room(data: bytes, at: int, size: int) -> None:
+    if at + size > len(data):
+        raise InvalidValueError(f"WKB of {len(data)} bytes ends early: {size} bytes are needed at byte {at}")
+
+
+def _encode(shape: _Shape) -> Iterator[bytes]:
+    yield struct.pack("<BI", 1, shape.dimensions * 1000 + shape.code)
+    if shape.code == _POINT:
+        empty = np.full((1, len(_COLUMNS[shape.dimensions])), np.nan)
+        yield (shape.positions if len(shape.positions) else empty).astype("<f8").tobytes()
+    elif shape.code == _LINE:
+        yield _encode_positions(shape.positions)
+    elif shape.code in _RING_SHAPES:
+        yield struct.pack("<I", len(shape.rings))
+        yield from map(_encode_positions, shape.rings)
+    else:
+        yield struct.pack("<I", len(shape.members))
+        for member in shape.members:
+            yield from _encode(member)
+
+
+def _encode_positions(positions: Any) -> bytes:
+    return struct.pack("<I", len(positions)) + bytes(positions.astype("<f8").tobytes())
+
+
+def _tag(shape: _Shape) -> str:
+    suffix = next(text for text, code in _DIMENSIONS.items() if code == shape.dimensions)
+    return f"{_NAMES[shape.code]} {suffix}".rstrip()
+
+
+def _tagged_text(shape: _Shape) -> str:
+    return f"{_tag(shape)} {_body_text(shape)}"
+
+
+def _body_text(shape: _Shape) -> str:
+    if shape.code in (_POINT, _LINE):
+        return _positions_text(shape.positions)
+    if shape.code in _RING_SHAPES:
+        parts = [_positions_text(ring) for ring in shape.rings]
+    else:
+        parts = [_tagged_text(m) if shape.code == _COLLECTION else _body_text(m) for m in shape.members]
+    return f"({', '.join(parts)})" if parts else "EMPTY"
+
+
+def _positions_text(positions: Any) -> str:
+    if not len(positions):
+        return "EMPTY"
+    return f"({', '.join(' '.join(map(_number_text, position)) for position in positions.tolist())})"
+
+
+def _number_text(number: float) -> str:
+    if math.isnan(number):
+        return "NaN"
+    if math.isinf(number):
+        return "Infinity" if number > 0 else "-Infinity"
+    return repr(number).removesuffix(".0")
+
+
+class _TextReader:
+    """A recursive descent over the words of a WKT text."""
+
+    def __init__(self, text: str) -> None:
+        if not isinstance(text, str):
+            raise InvalidValueError(f"{text!r} is not WKT; give a string like 'POINT (30 10)'")
+        self.text = text
+        self.words: list[str] = []
+        self.at = 0
+        end = len(text.rstrip())
+        position = 0
+        while position < end:
+            match = _WORD.match(text, position)
+            if match is None:
+                self.fail(f"cannot read {text[position:].strip()[:20]!r}")
+            self.words.append(match[1].upper())
+            position = match.end()
+
+    def fail(self, problem: str) -> NoReturn:
+        shown = self.text if len(self.text) <= 100 else self.text[:100] + "..."
+        raise InvalidValueError(
+            f"{shown!r} is not WKT: {problem}; write it like 'POINT (30 10)' or 'POINT Z (30 10 5)'"
+        )
+
+    def peek(self) -> str | None:
+        return self.words[self.at] if self.at < len(self.words) else None
+
+    def take(self) -> str:
+        word = self.peek()
+        if word is None:
+            self.fail("it ends early")
+        self.at += 1
+        return word
+
+    def tagged(self, depth: int) -> _Shape:
+        if depth > _MAX_DEPTH:
+            self.fail(f"geometries nest more than {_MAX_DEPTH} deep")
+        name, suffix = self.take(), ""
+        if name not in _CODES:
+            name, suffix = next(((n, name[len(n) :]) for n in _CODES if name.startswith(n)), (name, "?"))
+        elif self.peek() in ("Z", "M", "ZM"):
+            suffix = self.take()
+        if name not in _CODES or suffix not in _DIMENSIONS:
+            self.fail(f"{self.words[self.at - 1]!r} is not one of {', '.join(_CODES)}")
+        return self.body(_CODES[name], _DIMENSIONS[suffix], depth)
+
+    def body(self, code: int, dimensions: int, depth: int) -> _Shape:
+        if code in (_POINT, _LINE):
+            positions = self.positions(dimensions)
+            if code == _POINT and len(positions) > 1:
+                self.fail(f"a point has {len(positions)} positions")
+            return _Shape(code, dimensions, positions)
+        if self.peek() == "EMPTY":
+            self.take()
+            return _Shape(code, dimensions)
+        self.expect("(")
+        rings: list[Any] = []
+        members: list[_Shape] = []
+        while True:
+            if code in _RING_SHAPES:
+                rings.append(self.positions(dimensions))
+            elif code == _COLLECTION:
+                members.append(self.tagged(depth + 1))
+            elif code == _MULTI_POINT and self.peek() not in ("(", "EMPTY"):
+                members.append(_Shape(_POINT, dimensions, np.array([self.position(dimensions)])))
+            else:
+                members.append(self.body(_MEMBERS[code], dimensions, depth + 1))
+            if self.expect(",", ")") == ")":
+                return _Shape(code, dimensions, rings=tuple(rings), members=tuple(members))
+
+    def positions(self, dimensions: int) -> Any:
+        if self.peek() == "EMPTY":
+            self.take()
+            return np.empty((0, len(_COLUMNS[dimensions])))
+        self.expect("(")
+        found = [self.position(dimensions)]
+        while self.expect(",", ")") == ",":
+            found.append(self.position(dimensions))
+        return np.array(found, dtype=np.float64)
+
+    def position(self, dimensions: int) -> list[float]:
+        return [self.number() for _ in _COLUMNS[dimensions]]
+
+    def number(self) -> float:
+        word = self.take()
+        sign, name = (word[0], word[1:]) if word[0] in "+-" else ("+", word)
+        if name in _SPECIAL:
+            return -_SPECIAL[name] if sign == "-" else _SPECIAL[name]
+        try:
+            return float(word)
+        except ValueError:
+            self.fail(f"{word!r} stands where a coordinate is needed")
+
+    def expect(self, *words: str) -> str:
+        word = self.take()
+        if word not in words:
+            self.fail(f"{word!r} stands where {' or '.join(map(repr, words))} is needed")
+        return word
