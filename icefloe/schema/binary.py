@@ -220,7 +220,9 @@ def encode_array(values: Any, kind: IcebergType) -> Any:
         array = array.cast(pa.uint8())
     dense = array.drop_null()
     width = dense.type.bit_width // 8
-    raw = np.frombuffer(dense.buffers()[1], np.uint8)[dense.offset * width : (dense.offset + len(dense)) * width]
+    raw = np.empty(0, np.uint8)
+    if len(dense):
+        raw = np.frombuffer(dense.buffers()[1], np.uint8, len(dense) * width, dense.offset * width)
     if isinstance(kind, DecimalType):
         raw, lengths = _encode_decimals(raw.reshape(-1, 16))
     else:
@@ -258,9 +260,11 @@ def _bytes_and_offsets(array: Any) -> tuple[Any, Any]:
     _, offset_buffer, data_buffer = dense.buffers()
     if not len(dense):
         return np.empty(0, np.uint8), np.zeros(1, np.int64)
-    integer = np.int32 if pa.types.is_binary(dense.type) else np.int64
-    offsets = np.frombuffer(offset_buffer, integer)[dense.offset : dense.offset + len(dense) + 1].astype(np.int64)
-    raw = np.empty(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
+    integer = np.dtype(np.int32 if pa.types.is_binary(dense.type) else np.int64)
+    offsets = np.frombuffer(offset_buffer, integer, len(dense) + 1, dense.offset * integer.itemsize).astype(np.int64)
+    raw = (
+        np.frombuffer(data_buffer, np.uint8) if data_buffer is not None and data_buffer.size else np.empty(0, np.uint8)
+    )
     return raw[offsets[0] : offsets[-1]], offsets - offsets[0]
 
 
@@ -362,6 +366,9 @@ def _with_nulls(dense: Any, array: Any, arrow_type: Any, then: Any = None) -> An
         full = np.zeros((len(array), *dense.shape[1:]), dense.dtype)
         full[valid] = dense
     found = pa.Array.from_buffers(
-        arrow_type, len(array), [_bitmap(valid), pa.py_buffer(np.ascontiguousarray(full))], null_count=array.null_count
+        arrow_type,
+        len(array),
+        [_bitmap(valid), pa.py_buffer(np.require(full, requirements=["C", "A"]))],
+        null_count=array.null_count,
     )
     return found if then is None else then(found)

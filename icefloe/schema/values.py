@@ -47,7 +47,7 @@ from icefloe.schema.types import (
 )
 from icefloe.schema.wkb import wkb_to_wkt
 
-__all__ = ["coerce", "parse_text", "to_python", "to_text"]
+__all__ = ["coerce", "parse_text", "shortest_float", "to_python", "to_text"]
 
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -98,7 +98,7 @@ def to_text(value: Any, kind: IcebergType) -> str:
         case BooleanType():
             return "true" if value else "false"
         case FloatType():
-            return _float_text(_shortest_float(value))
+            return _float_text(shortest_float(value))
         case DoubleType():
             return _float_text(value)
         case DecimalType():
@@ -159,6 +159,12 @@ def parse_text(text: str, kind: IcebergType) -> Any:
             return coerce(text, kind)
 
 
+def shortest_float(value: float) -> float:
+    """The double with the fewest digits that is still read as this 32-bit float."""
+    shortest = float(str(np.float32(value)))
+    return shortest if struct.pack("<f", shortest) == struct.pack("<f", value) else value
+
+
 def _in_datetime_range(value: int, kind: IcebergType, make: Any) -> Any:
     try:
         return make()
@@ -166,12 +172,6 @@ def _in_datetime_range(value: int, kind: IcebergType, make: Any) -> Any:
         raise misfit(
             value, kind, "it is outside of the years 1 to 9999 that datetime has; show it with to_text"
         ) from None
-
-
-def _shortest_float(value: float) -> float:
-    """The double with the fewest digits that is still read as this 32-bit float."""
-    shortest = float(str(np.float32(value)))
-    return shortest if struct.pack("<f", shortest) == struct.pack("<f", value) else value
 
 
 def _float_text(value: float) -> str:

@@ -1,0 +1,131 @@
+"""What may stand for the smallest and largest value of a column, and its bytes (spec: Appendix D, Bound serialization).
+
+Bounds may be loose, never tight on the wrong side: a lower bound is at most, an upper bound at least every value.
+"""
+
+import math
+import struct
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.errors import InvalidValueError
+from icefloe.schema.binary import decode, decode_array, encode
+from icefloe.schema.types import (
+    BinaryType,
+    DoubleType,
+    FixedType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    StringType,
+)
+from icefloe.schema.wkb import GeoPoint
+
+DEFAULT_BOUND_WIDTH = 16
+"""How many code points or bytes a bound keeps unless the table says otherwise; the Java library's `truncate(16)`."""
+
+_LAST_CODE_POINT = 0x10FFFF
+_BEFORE_SURROGATES, _AFTER_SURROGATES = 0xD7FF, 0xE000
+
+
+def truncate_lower(value: Any, kind: IcebergType, width: int) -> Any:
+    """A value of at most `width` code points or bytes that is not above the given one; other types are not cut."""
+    _check_width(width)
+    return value[:width] if isinstance(kind, StringType | BinaryType) else value
+
+
+def truncate_upper(value: Any, kind: IcebergType, width: int) -> Any:
+    """A value of at most `width` code points or bytes that is not below the given one, or None when there is none."""
+    _check_width(width)
+    if not isinstance(kind, StringType | BinaryType) or len(value) <= width:
+        return value
+    return _next_text(value[:width]) if isinstance(kind, StringType) else _next_bytes(value[:width])
+
+
+def encode_bound(value: Any, kind: IcebergType) -> bytes:
+    """The bytes of a bound: those of the value, and for geometry and geography those of a corner, a GeoPoint."""
+    if isinstance(kind, GeometryType | GeographyType):
+        return encode_geo_bound(value)
+    return encode(value, kind)
+
+
+def decode_bound(data: bytes, kind: IcebergType) -> Any:
+    """The bound that the bytes hold: a value, or a GeoPoint for geometry and geography.
+
+    A bound of `fixed` may be shorter than its values, because earlier Java releases cut them like binary.
+    """
+    if isinstance(kind, GeometryType | GeographyType):
+        return decode_geo_bound(data)
+    return decode(data, BinaryType() if isinstance(kind, FixedType) else kind)
+
+
+def decode_bounds(data: Any, kind: IcebergType) -> Any:
+    """All bounds of an Arrow array of bytes: of the natural Arrow type, binary for `fixed`, struct of x, y, z, m for geo types."""
+    if isinstance(kind, GeometryType | GeographyType):
+        return _decode_geo_bounds(data)
+    return decode_array(data, BinaryType() if isinstance(kind, FixedType) else kind)
+
+
+def encode_geo_bound(point: GeoPoint) -> bytes:
+    """A corner as little-endian doubles: x:y, x:y:z, x:y:z:m, or x:y:NaN:m when only z is missing."""
+    if not isinstance(point, GeoPoint):
+        raise InvalidValueError(f"{point!r} is not a geo bound; give a GeoPoint")
+    numbers = [point.x, point.y]
+    if point.m is not None:
+        numbers += [math.nan if point.z is None else point.z, point.m]
+    elif point.z is not None:
+        numbers.append(point.z)
+    try:
+        if math.isnan(point.x) or math.isnan(point.y):
+            raise InvalidValueError(f"{point!r} has NaN for x or y; then there is no bound at all")
+        return struct.pack(f"<{len(numbers)}d", *numbers)
+    except (struct.error, TypeError):
+        raise InvalidValueError(f"{point!r} is not a geo bound; its coordinates must be floats") from None
+
+
+def decode_geo_bound(data: Any) -> GeoPoint:
+    """The corner that 16, 24 or 32 bytes hold."""
+    if not isinstance(data, bytes | bytearray | memoryview) or len(data) not in (16, 24, 32):
+        raise InvalidValueError(f"{data!r} is not a geo bound; it has 16, 24 or 32 bytes: x, y, z and m as doubles")
+    x, y, z, m = (*struct.unpack(f"<{len(data) // 8}d", data), math.nan, math.nan)[:4]
+    return GeoPoint(x, y, None if math.isnan(z) else z, None if math.isnan(m) else m)
+
+
+def _decode_geo_bounds(data: Any) -> Any:
+    data = decode_array(data, BinaryType())
+    lengths = pc.binary_length(data)
+    wrong = pc.invert(pc.is_in(lengths, pa.array([16, 24, 32], lengths.type), skip_nulls=False))
+    for at in pc.indices_nonzero(pc.and_(wrong, pc.is_valid(data)))[:1].to_pylist():
+        decode_geo_bound(data[at].as_py())
+    columns = []
+    for name, start in (("x", 0), ("y", 8), ("z", 16), ("m", 24)):
+        part = pc.binary_slice(data, start, start + 8)
+        part = pc.if_else(pc.greater(lengths, start), part, None)
+        number = decode_array(part, DoubleType())
+        columns.append(number if name in "xy" else pc.if_else(pc.is_nan(number), None, number))
+    return pa.StructArray.from_arrays(columns, ["x", "y", "z", "m"], mask=pc.is_null(data))
+
+
+def _check_width(width: object) -> None:
+    if isinstance(width, bool) or not isinstance(width, int) or width < 1:
+        raise InvalidValueError(f"bounds cannot be cut to width {width!r}; it must be a positive int")
+
+
+def _next_text(text: str) -> str | None:
+    """The first string after all that begin with this one, which is not longer; None after the last code points."""
+    for at in range(len(text) - 1, -1, -1):
+        code_point = ord(text[at])
+        if code_point < _LAST_CODE_POINT:
+            # Surrogates are not characters: UTF-8 cannot hold them.
+            following = _AFTER_SURROGATES if code_point == _BEFORE_SURROGATES else code_point + 1
+            return text[:at] + chr(following)
+    return None
+
+
+def _next_bytes(data: bytes) -> bytes | None:
+    for at in range(len(data) - 1, -1, -1):
+        if data[at] < 0xFF:
+            return data[:at] + bytes([data[at] + 1])
+    return None

@@ -1,0 +1,160 @@
+"""Single values in JSON, as column defaults hold them (spec: Appendix D, JSON single-value serialization).
+
+Reading is strict: a value of another JSON type, scale, length or offset than the spec names is an InvalidValueError.
+NaN and infinities have no JSON form, and neither have `unknown` and `variant` but for null.
+"""
+
+import math
+import re
+from decimal import Decimal
+from typing import Any
+
+from icefloe.errors import InvalidValueError
+from icefloe.schema import temporal
+from icefloe.schema.coercion import NUMBER_TEXT, bytes_from_hex, coerce, misfit
+from icefloe.schema.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+from icefloe.schema.values import shortest_float, to_text
+
+_KEYS, _VALUES = "keys", "values"
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+def value_to_json(value: Any, kind: IcebergType) -> Any:
+    """The JSON form of an internal value, as Python objects that any JSON writer takes."""
+    return _to_json(coerce(value, kind), kind)
+
+
+def value_from_json(json: Any, kind: IcebergType) -> Any:
+    """The internal value that a JSON form stands for."""
+    if json is None:
+        return None
+    match kind:
+        case BooleanType() | IntegerType() | LongType():
+            return coerce(json, kind)
+        case FloatType() | DoubleType():
+            number = coerce(json, kind)
+            if not math.isfinite(number):
+                raise misfit(json, kind, "JSON holds finite numbers only")
+            return number
+        case StructType():
+            return _struct_from_json(json, kind)
+        case ListType():
+            if not isinstance(json, list):
+                raise misfit(json, kind, "its JSON form is an array")
+            return tuple(_child_from_json(element, kind.element_field, kind) for element in json)
+        case MapType():
+            return _map_from_json(json, kind)
+    if not isinstance(json, str):
+        raise misfit(json, kind, "its JSON form is a string")
+    match kind:
+        case DecimalType():
+            return _decimal_from_json(json, kind)
+        case TimestampType() | TimestampNanoType() | TimestamptzType() | TimestamptzNanoType():
+            if "T" not in json:
+                raise misfit(json, kind, "it needs a 'T' between date and time, like 2017-11-16T22:31:08")
+            is_zoned = isinstance(kind, TimestamptzType | TimestamptzNanoType)
+            if is_zoned and temporal.parse_timestamp(json)[1] != 0:
+                raise misfit(json, kind, "its offset must be +00:00")
+            return coerce(json, kind)
+        case UUIDType():
+            if _UUID.fullmatch(json) is None:
+                raise misfit(json, kind, "write it like f79c3e09-677c-4bbd-a479-3f349cb785e7")
+            return coerce(json, kind)
+        case FixedType() | BinaryType():
+            return coerce(bytes_from_hex(json, kind), kind)
+        case DateType() | TimeType() | StringType() | GeometryType() | GeographyType():
+            return coerce(json, kind)
+        case _:
+            raise InvalidValueError(f"{kind} has no JSON form but null, found {json!r}")
+
+
+def _to_json(value: Any, kind: IcebergType) -> Any:
+    if value is None:
+        return None
+    match kind:
+        case BooleanType() | IntegerType() | LongType() | StringType():
+            return value
+        case FloatType() | DoubleType():
+            if not math.isfinite(value):
+                raise misfit(value, kind, "JSON holds finite numbers only")
+            return shortest_float(value) if isinstance(kind, FloatType) else value
+        case StructType():
+            types = {field.field_id: field.field_type for field in kind.fields}
+            return {str(field_id): _to_json(child, types[field_id]) for field_id, child in value}
+        case ListType():
+            return [_to_json(element, kind.element_type) for element in value]
+        case MapType():
+            return {
+                _KEYS: [_to_json(key, kind.key_type) for key, _ in value],
+                _VALUES: [_to_json(item, kind.value_type) for _, item in value],
+            }
+        case _:
+            return to_text(value, kind)
+
+
+def _decimal_from_json(json: str, kind: DecimalType) -> Decimal:
+    if NUMBER_TEXT.fullmatch(json) is None:
+        raise misfit(json, kind, "write a number like 14.20")
+    number = Decimal(json)
+    if number.as_tuple().exponent != -kind.scale:
+        raise misfit(json, kind, f"it must have exactly {kind.scale} digits after the point")
+    return coerce(number, kind)  # type: ignore[no-any-return]  # a Decimal, by the type
+
+
+def _struct_from_json(json: Any, kind: StructType) -> tuple[tuple[int, Any], ...]:
+    """Fields that are not named stay out of the value, so that their defaults can stand in."""
+    if not isinstance(json, dict):
+        raise misfit(json, kind, "its JSON form is an object by field id")
+    fields = {str(field.field_id): field for field in kind.fields}
+    for key in json:
+        if key not in fields:
+            raise misfit(json, kind, f"it has no field with id {key!r}; its ids are {', '.join(fields) or 'none'}")
+    return tuple(
+        (field.field_id, _child_from_json(json[key], field, kind)) for key, field in fields.items() if key in json
+    )
+
+
+def _map_from_json(json: Any, kind: MapType) -> tuple[tuple[Any, Any], ...]:
+    if not isinstance(json, dict) or set(json) != {_KEYS, _VALUES}:
+        raise misfit(json, kind, f"its JSON form is an object of {_KEYS!r} and {_VALUES!r}")
+    keys, values = json[_KEYS], json[_VALUES]
+    if not isinstance(keys, list) or not isinstance(values, list) or len(keys) != len(values):
+        raise misfit(json, kind, f"{_KEYS!r} and {_VALUES!r} must be arrays of one length")
+    found = tuple(
+        (_child_from_json(k, kind.key_field, kind), _child_from_json(v, kind.value_field, kind))
+        for k, v in zip(keys, values, strict=True)
+    )
+    # By text, because 0.0 and -0.0 are two keys.
+    if len({repr(key) for key, _ in found}) != len(found):
+        raise misfit(json, kind, "a key occurs twice")
+    return found
+
+
+def _child_from_json(json: Any, field: NestedField, kind: IcebergType) -> Any:
+    if json is None and field.required:
+        raise misfit(json, kind, f"its {field.name} is required")
+    return value_from_json(json, field.field_type)
