@@ -1,7 +1,7 @@
 """Which bytes of a value are hashed, and the 32-bit hash of them (spec: Appendix B, 32-bit Hash Requirements)."""
 
 import struct
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, cast
 from uuid import UUID
 
@@ -30,6 +30,8 @@ from icefloe.schema.types import (
 
 CANONICAL_NAN_BITS = 0x7FF8000000000000
 NANOS_PER_MICRO = 1000
+# Room for every digit, so that nothing is rounded without an error.
+_EXACT = Context(prec=100, traps=[InvalidOperation, Inexact])
 
 
 def hash_value(value: Any, kind: IcebergType) -> int:
@@ -47,18 +49,14 @@ def bytes_to_hash(value: Any, kind: IcebergType) -> bytes:
 
 def unscaled(value: Decimal, kind: DecimalType) -> int:
     """The decimal as an integer count of its smallest unit; exact, whatever the decimal context."""
-    sign, digits, exponent = value.as_tuple()
-    if not isinstance(exponent, int):
-        raise InvalidValueError(f"{value} is not a value of type {kind}: it is not finite")
-    magnitude = int("".join(map(str, digits)) or "0")
-    shift = exponent + kind.scale
-    if shift >= 0:
-        magnitude *= 10**shift
-    else:
-        magnitude, lost = divmod(magnitude, 10**-shift)
-        if lost:
-            raise InvalidValueError(f"{value} is not a value of type {kind}: it has more than {kind.scale} decimals")
-    return int(-magnitude if sign else magnitude)
+    try:
+        scaled = _EXACT.scaleb(value, kind.scale)
+        number = int(scaled)
+    except (ArithmeticError, ValueError) as error:
+        raise InvalidValueError(f"{value} is not a value of type {kind}: {error}") from None
+    if number != scaled:
+        raise InvalidValueError(f"{value} is not a value of type {kind}: it has more than {kind.scale} decimals")
+    return number
 
 
 def minimal_big_endian(number: int) -> bytes:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from icefloe.partitioning.civil import EPOCH_YEAR, date_of_days
+from icefloe.schema.temporal import MICROS_PER_SECOND, NANOS_PER_SECOND, SECONDS_PER_DAY, civil_from_days, format_date
 from icefloe.schema.types import (
     BinaryType,
     BooleanType,
@@ -23,9 +23,7 @@ from icefloe.schema.types import (
 )
 
 NULL_TEXT = "null"
-NANOS_PER_SECOND = 1_000_000_000
-MICROS_PER_SECOND = 1_000_000
-SECONDS_PER_DAY = 86_400
+EPOCH_YEAR = 1970
 
 
 def human_year(years: int) -> str:
@@ -41,8 +39,8 @@ def human_month(months: int) -> str:
 
 def human_day(days: int) -> str:
     """Days since 1970-01-01 as `2017-12-01`."""
-    date = date_of_days(days)
-    return f"{date.year:04d}-{date.month:02d}-{date.day:02d}"
+    year, month, day = civil_from_days(days)
+    return f"{year:04d}-{month:02d}-{day:02d}"
 
 
 def human_hour(hours: int) -> str:
@@ -95,12 +93,9 @@ def _timestamp_text(value: int, per_second: int) -> str:
     # Java's ISO_LOCAL_DATE_TIME: a sign before years of more than four digits, a fraction without trailing zeros.
     seconds, fraction = divmod(value, per_second)
     days, second = divmod(seconds, SECONDS_PER_DAY)
-    date = date_of_days(days)
-    year = f"{date.year:04d}" if date.year >= 0 else f"-{-date.year:04d}"
-    plus = "+" if date.year > 9999 else ""
     clock = f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
     digits = f"{fraction:0{len(str(per_second)) - 1}d}".rstrip("0")
-    return f"{plus}{year}-{date.month:02d}-{date.day:02d}T{clock}" + (f".{digits}" if digits else "")
+    return f"{format_date(days)}T{clock}" + (f".{digits}" if digits else "")
 
 
 def _float_text(value: float, scientific: str) -> str:

@@ -10,9 +10,17 @@ from decimal import Decimal
 from typing import Any, ClassVar
 
 from icefloe.errors import InvalidTransformError, InvalidValueError
-from icefloe.partitioning.civil import months_since_epoch, years_since_epoch
 from icefloe.partitioning.hashing import hash_value, unscaled
-from icefloe.partitioning.human import NULL_TEXT, human_day, human_hour, human_month, human_value, human_year
+from icefloe.partitioning.human import (
+    EPOCH_YEAR,
+    NULL_TEXT,
+    human_day,
+    human_hour,
+    human_month,
+    human_value,
+    human_year,
+)
+from icefloe.schema.temporal import civil_from_days
 from icefloe.schema.types import (
     BinaryType,
     DateType,
@@ -323,11 +331,12 @@ def _truncate(transform: TruncateTransform, value: Any, kind: IcebergType) -> An
 
 
 def _count_units(transform: TimeTransform, days: int) -> int:
+    year, month, _ = civil_from_days(days)
     match transform:
         case YearTransform():
-            return years_since_epoch(days)
+            return year - EPOCH_YEAR
         case MonthTransform():
-            return months_since_epoch(days)
+            return (year - EPOCH_YEAR) * 12 + month - 1
         case DayTransform():
             return days
         case _:

@@ -1,0 +1,68 @@
+"""Transforms of whole Arrow columns against the same transform applied value by value."""
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from bench.report import Row, interleave
+from icefloe.partitioning.arrays import transform_array
+from icefloe.partitioning.transforms import (
+    BucketTransform,
+    DayTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+)
+from icefloe.schema.types import (
+    DecimalType,
+    IcebergType,
+    LongType,
+    StringType,
+    TimestampType,
+    UUIDType,
+)
+from icefloe.schema.values import coerce
+
+ROWS = {"small": 100_000, "medium": 1_000_000, "full": 5_000_000}
+DECIMAL = DecimalType(18, 2)
+
+
+def run(size: str) -> list[Row]:
+    """Each case as one row; the goal is one part of the value-by-value time."""
+    rows = ROWS[size]
+    random = np.random.default_rng(7)
+    longs = pa.array(random.integers(-(2**63), 2**63 - 1, rows))
+    micros = pa.array(random.integers(-(2**50), 2**51, rows))
+    strings = pa.array(["".join(map(chr, letters)) for letters in _letters(random, rows)])
+    decimals = pa.array([Decimal(number).scaleb(-2) for number in random.integers(-(10**17), 10**17, rows).tolist()])
+    uuids = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([random.bytes(16) for _ in range(rows)], pa.binary(16)))
+    timestamps = micros.cast(pa.timestamp("us"))
+    cases: list[tuple[str, Transform, Any, IcebergType, float]] = [
+        ("bucket-long", BucketTransform(16), longs, LongType(), 1 / 20),
+        ("bucket-string", BucketTransform(16), strings, StringType(), 1 / 5),
+        ("bucket-uuid", BucketTransform(16), uuids, UUIDType(), 1 / 5),
+        ("bucket-decimal", BucketTransform(16), decimals.cast(pa.decimal128(18, 2)), DECIMAL, 1 / 5),
+        ("truncate-long", TruncateTransform(100), pa.array(longs.to_numpy() >> 1), LongType(), 1 / 20),
+        ("truncate-string", TruncateTransform(4), strings, StringType(), 1 / 5),
+        ("day-timestamp", DayTransform(), timestamps, TimestampType(), 1 / 20),
+        ("month-timestamp", MonthTransform(), timestamps, TimestampType(), 1 / 20),
+    ]
+    return [_measure(*case) for case in cases]
+
+
+def _measure(name: str, transform: Transform, array: Any, kind: IcebergType, goal: float) -> Row:
+    natural = array.cast(pa.int64()) if isinstance(kind, TimestampType) else array
+    values = [coerce(value, kind) for value in natural.to_pylist()]
+
+    def loop() -> list[Any]:
+        return [transform.apply(value, kind) for value in values]
+
+    ours, theirs = interleave(lambda: transform_array(transform, array, kind), loop)
+    return Row(name, ours, theirs, goal, f"{len(array):,} values; theirs is the loop of Transform.apply over them")
+
+
+def _letters(random: np.random.Generator, rows: int) -> list[list[int]]:
+    ends = np.cumsum(random.integers(0, 33, rows))
+    return [part.tolist() for part in np.split(random.integers(97, 123, ends[-1]), ends[:-1])]

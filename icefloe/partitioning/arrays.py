@@ -1,0 +1,243 @@
+"""Transforms of whole Arrow columns, with the same results as `Transform.apply` value by value.
+
+Columns may come in any Arrow type that holds values of the source type without loss: large or view strings,
+dictionaries, plain `fixed_size_binary(16)` for a uuid. Results are in the Arrow type of the result type.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.errors import InvalidTransformError, InvalidValueError
+from icefloe.partitioning.murmur import hash_longs, hash_ranges
+from icefloe.partitioning.transforms import (
+    HOURS_PER_DAY,
+    MAX_INT,
+    MICROS_PER_HOUR,
+    NANOS_PER_HOUR,
+    NANOSECOND_TYPES,
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    TimeTransform,
+    Transform,
+    TruncateTransform,
+    UnknownTransform,
+    VoidTransform,
+    YearTransform,
+)
+from icefloe.schema.arrow import type_to_arrow
+from icefloe.schema.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    FixedType,
+    IcebergType,
+    IntegerType,
+    StringType,
+    UUIDType,
+)
+
+DECIMAL_BYTES = 16
+NANOS_PER_MICRO = 1000
+
+
+def transform_array(transform: Transform, array: Any, kind: IcebergType) -> Any:
+    """The partition values of a column of the type: an `Array` for an `Array`, a `ChunkedArray` for a `ChunkedArray`."""
+    if isinstance(transform, UnknownTransform):
+        raise InvalidTransformError(f"transform {transform.text!r} is not known, so it cannot be applied")
+    if not transform.can_transform(kind):
+        raise InvalidTransformError(f"transform {transform} does not take columns of type {kind}")
+    if isinstance(array, pa.ChunkedArray):
+        chunks = [_transform(transform, chunk, kind) for chunk in array.chunks]
+        return pa.chunked_array(chunks, type_to_arrow(transform.result_type(kind)))
+    return _transform(transform, array, kind)
+
+
+def _transform(transform: Transform, array: Any, kind: IcebergType) -> Any:
+    result_type = type_to_arrow(transform.result_type(kind))
+    if len(array) == 0 or isinstance(transform, VoidTransform):
+        return pa.nulls(len(array), result_type)
+    if pa.types.is_dictionary(array.type):
+        if len(array.dictionary) <= len(array):
+            return _transform(transform, array.dictionary, kind).take(array.indices)
+        array = array.dictionary_decode()
+    if pa.types.is_run_end_encoded(array.type):
+        array = pc.run_end_decode(array)
+    match transform:
+        case IdentityTransform():
+            return _as_type(array, kind)
+        case BucketTransform():
+            hashes = _hashes(array, kind)
+            hashes &= np.uint32(MAX_INT)
+            hashes %= np.uint32(transform.num_buckets)
+            return _with_nulls_of(array, hashes.astype(np.int32), result_type)
+        case TruncateTransform():
+            return _truncated(transform, array, kind)
+        case TimeTransform():
+            return _with_nulls_of(array, _units(transform, _as_type(array, kind), kind), result_type)
+        case _:
+            raise AssertionError(f"transform {transform!r} has no form for arrays")
+
+
+def _hashes(array: Any, kind: IcebergType) -> npt.NDArray[np.uint32]:
+    match kind:
+        case StringType() | BinaryType():
+            return hash_ranges(*_byte_ranges(array, kind))
+        case FixedType() | UUIDType():
+            typed = _as_type(array, kind)
+            storage = typed.storage if isinstance(typed, pa.ExtensionArray) else typed
+            return _hash_fixed(storage)
+        case DecimalType():
+            return hash_ranges(*_decimal_ranges(_as_type(array, kind)))
+        case _:
+            values = _integers(_as_type(array, kind))
+            return hash_longs(values // NANOS_PER_MICRO if isinstance(kind, NANOSECOND_TYPES) else values)
+
+
+def _hash_fixed(array: Any) -> npt.NDArray[np.uint32]:
+    width = array.type.byte_width
+    starts = (np.arange(len(array), dtype=np.int64) + array.offset) * width
+    return hash_ranges(_bytes_of(array.buffers()[1]), starts, np.full(len(array), width, np.int64))
+
+
+def _byte_ranges(
+    array: Any, kind: IcebergType
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    if pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type):
+        width: type[np.int32 | np.int64] = np.int64
+    else:
+        array, width = _as_type(array, kind), np.int32
+    _, offsets, data = array.buffers()
+    size = np.dtype(width).itemsize
+    ends = np.frombuffer(offsets, width, len(array) + 1, array.offset * size).astype(np.int64)
+    return _bytes_of(data), ends[:-1], np.diff(ends)
+
+
+def _decimal_ranges(array: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Where the fewest big-endian bytes of each unscaled value are."""
+    little = _bytes_of(array.buffers()[1]).reshape(-1, DECIMAL_BYTES)[array.offset : array.offset + len(array)]
+    big = np.ascontiguousarray(little[:, ::-1])
+    high, low = _halves(array)
+    sign = high >> 63
+    # Flipping the bits of negative numbers leaves the leading zeros that two's complement does not need.
+    flipped = np.stack([(low ^ sign).view(np.uint64), (high ^ sign).view(np.uint64)])
+    lengths = np.ones(len(array), np.int64)
+    for index in range(1, DECIMAL_BYTES):
+        half, shift = divmod(8 * index - 1, 64)
+        rest = flipped[half] >> np.uint64(shift)
+        lengths += (rest != 0) | (flipped[1] != 0) if half == 0 else rest != 0
+    starts = np.arange(1, len(array) + 1, dtype=np.int64) * DECIMAL_BYTES - lengths
+    return big.reshape(-1), starts, lengths
+
+
+def _truncated(transform: TruncateTransform, array: Any, kind: IcebergType) -> Any:
+    match kind:
+        case StringType():
+            text = _as_type(array, kind) if not pa.types.is_large_string(array.type) else array
+            return _as_type(pc.utf8_slice_codeunits(text, 0, transform.width), kind)
+        case BinaryType():
+            data = _as_type(array, kind) if not pa.types.is_large_binary(array.type) else array
+            return _as_type(pc.binary_slice(data, 0, transform.width), kind)
+        case DecimalType():
+            return _truncated_decimals(transform, _as_type(array, kind), kind)
+        case _:
+            typed = _as_type(array, kind)
+            values = _values(typed, np.int32 if isinstance(kind, IntegerType) else np.int64)
+            width = values.dtype.type(transform.width)
+            results = values - values % width
+            # Only below the least value of the type does subtraction wrap around and make a number greater.
+            _refuse(typed, results > values, f"{transform} of it is below the least value of type {kind}")
+            return _with_nulls_of(typed, results, typed.type)
+
+
+def _truncated_decimals(transform: TruncateTransform, array: Any, kind: DecimalType) -> Any:
+    high, low = _halves(array)
+    width = np.int64(transform.width)
+    words = low.view("<u4").reshape(-1, 2).astype(np.int64)
+    # The remainder, 32 bits at a time from the top: it stays below 2^31, so that nothing overflows.
+    remainder = (high >> 32) % width
+    for word in (high & 0xFFFFFFFF, words[:, 1], words[:, 0]):
+        remainder = ((remainder << 32) | word) % width
+    unsigned = low.view(np.uint64)
+    results = np.empty((len(array), 2), "<i8")
+    results[:, 0] = (unsigned - remainder.view(np.uint64)).view(np.int64)
+    results[:, 1] = high - (unsigned < remainder.view(np.uint64))
+    found = _with_nulls_of(array, results, array.type)
+    try:
+        found.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise InvalidValueError(f"{transform} of a value does not fit in type {kind}: {error}") from None
+    return found
+
+
+def _units(transform: TimeTransform, array: Any, kind: IcebergType) -> npt.NDArray[np.int32]:
+    values = _integers(array)
+    if isinstance(transform, HourTransform):
+        hours = values // (NANOS_PER_HOUR if isinstance(kind, NANOSECOND_TYPES) else MICROS_PER_HOUR)
+        _refuse(array, (hours > MAX_INT) | (hours < -MAX_INT - 1), "its hours from 1970 do not fit in an int")
+        return hours.astype(np.int32)
+    if not isinstance(kind, DateType):
+        per_hour = NANOS_PER_HOUR if isinstance(kind, NANOSECOND_TYPES) else MICROS_PER_HOUR
+        values = values // (per_hour * HOURS_PER_DAY)
+    match transform:
+        case DayTransform():
+            return values.astype(np.int32)
+        case MonthTransform():
+            return values.view("datetime64[D]").astype("datetime64[M]").astype(np.int32)
+        case YearTransform():
+            return values.view("datetime64[D]").astype("datetime64[Y]").astype(np.int32)
+        case _:
+            raise AssertionError(f"{transform!r} is not counted in days")
+
+
+def _as_type(array: Any, kind: IcebergType) -> Any:
+    target = type_to_arrow(kind)
+    if array.type == target:
+        return array
+    try:
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        if isinstance(kind, UUIDType):
+            return pa.ExtensionArray.from_storage(target, array.cast(target.storage_type))
+        return array.cast(target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise InvalidValueError(
+            f"Arrow column of type {array.type} does not hold values of type {kind}: {error}"
+        ) from None
+
+
+def _refuse(array: Any, bad: npt.NDArray[np.bool_], why: str) -> None:
+    if bad.any():
+        first = pc.drop_null(array.filter(pa.array(bad))).slice(0, 1)
+        if len(first):
+            raise InvalidValueError(f"value {_integers(first)[0]} of type {array.type} is refused: {why}")
+
+
+def _with_nulls_of(array: Any, values: npt.NDArray[Any], kind: Any) -> Any:
+    found = pa.Array.from_buffers(kind, len(array), [None, pa.py_buffer(np.ascontiguousarray(values))])
+    return pc.if_else(array.is_valid(), found, pa.scalar(None, kind)) if array.null_count else found
+
+
+def _integers(array: Any) -> npt.NDArray[np.int64]:
+    return _values(array, np.int32 if array.type.bit_width == 32 else np.int64).astype(np.int64, copy=False)
+
+
+def _values(array: Any, width: type[np.int32 | np.int64]) -> npt.NDArray[Any]:
+    size = np.dtype(width).itemsize
+    return np.frombuffer(array.buffers()[1], width, len(array), array.offset * size)
+
+
+def _halves(array: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The high and low 64 bits of decimals."""
+    pairs = np.frombuffer(array.buffers()[1], "<i8", 2 * len(array), array.offset * DECIMAL_BYTES).reshape(-1, 2)
+    return np.ascontiguousarray(pairs[:, 1]), np.ascontiguousarray(pairs[:, 0])
+
+
+def _bytes_of(buffer: Any) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(buffer, np.uint8) if buffer is not None and buffer.size else np.empty(0, np.uint8)
