@@ -1,0 +1,213 @@
+"""Deletion vectors as Puffin blobs: their bytes, what is said of them, and files of many (spec: Puffin, deletion-vector-v1)."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from zlib import crc32
+
+import numpy as np
+from pyroaring import FrozenBitMap
+
+from icefloe.errors import CorruptFileError, InvalidValueError
+from icefloe.formats.deletion_vectors import MAX_KEY, DeletionVector
+from icefloe.formats.puffin import MAX_BLOB_BYTES, PuffinWriter, read_blob, read_footer
+from icefloe.formats.puffin_values import Blob, BlobMetadata, ReadRange
+from icefloe.formats.roaring import COOKIE_WITHOUT_RUNS, EMPTY_BITMAP_SIZE, read_bitmap, write_bitmap
+
+BLOB_TYPE = "deletion-vector-v1"
+POSITION_FIELD_ID = 2147483645
+"""The id of the metadata column `_pos`, which vectors are said to be about."""
+
+_MAGIC = bytes.fromhex("d1d33964")
+_KEY_SIZE = 4
+_COUNT_SIZE = 8
+_SMALLEST_BLOB = 4 + len(_MAGIC) + _COUNT_SIZE + 4
+_MAX_BLOB = 2**31 - 1
+_INHERITED = -1
+_REFERENCED_DATA_FILE = "referenced-data-file"
+_CARDINALITY = "cardinality"
+_CREATED_BY = "created-by"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVector:
+    """Where a vector is in its Puffin file, of which data file it is, and how many rows it deletes."""
+
+    referenced_data_file: str
+    offset: int
+    length: int
+    cardinality: int
+
+
+def encode_vector(vector: DeletionVector) -> bytes:
+    """The vector as a blob, byte for byte as the Java library writes it: a bitmap for each key up to the highest."""
+    count = vector.bitmaps[-1][0] + 1 if vector.bitmaps else 0
+    if count * (_KEY_SIZE + EMPTY_BITMAP_SIZE) > _MAX_BLOB:
+        raise InvalidValueError(
+            f"position {vector.highest} is too high: its deletion vector would be longer than 2 GiB"
+        )
+    parts = [_MAGIC, count.to_bytes(_COUNT_SIZE, "little")]
+    next_key = 0
+    for key, bitmap in vector.bitmaps:
+        parts += (_empty_bitmaps(next_key, key), key.to_bytes(_KEY_SIZE, "little"), write_bitmap(bitmap))
+        next_key = key + 1
+    body = b"".join(parts)
+    if len(body) + 8 > _MAX_BLOB:
+        raise InvalidValueError(f"a deletion vector of {len(body)} bytes is too long; 2 GiB is the most")
+    return len(body).to_bytes(4, "big") + body + crc32(body).to_bytes(4, "big")
+
+
+def _empty_bitmaps(first_key: int, end_key: int) -> bytes:
+    entries = np.zeros((end_key - first_key, 3), "<u4")
+    entries[:, 0] = np.arange(first_key, end_key)
+    entries[:, 1] = COOKIE_WITHOUT_RUNS
+    return entries.tobytes()
+
+
+def decode_vector(
+    blob: bytes, location: str, *, cardinality: int | None = None, row_count: int | None = None
+) -> DeletionVector:
+    """The vector of a blob, checked against what the manifest says.
+
+    `cardinality` is the record count of the vector's own entry, `row_count` that of the data file.
+    """
+    if len(blob) < _SMALLEST_BLOB:
+        raise CorruptFileError(location, f"a deletion vector of {len(blob)} bytes is too short")
+    length = int.from_bytes(blob[:4], "big")
+    if length != len(blob) - 8:
+        raise CorruptFileError(location, f"a deletion vector states a length of {length}, but has {len(blob) - 8}")
+    body = blob[4:-4]
+    if body[:4] != _MAGIC:
+        raise CorruptFileError(location, f"a deletion vector starts with {body[:4].hex()}, not with {_MAGIC.hex()}")
+    if crc32(body) != int.from_bytes(blob[-4:], "big"):
+        raise CorruptFileError(location, f"the checksum of a deletion vector is wrong; computed {crc32(body):#010x}")
+    vector = DeletionVector(_read_bitmaps(body, location))
+    if cardinality is not None and vector.cardinality != cardinality:
+        raise CorruptFileError(location, f"a deletion vector has {vector.cardinality} positions, not {cardinality}")
+    if row_count is not None and vector.highest is not None and vector.highest >= row_count:
+        raise CorruptFileError(
+            location, f"a deletion vector deletes position {vector.highest} of a data file with {row_count} rows"
+        )
+    return vector
+
+
+def _read_bitmaps(body: bytes, location: str) -> tuple[tuple[int, FrozenBitMap], ...]:
+    count = int.from_bytes(body[4:12], "little")
+    position = len(_MAGIC) + _COUNT_SIZE
+    if count > (len(body) - position) // (_KEY_SIZE + EMPTY_BITMAP_SIZE):
+        raise CorruptFileError(
+            location, f"a deletion vector states {count} bitmaps, which do not fit in {len(body)} bytes"
+        )
+    bitmaps: list[tuple[int, FrozenBitMap]] = []
+    last = -1
+    for _ in range(count):
+        key = int.from_bytes(body[position : position + _KEY_SIZE], "little")
+        if not last < key <= MAX_KEY:
+            raise CorruptFileError(
+                location, f"a deletion vector has the key {key} after {last}; keys ascend up to {MAX_KEY}"
+            )
+        bitmap, position = read_bitmap(body, position + _KEY_SIZE, location)
+        if bitmap:
+            bitmaps.append((key, bitmap))
+        last = key
+    if position != len(body):
+        raise CorruptFileError(location, f"{len(body) - position} bytes follow the last bitmap of a deletion vector")
+    return tuple(bitmaps)
+
+
+def read_vector(
+    read_range: ReadRange,
+    offset: int,
+    length: int,
+    location: str,
+    *,
+    cardinality: int | None = None,
+    row_count: int | None = None,
+) -> DeletionVector:
+    """The vector at that place of a Puffin file, as the manifest names it; the footer is not read."""
+    if offset < 0 or not 0 <= length <= _MAX_BLOB:
+        raise CorruptFileError(location, f"a deletion vector cannot be {length} bytes long at offset {offset}")
+    blob = BlobMetadata(BLOB_TYPE, (POSITION_FIELD_ID,), _INHERITED, _INHERITED, offset, length)
+    data = read_blob(read_range, blob, location, limit=_MAX_BLOB)
+    return decode_vector(data, location, cardinality=cardinality, row_count=row_count)
+
+
+def read_vectors(
+    read_range: ReadRange, file_size: int, location: str, *, limit: int = MAX_BLOB_BYTES
+) -> dict[str, DeletionVector]:
+    """All vectors of a Puffin file by the data file that they are about; blobs of other types are left out."""
+    footer = read_footer(read_range, file_size, location)
+    vectors: dict[str, DeletionVector] = {}
+    for blob in footer.blobs:
+        if blob.type == BLOB_TYPE:
+            stored = describe_vector(blob, location)
+            if stored.referenced_data_file in vectors:
+                raise CorruptFileError(location, f"two deletion vectors are about {stored.referenced_data_file}")
+            vectors[stored.referenced_data_file] = decode_vector(
+                read_blob(read_range, blob, location, limit=limit), location, cardinality=stored.cardinality
+            )
+    return vectors
+
+
+def describe_vector(blob: BlobMetadata, location: str) -> StoredVector:
+    """What the footer says of a vector, checked for what it must and must not say."""
+    if blob.type != BLOB_TYPE:
+        raise CorruptFileError(location, f"a blob of type {blob.type!r} is not a deletion vector")
+    if blob.compression_codec is not None:
+        raise CorruptFileError(
+            location, f"a deletion vector is compressed with {blob.compression_codec!r}; it must not be"
+        )
+    if (blob.snapshot_id, blob.sequence_number) != (_INHERITED, _INHERITED):
+        raise CorruptFileError(
+            location,
+            f"a deletion vector has snapshot id {blob.snapshot_id} and sequence number {blob.sequence_number}; both must be -1",
+        )
+    data_file = blob.properties.get(_REFERENCED_DATA_FILE)
+    cardinality = blob.properties.get(_CARDINALITY, "")
+    if not data_file or not (cardinality.isascii() and cardinality.isdigit() and len(cardinality) < 20):
+        raise CorruptFileError(
+            location,
+            f"a deletion vector needs a data file and a cardinality in its properties, which are {blob.properties}",
+        )
+    return StoredVector(data_file, blob.offset, blob.length, int(cardinality))
+
+
+def merge_vectors(
+    new: Mapping[str, DeletionVector], previous: Mapping[str, DeletionVector]
+) -> dict[str, DeletionVector]:
+    """The new vectors with all that was deleted before in the same data files, as vectors that replace others must be."""
+    return {path: vector | previous[path] if path in previous else vector for path, vector in new.items()}
+
+
+def stream_vectors(
+    sink: Callable[[bytes], object],
+    vectors: Iterable[tuple[str, DeletionVector]],
+    *,
+    created_by: str = "icefloe",
+) -> list[StoredVector]:
+    """Write a Puffin file of the vectors of these data files into `sink`, one vector in memory at a time."""
+    writer = PuffinWriter(sink, {_CREATED_BY: created_by})
+    stored: dict[str, StoredVector] = {}
+    for path, vector in vectors:
+        if not path or path in stored:
+            raise InvalidValueError(
+                f"the data file {path!r} is named twice or not at all; each has one deletion vector"
+            )
+        if not vector:
+            raise InvalidValueError(f"the deletion vector of {path!r} deletes nothing; leave it out")
+        cardinality = vector.cardinality
+        properties = {_REFERENCED_DATA_FILE: path, _CARDINALITY: str(cardinality)}
+        blob = writer.add(
+            Blob(BLOB_TYPE, (POSITION_FIELD_ID,), _INHERITED, _INHERITED, encode_vector(vector), None, properties)
+        )
+        stored[path] = StoredVector(path, blob.offset, blob.length, cardinality)
+    writer.finish()
+    return list(stored.values())
+
+
+def write_deletion_vectors(
+    vectors: Mapping[str, DeletionVector], *, created_by: str = "icefloe"
+) -> tuple[bytes, list[StoredVector]]:
+    """A Puffin file of the vectors of these data files, and where each one is in it."""
+    data = bytearray()
+    stored = stream_vectors(data.extend, vectors.items(), created_by=created_by)
+    return bytes(data), stored

@@ -1,0 +1,167 @@
+"""Which rows of a data file are gone: a set of 64-bit positions (spec: Deletion Vectors)."""
+
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import FrozenBitMap
+
+from icefloe.errors import InvalidValueError
+
+MAX_KEY = 2**31 - 2
+"""The highest upper half of a position; the Java library cannot hold more."""
+MAX_POSITION = MAX_KEY << 32 | 0x8000_0000
+"""The highest position that the Java library accepts."""
+
+_LOW_BITS = 0xFFFF_FFFF
+_CHUNK_ROWS = 1 << 22
+"""How many rows are expanded at a time, so that a dense vector needs little memory beyond its result."""
+
+Positions = Any
+"""Positions in any form: a numpy array, an Arrow array (chunked or not) or an iterable of ints."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionVector:
+    """A set of row positions, as one 32-bit bitmap per upper half of the positions, ascending and none of them empty."""
+
+    bitmaps: tuple[tuple[int, FrozenBitMap], ...] = ()
+
+    @classmethod
+    def from_positions(cls, positions: Positions) -> "DeletionVector":
+        """The vector of these positions, in any order, repeated or not."""
+        found = _as_numpy(positions)
+        if not len(found):
+            return cls()
+        lowest, highest = int(found.min()), int(found.max())
+        for position in (lowest, highest):
+            if not 0 <= position <= MAX_POSITION:
+                raise InvalidValueError(f"position {position} is not between 0 and {MAX_POSITION}")
+        if highest <= _LOW_BITS:
+            return cls(((0, _bitmap(found)),))
+        found = np.sort(found.astype(np.int64, copy=False))
+        keys = found >> 32
+        parts = np.split(found, np.flatnonzero(keys[1:] != keys[:-1]) + 1)
+        return cls(tuple((int(part[0]) >> 32, _bitmap(part & _LOW_BITS)) for part in parts))
+
+    @property
+    def cardinality(self) -> int:
+        """How many rows are gone."""
+        return sum(len(bitmap) for _, bitmap in self.bitmaps)
+
+    @property
+    def highest(self) -> int | None:
+        """The highest position, if there is one."""
+        if not self.bitmaps:
+            return None
+        key, bitmap = self.bitmaps[-1]
+        return key << 32 | bitmap.max()
+
+    def __bool__(self) -> bool:
+        return bool(self.bitmaps)
+
+    def __contains__(self, position: int) -> bool:
+        return any(key == position >> 32 and position & _LOW_BITS in bitmap for key, bitmap in self.bitmaps)
+
+    def __or__(self, other: "DeletionVector") -> "DeletionVector":
+        return self.union(other)
+
+    def union(self, *others: "DeletionVector") -> "DeletionVector":
+        """The positions of all the vectors."""
+        merged = dict(self.bitmaps)
+        for other in others:
+            for key, bitmap in other.bitmaps:
+                merged[key] = merged[key] | bitmap if key in merged else bitmap
+        return DeletionVector(tuple(sorted(merged.items(), key=lambda item: item[0])))
+
+    def contains_all(self, other: "DeletionVector") -> bool:
+        """Whether every position of the other vector is in this one, as a vector that replaces another must have it."""
+        own = dict(self.bitmaps)
+        return all(key in own and own[key].issuperset(bitmap) for key, bitmap in other.bitmaps)
+
+    def positions(self) -> npt.NDArray[np.int64]:
+        """All positions in ascending order."""
+        parts = [_values(bitmap).astype(np.int64) | key << 32 for key, bitmap in self.bitmaps]
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+    def mask(self, start: int, stop: int) -> npt.NDArray[np.bool_]:
+        """For each row from `start` up to but not including `stop`, whether it is gone."""
+        if not 0 <= start <= stop:
+            raise InvalidValueError(f"rows {start} to {stop} are not a range of rows")
+        mask = np.zeros(stop - start, np.bool_)
+        for key, bitmap in self.bitmaps:
+            base = key << 32
+            first, last = max(start, base), min(stop, base + _LOW_BITS + 1)
+            for low in range(first, last, _CHUNK_ROWS):
+                rows = FrozenBitMap(range(low - base, min(low + _CHUNK_ROWS, last) - base))
+                mask[_values(bitmap & rows).astype(np.int64) + (base - start)] = True
+        return mask
+
+    def to_bitset(self, row_count: int) -> bytes:
+        """A bit per row of a file with so many rows, lowest bit first, in whole words of eight bytes.
+
+        The words cover every row: Spark tests the bits without a look at the length.
+        """
+        self.check_rows(row_count)
+        words = bytearray()
+        for low in range(0, row_count, _CHUNK_ROWS):
+            chunk = self.mask(low, min(low + _CHUNK_ROWS, row_count))
+            words += np.packbits(chunk, bitorder="little").tobytes()
+        return bytes(words.ljust((row_count + 63) // 64 * 8, b"\0"))
+
+    def check_rows(self, row_count: int) -> None:
+        """Fail if a position is not a row of a file with so many rows."""
+        if self.highest is not None and self.highest >= row_count:
+            raise InvalidValueError(f"position {self.highest} is deleted in a file of {row_count} rows")
+
+    def __iter__(self) -> Iterator[int]:
+        for key, bitmap in self.bitmaps:
+            yield from (key << 32 | low for low in bitmap)
+
+    def __repr__(self) -> str:
+        return f"DeletionVector(cardinality={self.cardinality}, highest={self.highest})"
+
+
+def _as_numpy(positions: Positions) -> npt.NDArray[Any]:
+    if isinstance(positions, pa.Array | pa.ChunkedArray):
+        if positions.null_count:
+            raise InvalidValueError(f"{positions.null_count} of the positions are null")
+        found = np.asarray(positions)
+    elif isinstance(positions, np.ndarray):
+        found = positions
+    elif isinstance(positions, Iterable):
+        found = _from_iterable(positions)
+    else:
+        raise InvalidValueError(
+            f"positions are given as {type(positions).__name__}; an array or iterable of ints is wanted"
+        )
+    if not found.size:
+        return np.empty(0, np.int64)
+    if found.dtype.kind not in "iu" or found.ndim != 1:
+        raise InvalidValueError(
+            f"positions are a {found.ndim}-dimensional array of {found.dtype}; a row of ints is wanted"
+        )
+    return found
+
+
+def _from_iterable(positions: Iterable[object]) -> npt.NDArray[Any]:
+    listed = list(positions)
+    for position in listed:
+        if isinstance(position, bool) or not isinstance(position, int | np.integer):
+            raise InvalidValueError(f"position {position!r} is not an int")
+        if not 0 <= position <= MAX_POSITION:
+            raise InvalidValueError(f"position {position} is not between 0 and {MAX_POSITION}")
+    return np.array(listed, np.int64)
+
+
+def _bitmap(lows: npt.NDArray[Any]) -> FrozenBitMap:
+    # pyroaring takes an array.array as it is, and everything else value by value.
+    return FrozenBitMap(array("I", lows.astype(np.uint32, copy=False).tobytes()))
+
+
+def _values(bitmap: FrozenBitMap) -> npt.NDArray[np.uint32]:
+    return np.frombuffer(bitmap.to_array(), np.uint32)
