@@ -99,7 +99,14 @@ def test_ids_are_at_every_level() -> None:
 
 
 def test_parquet_files_keep_ids_and_types() -> None:
-    kinds = [IntegerType(), StringType(), UUIDType(), TimestamptzType(), TimestampNanoType(), DecimalType(20, 3)]
+    kinds: list[IcebergType] = [
+        IntegerType(),
+        StringType(),
+        UUIDType(),
+        TimestamptzType(),
+        TimestampNanoType(),
+        DecimalType(20, 3),
+    ]
     kinds += [FixedType(5), TimeType(), DateType(), VariantType(), GeographyType("EPSG:4326", "karney")]
     fields = [NestedField(100 + i, f"c{i}", kind, doc=f"doc {i}") for i, kind in enumerate(kinds)]
     fields.append(NestedField(200, "l", ListType(201, MapType(202, StringType(), 203, LongType(), False), False)))

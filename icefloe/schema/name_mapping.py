@@ -1,0 +1,170 @@
+"""Which field id a column of a file without ids stands for, by its name (spec: Column Projection, Name Mapping)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from icefloe.errors import InvalidSchemaError
+from icefloe.schema.ids import renumber_type
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import IcebergType, NestedField, NestedType
+
+
+@dataclass(frozen=True, slots=True)
+class MappedField:
+    """Names that stand for one field, and the mapping of what is nested in it.
+
+    Without an id: a column of the file that the schema lacks. Without names: a field that imported files lack. A dot is
+    part of a name. A list's element is named `element`, a map's key and value `key` and `value`.
+    """
+
+    field_id: int | None
+    names: tuple[str, ...]
+    fields: tuple["MappedField", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NameMapping:
+    """The mapping of a whole schema; ids are unique in it, names among the fields of one parent."""
+
+    fields: tuple[MappedField, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_names(self.fields, "")
+        seen: set[int] = set()
+        for field in _walk(self.fields):
+            if field.field_id is not None:
+                if field.field_id in seen:
+                    raise InvalidSchemaError(
+                        f"name mapping has the field id {field.field_id} twice; ids must be unique"
+                    )
+                seen.add(field.field_id)
+
+    def find(self, path: Sequence[str]) -> MappedField | None:
+        """The mapping of the column at this path, one name per level, if there is one."""
+        fields, found = self.fields, None
+        for name in path:
+            found = next((field for field in fields if name in field.names), None)
+            if found is None:
+                return None
+            fields = found.fields
+        return found
+
+    def find_id(self, path: Sequence[str]) -> int | None:
+        """The field id of the column at this path, if the mapping has one."""
+        found = self.find(path)
+        return None if found is None else found.field_id
+
+
+def create_name_mapping(schema: Schema) -> NameMapping:
+    """The mapping in which every field has the one name that it has in the schema."""
+    return NameMapping(tuple(map(_map_field, schema.fields)))
+
+
+def update_name_mapping(mapping: NameMapping, before: Schema, after: Schema) -> NameMapping:
+    """The mapping after an evolution of the schema: new names beside the old ones, and new fields.
+
+    A name that another field of the same struct gets now no longer stands for the one that had it. Fields that were
+    dropped keep their names, since older files still have them.
+    """
+    renamed = {
+        field_id: field.name
+        for field_id, field in after.fields_by_id.items()
+        if field_id in before.fields_by_id and before.fields_by_id[field_id].name != field.name
+    }
+    added: dict[int | None, list[NestedField]] = {}
+    for field_id, field in after.fields_by_id.items():
+        parent = after.parents.get(field_id)
+        if field_id not in before.fields_by_id and (parent is None or parent in before.fields_by_id):
+            added.setdefault(parent, []).append(field)
+    return NameMapping(_update_fields(mapping.fields, None, renamed, added))
+
+
+def apply_name_mapping(schema: Schema, mapping: NameMapping) -> Schema:
+    """The schema of a file with ids from the mapping for the fields that have none, that is, a negative one.
+
+    Ids that the file itself has are never overruled; fields that the mapping does not know stay as they are.
+    """
+    present = {field_id for field_id in schema.fields_by_id if field_id >= 0}
+    found: dict[int, int] = {}
+    _match(schema.fields, mapping.fields, present, found)
+
+    def new_id(old: int) -> int:
+        return found.get(old, old)
+
+    return Schema(
+        *(
+            replace(field, field_id=new_id(field.field_id), field_type=renumber_type(field.field_type, new_id))
+            for field in schema.fields
+        ),
+        schema_id=schema.schema_id,
+    )
+
+
+def _map_field(field: NestedField) -> MappedField:
+    return MappedField(field.field_id, (field.name,), _map_type(field.field_type))
+
+
+def _map_type(kind: IcebergType) -> tuple[MappedField, ...]:
+    return tuple(map(_map_field, kind.fields)) if isinstance(kind, NestedType) else ()
+
+
+def _walk(fields: Iterable[MappedField]) -> Iterable[MappedField]:
+    for field in fields:
+        yield field
+        yield from _walk(field.fields)
+
+
+def _check_names(fields: tuple[MappedField, ...], around: str) -> None:
+    seen: set[str] = set()
+    for field in fields:
+        for name in field.names:
+            if name in seen:
+                raise InvalidSchemaError(
+                    f"name mapping has the name {name!r} twice" + (f" below {around!r}" if around else " at the top")
+                )
+            seen.add(name)
+        _check_names(field.fields, field.names[0] if field.names else str(field.field_id))
+
+
+def _update_fields(
+    fields: tuple[MappedField, ...],
+    parent: int | None,
+    renamed: dict[int, str],
+    added: dict[int | None, list[NestedField]],
+) -> tuple[MappedField, ...]:
+    new = added.get(parent, [])
+    taken = {field.name: field.field_id for field in new}
+    for field in fields:
+        if field.field_id in renamed:
+            taken[renamed[field.field_id]] = field.field_id
+    updated = [_update_field(field, taken, renamed, added) for field in fields]
+    return (*updated, *map(_map_field, new))
+
+
+def _update_field(
+    field: MappedField,
+    taken: dict[str, int],
+    renamed: dict[int, str],
+    added: dict[int | None, list[NestedField]],
+) -> MappedField:
+    names = [name for name in field.names if taken.get(name, field.field_id) == field.field_id]
+    if field.field_id is None:
+        return replace(field, names=tuple(names))
+    if field.field_id in renamed and renamed[field.field_id] not in names:
+        names.append(renamed[field.field_id])
+    return MappedField(field.field_id, tuple(names), _update_fields(field.fields, field.field_id, renamed, added))
+
+
+def _match(
+    fields: Iterable[NestedField], mapped: tuple[MappedField, ...], present: set[int], found: dict[int, int]
+) -> None:
+    by_name = {name: field for field in mapped for name in field.names}
+    for field in fields:
+        match = by_name.get(field.name)
+        if match is None:
+            continue
+        if field.field_id < 0 and match.field_id is not None and match.field_id not in present:
+            present.add(match.field_id)
+            found[field.field_id] = match.field_id
+        if isinstance(field.field_type, NestedType):
+            _match(field.field_type.fields, match.fields, present, found)

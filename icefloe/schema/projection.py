@@ -1,0 +1,277 @@
+"""How the columns that are wanted come out of a data file's: by field id, never by name (spec: Column Projection)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from icefloe.errors import IncompatibleChangeError, NoSuchColumnError
+from icefloe.schema.promotion import can_promote
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import (
+    BinaryType,
+    FixedType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    NestedType,
+    StringType,
+    StructType,
+    UnknownType,
+    UUIDType,
+)
+from icefloe.versions import ALL_VERSIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """The file's value as it is: same type, and for nested types the same fields in the same order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promote:
+    """The file's value, of type `old`, made one of type `new`."""
+
+    old: IcebergType
+    new: IcebergType
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectList:
+    """The file's list with a change to each element."""
+
+    element: "ValuePlan"
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectMap:
+    """The file's map with a change to each key or value."""
+
+    key: "ValuePlan"
+    value: "ValuePlan"
+
+
+@dataclass(frozen=True, slots=True)
+class FromFile:
+    """The field is in the file, as the field `position` of the struct there."""
+
+    position: int
+    file_field: NestedField
+    plan: "ValuePlan"
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """One value for all rows of the file: an identity partition value, or another fact about the file."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """The file is older than the field: its initial default, with the defaults of a struct's fields filled in."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """The file lacks the field and nothing stands in for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectField:
+    """A wanted field and where its values come from."""
+
+    field: NestedField
+    source: "FromFile | Constant | Default | Null"
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectStruct:
+    """A struct of wanted fields, in the order wanted; null where the file's struct is null.
+
+    No field need come from the file; a reader must then read some other one to know which structs are null.
+    """
+
+    fields: tuple[ProjectField, ...]
+
+
+ValuePlan: TypeAlias = Keep | Promote | ProjectStruct | ProjectList | ProjectMap
+
+
+def plan_projection(wanted: Schema, file: Schema, constants: Mapping[int, Any] | None = None) -> ProjectStruct:
+    """How to make rows of `wanted` from rows of a file with the schema `file`.
+
+    `constants` are values by field id for fields that the file lacks, first of all its identity partition values.
+    A required field without any value, or a change of type that is no promotion, is an error.
+    """
+    return _project_fields(wanted.fields, file.fields, constants or {}, "")
+
+
+def default_value(field: NestedField) -> Any:
+    """The initial default of a field; for a struct with the empty default, one made of its fields' defaults.
+
+    (spec: Default values)
+    """
+    if isinstance(field.field_type, StructType) and field.initial_default == ():
+        return tuple((inner.field_id, default_value(inner)) for inner in field.field_type)
+    return field.initial_default
+
+
+def select(schema: Schema, names: Iterable[str], case_sensitive: bool = True) -> Schema:
+    """The schema with only the columns of these full names, in its own order; `*` stands for all of them.
+
+    A nested name keeps that field in its parents; the name of a struct keeps all of it.
+    """
+    wanted = tuple(names)
+    if "*" in wanted:
+        return schema
+    return select_ids(schema, [schema.find_field(name, case_sensitive).field_id for name in wanted])
+
+
+def select_ids(schema: Schema, field_ids: Iterable[int]) -> Schema:
+    """The schema with only the fields of these ids, what is in them, and the parents they need."""
+    wanted = frozenset(field_ids)
+    for field_id in wanted:
+        schema.find_field(field_id)
+    fields = _select_fields(schema.fields, wanted)
+    kept = Schema(*fields).fields_by_id
+    return Schema(
+        *fields,
+        schema_id=schema.schema_id,
+        identifier_field_ids=[field_id for field_id in schema.identifier_field_ids if field_id in kept],
+    )
+
+
+def _project_fields(
+    wanted: tuple[NestedField, ...], present: tuple[NestedField, ...], constants: Mapping[int, Any], around: str
+) -> ProjectStruct:
+    places = {field.field_id: position for position, field in enumerate(present)}
+    return ProjectStruct(
+        tuple(
+            ProjectField(field, _source(field, places.get(field.field_id), present, constants, around))
+            for field in wanted
+        )
+    )
+
+
+def _source(
+    field: NestedField,
+    position: int | None,
+    present: tuple[NestedField, ...],
+    constants: Mapping[int, Any],
+    around: str,
+) -> FromFile | Constant | Default | Null:
+    name = around + field.name
+    # A column of type unknown is not in data files, whatever a file may hold under its id.
+    if position is not None and not isinstance(field.field_type, UnknownType):
+        file_field = present[position]
+        if not isinstance(file_field.field_type, UnknownType):
+            return FromFile(
+                position, file_field, _project_type(field.field_type, file_field.field_type, constants, name)
+            )
+    if field.field_id in constants:
+        return Constant(constants[field.field_id])
+    if (default := default_value(field)) is not None:
+        return Default(default)
+    if field.required:
+        raise NoSuchColumnError(
+            f"required column {name!r} (id {field.field_id}) is not in the file,"
+            " and neither a partition value nor an initial default stands in for it"
+        )
+    return Null()
+
+
+def _project_type(wanted: IcebergType, present: IcebergType, constants: Mapping[int, Any], name: str) -> ValuePlan:
+    if not isinstance(wanted, NestedType):
+        return _project_leaf(wanted, present, name)
+    match wanted, present:
+        case StructType(), StructType():
+            plan = _project_fields(wanted.fields, present.fields, constants, f"{name}.")
+            return Keep() if _is_same(plan, present) else plan
+        # An element, key or value lasts as long as its list or map, so it needs no id in the file to be known.
+        case ListType(), ListType():
+            element = _project_type(wanted.element_type, present.element_type, constants, f"{name}.element")
+            return element if isinstance(element, Keep) else ProjectList(element)
+        case MapType(), MapType():
+            key = _project_type(wanted.key_type, present.key_type, constants, f"{name}.key")
+            value = _project_type(wanted.value_type, present.value_type, constants, f"{name}.value")
+            return Keep() if isinstance(key, Keep) and isinstance(value, Keep) else ProjectMap(key, value)
+        case _:
+            raise _cannot_read(wanted, present, name)
+
+
+def _project_leaf(wanted: IcebergType, present: IcebergType, name: str) -> ValuePlan:
+    if wanted == present:
+        return Keep()
+    if any(can_promote(present, wanted, version) for version in ALL_VERSIONS) or _same_bytes(present, wanted):
+        return Promote(present, wanted)
+    raise _cannot_read(wanted, present, name)
+
+
+def _same_bytes(present: IcebergType, wanted: IcebergType) -> bool:
+    """Whether a file whose writer left out the annotation of a type holds what is wanted all the same."""
+    match present, wanted:
+        case FixedType(length=16), UUIDType():
+            return True
+        case BinaryType(), StringType() | GeometryType() | GeographyType():
+            return True
+        case _:
+            return False
+
+
+def _cannot_read(wanted: IcebergType, present: IcebergType, name: str) -> IncompatibleChangeError:
+    return IncompatibleChangeError(f"column {name!r} is {present} in the file, which cannot be read as {wanted}")
+
+
+def _is_same(plan: ProjectStruct, present: StructType) -> bool:
+    return len(plan.fields) == len(present) and all(
+        isinstance(each.source, FromFile)
+        and each.source.position == position
+        and each.field.name == each.source.file_field.name
+        and isinstance(each.source.plan, Keep)
+        for position, each in enumerate(plan.fields)
+    )
+
+
+def _select_fields(fields: tuple[NestedField, ...], wanted: frozenset[int]) -> list[NestedField]:
+    found = []
+    for field in fields:
+        if field.field_id in wanted:
+            found.append(field)
+        elif (kind := _select_type(field.field_type, wanted)) is not None:
+            found.append(_with_type(field, kind))
+    return found
+
+
+def _select_type(kind: IcebergType, wanted: frozenset[int]) -> IcebergType | None:
+    """What is left of a type that is not wanted as a whole, or None if nothing in it is wanted."""
+    match kind:
+        case StructType():
+            fields = _select_fields(kind.fields, wanted)
+            return StructType(*fields) if fields else None
+        case ListType():
+            if kind.element_id in wanted:
+                return kind
+            element = _select_type(kind.element_type, wanted)
+            return None if element is None else ListType(kind.element_id, element, kind.element_required)
+        case MapType():
+            if kind.value_id in wanted:
+                return kind
+            value = _select_type(kind.value_type, wanted)
+            if value is not None:  # the key of a map is never cut
+                return MapType(kind.key_id, kind.key_type, kind.value_id, value, kind.value_required)
+            if kind.key_id in wanted or _select_type(kind.key_type, wanted) is not None:
+                return kind
+            return None
+        case _:
+            return None
+
+
+def _with_type(field: NestedField, kind: IcebergType) -> NestedField:
+    return NestedField(
+        field.field_id, field.name, kind, field.required, field.doc, field.initial_default, field.write_default
+    )
