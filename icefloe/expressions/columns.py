@@ -1,0 +1,143 @@
+"""Predicates written with Python's own operators: `(col("a") > 5) & col("b").is_null()`."""
+
+from collections.abc import Iterable
+
+from icefloe.errors import InvalidExpressionError
+from icefloe.expressions.terms import IdReference, Reference, Term, Transformed, as_term
+from icefloe.expressions.values import (
+    EqualTo,
+    Expression,
+    GreaterThan,
+    GreaterThanOrEqual,
+    IsNaN,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    NotEqualTo,
+    NotNaN,
+    NotNull,
+    NotStartsWith,
+    StartsWith,
+    conjunction,
+    is_in,
+    not_in,
+)
+from icefloe.partitioning.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    YearTransform,
+)
+
+
+class Column:
+    """A term whose operators make predicates; comparisons are those of `values`, so null rows are not equal to 5."""
+
+    __slots__ = ("term",)
+
+    def __init__(self, term: str | Term) -> None:
+        self.term = as_term(term)
+
+    def __eq__(self, other: object) -> Expression:  # type: ignore[override]  # it makes a predicate
+        return EqualTo(self.term, other)
+
+    def __ne__(self, other: object) -> Expression:  # type: ignore[override]  # it makes a predicate
+        return NotEqualTo(self.term, other)
+
+    def __lt__(self, other: object) -> Expression:
+        return LessThan(self.term, other)
+
+    def __le__(self, other: object) -> Expression:
+        return LessThanOrEqual(self.term, other)
+
+    def __gt__(self, other: object) -> Expression:
+        return GreaterThan(self.term, other)
+
+    def __ge__(self, other: object) -> Expression:
+        return GreaterThanOrEqual(self.term, other)
+
+    __hash__ = None  # type: ignore[assignment]  # equality makes a predicate, so sets and keys would not work
+
+    def __repr__(self) -> str:
+        return f"col({str(self.term)!r})"
+
+    def is_in(self, values: Iterable[object]) -> Expression:
+        """The value is one of these."""
+        return is_in(self.term, values)
+
+    def not_in(self, values: Iterable[object]) -> Expression:
+        """The value is none of these; null is not."""
+        return not_in(self.term, values)
+
+    def between(self, low: object, high: object) -> Expression:
+        """The value is at least `low` and at most `high`."""
+        return conjunction(GreaterThanOrEqual(self.term, low), LessThanOrEqual(self.term, high))
+
+    def is_null(self) -> Expression:
+        """The value is null."""
+        return IsNull(self.term)
+
+    def not_null(self) -> Expression:
+        """The value is not null."""
+        return NotNull(self.term)
+
+    def is_nan(self) -> Expression:
+        """The value is NaN."""
+        return IsNaN(self.term)
+
+    def not_nan(self) -> Expression:
+        """The value is not NaN; null is not."""
+        return NotNaN(self.term)
+
+    def starts_with(self, prefix: str) -> Expression:
+        """The text starts with the prefix."""
+        return StartsWith(self.term, prefix)
+
+    def not_starts_with(self, prefix: str) -> Expression:
+        """The text does not start with the prefix; null does not."""
+        return NotStartsWith(self.term, prefix)
+
+
+def col(name: str) -> Column:
+    """The column of that full, dotted name."""
+    return Column(name)
+
+
+def years(column: str | Column) -> Column:
+    """Years since 1970 of a date or timestamp: compare with that number, or with a text such as '2024'."""
+    return _transformed(YearTransform(), column)
+
+
+def months(column: str | Column) -> Column:
+    """Months since 1970-01 of a date or timestamp: compare with that number, or with a text such as '2024-01'."""
+    return _transformed(MonthTransform(), column)
+
+
+def days(column: str | Column) -> Column:
+    """The day of a timestamp: compare with a date, or a text such as '2024-01-31'."""
+    return _transformed(DayTransform(), column)
+
+
+def hours(column: str | Column) -> Column:
+    """Hours since 1970 of a timestamp: compare with that number, or with a text such as '2024-01-31-07'."""
+    return _transformed(HourTransform(), column)
+
+
+def bucket(number: int, column: str | Column) -> Column:
+    """The bucket, out of so many, that the value falls in."""
+    return _transformed(BucketTransform(number), column)
+
+
+def truncate(width: int, column: str | Column) -> Column:
+    """The value cut to a width."""
+    return _transformed(TruncateTransform(width), column)
+
+
+def _transformed(transform: Transform, column: str | Column) -> Column:
+    term = column.term if isinstance(column, Column) else as_term(column)
+    if not isinstance(term, Reference | IdReference):
+        raise InvalidExpressionError(f"{transform} of {term} is not a transform of a column; give a column")
+    return Column(Transformed(transform, term))

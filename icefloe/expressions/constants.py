@@ -1,0 +1,103 @@
+"""Which constant a piece of a filter text stands for: `-34`, `1.5`, `1.5e0`, `X'00ff'`, `DATE '2024-01-31'`."""
+
+import math
+from decimal import Decimal, DecimalException
+
+from icefloe.errors import InvalidExpressionError
+from icefloe.expressions.terms import Literal, literal
+from icefloe.schema.temporal import NANOS_PER_SECOND, parse_timestamp
+from icefloe.schema.types import (
+    DateType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+from icefloe.schema.values import coerce, parse_text
+
+_TIMESTAMPS = TimestampType | TimestamptzType | TimestampNanoType | TimestamptzNanoType
+_TYPES: dict[str, IcebergType] = {
+    str(kind): kind
+    for kind in (
+        DateType(),
+        TimeType(),
+        TimestampType(),
+        TimestamptzType(),
+        TimestampNanoType(),
+        TimestamptzNanoType(),
+        UUIDType(),
+        FloatType(),
+        DoubleType(),
+    )
+}
+_MOST_DIGITS = 100
+_NANOS_PER_MICRO = 1000
+
+
+def integer_literal(digits: str) -> Literal:
+    """A whole number: a long, or a decimal when it is too large for one."""
+    return literal(whole_number(digits))
+
+
+def whole_number(digits: str) -> int:
+    """A whole number of any sane length; Python itself refuses thousands of digits."""
+    if len(digits) > _MOST_DIGITS:
+        raise InvalidExpressionError(f"a number of {len(digits)} digits is larger than any type holds")
+    return int(digits)
+
+
+def decimal_literal(text: str) -> Literal:
+    """A decimal with the digits that are written."""
+    try:
+        return literal(Decimal(text))
+    except DecimalException:
+        raise InvalidExpressionError(f"{text!r} is not a decimal number; write it like 14.20") from None
+
+
+def float_literal(text: str) -> Literal:
+    """A double."""
+    number = float(text)
+    if math.isinf(number):
+        raise InvalidExpressionError(f"{text} is beyond the largest double; write DOUBLE 'Infinity' if that is meant")
+    return literal(number)
+
+
+def binary_literal(digits: str) -> Literal:
+    """Bytes from pairs of hexadecimal digits."""
+    try:
+        data = bytes.fromhex(digits)
+    except ValueError:
+        data = None
+    if data is None or 2 * len(data) != len(digits):
+        raise InvalidExpressionError(f"X'{digits}' is not made of pairs of hexadecimal digits; write it like X'00ff'")
+    return literal(data)
+
+
+def typed_literal(type_name: str, text: str) -> Literal:
+    """A constant that says its type. A timestamp with an offset is zoned; TIMESTAMPTZ without one is UTC."""
+    name = type_name.lower()
+    if name == "decimal":
+        return decimal_literal(text)
+    kind = _TYPES.get(name)
+    if kind is None:
+        known = ", ".join(("DECIMAL", *(name.upper() for name in _TYPES)))
+        raise InvalidExpressionError(f"{type_name} is not a type of constants; those are {known}")
+    if isinstance(kind, _TIMESTAMPS):
+        return _timestamp_literal(text, kind)
+    return Literal(parse_text(text, kind), kind)
+
+
+def _timestamp_literal(text: str, kind: IcebergType) -> Literal:
+    nanos, offset = parse_timestamp(text)
+    nanos -= (offset or 0) * NANOS_PER_SECOND
+    is_zoned = offset is not None or isinstance(kind, TimestamptzType | TimestamptzNanoType)
+    if isinstance(kind, TimestampNanoType | TimestamptzNanoType) or nanos % _NANOS_PER_MICRO:
+        fine = TimestamptzNanoType() if is_zoned else TimestampNanoType()
+        return Literal(coerce(nanos, fine), fine)
+    coarse = TimestamptzType() if is_zoned else TimestampType()
+    return Literal(coerce(nanos // _NANOS_PER_MICRO, coarse), coarse)

@@ -1,0 +1,199 @@
+"""The operands of a filter text: columns, transforms of columns, constants."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from icefloe.errors import InvalidExpressionError, InvalidInputError
+from icefloe.expressions.constants import (
+    binary_literal,
+    decimal_literal,
+    float_literal,
+    integer_literal,
+    typed_literal,
+    whole_number,
+)
+from icefloe.expressions.terms import RESERVED_WORDS, IdReference, Literal, Reference, Term, Transformed, literal
+from icefloe.expressions.tokens import Token, TokenKind, problem_at, tokenize
+from icefloe.partitioning.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    YearTransform,
+)
+
+_TRANSFORMS: dict[str, Transform] = {
+    "years": YearTransform(),
+    "months": MonthTransform(),
+    "days": DayTransform(),
+    "hours": HourTransform(),
+    "identity": IdentityTransform(),
+}
+_WITH_NUMBER: dict[str, Callable[[int], Transform]] = {"bucket": BucketTransform, "truncate": TruncateTransform}
+_SQL_FUNCTIONS = ("year", "month", "day", "hour")
+
+Made = TypeVar("Made")
+
+
+class OperandReader:
+    """A cursor over the tokens of a text, with the rules for operands."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = tokenize(text)
+        self.index = 0
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.index]
+
+    def error(self, problem: str, token: Token | None = None) -> InvalidExpressionError:
+        return problem_at(self.text, (token or self.token).position, problem)
+
+    def advance(self) -> Token:
+        token = self.token
+        if token.kind is not TokenKind.END:
+            self.index += 1
+        return token
+
+    def accept_word(self, *words: str) -> bool:
+        if self.token.is_word(*words):
+            self.index += 1
+            return True
+        return False
+
+    def accept_symbol(self, *symbols: str) -> bool:
+        if self.token.is_symbol(*symbols):
+            self.index += 1
+            return True
+        return False
+
+    def expect_word(self, word: str) -> None:
+        if not self.accept_word(word):
+            raise self.error(f"expected {word.upper()} but found {self.token.source}")
+
+    def expect_symbol(self, symbol: str) -> None:
+        if not self.accept_symbol(symbol):
+            raise self.error(f"expected {symbol!r} but found {self.token.source}")
+
+    def expect_end(self) -> None:
+        if self.token.kind is not TokenKind.END:
+            raise self.error(f"expected AND, OR or the end but found {self.token.source}")
+
+    def literal_operand(self) -> Literal:
+        start = self.token
+        if start.is_word("null", "nan") and not self.tokens[self.index + 1].is_symbol("."):
+            raise self.error(f"{start.source} is no constant; test with IS {start.source.upper()}")
+        found = self.operand()
+        if isinstance(found, Term):
+            raise self.error(
+                f"expected a constant but found the column {found}; columns cannot be compared with each other", start
+            )
+        return found
+
+    def operand(self) -> Term | Literal:
+        token = self.token
+        following = self.tokens[self.index + 1] if token.kind is not TokenKind.END else token
+        match token.kind:
+            case TokenKind.TEXT | TokenKind.BINARY | TokenKind.INTEGER | TokenKind.DECIMAL | TokenKind.FLOAT:
+                return self.constant()
+            case TokenKind.SYMBOL if token.content in "+-":
+                return self.constant()
+            case TokenKind.WORD if token.is_word("true", "false"):
+                return literal(self.advance().is_word("true"))
+            case TokenKind.WORD if following.kind is TokenKind.TEXT:
+                return self.guarded(token, typed_literal, self.advance().content, self.advance().content)
+            case TokenKind.WORD if following.is_symbol("("):
+                return self.call()
+            case TokenKind.NAME | TokenKind.WORD if not token.is_word(*RESERVED_WORDS):
+                return self.column()
+            case _:
+                raise self.error(f"expected a column or a constant but found {token.source}")
+
+    def constant(self) -> Literal:
+        start = self.token
+        sign = self.advance().content if start.kind is TokenKind.SYMBOL else ""
+        token = self.advance()
+        match token.kind:
+            case TokenKind.TEXT if not sign:
+                return self.guarded(start, literal, token.content)
+            case TokenKind.BINARY if not sign:
+                return self.guarded(start, binary_literal, token.content)
+            case TokenKind.INTEGER:
+                return self.guarded(start, integer_literal, sign + token.content)
+            case TokenKind.DECIMAL:
+                return self.guarded(start, decimal_literal, sign + token.content)
+            case TokenKind.FLOAT:
+                return self.guarded(start, float_literal, sign + token.content)
+            case _:
+                raise self.error(f"expected a number after {sign} but found {token.source}", token)
+
+    def guarded(self, start: Token, make: Callable[..., Made], *arguments: object) -> Made:
+        """What is made from a piece of the text; its errors say where that is."""
+        try:
+            return make(*arguments)
+        except InvalidInputError as error:
+            raise self.error(str(error), start) from None
+
+    def call(self) -> Term:
+        name = self.advance()
+        word = name.content.lower()
+        self.expect_symbol("(")
+        if word == "field_id":
+            number = self.advance()
+            self.expect_symbol(")")
+            return self.guarded(number, _id_reference, number)
+        if word in _WITH_NUMBER:
+            return self.call_with_number(name, _WITH_NUMBER[word])
+        if word not in _TRANSFORMS:
+            raise self.error(_unknown_function(name.source), name)
+        reference = self.argument()
+        self.expect_symbol(")")
+        return Transformed(_TRANSFORMS[word], reference)
+
+    def call_with_number(self, name: Token, make: Callable[[int], Transform]) -> Term:
+        number = self.advance() if self.token.kind is TokenKind.INTEGER else None
+        if number is not None:
+            self.expect_symbol(",")
+        reference = self.argument()
+        if number is None:
+            self.expect_symbol(",")
+            number = self.advance()
+        self.expect_symbol(")")
+        if number.kind is not TokenKind.INTEGER:
+            raise self.error(f"{name.source} takes a whole number and a column, not {number.source}", number)
+        return Transformed(self.guarded(name, make, self.guarded(number, whole_number, number.content)), reference)
+
+    def argument(self) -> Reference | IdReference:
+        start = self.token
+        found = self.operand()
+        if not isinstance(found, Reference | IdReference):
+            raise self.error(f"expected a column but found {start.source}", start)
+        return found
+
+    def column(self) -> Reference:
+        names = [self.advance().content]
+        while self.accept_symbol("."):
+            part = self.advance()
+            if part.kind not in (TokenKind.WORD, TokenKind.NAME):
+                raise self.error(f"expected the name of a nested column but found {part.source}", part)
+            names.append(part.content)
+        return Reference(".".join(names))
+
+
+def _id_reference(number: Token) -> IdReference:
+    if number.kind is not TokenKind.INTEGER:
+        raise InvalidExpressionError(f"{number.source} is not a field id; give a whole number")
+    return IdReference(whole_number(number.content))
+
+
+def _unknown_function(name: str) -> str:
+    if name.lower() in _SQL_FUNCTIONS:
+        return (
+            f"{name}(...) is SQL's part of a date, which predicates do not have; write a range, or {name.lower()}s(...) "
+            f"for the count of {name.lower()}s since 1970 that partitions have"
+        )
+    return f"the function {name} is not known; known are {', '.join((*_TRANSFORMS, *_WITH_NUMBER))} and starts_with"

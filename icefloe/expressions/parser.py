@@ -1,0 +1,237 @@
+"""Which predicate a SQL filter text means: `ts >= '2026-01-01' and region in ('eu', 'us')`.
+
+    condition  = conjunct { or conjunct } ;  conjunct = negated { and negated }
+    negated    = [ not ] tested [ is [not] true | false | unknown ]
+    tested     = '(' condition ')' | true | false | operand [ test ]
+    test       = ( = == != <> < <= > >= <=> ) operand | [not] in ( literal, ... ) | [not] between literal and literal
+               | [not] like text | is [not] null | is [not] nan | is [not] distinct from literal
+    operand    = column | transform(column) | literal ;  one side is a literal, a bare column means `column = true`
+    literal    = text | [-] number | true | false | X'00ff' | DATE 'text', TIMESTAMP 'text' and so on
+
+It is SQL's own reading, with unknown for null: `a != 5` and `not a = 5` leave out rows where `a` is null. Write
+`a is distinct from 5` or `(a = 5) is not true` to keep them. `1.5` is a decimal and `1.5e0` a double.
+"""
+
+import re
+
+from icefloe.errors import InvalidExpressionError
+from icefloe.expressions.operands import OperandReader
+from icefloe.expressions.terms import Literal, Term, Transformed, literal
+from icefloe.expressions.three_valued import Truth, all_of, any_of, certain, truth
+from icefloe.expressions.tokens import Token, TokenKind
+from icefloe.expressions.values import (
+    FLIPPED,
+    MAX_DEPTH,
+    AlwaysFalse,
+    AlwaysTrue,
+    EqualTo,
+    Expression,
+    GreaterThan,
+    GreaterThanOrEqual,
+    IsNaN,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    LiteralPredicate,
+    NotEqualTo,
+    NotNaN,
+    NotNull,
+    StartsWith,
+    is_in,
+)
+
+_COMPARISONS: dict[str, type[LiteralPredicate]] = {
+    "=": EqualTo,
+    "==": EqualTo,
+    "!=": NotEqualTo,
+    "<>": NotEqualTo,
+    "<": LessThan,
+    "<=": LessThanOrEqual,
+    ">": GreaterThan,
+    ">=": GreaterThanOrEqual,
+}
+_WILDCARD = re.compile(r"\\(.)|([%_])|([^\\%_]+)", re.DOTALL)
+
+
+def parse_expression(text: str) -> Expression:
+    """The predicate that is true for exactly the rows that SQL's WHERE would keep."""
+    if not isinstance(text, str):
+        raise InvalidExpressionError(f"{text!r} is not a filter text such as \"a > 5 and b in ('x', 'y')\"")
+    parser = _Parser(text)
+    condition = parser.condition()
+    parser.expect_end()
+    return condition.is_true
+
+
+class _Parser(OperandReader):
+    """Every method reads one rule of the grammar above."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.depth = 0
+
+    def condition(self) -> Truth:
+        found = [self.conjunct()]
+        while self.accept_word("or"):
+            found.append(self.conjunct())
+        return any_of(found)
+
+    def conjunct(self) -> Truth:
+        found = [self.negated()]
+        while self.accept_word("and"):
+            found.append(self.negated())
+        return all_of(found)
+
+    def negated(self) -> Truth:
+        negations = 0
+        while self.accept_word("not"):
+            negations += 1
+        found = self.truth_test(self.tested())
+        return ~found if negations % 2 else found
+
+    def truth_test(self, found: Truth) -> Truth:
+        while self.accept_word("is"):
+            negated = self.accept_word("not")
+            if self.accept_word("true"):
+                found = certain(found.is_true)
+            elif self.accept_word("false"):
+                found = certain(found.is_false)
+            elif self.accept_word("unknown"):
+                found = ~certain(found.is_true | found.is_false)
+            else:
+                raise self.error(f"expected TRUE, FALSE or UNKNOWN but found {self.token.source}")
+            found = ~found if negated else found
+        return found
+
+    def tested(self) -> Truth:
+        if self.token.is_symbol("("):
+            return self.parenthesized()
+        if self.token.is_word("true", "false") and not self.tokens[self.index + 1].is_symbol(*_COMPARISONS, "<=>"):
+            return truth(AlwaysTrue() if self.advance().is_word("true") else AlwaysFalse())
+        if self.token.is_word("starts_with", "startswith") and self.tokens[self.index + 1].is_symbol("("):
+            return self.starts_with()
+        start = self.token
+        left = self.operand()
+        if isinstance(left, Literal):
+            return self.flipped(left, start)
+        return self.test(left)
+
+    def parenthesized(self) -> Truth:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise self.error(f"parentheses are nested more than {MAX_DEPTH} levels deep")
+        self.expect_symbol("(")
+        found = self.condition()
+        self.expect_symbol(")")
+        self.depth -= 1
+        return found
+
+    # --- tests ---
+
+    def test(self, term: Term) -> Truth:
+        token = self.token
+        if token.kind is TokenKind.SYMBOL and token.content in _COMPARISONS:
+            self.advance()
+            return truth(_COMPARISONS[token.content](term, self.literal_operand()))
+        if self.accept_symbol("<=>"):
+            if self.accept_word("null"):
+                return truth(IsNull(term))
+            return certain(EqualTo(term, self.literal_operand()))
+        if token.is_word("is"):
+            return self.is_test(term)
+        negated = self.accept_word("not")
+        if self.accept_word("in"):
+            found = self.in_list(term)
+        elif self.accept_word("like"):
+            found = self.like(term)
+        elif self.accept_word("between"):
+            found = self.between(term)
+        elif negated:
+            raise self.error(f"expected IN, LIKE or BETWEEN after NOT but found {self.token.source}")
+        elif isinstance(term, Transformed):
+            raise self.error(f"expected a comparison of {term} but found {self.token.source}")
+        else:
+            return truth(EqualTo(term, literal(True)))
+        return ~found if negated else found
+
+    def is_test(self, term: Term) -> Truth:
+        following = self.tokens[self.index + 1]
+        after_not = self.tokens[self.index + 2] if following.is_word("not") else following
+        if after_not.is_word("true", "false", "unknown"):
+            return truth(EqualTo(term, literal(True)))  # A boolean column; truth_test reads the rest.
+        self.advance()
+        negated = self.accept_word("not")
+        if self.accept_word("null"):
+            return truth(NotNull(term) if negated else IsNull(term))
+        if self.accept_word("nan"):
+            return truth(NotNaN(term) if negated else IsNaN(term))
+        if self.accept_word("distinct"):
+            self.expect_word("from")
+            if self.accept_word("null"):
+                return truth(IsNull(term) if negated else NotNull(term))
+            constant = self.literal_operand()
+            return certain(EqualTo(term, constant) if negated else NotEqualTo(term, constant))
+        raise self.error(f"expected NULL, NAN, TRUE, FALSE or DISTINCT FROM but found {self.token.source}")
+
+    def in_list(self, term: Term) -> Truth:
+        self.expect_symbol("(")
+        constants = [self.literal_operand()]
+        while self.accept_symbol(","):
+            constants.append(self.literal_operand())
+        self.expect_symbol(")")
+        return truth(is_in(term, constants))
+
+    def between(self, term: Term) -> Truth:
+        low = self.literal_operand()
+        self.expect_word("and")
+        high = self.literal_operand()
+        return all_of((truth(GreaterThanOrEqual(term, low)), truth(LessThanOrEqual(term, high))))
+
+    def like(self, term: Term) -> Truth:
+        token = self.advance()
+        if token.kind is not TokenKind.TEXT:
+            raise self.error(f"expected a pattern such as 'abc%' but found {token.source}", token)
+        prefix, is_open = self.prefix(token)
+        return truth(StartsWith(term, prefix) if is_open else EqualTo(term, prefix))
+
+    def starts_with(self) -> Truth:
+        self.advance()
+        self.expect_symbol("(")
+        term = self.operand()
+        self.expect_symbol(",")
+        prefix = self.advance()
+        self.expect_symbol(")")
+        if not isinstance(term, Term) or prefix.kind is not TokenKind.TEXT:
+            raise self.error("STARTS_WITH takes a column and a text", prefix)
+        return truth(StartsWith(term, prefix.content))
+
+    def prefix(self, token: Token) -> tuple[str, bool]:
+        """The fixed text that a pattern begins with, and whether anything may follow."""
+        prefix, position = "", 0
+        while position < len(token.content):
+            piece = _WILDCARD.match(token.content, position)
+            if piece is None:
+                raise self.error(f"the pattern {token.source} ends in a lone backslash", token)
+            position = piece.end()
+            if piece[2]:
+                if piece[2] == "%" and position == len(token.content):
+                    return prefix, True
+                raise self.error(
+                    f"the pattern {token.source} has the wildcard {piece[2]}; only a % at the end can be used, and "
+                    f"\\{piece[2]} for the character itself",
+                    token,
+                )
+            prefix += piece[1] or piece[3]
+        return prefix, False
+
+    def flipped(self, left: Literal, start: Token) -> Truth:
+        token = self.advance()
+        if token.kind is TokenKind.SYMBOL and (token.content in _COMPARISONS or token.content == "<=>"):
+            right = self.operand()
+            if isinstance(right, Literal):
+                raise self.error("both sides of the comparison are constants; one must be a column", start)
+            assert isinstance(right, Term)
+            if token.content == "<=>":
+                return certain(EqualTo(right, left))
+            return truth(FLIPPED[_COMPARISONS[token.content]](right, left))
+        raise self.error(f"expected a comparison of {start.source} with a column but found {token.source}", token)

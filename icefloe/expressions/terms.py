@@ -1,0 +1,301 @@
+"""What a predicate speaks about: columns, transforms of columns, and typed constants.
+
+A `Reference` names a column and an `IdReference` gives its field id; binding to a schema turns both into a
+`BoundReference`. The text of a term is SQL that `parser` reads back.
+"""
+
+import datetime as dt
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from icefloe.errors import InvalidExpressionError, InvalidInputError
+from icefloe.partitioning.transforms import (
+    BucketTransform,
+    IdentityTransform,
+    TimeTransform,
+    Transform,
+    TruncateTransform,
+)
+from icefloe.schema.types import (
+    MAX_DECIMAL_PRECISION,
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+from icefloe.schema.values import coerce, to_text
+
+RESERVED_WORDS = frozenset(("and", "or", "not", "in", "is", "null", "nan", "like", "between", "true", "false"))
+"""Words that are no column names unless they are quoted."""
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant: an internal value (see `schema.values`) and its type; never null or NaN."""
+
+    value: Any
+    kind: IcebergType
+
+    def __post_init__(self) -> None:
+        if self.value is None:
+            raise InvalidExpressionError("null is no operand of a comparison; test with `is null` or `is not null`")
+        if self.value != self.value:
+            raise InvalidExpressionError("NaN is no operand of a comparison; test with `is nan` or `is not nan`")
+
+    def __str__(self) -> str:
+        match self.kind:
+            case BooleanType():
+                return "true" if self.value else "false"
+            case IntegerType() | LongType():
+                return str(self.value)
+            case FloatType() | DoubleType():
+                return _float_text(self.value)
+            case DecimalType():
+                digits = format(self.value, "f")
+                return digits if "." in digits else f"DECIMAL '{digits}'"
+            case StringType():
+                return quote_text(self.value)
+            case FixedType() | BinaryType():
+                return f"X'{self.value.hex()}'"
+            case _:
+                return f"{str(self.kind).upper()} {quote_text(to_text(self.value, self.kind))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """The left side of a predicate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference(Term):
+    """A column by its full, dotted name."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        name: object = self.name
+        if not isinstance(name, str) or not name:
+            raise InvalidExpressionError(f"{name!r} is not the name of a column; give a text such as 'a' or 'a.b'")
+
+    def __str__(self) -> str:
+        return quote_name(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class IdReference(Term):
+    """A column by its field id, as stored expressions have it."""
+
+    field_id: int
+
+    def __post_init__(self) -> None:
+        field_id: object = self.field_id
+        if not isinstance(field_id, int) or isinstance(field_id, bool):
+            raise InvalidExpressionError(f"{field_id!r} is not a field id; give a whole number")
+
+    def __str__(self) -> str:
+        return f"field_id({self.field_id})"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundReference(Term):
+    """A column of a schema: how to reach it, and what is known of it."""
+
+    field: NestedField
+    path: tuple[int, ...]
+    """Field ids from the top-level column down to the field."""
+    names: tuple[str, ...]
+    """The names along the path."""
+    position: int
+    """Where the top-level column stands in the schema."""
+    is_nullable: bool
+    """Whether the field or a struct around it is optional."""
+
+    @property
+    def field_id(self) -> int:
+        """The id of the field."""
+        return self.field.field_id
+
+    @property
+    def kind(self) -> IcebergType:
+        """The type of the field."""
+        return self.field.field_type
+
+    @property
+    def name(self) -> str:
+        """The full, dotted name."""
+        return ".".join(self.names)
+
+    @property
+    def reference(self) -> "BoundReference":
+        """The column itself, as for a bound transform."""
+        return self
+
+    def __str__(self) -> str:
+        return quote_name(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Transformed(Term):
+    """A transform of a column: `bucket(16, id)`."""
+
+    transform: Transform
+    reference: Reference | IdReference
+
+    def __str__(self) -> str:
+        return _call_text(self.transform, self.reference)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundTransform(Term):
+    """A transform of a column of a schema; binding leaves only buckets so, and turns the others into ranges."""
+
+    transform: Transform
+    reference: BoundReference
+
+    @property
+    def kind(self) -> IcebergType:
+        """The type of the results."""
+        return self.transform.result_type(self.reference.kind)
+
+    @property
+    def is_nullable(self) -> bool:
+        """Whether the column may be null, for then the result is."""
+        return self.reference.is_nullable
+
+    def __str__(self) -> str:
+        return _call_text(self.transform, self.reference)
+
+
+BoundTerm = BoundReference | BoundTransform
+
+
+def as_term(term: object) -> Term:
+    """A term as it is, or the reference to a column of that name."""
+    if isinstance(term, Term):
+        return term
+    if isinstance(term, str):
+        return Reference(term)
+    raise InvalidExpressionError(f"{term!r} is not a column; give its name, or a term such as Reference('a')")
+
+
+def literal(value: object) -> Literal:
+    """The constant for a Python value, with the type that such a value has: 5 is a long, 'x' a string."""
+    if isinstance(value, Literal):
+        return value
+    if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
+        value = value.item()
+    kind = _kind_of(value)
+    try:
+        return Literal(coerce(value, kind), kind)
+    except InvalidExpressionError:
+        raise
+    except InvalidInputError as error:
+        raise InvalidExpressionError(str(error)) from None
+
+
+def quote_text(text: str) -> str:
+    """The text as a SQL string."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def quote_name(name: str) -> str:
+    """The name as SQL has it, in double quotes unless it is plain."""
+    if _PLAIN_NAME.fullmatch(name) and RESERVED_WORDS.isdisjoint(name.lower().split(".")):
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _kind_of(value: object) -> IcebergType:
+    match value:
+        case None:
+            raise InvalidExpressionError("null is no operand of a comparison; test with `is null` or `is not null`")
+        case bool():
+            return BooleanType()
+        case int():
+            return LongType() if _INT64_MIN <= value <= _INT64_MAX else _decimal_kind(Decimal(value))
+        case float():
+            return DoubleType()
+        case Decimal():
+            return _decimal_kind(value)
+        case str():
+            return StringType()
+        case bytes() | bytearray() | memoryview():
+            return BinaryType()
+        case UUID():
+            return UUIDType()
+        case dt.datetime() | np.datetime64():
+            return _timestamp_kind(value)
+        case dt.date():
+            return DateType()
+        case dt.time():
+            return TimeType()
+        case _:
+            raise InvalidExpressionError(
+                f"{value!r} is no constant of a predicate; give a bool, int, float, Decimal, str, bytes, UUID, date, time "
+                "or datetime"
+            )
+
+
+def _decimal_kind(value: Decimal) -> DecimalType:
+    if not value.is_finite():
+        raise InvalidExpressionError(f"{value} is not a finite decimal number")
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    scale = max(0, -exponent)
+    precision = max(len(digits) + max(0, exponent), scale, 1)
+    if precision > MAX_DECIMAL_PRECISION:
+        raise InvalidExpressionError(f"the number {value} has {precision} digits; {MAX_DECIMAL_PRECISION} are the most")
+    return DecimalType(precision, scale)
+
+
+def _timestamp_kind(value: dt.datetime | np.datetime64) -> IcebergType:
+    if isinstance(value, np.datetime64):
+        return TimestampNanoType() if np.datetime_data(value)[0] in ("ns", "ps", "fs", "as") else TimestampType()
+    is_zoned = value.utcoffset() is not None
+    if getattr(value, "nanosecond", 0):  # A pandas Timestamp counts them.
+        return TimestamptzNanoType() if is_zoned else TimestampNanoType()
+    return TimestamptzType() if is_zoned else TimestampType()
+
+
+def _float_text(value: float) -> str:
+    if value in (float("inf"), float("-inf")):
+        return f"DOUBLE '{'-' if value < 0 else ''}Infinity'"
+    text = repr(value)
+    # Without an exponent it would be read as a decimal.
+    return text if "e" in text else f"{text}e0"
+
+
+def _call_text(transform: Transform, column: Term) -> str:
+    match transform:
+        case BucketTransform(num_buckets=number):
+            return f"bucket({number}, {column})"
+        case TruncateTransform(width=number):
+            return f"truncate({number}, {column})"
+        case TimeTransform():
+            return f"{transform.unit}s({column})"
+        case IdentityTransform():
+            return f"identity({column})"
+        case _:
+            raise InvalidExpressionError(f"transform {transform} has no place in a predicate")

@@ -1,0 +1,110 @@
+"""Where one word of a filter text ends and the next begins."""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from icefloe.errors import InvalidExpressionError
+
+
+class TokenKind(Enum):
+    """What a token is."""
+
+    WORD = "word"
+    NAME = "quoted name"
+    TEXT = "text"
+    BINARY = "bytes"
+    INTEGER = "whole number"
+    DECIMAL = "decimal number"
+    FLOAT = "floating-point number"
+    SYMBOL = "symbol"
+    END = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of the text: `content` without quotes, `source` as it is written."""
+
+    kind: TokenKind
+    content: str
+    position: int
+    source: str
+
+    def is_word(self, *words: str) -> bool:
+        """Whether it is one of these words, in any case."""
+        return self.kind is TokenKind.WORD and self.content.lower() in words
+
+    def is_symbol(self, *symbols: str) -> bool:
+        """Whether it is one of these symbols."""
+        return self.kind is TokenKind.SYMBOL and self.content in symbols
+
+
+_PATTERN = re.compile(
+    r"""
+    (?P<space>\s+)
+  | [xX]'(?P<binary>[^']*)'
+  | '(?P<text>(?:[^']|'')*)'
+  | "(?P<double>(?:[^"]|"")+)"
+  | `(?P<back>(?:[^`]|``)+)`
+  | (?P<float>(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+)
+  | (?P<decimal>[0-9]+\.[0-9]*|\.[0-9]+)
+  | (?P<integer>[0-9]+)
+  | (?P<word>[^\W\d]\w*)
+  | (?P<symbol><=>|<=|>=|<>|!=|==|[<>=(),.+\-\[\]])
+    """,
+    re.VERBOSE,
+)
+
+
+def tokenize(text: str) -> list[Token]:
+    """The tokens of the text, with one for its end."""
+    found = []
+    position = 0
+    while position < len(text):
+        match = _PATTERN.match(text, position)
+        if match is None:
+            raise problem_at(text, position, _stray(text[position]))
+        token = _token(match)
+        if token is not None:
+            if token.kind in _NUMBERS and _WORD_START.match(text, match.end()):
+                raise problem_at(text, match.end(), f"the number {match[0]} runs into a name")
+            found.append(token)
+        position = match.end()
+    found.append(Token(TokenKind.END, "", len(text), "the end"))
+    return found
+
+
+def problem_at(text: str, position: int, problem: str) -> InvalidExpressionError:
+    """An error that says what is wrong, where, and the text around."""
+    start, end = max(0, position - 30), position + 30
+    near = ("..." if start else "") + text[start:end] + ("..." if end < len(text) else "")
+    return InvalidExpressionError(f"{problem}, at position {position} of the filter {near!r}")
+
+
+_NUMBERS = (TokenKind.INTEGER, TokenKind.DECIMAL, TokenKind.FLOAT)
+_WORD_START = re.compile(r"[^\W\d]")
+
+
+def _token(match: re.Match[str]) -> Token | None:
+    start, source = match.start(), match[0]
+    match match.lastgroup:
+        case "space":
+            return None
+        case "text":
+            return Token(TokenKind.TEXT, match["text"].replace("''", "'"), start, source)
+        case "double":
+            return Token(TokenKind.NAME, match["double"].replace('""', '"'), start, source)
+        case "back":
+            return Token(TokenKind.NAME, match["back"].replace("``", "`"), start, source)
+        case str(group):
+            return Token(TokenKind[group.upper()], match[group], start, source)
+        case _:
+            raise AssertionError(f"{source!r} matched no group")
+
+
+def _stray(character: str) -> str:
+    if character == "'":
+        return "a text is not closed; end it with '"
+    if character in '"`':
+        return f"a quoted name is empty or not closed; end it with {character}"
+    return f"{character!r} has no meaning here"
