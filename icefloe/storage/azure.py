@@ -1,0 +1,111 @@
+"""Decides how Iceberg's `adls.*` properties become a connection to a container of an Azure storage account."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from obstore.store import AzureStore
+
+from icefloe.errors import InvalidPropertyError
+from icefloe.storage.objects import Bucket, client_options, retry_options
+from icefloe.storage.properties import first_of, flag, secrets_of
+
+_PART_SIZE = 16 << 20
+_CREDENTIAL_TYPES = {
+    "account_key": "access_key",
+    "sas_key": "sas_token",
+    "token": "bearer_token",
+    "client_secret": "client_secret",
+}
+"""What each setting is called when it has to be the one that counts, the first that is set first."""
+
+
+def open_container(authority: str, properties: Mapping[str, str]) -> Bucket:
+    """The container that `container@host`, or `container` alone, names; nothing is sent yet."""
+    container, _, host = authority.rpartition("@") if "@" in authority else (authority, "", "")
+    given = _connection_string(first_of(properties, f"adls.connection-string.{host}", "adls.connection-string"))
+    named = (
+        first_of(properties, "adls.account-name", "adls.auth.shared-key.account.name") or given.get("AccountName") or ""
+    )
+    account = host.split(".", 1)[0] or named
+    if not account:
+        raise InvalidPropertyError(
+            f"no storage account for container {container!r}; set adls.account-name, "
+            "or write the location as abfss://container@account.dfs.core.windows.net/path"
+        )
+    config: dict[str, Any] = {"container_name": container, "account_name": account}
+    config.update(_credentials(account, host, named, properties, given))
+    endpoint = _endpoint(account, host, properties, given)
+    if endpoint:
+        config["endpoint"] = endpoint
+    client = client_options(
+        timedelta(seconds=10),
+        timedelta(seconds=60),
+        allow_http=bool(endpoint and endpoint.startswith("http:")),
+        proxy=None,
+    )
+
+    def open_store(retrying: bool, folder: str | None) -> AzureStore:  # noqa: ARG001 - never asked for a folder here
+        return AzureStore(
+            config=config,  # type: ignore[arg-type]  # a dict of known keys
+            client_options=client,
+            retry_config=retry_options(5, 100, 20_000) if retrying else retry_options(0, 1, 1),
+        )
+
+    return Bucket(
+        open_store=open_store,
+        secrets=secrets_of(properties, *given.values()),
+        part_size=_PART_SIZE,
+        reaches_empty_names=False,
+        known_conditional=endpoint is None or ".core." in endpoint,
+        advice="check adls.account-key, adls.sas-token, adls.token or adls.tenant-id with adls.client-id and "
+        "adls.client-secret, or the AZURE_* variables",
+    )
+
+
+def _credentials(
+    account: str, host: str, named: str, properties: Mapping[str, str], given: Mapping[str, str]
+) -> dict[str, Any]:
+    if flag(properties, "adls.anon"):
+        return {"skip_signature": True}
+    key = first_of(properties, "adls.account-key", "adls.auth.shared-key.account.key") or given.get("AccountKey")
+    own_token = first_of(properties, f"adls.sas-token.{host}", f"adls.sas-token.{account}")
+    sas = own_token or properties.get("adls.sas-token") or given.get("SharedAccessSignature")
+    if (key or sas) and not own_token and named and named != account:
+        raise InvalidPropertyError(
+            f"the key in adls.* belongs to the account {named!r}, but the location is in {account!r}; "
+            f"set adls.sas-token.{host} for it"
+        )
+    wanted = {
+        "account_key": None if own_token else key,
+        "sas_key": sas.removeprefix("?") if sas else None,
+        "tenant_id": properties.get("adls.tenant-id"),
+        "client_id": properties.get("adls.client-id"),
+        "client_secret": properties.get("adls.client-secret"),
+        "token": properties.get("adls.token"),
+    }
+    config: dict[str, Any] = {name: value for name, value in wanted.items() if value}
+    kind = next((kind for name, kind in _CREDENTIAL_TYPES.items() if name in config), None)
+    # Said outright, so that a credential of the environment does not take its place.
+    return {**config, "credential_type": kind} if kind else config
+
+
+def _endpoint(account: str, host: str, properties: Mapping[str, str], given: Mapping[str, str]) -> str | None:
+    scheme = properties.get("adls.blob-storage-scheme") or "https"
+    if scheme not in ("http", "https"):
+        raise InvalidPropertyError(f"adls.blob-storage-scheme {scheme!r}; http or https is expected")
+    if given.get("BlobEndpoint"):
+        return given["BlobEndpoint"].rstrip("/")
+    if properties.get("adls.account-host"):
+        return f"{scheme}://{properties['adls.account-host']}"
+    authority = properties.get("adls.blob-storage-authority")
+    if authority:
+        # As pyarrow: `.suffix` follows the account, `host:port` is an emulator with the account as path.
+        return f"{scheme}://{account}{authority}" if authority.startswith(".") else f"{scheme}://{authority}/{account}"
+    blob_host = host.replace(".dfs.", ".blob.", 1)
+    return f"https://{blob_host}" if "." in blob_host and not blob_host.endswith(".blob.core.windows.net") else None
+
+
+def _connection_string(text: str | None) -> dict[str, str]:
+    parts = [part.partition("=") for part in (text or "").split(";") if part]
+    return {name: value for name, _, value in parts}

@@ -1,0 +1,182 @@
+"""Decides the one small protocol that every store speaks, and the values that pass through it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from icefloe.errors import StorageError
+from icefloe.storage.locations import Location
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """A stored file: where, how long, and when it was last written."""
+
+    location: str
+    size: int
+    modified_ms: int
+    """Milliseconds since 1970 in UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The last bytes of a file, and the size of the whole."""
+
+    data: bytes
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFailure:
+    """A file that could not be deleted, and why."""
+
+    location: str
+    error: StorageError
+
+
+class OutputStream(ABC):
+    """A file that is being written: nothing is at its location before `close`, and nothing ever after `abort`.
+
+    Leaving a `with` block by an exception aborts, and so does forgetting the stream.
+    """
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+        self._size = 0
+        self._closed = False
+        self._failed = False
+
+    @abstractmethod
+    def _append(self, data: memoryview) -> None:
+        """Take more bytes."""
+
+    @abstractmethod
+    def _publish(self) -> None:
+        """Make the file appear, whole and durable; called at most once."""
+
+    @abstractmethod
+    def _drop(self) -> None:
+        """Forget the bytes; called at most once, and never after `_publish`."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether the file was published or dropped."""
+        return self._closed
+
+    def write(self, data: Any, /) -> int:
+        """Append bytes, from anything that is a buffer; a failure aborts."""
+        if self._closed:
+            raise StorageError(str(self._location), "is closed for writing")
+        try:
+            view = memoryview(data)
+            # Arrow buffers are of signed bytes, which not every writer takes.
+            view = view if view.format == "B" and view.ndim == 1 else view.cast("B")
+            self._append(view)
+        except BaseException:
+            self._failed = True
+            self.abort()
+            raise
+        self._size += view.nbytes
+        return view.nbytes
+
+    def tell(self) -> int:
+        """How many bytes were written."""
+        return self._size
+
+    def flush(self) -> None:  # noqa: B027 - nothing to override
+        """Nothing: bytes count when the file is closed."""
+
+    def close(self) -> None:
+        """Publish the file, whole and durable."""
+        if self._failed:
+            raise StorageError(str(self._location), "was dropped because a write to it failed")
+        if not self._closed:
+            self._closed = True
+            self._publish()
+
+    def abort(self) -> None:
+        """Drop what was written."""
+        if not self._closed:
+            self._closed = True
+            self._drop()
+
+    def readable(self) -> bool:
+        """False."""
+        return False
+
+    def writable(self) -> bool:
+        """True."""
+        return True
+
+    def seekable(self) -> bool:
+        """False: bytes are appended."""
+        return False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+    def __del__(self) -> None:
+        # Not set when the constructor failed.
+        if not getattr(self, "_closed", True):
+            self.abort()
+
+
+class Files(Protocol):
+    """The files of one store: one bucket, container or name node, or the local disk."""
+
+    def read(self, location: Location) -> bytes:
+        """The whole file."""
+
+    def read_range(self, location: Location, offset: int, length: int) -> bytes:
+        """Exactly these bytes; an error when the file has fewer."""
+
+    def read_ranges(self, location: Location, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Several (offset, length) ranges of one file, in the order asked for."""
+
+    def read_tail(self, location: Location, length: int) -> Tail:
+        """The last bytes, all of them when the file is shorter, with the file's size."""
+
+    def write(self, location: Location, data: bytes) -> None:
+        """Store the bytes in one step, in place of what was there."""
+
+    def create_exclusive(self, location: Location, data: bytes) -> None:
+        """Store the bytes in one step if nothing is there, else LocationExistsError."""
+
+    def supports_exclusive_create(self, location: Location) -> bool:
+        """Whether `create_exclusive` can keep its word here."""
+
+    def delete(self, locations: Iterable[Location]) -> Iterator[DeleteFailure]:
+        """Delete files; one that is not there is no failure."""
+
+    def list_prefix(self, location: Location) -> Iterator[FileInfo]:
+        """Every file beneath the location, which counts as a folder, in no order."""
+
+    def stat(self, location: Location) -> FileInfo:
+        """Size and time of one file, or LocationNotFoundError."""
+
+    def open_input(self, location: Location, size: int | None) -> Any:
+        """A seekable reader that pyarrow accepts."""
+
+    def open_output(self, location: Location) -> OutputStream:
+        """A writer that pyarrow accepts."""
+
+
+def check_range(location: Location, offset: int, length: int) -> None:
+    """Refuse a range that no file can have."""
+    if offset < 0 or length < 0:
+        raise StorageError(str(location), f"has no {length} bytes from {offset}; both must be 0 or more")
+
+
+def short_read(location: Location, offset: int, length: int, got: int) -> StorageError:
+    """The error of a file that ends before the range does."""
+    return StorageError(str(location), f"ends early: {length} bytes from {offset} were asked for, {got} are there")

@@ -1,0 +1,196 @@
+"""Decides how files of HDFS are read and written, through pyarrow.
+
+pyarrow's HDFS can neither create exclusively nor rename over a file, so exclusive creates are refused here: such a
+store cannot be the commit point of a table.
+"""
+
+import os
+import posixpath
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from pyarrow import fs
+
+from icefloe.errors import InvalidPropertyError, LocationNotFoundError, NotInstalledError, StorageError
+from icefloe.storage.files import DeleteFailure, FileInfo, OutputStream, Tail, check_range, short_read
+from icefloe.storage.locations import Location
+from icefloe.storage.properties import whole_number
+
+T = TypeVar("T")
+
+
+def open_name_node(authority: str, properties: Mapping[str, str]) -> "ArrowFiles":
+    """The files of the name node in the location, or of `hdfs.host` when the location names none."""
+    host, _, port = authority.partition(":")
+    if port and not port.isdigit():
+        raise InvalidPropertyError(f"name node {authority!r}; host or host:port is expected")
+    host = host or properties.get("hdfs.host") or "default"
+    number = int(port) if port else whole_number(properties, "hdfs.port", 0)
+    try:
+        system = fs.HadoopFileSystem(
+            host,
+            number,
+            user=properties.get("hdfs.user"),
+            kerb_ticket=properties.get("hdfs.kerberos_ticket"),
+        )
+    except OSError as error:
+        if "libhdfs" in str(error) or "libjvm" in str(error):
+            raise NotInstalledError(
+                "hdfs: locations need Hadoop's native library and Java: set HADOOP_HOME, JAVA_HOME, "
+                "ARROW_LIBHDFS_DIR and CLASSPATH (`hadoop classpath --glob`)"
+            ) from error
+        raise StorageError(f"hdfs://{authority}", f"the name node cannot be reached: {error}") from error
+    return ArrowFiles(system)
+
+
+class ArrowFiles:
+    """The files of a pyarrow file system."""
+
+    def __init__(self, system: Any) -> None:
+        self._system = system
+
+    def read(self, location: Location) -> bytes:
+        """The whole file."""
+
+        def action() -> bytes:
+            with self._system.open_input_file(location.path) as file:
+                return bytes(file.read())
+
+        return _attempt(location, action)
+
+    def read_range(self, location: Location, offset: int, length: int) -> bytes:
+        """Exactly these bytes; an error when the file has fewer."""
+        return self.read_ranges(location, [(offset, length)])[0]
+
+    def read_ranges(self, location: Location, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Several (offset, length) ranges of one file, in the order asked for."""
+        for offset, length in ranges:
+            check_range(location, offset, length)
+
+        def action() -> list[bytes]:
+            with self._system.open_input_file(location.path) as file:
+                return [bytes(file.read_at(length, offset)) for offset, length in ranges]
+
+        results = _attempt(location, action)
+        for (offset, length), data in zip(ranges, results, strict=True):
+            if len(data) < length:
+                raise short_read(location, offset, length, len(data))
+        return results
+
+    def read_tail(self, location: Location, length: int) -> Tail:
+        """The last bytes, all of them when the file is shorter, with the file's size."""
+        check_range(location, 0, length)
+
+        def action() -> Tail:
+            with self._system.open_input_file(location.path) as file:
+                size = int(file.size())
+                start = max(0, size - length)
+                return Tail(bytes(file.read_at(size - start, start)), size)
+
+        return _attempt(location, action)
+
+    def write(self, location: Location, data: bytes) -> None:
+        """Store the bytes, in place of what was there."""
+        with self.open_output(location) as output:
+            output.write(data)
+
+    def create_exclusive(self, location: Location, data: bytes) -> None:  # noqa: ARG002 - refused whatever the bytes
+        """Refused: nothing here keeps two writers apart."""
+        raise StorageError(
+            str(location), "cannot be created exclusively: pyarrow's HDFS has no such operation; use a catalog"
+        )
+
+    def supports_exclusive_create(self, location: Location) -> bool:  # noqa: ARG002 - the protocol asks per location
+        """False."""
+        return False
+
+    def delete(self, locations: Iterable[Location]) -> Iterator[DeleteFailure]:
+        """Delete files; one that is not there is no failure."""
+        for location in locations:
+            path = location.path
+            try:
+                _attempt(location, lambda path=path: self._system.delete_file(path))  # type: ignore[misc]  # lambda default
+            except StorageError as error:
+                if self._exists(path):
+                    yield DeleteFailure(str(location), error)
+
+    def _exists(self, path: str) -> bool:
+        try:
+            return bool(self._system.get_file_info(path).type != fs.FileType.NotFound)
+        except OSError:
+            return True
+
+    def list_prefix(self, location: Location) -> Iterator[FileInfo]:
+        """Every file beneath the folder, one folder at a time."""
+        top = _attempt(location, lambda: self._system.get_file_info(location.path))
+        folders = [location.path] if top.type == fs.FileType.Directory else []
+        while folders:
+            place = Location(location.scheme, location.authority, folders.pop(), location.root)
+            selector = fs.FileSelector(place.path, allow_not_found=True)
+            for info in _attempt(place, lambda selector=selector: self._system.get_file_info(selector)):  # type: ignore[misc]  # lambda default
+                if info.type == fs.FileType.Directory:
+                    folders.append(info.path)
+                elif info.type == fs.FileType.File:
+                    yield _info(f"{location.root}{info.path}", info)
+
+    def stat(self, location: Location) -> FileInfo:
+        """Size and time of one file, or LocationNotFoundError."""
+        info = _attempt(location, lambda: self._system.get_file_info(location.path))
+        if info.type != fs.FileType.File:
+            raise LocationNotFoundError(str(location), "does not exist")
+        return _info(str(location), info)
+
+    def open_input(self, location: Location, size: int | None) -> Any:  # noqa: ARG002 - the name node knows the size
+        """pyarrow's own reader."""
+        return _attempt(location, lambda: self._system.open_input_file(location.path))
+
+    def open_output(self, location: Location) -> OutputStream:
+        """A writer whose file appears when it is closed."""
+        return _ArrowOutput(self._system, location)
+
+
+class _ArrowOutput(OutputStream):
+    def __init__(self, system: Any, location: Location) -> None:
+        self._system = system
+        folder = posixpath.dirname(location.path)
+        self._temporary = posixpath.join(folder, f".icefloe-{uuid4().hex}.tmp")
+        _attempt(location, lambda: system.create_dir(folder, recursive=True))
+        self._file = _attempt(location, lambda: system.open_output_stream(self._temporary))
+        super().__init__(location)
+
+    def _append(self, data: memoryview) -> None:
+        _attempt(self._location, lambda: self._file.write(data))
+
+    def _publish(self) -> None:
+        path = self._location.path
+        try:
+            _attempt(self._location, self._file.close)
+            if self._system.get_file_info(path).type == fs.FileType.File:
+                # HDFS does not rename over a file.
+                _attempt(self._location, lambda: self._system.delete_file(path))
+            _attempt(self._location, lambda: self._system.move(self._temporary, path))
+        except StorageError:
+            self._drop()
+            raise
+
+    def _drop(self) -> None:
+        with suppress(OSError):
+            self._file.close()
+        with suppress(OSError):
+            self._system.delete_file(self._temporary)
+
+
+def _info(location: str, info: Any) -> FileInfo:
+    return FileInfo(location, info.size, info.mtime_ns // 1_000_000)
+
+
+def _attempt(location: Location, action: Callable[[], T]) -> T:
+    try:
+        return action()
+    except FileNotFoundError as error:
+        raise LocationNotFoundError(str(location), "does not exist") from error
+    except OSError as error:
+        problem = os.strerror(error.errno) if error.errno else str(error)
+        raise StorageError(str(location), problem) from error

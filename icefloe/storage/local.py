@@ -1,0 +1,241 @@
+"""Decides how files of the local disk are read, and how they appear there: whole, durable, and in one step.
+
+A file is written under a temporary name in its own folder, flushed to the disk, and then given its name by
+`rename` or, for an exclusive create, by `link`. A crash leaves at most a file whose name starts with TEMPORARY.
+"""
+
+import errno
+import os
+import stat as modes
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, BinaryIO
+from uuid import uuid4
+
+import pyarrow as pa
+
+from icefloe.errors import LocationExistsError, LocationNotFoundError, StorageError
+from icefloe.storage.files import DeleteFailure, FileInfo, OutputStream, Tail, check_range, short_read
+from icefloe.storage.locations import Location
+
+TEMPORARY = ".icefloe-"
+"""How names of unfinished files start."""
+
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+_BUFFER = 1 << 20
+
+
+class LocalFiles:
+    """The files of the local disk."""
+
+    def read(self, location: Location) -> bytes:
+        """The whole file."""
+        try:
+            with open(location.path, "rb", buffering=0) as file:
+                return file.read()
+        except OSError as error:
+            raise _translated(location, error) from error
+
+    def read_range(self, location: Location, offset: int, length: int) -> bytes:
+        """Exactly these bytes; an error when the file has fewer."""
+        return self.read_ranges(location, [(offset, length)])[0]
+
+    def read_ranges(self, location: Location, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Several (offset, length) ranges of one file, in the order asked for."""
+        try:
+            with open(location.path, "rb", buffering=0) as file:
+                return [_range(location, file, offset, length) for offset, length in ranges]
+        except StorageError:
+            raise
+        except OSError as error:
+            raise _translated(location, error) from error
+
+    def read_tail(self, location: Location, length: int) -> Tail:
+        """The last bytes, all of them when the file is shorter, with the file's size."""
+        check_range(location, 0, length)
+        try:
+            with open(location.path, "rb", buffering=0) as file:
+                size = os.fstat(file.fileno()).st_size
+                start = max(0, size - length)
+                return Tail(_range(location, file, start, size - start), size)
+        except StorageError:
+            raise
+        except OSError as error:
+            raise _translated(location, error) from error
+
+    def write(self, location: Location, data: bytes) -> None:
+        """Store the bytes in one step, in place of what was there."""
+        with LocalOutput(location) as output:
+            output.write(data)
+
+    def create_exclusive(self, location: Location, data: bytes) -> None:
+        """Store the bytes in one step if nothing is there, else LocationExistsError."""
+        if os.path.lexists(location.path):
+            # Only saves the work of losing; the link below decides.
+            raise LocationExistsError(str(location), "already exists")
+        with LocalOutput(location, exclusive=True) as output:
+            output.write(data)
+
+    def supports_exclusive_create(self, location: Location) -> bool:  # noqa: ARG002 - the protocol asks per location
+        """Whether the system has hard links; a file system without them refuses when it is used."""
+        return hasattr(os, "link")
+
+    def delete(self, locations: Iterable[Location]) -> Iterator[DeleteFailure]:
+        """Delete files; one that is not there is no failure."""
+        for location in locations:
+            try:
+                os.unlink(location.path)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                yield DeleteFailure(str(location), _translated(location, error))
+
+    def list_prefix(self, location: Location) -> Iterator[FileInfo]:
+        """Every file beneath the folder; links to other folders are not followed."""
+        folders = [location.path]
+        while folders:
+            folder = folders.pop()
+            try:
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(entry.path)
+                        elif entry.is_file() and (info := _listed(location, entry)):
+                            yield info
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                raise _translated(Location("file", "", folder, location.root), error) from error
+
+    def stat(self, location: Location) -> FileInfo:
+        """Size and time of one file, or LocationNotFoundError."""
+        try:
+            found = os.stat(location.path)
+        except OSError as error:
+            raise _translated(location, error) from error
+        if not modes.S_ISREG(found.st_mode):
+            raise LocationNotFoundError(str(location), "is not a file")
+        return FileInfo(str(location), found.st_size, found.st_mtime_ns // 1_000_000)
+
+    def open_input(self, location: Location, size: int | None) -> Any:  # noqa: ARG002 - the system knows the size
+        """pyarrow's own reader of local files."""
+        try:
+            return pa.OSFile(location.path, "rb")
+        except OSError as error:
+            raise _translated(location, error) from error
+
+    def open_output(self, location: Location) -> OutputStream:
+        """A writer whose file appears when it is closed."""
+        return LocalOutput(location)
+
+
+class LocalOutput(OutputStream):
+    """A local file that is being written under a temporary name."""
+
+    def __init__(self, location: Location, *, exclusive: bool = False) -> None:
+        self._exclusive = exclusive
+        self._folder = os.path.dirname(location.path)
+        self._temporary = os.path.join(self._folder, f"{TEMPORARY}{uuid4().hex}.tmp")
+        try:
+            _make_folder(self._folder)
+            # 0666 less the umask, as any file; the name is new, so no one else's file is opened.
+            self._file: BinaryIO = open(self._temporary, "xb", buffering=_BUFFER)  # noqa: SIM115 - closed below
+        except OSError as error:
+            raise _translated(location, error) from error
+        super().__init__(location)
+
+    def _append(self, data: memoryview) -> None:
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise _translated(self._location, error) from error
+
+    def _publish(self) -> None:
+        try:
+            with self._file as file:
+                file.flush()
+                os.fsync(file.fileno())
+            if self._exclusive:
+                self._link()
+            else:
+                os.replace(self._temporary, self._location.path)
+            _sync_folder(self._folder)
+        except OSError as error:
+            raise _translated(self._location, error) from error
+        finally:
+            with suppress(OSError):
+                os.unlink(self._temporary)
+
+    def _link(self) -> None:
+        try:
+            os.link(self._temporary, self._location.path)
+        except FileExistsError:
+            # Over NFS the answer to a link that worked may be lost and the repeated call fail: two names tell.
+            if os.stat(self._temporary).st_nlink != 2:
+                raise
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            problem = "cannot be created exclusively: its file system has no hard links"
+            raise StorageError(str(self._location), problem) from error
+
+    def _drop(self) -> None:
+        # Closing writes out what is buffered, which may fail on a full disk; the file goes anyway.
+        with suppress(OSError):
+            self._file.close()
+        with suppress(OSError):
+            os.unlink(self._temporary)
+
+
+def _range(location: Location, file: Any, offset: int, length: int) -> bytes:
+    check_range(location, offset, length)
+    data = os.pread(file.fileno(), length, offset) if length else b""
+    while len(data) < length:
+        more = os.pread(file.fileno(), length - len(data), offset + len(data))
+        if not more:
+            raise short_read(location, offset, length, len(data))
+        data += more
+    return data
+
+
+def _listed(location: Location, entry: "os.DirEntry[str]") -> FileInfo | None:
+    try:
+        found = entry.stat()
+    except FileNotFoundError:
+        return None
+    return FileInfo(f"{location.root}{entry.path}", found.st_size, found.st_mtime_ns // 1_000_000)
+
+
+def _make_folder(folder: str) -> None:
+    missing = []
+    while not os.path.isdir(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    for path in reversed(missing):
+        with suppress(FileExistsError):
+            os.mkdir(path)
+        _sync_folder(os.path.dirname(path))
+
+
+def _sync_folder(folder: str) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _translated(location: Location, error: OSError) -> StorageError:
+    match error:
+        case StorageError():
+            return error
+        case FileNotFoundError():
+            return LocationNotFoundError(str(location), "does not exist")
+        case FileExistsError():
+            return LocationExistsError(str(location), "already exists")
+        case NotADirectoryError():
+            return LocationNotFoundError(str(location), "does not exist: a part of its path is a file")
+        case IsADirectoryError():
+            return StorageError(str(location), "is a folder, not a file")
+        case _:
+            return StorageError(str(location), error.strerror or str(error))

@@ -1,0 +1,359 @@
+"""Decides how the files of an object store are read and written, and what its errors mean, through obstore.
+
+No request is spent on finding out what the answer of another brings anyway: a whole file is one GET, a footer one GET
+of the last bytes. An exclusive create is one conditional PUT that is never repeated: after a lost answer a
+repetition would find our own file and call it another's.
+"""
+
+import itertools
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
+
+import obstore
+import pyarrow as pa
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    GenericError,
+    InvalidPathError,
+    NotSupportedError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+
+from icefloe.errors import (
+    IcefloeError,
+    InvalidLocationError,
+    LocationExistsError,
+    LocationNotFoundError,
+    StorageError,
+)
+from icefloe.storage.files import DeleteFailure, FileInfo, OutputStream, Tail, check_range, short_read
+from icefloe.storage.locations import Location
+from icefloe.storage.properties import redacted
+from icefloe.storage.streams import SMALL_FILE, TAIL_LENGTH, RangedInput
+
+if TYPE_CHECKING:
+    from obstore.store import AzureStore, ClientConfig, GCSStore, RetryConfig, S3Store
+
+    RemoteStore = S3Store | GCSStore | AzureStore
+
+T = TypeVar("T")
+
+_LARGEST_SINGLE_PUT = 64 << 20
+_DELETE_BATCH = 1000
+_DELETE_THREADS = 16
+_UPLOADS_AT_ONCE = 6
+_LONGEST_PROBLEM = 500
+_OBSTORE_ERRORS = (BaseError, OSError, ValueError)
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """How one bucket or container is reached, and what its store is known to do."""
+
+    open_store: "Callable[[bool, str | None], RemoteStore]" = field(repr=False)
+    """Opens it: with or without retries, rooted in a folder or in the bucket itself."""
+    secrets: tuple[str, ...] = field(repr=False)
+    part_size: int
+    reaches_empty_names: bool
+    """Whether `a//b` can be reached by rooting a store in the folder `a/`."""
+    known_conditional: bool
+    """Whether conditional writes are known to be kept; else they are tried out once."""
+    advice: str
+    """What to look at when the store refuses us."""
+
+
+def client_options(connect: timedelta, read: timedelta, *, allow_http: bool, proxy: str | None) -> "ClientConfig":
+    """Timeouts for connecting and for silence; the whole request has longer, since files may be large."""
+    options: ClientConfig = {
+        "connect_timeout": connect,
+        "read_timeout": read,
+        "timeout": max(timedelta(seconds=300), read),
+        "allow_http": allow_http,
+    }
+    if proxy:
+        options["proxy_url"] = proxy
+    return options
+
+
+def retry_options(retries: int, first_wait_ms: int, longest_wait_ms: int) -> "RetryConfig":
+    """Retries with growing waits, for at most two minutes."""
+    return {
+        "max_retries": retries,
+        "retry_timeout": timedelta(minutes=2),
+        "backoff": {
+            "init_backoff": timedelta(milliseconds=first_wait_ms),
+            "max_backoff": timedelta(milliseconds=max(first_wait_ms, longest_wait_ms)),
+            "base": 2,
+        },
+    }
+
+
+class ObjectFiles:
+    """The files of one bucket or container."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self._bucket = bucket
+        self._lock = threading.Lock()
+        self._stores: dict[tuple[bool, str | None], RemoteStore] = {}
+        self._conditional: bool | None = True if bucket.known_conditional else None
+
+    def read(self, location: Location) -> bytes:
+        """The whole file, in one request."""
+        store, key = self._place(location)
+        return self._attempt(location, lambda: bytes(obstore.get(store, key).bytes()))
+
+    def read_range(self, location: Location, offset: int, length: int) -> bytes:
+        """Exactly these bytes, in one request; an error when the file has fewer."""
+        return self.read_ranges(location, [(offset, length)])[0]
+
+    def read_ranges(self, location: Location, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Several (offset, length) ranges of one file, side by side, in the order asked for."""
+        store, key = self._place(location)
+        for offset, length in ranges:
+            check_range(location, offset, length)
+        wanted = [(offset, length) for offset, length in ranges if length]
+        if not wanted:
+            return [b""] * len(ranges)
+        starts, lengths = zip(*wanted, strict=True)
+        found = iter(
+            self._attempt(location, lambda: obstore.get_ranges(store, key, starts=starts, lengths=lengths, coalesce=0))
+        )
+        results = [bytes(next(found)) if length else b"" for _, length in ranges]
+        for (offset, length), data in zip(ranges, results, strict=True):
+            if len(data) < length:
+                raise short_read(location, offset, length, len(data))
+        return results
+
+    def read_tail(self, location: Location, length: int) -> Tail:
+        """The last bytes, all of them when the file is shorter, with the file's size, in one request."""
+        check_range(location, 0, length)
+        if length == 0:
+            return Tail(b"", self.stat(location).size)
+        store, key = self._place(location)
+        failure: Exception
+        try:
+            answer = obstore.get(store, key, options={"range": {"suffix": length}})
+            return Tail(bytes(answer.bytes()), answer.meta["size"])
+        except _OBSTORE_ERRORS as error:
+            failure = self._translated(location, error)
+            # Azure has no such request; elsewhere it fails on a file of no bytes.
+            if not isinstance(error, NotSupportedError | GenericError):
+                raise failure from None
+        size = self._size_after(location, failure)
+        start = max(0, size - length)
+        return Tail(self.read_range(location, start, size - start), size)
+
+    def _size_after(self, location: Location, failure: Exception) -> int:
+        try:
+            return self.stat(location).size
+        except StorageError:
+            pass
+        raise failure
+
+    def write(self, location: Location, data: bytes) -> None:
+        """Store the bytes in one step, in place of what was there."""
+        store, key = self._place(location)
+        parts = len(data) > _LARGEST_SINGLE_PUT
+        size = self._bucket.part_size
+        self._attempt(location, lambda: obstore.put(store, key, data, use_multipart=parts, chunk_size=size))
+
+    def create_exclusive(self, location: Location, data: bytes) -> None:
+        """Store the bytes in one step if nothing is there, else LocationExistsError.
+
+        Any other error leaves open whether the file was created.
+        """
+        store, key = self._place(location, retrying=False)
+        if not self.supports_exclusive_create(location):
+            raise StorageError(
+                str(location), "cannot be created exclusively: the store ignores conditional writes (If-None-Match)"
+            )
+        self._attempt(location, lambda: obstore.put(store, key, data, mode="create"))
+
+    def supports_exclusive_create(self, location: Location) -> bool:
+        """Whether the store keeps conditional writes; one that is not known is tried, once, beside the location."""
+        with self._lock:
+            known = self._conditional
+        if known is None:
+            known = self._try_conditional(location)
+            with self._lock:
+                self._conditional = known
+        return known
+
+    def _try_conditional(self, location: Location) -> bool:
+        folder = location.path[: location.path.rindex("/")]
+        place = Location(location.scheme, location.authority, f"{folder}/.icefloe-probe-{uuid4().hex}", location.root)
+        store, key = self._place(place, retrying=False)
+        try:
+            obstore.put(store, key, b"1", mode="create")
+            with suppress(AlreadyExistsError, PreconditionError):
+                obstore.put(store, key, b"2", mode="create")
+                return False
+            return True
+        except NotSupportedError:
+            return False
+        except _OBSTORE_ERRORS as error:
+            failure = self._translated(place, error)
+        finally:
+            with suppress(*_OBSTORE_ERRORS):
+                obstore.delete(store, key)
+        raise failure
+
+    def delete(self, locations: Iterable[Location]) -> Iterator[DeleteFailure]:
+        """Delete files, many in one request where the store can; one that is not there is no failure."""
+        rest = iter(locations)
+        while batch := list(itertools.islice(rest, _DELETE_BATCH)):
+            if not self._deleted_together(batch):
+                # One request does not say what failed, so each is asked for by itself.
+                with ThreadPoolExecutor(_DELETE_THREADS) as pool:
+                    yield from [failure for failure in pool.map(self._delete_one, batch) if failure]
+
+    def _deleted_together(self, batch: Sequence[Location]) -> bool:
+        try:
+            places = [self._place(location) for location in batch]
+            stores = {id(store): store for store, _ in places}
+            if len(stores) > 1 or len(batch) == 1:
+                return False
+            obstore.delete(places[0][0], [key for _, key in places])
+        except (*_OBSTORE_ERRORS, IcefloeError):
+            return False
+        return True
+
+    def _delete_one(self, location: Location) -> DeleteFailure | None:
+        try:
+            store, key = self._place(location)
+            self._attempt(location, lambda: obstore.delete(store, key))
+        except LocationNotFoundError:
+            return None
+        except StorageError as error:
+            return DeleteFailure(str(location), error)
+        except InvalidLocationError as error:
+            return DeleteFailure(str(location), StorageError(str(location), str(error)))
+        return None
+
+    def list_prefix(self, location: Location) -> Iterator[FileInfo]:
+        """Every file beneath the location, which counts as a folder, in no order."""
+        folder = location.key.removesuffix("/")
+        if folder:
+            _check_key(location, folder, empty_names=False)
+        store = self._store(True, None)
+        stream = self._attempt(location, lambda: obstore.list(store, folder or None, chunk_size=1000))
+        while chunk := self._attempt(location, lambda: next(stream, None)):
+            for found in chunk:
+                # A marker of the folder itself comes back under the folder's name.
+                if found["path"] != folder:
+                    yield _info(f"{location.root}/{found['path']}", found)
+
+    def stat(self, location: Location) -> FileInfo:
+        """Size and time of one file, or LocationNotFoundError."""
+        store, key = self._place(location)
+        return _info(str(location), self._attempt(location, lambda: obstore.head(store, key)))
+
+    def open_input(self, location: Location, size: int | None) -> Any:
+        """A reader that asks for what it is asked for; a small file comes whole, in one request."""
+        if size is None:
+            tail = self.read_tail(location, TAIL_LENGTH)
+            if len(tail.data) == tail.size:
+                return pa.BufferReader(tail.data)
+            return RangedInput(self, location, tail.size, tail)
+        if size <= SMALL_FILE:
+            return pa.BufferReader(self.read(location))
+        return RangedInput(self, location, size, None)
+
+    def open_output(self, location: Location) -> OutputStream:
+        """A writer whose file appears when it is closed."""
+        store, key = self._place(location)
+        size = self._bucket.part_size
+        writer = self._attempt(
+            location,
+            lambda: obstore.open_writer(store, key, buffer_size=size, max_concurrency=_UPLOADS_AT_ONCE),
+        )
+        return _ObjectOutput(location, writer, self._attempt)
+
+    def _place(self, location: Location, *, retrying: bool = True) -> "tuple[RemoteStore, str]":
+        key = location.key
+        _check_key(location, key, empty_names=self._bucket.reaches_empty_names)
+        folder, empty, name = key.rpartition("//")
+        if empty:
+            return self._store(retrying, f"{folder}/"), name
+        if key.startswith("/"):
+            return self._store(retrying, ""), key[1:]
+        return self._store(retrying, None), key
+
+    def _store(self, retrying: bool, folder: str | None) -> "RemoteStore":
+        with self._lock:
+            store = self._stores.get((retrying, folder))
+            if store is None:
+                store = self._stores[retrying, folder] = self._bucket.open_store(retrying, folder)
+            return store
+
+    def _attempt(self, location: Location, action: Callable[[], T]) -> T:
+        try:
+            return action()
+        except _OBSTORE_ERRORS as error:
+            failure = self._translated(location, error)
+        # Raised here, so that the original, whose text may hold credentials, does not hang on it.
+        raise failure
+
+    def _translated(self, location: Location, error: Exception) -> Exception:
+        text = redacted(str(error).split("\n\nDebug source")[0], self._bucket.secrets).strip()
+        text = text if len(text) <= _LONGEST_PROBLEM else f"{text[:_LONGEST_PROBLEM]}..."
+        match error:
+            case FileNotFoundError():
+                missing = "NoSuchBucket" in text or "ContainerNotFound" in text
+                return LocationNotFoundError(str(location), "has no such bucket" if missing else "does not exist")
+            case AlreadyExistsError() | PreconditionError():
+                return LocationExistsError(str(location), "already exists")
+            case PermissionDeniedError() | UnauthenticatedError():
+                return StorageError(str(location), f"the store refused access ({self._bucket.advice}): {text}")
+            case InvalidPathError():
+                return StorageError(str(location), f"holds a file whose name cannot be listed: {text}")
+            case ValueError():
+                return InvalidLocationError(f"location {str(location)!r} is not one for an object store: {text}")
+            case _ if "169.254." in text or "redirect" in text.lower() or "credential" in text.lower():
+                return StorageError(str(location), f"the store could not be reached ({self._bucket.advice}): {text}")
+            case _:
+                return StorageError(str(location), text)
+
+
+class _ObjectOutput(OutputStream):
+    def __init__(self, location: Location, writer: Any, attempt: Callable[[Location, Callable[[], Any]], Any]) -> None:
+        super().__init__(location)
+        self._writer = writer
+        self._attempt = attempt
+
+    def _append(self, data: memoryview) -> None:
+        self._attempt(self._location, lambda: self._writer.write(data))
+
+    def _publish(self) -> None:
+        self._attempt(self._location, self._writer.close)
+
+    def _drop(self) -> None:
+        # The writer has no abort of its own, but leaving it by an exception cancels the upload.
+        stop = StorageError(str(self._location), "writing was given up")
+        with suppress(*_OBSTORE_ERRORS):
+            self._writer.__exit__(StorageError, stop, None)
+
+
+def _check_key(location: Location, key: str, *, empty_names: bool) -> None:
+    if not key or key.endswith("/"):
+        raise InvalidLocationError(f"location {str(location)!r} names a folder, not a file")
+    names = key.split("/")
+    if "." in names or ".." in names:
+        raise InvalidLocationError(
+            f"location {str(location)!r} has a `.` or `..`, which object stores cannot be asked for"
+        )
+    if "" in names and not empty_names:
+        raise InvalidLocationError(f"location {str(location)!r} has an empty name (`//`), which cannot be reached here")
+
+
+def _info(location: str, found: Any) -> FileInfo:
+    return FileInfo(location, found["size"], round(found["last_modified"].timestamp() * 1000))

@@ -1,0 +1,138 @@
+"""Decides which bytes of a remote file are asked for when it is read as a seekable file.
+
+Nothing is read ahead. One request brings the end of the file, where Parquet and ORC keep their footers;
+`prefetch` brings the ranges that a reader knows it will need, side by side.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self
+
+from icefloe.storage.files import Files, Tail
+from icefloe.storage.locations import Location
+
+SMALL_FILE = 1 << 20
+"""A file known to be no longer than this is read whole, in one request."""
+
+TAIL_LENGTH = 256 << 10
+"""How much of a file's end the first request brings."""
+
+JOINED_GAP = 64 << 10
+"""Ranges no further apart than this are fetched as one: a gap is cheaper than a request."""
+
+LARGEST_REQUEST = 8 << 20
+"""A longer range is fetched in pieces, side by side."""
+
+
+class RangedInput:
+    """A seekable file over ranged reads; one thread at a time holds it."""
+
+    def __init__(self, files: Files, location: Location, size: int, tail: Tail | None) -> None:
+        self._files = files
+        self._location = location
+        self._size = size
+        self._position = 0
+        self._tail = tail
+        self._blocks: list[tuple[int, bytes]] = []
+        self._lock = threading.RLock()
+        self.closed = False
+
+    def size(self) -> int:
+        """The size of the file."""
+        return self._size
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        """The bytes from an offset, fewer only at the end of the file."""
+        with self._lock:
+            length = max(0, min(length, self._size - offset))
+            if length == 0:
+                return b""
+            if self._tail is None and offset >= self._size - TAIL_LENGTH:
+                start = max(0, self._size - TAIL_LENGTH)
+                self._tail = Tail(self._files.read_range(self._location, start, self._size - start), self._size)
+            found = self._cached(offset, length)
+            return self._files.read_range(self._location, offset, length) if found is None else found
+
+    def _cached(self, offset: int, length: int) -> bytes | None:
+        tail = [(self._size - len(self._tail.data), self._tail.data)] if self._tail else []
+        for start, data in (*tail, *self._blocks):
+            if start <= offset and offset + length <= start + len(data):
+                return data[offset - start : offset - start + length]
+        return None
+
+    def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Bring (offset, length) ranges that will be read soon, and forget those brought before."""
+        with self._lock:
+            wanted = joined_ranges([(at, length) for at, length in ranges if self._cached(at, length) is None])
+            pieces = [_pieces(offset, length) for offset, length in wanted]
+            fetched = iter(self._files.read_ranges(self._location, [piece for block in pieces for piece in block]))
+            self._blocks = [(block[0][0], b"".join(next(fetched) for _ in block)) for block in pieces]
+
+    def read(self, length: int | None = -1) -> bytes:
+        """The next bytes; all that are left when no length is given."""
+        with self._lock:
+            wanted = self._size - self._position if length is None or length < 0 else length
+            data = self.read_at(self._position, wanted)
+            self._position += len(data)
+            return data
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Move to a position from the start (0), from here (1) or from the end (2)."""
+        with self._lock:
+            base = (0, self._position, self._size)[whence]
+            self._position = max(0, base + offset)
+            return self._position
+
+    def tell(self) -> int:
+        """The position of the next read."""
+        return self._position
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def seekable(self) -> bool:
+        """True."""
+        return True
+
+    def writable(self) -> bool:
+        """False."""
+        return False
+
+    def flush(self) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Let go of the bytes that were brought."""
+        self.closed = True
+        self._blocks = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def prefetch(handle: Any, ranges: Iterable[tuple[int, int]]) -> None:
+    """Tell an open input which (offset, length) ranges will be read; nothing happens where reading is local."""
+    bring: Callable[[Iterable[tuple[int, int]]], None] | None = getattr(handle, "prefetch", None)
+    if bring is not None:
+        bring(ranges)
+
+
+def joined_ranges(ranges: Sequence[tuple[int, int]], gap: int = JOINED_GAP) -> list[tuple[int, int]]:
+    """The ranges in order of offset, with neighbours joined."""
+    joined: list[tuple[int, int]] = []
+    for offset, length in sorted(ranges):
+        if joined and offset <= joined[-1][0] + joined[-1][1] + gap:
+            start, before = joined[-1]
+            joined[-1] = (start, max(before, offset + length - start))
+        elif length:
+            joined.append((offset, length))
+    return joined
+
+
+def _pieces(offset: int, length: int) -> list[tuple[int, int]]:
+    end = offset + length
+    return [(at, min(LARGEST_REQUEST, end - at)) for at in range(offset, end, LARGEST_REQUEST)]
