@@ -1,0 +1,104 @@
+"""Whether the parts of a table metadata document fit together; what does not is told with the name of its field."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from typing import NoReturn
+
+from icefloe.errors import InvalidMetadataError
+from icefloe.metadata.locations import is_absolute
+from icefloe.metadata.refs import MAIN_BRANCH
+from icefloe.metadata.table import TableMetadata
+from icefloe.partitioning.transforms import VoidTransform
+from icefloe.versions import Feature, allows
+
+
+def check_document(metadata: TableMetadata) -> None:
+    """Fail unless ids are unique and everything that is named by id is there."""
+    _check_unique("schemas", "schema-id", (each.schema_id for each in metadata.schemas))
+    _check_unique("partition-specs", "spec-id", (each.spec_id for each in metadata.partition_specs))
+    _check_unique("sort-orders", "order-id", (each.order_id for each in metadata.sort_orders))
+    _check_unique("encryption-keys", "key-id", (each.key_id for each in metadata.encryption_keys))
+    check_member("current-schema-id", metadata.current_schema_id, "schemas", metadata.schemas_by_id)
+    check_member("default-spec-id", metadata.default_spec_id, "partition-specs", metadata.specs_by_id)
+    check_member("default-sort-order-id", metadata.default_sort_order_id, "sort-orders", metadata.sort_orders_by_id)
+    _check_sources(metadata)
+    _check_snapshots(metadata)
+    _check_refs(metadata)
+    _check_location(metadata)
+    if metadata.next_row_id < 0:
+        _refuse("next-row-id", f"is {metadata.next_row_id}; it must not be negative")
+
+
+def _check_snapshots(metadata: TableMetadata) -> None:
+    if len(metadata.snapshots_by_id) != len(metadata.snapshots):
+        _check_unique("snapshots", "snapshot-id", (each.snapshot_id for each in metadata.snapshots))
+    highest = max(metadata.snapshots, key=lambda each: each.sequence_number, default=None)
+    if highest is not None and highest.sequence_number > metadata.last_sequence_number:
+        _refuse(
+            "last-sequence-number",
+            f"is {metadata.last_sequence_number}, but snapshot {highest.snapshot_id} has {highest.sequence_number}",
+        )
+    if metadata.current_snapshot_id is not None:
+        check_member("current-snapshot-id", metadata.current_snapshot_id, "snapshots", metadata.snapshots_by_id)
+
+
+def _check_refs(metadata: TableMetadata) -> None:
+    for name, ref in metadata.refs.items():
+        if ref.snapshot_id not in metadata.snapshots_by_id:
+            _refuse(f"refs.{name}", f"points to snapshot {ref.snapshot_id}, which is not in `snapshots`")
+    main = metadata.refs.get(MAIN_BRANCH)
+    if main is None:
+        return
+    if not main.is_branch:
+        _refuse(f"refs.{MAIN_BRANCH}", "is a tag; it must be a branch")
+    if main.snapshot_id != metadata.current_snapshot_id:
+        _refuse(
+            "current-snapshot-id",
+            f"is {metadata.current_snapshot_id}, but `refs.{MAIN_BRANCH}` points to {main.snapshot_id}; they must agree",
+        )
+
+
+def _check_sources(metadata: TableMetadata) -> None:
+    """What is used for new data must fit the current schema; older specs and orders need not."""
+    columns = metadata.schema().fields_by_id
+    for partition_field in metadata.spec().fields:
+        missing = [each for each in partition_field.source_ids if each not in columns]
+        if missing and not isinstance(partition_field.transform, VoidTransform):
+            _refuse(
+                "default-spec-id",
+                f"{metadata.default_spec_id} has the partition field {partition_field.name!r} of column {missing[0]},"
+                " which is not in the current schema",
+            )
+    for sort_field in metadata.sort_order().fields:
+        if missing := [each for each in sort_field.source_ids if each not in columns]:
+            _refuse(
+                "default-sort-order-id",
+                f"{metadata.default_sort_order_id} sorts by column {missing[0]}, which is not in the current schema",
+            )
+
+
+def _check_location(metadata: TableMetadata) -> None:
+    location = metadata.location
+    if (
+        allows(metadata.format_version, Feature.OPTIONAL_LOCATION)
+        and location is not None
+        and not is_absolute(location)
+    ):
+        _refuse("location", f"is {location!r}; in v{metadata.format_version} it must start with a scheme")
+
+
+def _check_unique(field: str, key: str, ids: Iterable[object]) -> None:
+    [(most, count)] = Counter(ids).most_common(1) or [(None, 1)]
+    if count > 1:
+        _refuse(field, f"has {count} entries with `{key}` {most}; ids must be unique")
+
+
+def check_member(field: str, value: int, holder: str, members: Collection[int]) -> None:
+    """Fail unless an id that a field holds is one of those in the list that it refers to."""
+    if value not in members:
+        known = ", ".join(map(str, list(members)[:20])) or "nothing"
+        _refuse(field, f"is {value}, which is not in `{holder}`; there is {known}")
+
+
+def _refuse(field: str, problem: str) -> NoReturn:
+    raise InvalidMetadataError(f"table metadata: `{field}` {problem}")

@@ -1,0 +1,281 @@
+"""The JSON form of table metadata, both ways, for every format version (spec: Appendix C, Table Metadata and Snapshots).
+
+Reading is strict where the spec requires something of the version that the document has, and every refusal names the field.
+It is tolerant of what older writers left out of v1, of unknown fields, and of snapshots that an upgrade carried over.
+"""
+
+import gzip
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from icefloe.errors import InvalidMetadataError
+from icefloe.metadata.check_codec import check_document, check_member
+from icefloe.metadata.files import MetadataCompression
+from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef, branch
+from icefloe.metadata.snapshot import MetadataLogEntry, SnapshotLogEntry
+from icefloe.metadata.table import TableMetadata
+from icefloe.metadata.wire_codec import (
+    JSON,
+    EncryptedKeyWire,
+    Int,
+    Long,
+    MetadataLogWire,
+    PartitionStatisticsWire,
+    RefWire,
+    SnapshotLogWire,
+    SnapshotWire,
+    StatisticsWire,
+    WireStruct,
+    key_from_wire,
+    key_to_json,
+    named,
+    partition_statistics_from_wire,
+    partition_statistics_to_json,
+    present,
+    read_wire,
+    ref_from_wire,
+    ref_to_json,
+    snapshot_to_json,
+    snapshots_from_wires,
+    statistics_from_wire,
+    statistics_to_json,
+)
+from icefloe.partitioning.codec import fields_from_json, fields_to_json, order_from_json, order_to_json, spec_from_json
+from icefloe.partitioning.codec import spec_to_json as partition_spec_to_json
+from icefloe.partitioning.sorting import UNSORTED, UNSORTED_ORDER_ID, SortOrder
+from icefloe.partitioning.spec import NO_PARTITION_FIELD_ID, PartitionSpec
+from icefloe.schema.codec import schema_from_json, schema_to_json
+from icefloe.schema.schema import Schema
+from icefloe.versions import Feature, allows, check_version
+
+_WHAT = "table metadata"
+_GZIP_MAGIC = b"\x1f\x8b"
+_NO_SNAPSHOT = -1
+_INITIAL_SPEC_ID = 0
+
+Wire = TypeVar("Wire")
+Part = TypeVar("Part")
+
+
+class _VersionWire(msgspec.Struct, rename="kebab"):
+    format_version: Any = None
+
+
+class _MetadataWire(WireStruct):
+    format_version: Int
+    last_updated_ms: Long
+    last_column_id: Int
+    table_uuid: str | None = None
+    location: str | None = None
+    last_sequence_number: Long | None = None
+    schema: JSON | None = None
+    schemas: list[JSON] | None = None
+    current_schema_id: Int | None = None
+    partition_spec: list[JSON] | None = None
+    partition_specs: list[JSON] | None = None
+    default_spec_id: Int | None = None
+    last_partition_id: Int | None = None
+    sort_orders: list[JSON] | None = None
+    default_sort_order_id: Int | None = None
+    properties: dict[str, str] | None = None
+    current_snapshot_id: Long | None = None
+    snapshots: list[SnapshotWire] | None = None
+    snapshot_log: list[SnapshotLogWire] | None = None
+    metadata_log: list[MetadataLogWire] | None = None
+    refs: dict[str, RefWire] | None = None
+    statistics: list[StatisticsWire] | None = None
+    partition_statistics: list[PartitionStatisticsWire] | None = None
+    next_row_id: Long | None = None
+    encryption_keys: list[EncryptedKeyWire] | None = None
+
+
+def metadata_from_json(document: str | bytes | Mapping[str, Any]) -> TableMetadata:
+    """The table metadata that a JSON text, or the object a JSON parser made of it, describes."""
+    try:
+        wire = read_wire(document, _MetadataWire, _WHAT)
+    except InvalidMetadataError:
+        # A version from the future may differ anywhere; that it is one says more than what differs.
+        check_version(read_wire(document, _VersionWire, _WHAT).format_version, f"{_WHAT}: format-version")
+        raise
+    version = check_version(wire.format_version, f"{_WHAT}: format-version")
+    metadata = _from_wire(wire, version)
+    check_document(metadata)
+    return metadata
+
+
+def metadata_to_json(metadata: TableMetadata) -> bytes:
+    """The metadata as the JSON text that a table of its version stores."""
+    return msgspec.json.encode(metadata_to_object(metadata))
+
+
+def metadata_to_object(metadata: TableMetadata) -> JSON:
+    """The same as a dictionary, for documents that hold table metadata."""
+    version = metadata.format_version
+    document: JSON = {"format-version": version, **present("table-uuid", metadata.table_uuid)}
+    document |= present("location", metadata.location)
+    if allows(version, Feature.SEQUENCE_NUMBERS):
+        document["last-sequence-number"] = metadata.last_sequence_number
+    document["last-updated-ms"] = metadata.last_updated_ms
+    document["last-column-id"] = metadata.last_column_id
+    document |= _structure_to_json(metadata)
+    document["properties"] = dict(metadata.properties)
+    document["current-snapshot-id"] = metadata.current_snapshot_id
+    if metadata.current_snapshot_id is None and allows(version, Feature.MINUS_ONE_FOR_NO_SNAPSHOT):
+        document["current-snapshot-id"] = _NO_SNAPSHOT
+    if allows(version, Feature.ROW_LINEAGE):
+        document["next-row-id"] = metadata.next_row_id
+    if metadata.encryption_keys and allows(version, Feature.ENCRYPTION_KEYS):
+        document["encryption-keys"] = [key_to_json(each) for each in metadata.encryption_keys]
+    # v1 has no `refs`: `main` is told by the current snapshot. Whatever else the map holds would be lost without it, so
+    # then it is written all the same, as Java does.
+    if allows(version, Feature.REFS) or metadata.refs != _implied_refs(metadata.current_snapshot_id):
+        document["refs"] = {name: ref_to_json(ref) for name, ref in metadata.refs.items()}
+    document["snapshots"] = [snapshot_to_json(each, version) for each in metadata.snapshots]
+    document["statistics"] = [statistics_to_json(each) for each in metadata.statistics]
+    document["partition-statistics"] = [partition_statistics_to_json(each) for each in metadata.partition_statistics]
+    document["snapshot-log"] = [
+        {"timestamp-ms": each.timestamp_ms, "snapshot-id": each.snapshot_id} for each in metadata.snapshot_log
+    ]
+    document["metadata-log"] = [
+        {"timestamp-ms": each.timestamp_ms, "metadata-file": each.metadata_file} for each in metadata.metadata_log
+    ]
+    return document
+
+
+def decode_metadata_file(data: bytes) -> TableMetadata:
+    """The table metadata in a file's bytes; that they are gzip is seen from the bytes, whatever the file's name."""
+    return metadata_from_json(unpack_metadata_file(data))
+
+
+def unpack_metadata_file(data: bytes) -> bytes:
+    """The JSON text in a metadata file's bytes."""
+    if not data.startswith(_GZIP_MAGIC):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as problem:
+        raise InvalidMetadataError(f"{_WHAT} is not whole gzip data: {problem}") from None
+
+
+def encode_metadata_file(metadata: TableMetadata, compression: MetadataCompression = MetadataCompression.NONE) -> bytes:
+    """The bytes of a metadata file; `metadata.files` has the name that goes with the compression."""
+    return pack_metadata_file(metadata_to_json(metadata), compression)
+
+
+def pack_metadata_file(text: bytes, compression: MetadataCompression) -> bytes:
+    """A JSON text as the bytes of a metadata file."""
+    # A fixed time in the gzip header: the same metadata is the same bytes.
+    return gzip.compress(text, mtime=0) if compression is MetadataCompression.GZIP else text
+
+
+def _structure_to_json(metadata: TableMetadata) -> JSON:
+    version = metadata.format_version
+    document: JSON = {}
+    single = allows(version, Feature.SINGLE_SCHEMA_AND_SPEC)
+    if single:
+        document["schema"] = schema_to_json(metadata.schema())
+    document["current-schema-id"] = metadata.current_schema_id
+    document["schemas"] = [schema_to_json(each) for each in metadata.schemas]
+    if single:
+        document["partition-spec"] = fields_to_json(metadata.spec(), version)
+    document["default-spec-id"] = metadata.default_spec_id
+    document["partition-specs"] = [partition_spec_to_json(each, version) for each in metadata.partition_specs]
+    document["last-partition-id"] = metadata.last_partition_id
+    document["default-sort-order-id"] = metadata.default_sort_order_id
+    document["sort-orders"] = [order_to_json(each, version) for each in metadata.sort_orders]
+    return document
+
+
+def _from_wire(wire: _MetadataWire, version: int) -> TableMetadata:
+    numbered, lineage = allows(version, Feature.SEQUENCE_NUMBERS), allows(version, Feature.ROW_LINEAGE)
+    if allows(version, Feature.TABLE_UUID_REQUIRED):
+        _need(wire.table_uuid, "table-uuid", version)
+    if not allows(version, Feature.OPTIONAL_LOCATION):
+        _need(wire.location, "location", version)
+    schemas, current_schema_id = _schemas(wire, version)
+    specs, default_spec_id = _specs(wire, version)
+    orders, default_order_id = _orders(wire, version)
+    current_snapshot_id = None if wire.current_snapshot_id == _NO_SNAPSHOT else wire.current_snapshot_id
+    return TableMetadata(
+        format_version=version,
+        table_uuid=wire.table_uuid,
+        location=wire.location,
+        last_updated_ms=wire.last_updated_ms,
+        last_column_id=wire.last_column_id,
+        schemas=schemas,
+        current_schema_id=current_schema_id,
+        partition_specs=specs,
+        default_spec_id=default_spec_id,
+        last_partition_id=_last_partition_id(wire, specs, version),
+        sort_orders=orders,
+        default_sort_order_id=default_order_id,
+        # Versions without these numbers have 0, whatever a document says.
+        last_sequence_number=_need(wire.last_sequence_number, "last-sequence-number", version) if numbered else 0,
+        properties=wire.properties or {},
+        current_snapshot_id=current_snapshot_id,
+        snapshots=snapshots_from_wires(wire.snapshots or [], f"{_WHAT}: snapshots"),
+        snapshot_log=msgspec.convert(wire.snapshot_log or (), type=tuple[SnapshotLogEntry, ...], from_attributes=True),
+        metadata_log=tuple([MetadataLogEntry(e.metadata_file, e.timestamp_ms) for e in wire.metadata_log or ()]),
+        refs=_refs(wire.refs or {}, current_snapshot_id),
+        statistics=_each("statistics", statistics_from_wire, wire.statistics),
+        partition_statistics=_each("partition-statistics", partition_statistics_from_wire, wire.partition_statistics),
+        next_row_id=_need(wire.next_row_id, "next-row-id", version) if lineage else 0,
+        encryption_keys=_each("encryption-keys", key_from_wire, wire.encryption_keys),
+    )
+
+
+def _schemas(wire: _MetadataWire, version: int) -> tuple[tuple[Schema, ...], int]:
+    if wire.schemas is None and wire.schema is not None and not allows(version, Feature.SCHEMA_LISTS_REQUIRED):
+        schema = named(f"{_WHAT}: `schema`", schema_from_json, wire.schema)
+        return (schema,), schema.schema_id
+    schemas = _each("schemas", schema_from_json, _need(wire.schemas, "schemas", version))
+    current_id = _need(wire.current_schema_id, "current-schema-id", version)
+    check_member("current-schema-id", current_id, "schemas", [each.schema_id for each in schemas])
+    return schemas, current_id
+
+
+def _specs(wire: _MetadataWire, version: int) -> tuple[tuple[PartitionSpec, ...], int]:
+    single = wire.partition_spec
+    if wire.partition_specs is None and single is not None and not allows(version, Feature.SCHEMA_LISTS_REQUIRED):
+        return (named(f"{_WHAT}: `partition-spec`", fields_from_json, single),), _INITIAL_SPEC_ID
+    specs = _each("partition-specs", spec_from_json, _need(wire.partition_specs, "partition-specs", version))
+    return specs, _need(wire.default_spec_id, "default-spec-id", version)
+
+
+def _last_partition_id(wire: _MetadataWire, specs: Iterable[PartitionSpec], version: int) -> int:
+    if wire.last_partition_id is None and not allows(version, Feature.SCHEMA_LISTS_REQUIRED):
+        return max((each.last_field_id for each in specs), default=NO_PARTITION_FIELD_ID)
+    return _need(wire.last_partition_id, "last-partition-id", version)
+
+
+def _orders(wire: _MetadataWire, version: int) -> tuple[tuple[SortOrder, ...], int]:
+    if wire.sort_orders is None and not allows(version, Feature.SCHEMA_LISTS_REQUIRED):
+        return (UNSORTED,), UNSORTED_ORDER_ID
+    orders = _each("sort-orders", order_from_json, _need(wire.sort_orders, "sort-orders", version))
+    default_id = _need(wire.default_sort_order_id, "default-sort-order-id", version)
+    # Order 0 means unsorted whether it is listed or not (spec: Sorting).
+    if default_id == UNSORTED_ORDER_ID and UNSORTED not in orders:
+        orders = (*orders, UNSORTED)
+    return orders, default_id
+
+
+def _need(value: Part | None, field: str, version: int) -> Part:
+    if value is None:
+        raise InvalidMetadataError(f"{_WHAT}: `{field}` is missing; v{version} requires it")
+    return value
+
+
+def _refs(wires: Mapping[str, RefWire], current_snapshot_id: int | None) -> dict[str, SnapshotRef]:
+    refs = {name: named(f"{_WHAT}: `refs.{name}`", ref_from_wire, wire) for name, wire in wires.items()}
+    return refs if MAIN_BRANCH in refs else refs | _implied_refs(current_snapshot_id)
+
+
+def _implied_refs(current_snapshot_id: int | None) -> dict[str, SnapshotRef]:
+    return {} if current_snapshot_id is None else {MAIN_BRANCH: branch(current_snapshot_id)}
+
+
+def _each(field: str, read: Callable[[Wire], Part], wires: Iterable[Wire] | None) -> tuple[Part, ...]:
+    return tuple([named(f"{_WHAT}: `{field}[{position}]`", read, wire) for position, wire in enumerate(wires or ())])

@@ -1,0 +1,56 @@
+"""How metadata files are named, and which version and compression a name tells (spec: Metastore Tables, File System Tables)."""
+
+import re
+from enum import StrEnum
+
+from icefloe.errors import InvalidLocationError
+
+
+class MetadataCompression(StrEnum):
+    """How a metadata file is compressed."""
+
+    NONE = "none"
+    GZIP = "gzip"
+
+
+_NAME = re.compile(r"(?:.*/)?(?:v(?P<file>\d+)|(?P<store>\d+)-[^/]*?)(?P<gz>\.gz)?\.metadata\.json(?P<old_gz>\.gz)?")
+
+
+def metadata_file_name(version: int, uuid: str, compression: MetadataCompression = MetadataCompression.NONE) -> str:
+    """The name of the metadata file that becomes a table's version of that number: `00001-<uuid>.metadata.json`."""
+    return f"{version:05d}-{uuid}{_extension(compression)}"
+
+
+def versioned_file_name(version: int, compression: MetadataCompression = MetadataCompression.NONE) -> str:
+    """The same for tables that a file system keeps without a catalog: `v1.metadata.json`."""
+    return f"v{version}{_extension(compression)}"
+
+
+def parse_metadata_version(location: str) -> int | None:
+    """The version number in a metadata file's name or location; None in a name that has none."""
+    found = _NAME.fullmatch(location)
+    # Twenty digits are no version number, and int() refuses really long ones in its own way.
+    if found is None or len(digits := found["file"] or found["store"]) > 19:
+        return None
+    return int(digits)
+
+
+def next_metadata_version(location: str | None) -> int:
+    """The number of the version after the one at this location; 0 for a new table."""
+    if location is None:
+        return 0
+    found = parse_metadata_version(location)
+    # A foreign name carries no number; versions then count from the start again, as the uuid keeps names apart.
+    return 0 if found is None else found + 1
+
+
+def compression_of(location: str) -> MetadataCompression:
+    """The compression that a metadata file's name promises; the older form `.metadata.json.gz` is known too."""
+    if ".metadata.json" not in location:
+        raise InvalidLocationError(f"{location!r} is not a metadata file; names end in `.metadata.json`")
+    packed = location.endswith((".gz.metadata.json", ".metadata.json.gz"))
+    return MetadataCompression.GZIP if packed else MetadataCompression.NONE
+
+
+def _extension(compression: MetadataCompression) -> str:
+    return ".gz.metadata.json" if compression is MetadataCompression.GZIP else ".metadata.json"

@@ -1,0 +1,175 @@
+"""What a table is at one moment: its schemas, specs, orders, snapshots, refs and settings (spec: Table Metadata)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+from icefloe.errors import NoSuchObjectError, NoSuchSnapshotError
+from icefloe.metadata.encryption import EncryptedKey
+from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef
+from icefloe.metadata.snapshot import INITIAL_SEQUENCE_NUMBER, MetadataLogEntry, Snapshot, SnapshotLogEntry
+from icefloe.metadata.statistics import PartitionStatisticsFile, StatisticsFile
+from icefloe.partitioning.sorting import SortOrder
+from icefloe.partitioning.spec import PartitionSpec
+from icefloe.schema.schema import Schema
+from icefloe.versions import Feature, allows
+
+Found = TypeVar("Found")
+
+_INDEXES = {
+    "schemas_by_id": "schemas",
+    "specs_by_id": "partition_specs",
+    "sort_orders_by_id": "sort_orders",
+    "snapshots_by_id": "snapshots",
+}
+
+
+@dataclass(frozen=True)
+class TableMetadata:
+    """One version of a table. A change makes a new one: see `metadata.apply`.
+
+    `table_uuid` may be None in v1, `location` from v4 on. `next_row_id` is 0 before v3. Locations are as stored: from v4
+    on they may be relative (see `metadata.locations`). Not slotted, so that the lookup tables are built once, when first
+    asked for.
+    """
+
+    format_version: int
+    table_uuid: str | None
+    location: str | None
+    last_updated_ms: int
+    last_column_id: int
+    schemas: tuple[Schema, ...]
+    current_schema_id: int
+    partition_specs: tuple[PartitionSpec, ...]
+    default_spec_id: int
+    last_partition_id: int
+    sort_orders: tuple[SortOrder, ...]
+    default_sort_order_id: int
+    last_sequence_number: int = INITIAL_SEQUENCE_NUMBER
+    properties: Mapping[str, str] = field(default_factory=dict, hash=False)
+    current_snapshot_id: int | None = None
+    snapshots: tuple[Snapshot, ...] = ()
+    snapshot_log: tuple[SnapshotLogEntry, ...] = ()
+    metadata_log: tuple[MetadataLogEntry, ...] = ()
+    refs: Mapping[str, SnapshotRef] = field(default_factory=dict, hash=False)
+    statistics: tuple[StatisticsFile, ...] = ()
+    partition_statistics: tuple[PartitionStatisticsFile, ...] = ()
+    next_row_id: int = 0
+    encryption_keys: tuple[EncryptedKey, ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def evolve(self, **changes: Any) -> "TableMetadata":
+        """The same metadata with other values in these fields; lookup tables of what stays are kept."""
+        changed = replace(self, **changes)
+        for index, source in _INDEXES.items():
+            if index in self.__dict__ and getattr(changed, source) is getattr(self, source):
+                changed.__dict__[index] = self.__dict__[index]
+        return changed
+
+    @cached_property
+    def schemas_by_id(self) -> dict[int, Schema]:
+        """The schemas by their ids."""
+        return {each.schema_id: each for each in self.schemas}
+
+    @cached_property
+    def specs_by_id(self) -> dict[int, PartitionSpec]:
+        """The partition specs by their ids."""
+        return {each.spec_id: each for each in self.partition_specs}
+
+    @cached_property
+    def sort_orders_by_id(self) -> dict[int, SortOrder]:
+        """The sort orders by their ids."""
+        return {each.order_id: each for each in self.sort_orders}
+
+    @cached_property
+    def snapshots_by_id(self) -> dict[int, Snapshot]:
+        """The snapshots by their ids."""
+        return {each.snapshot_id: each for each in self.snapshots}
+
+    @property
+    def next_sequence_number(self) -> int:
+        """What the next snapshot's sequence number is; in v1 all are 0."""
+        numbered = allows(self.format_version, Feature.SEQUENCE_NUMBERS)
+        return self.last_sequence_number + 1 if numbered else INITIAL_SEQUENCE_NUMBER
+
+    def schema(self, schema_id: int | None = None) -> Schema:
+        """The current schema, or the one of that id."""
+        return _one(self.schemas_by_id, self.current_schema_id if schema_id is None else schema_id, "schema")
+
+    def spec(self, spec_id: int | None = None) -> PartitionSpec:
+        """The default partition spec, or the one of that id."""
+        return _one(self.specs_by_id, self.default_spec_id if spec_id is None else spec_id, "partition spec")
+
+    def sort_order(self, order_id: int | None = None) -> SortOrder:
+        """The default sort order, or the one of that id."""
+        return _one(self.sort_orders_by_id, self.default_sort_order_id if order_id is None else order_id, "sort order")
+
+    def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
+        """The snapshot of that id, if the table has it."""
+        return self.snapshots_by_id.get(snapshot_id)
+
+    def snapshot(self, snapshot_id: int) -> Snapshot:
+        """The snapshot of that id; an error when there is none."""
+        found = self.snapshots_by_id.get(snapshot_id)
+        if found is None:
+            raise NoSuchSnapshotError(f"no snapshot {snapshot_id}; the table has {len(self.snapshots)} snapshots")
+        return found
+
+    def current_snapshot(self) -> Snapshot | None:
+        """The head of `main`; None in a table that nothing was committed to."""
+        return None if self.current_snapshot_id is None else self.snapshot(self.current_snapshot_id)
+
+    def snapshot_by_name(self, name: str) -> Snapshot | None:
+        """The snapshot that a branch or tag points to, if there is such a ref."""
+        ref = self.refs.get(name)
+        return None if ref is None else self.snapshot(ref.snapshot_id)
+
+    def snapshot_of_ref(self, name: str | None = None) -> Snapshot | None:
+        """The snapshot of a branch or tag that must exist; `main` may be empty, and stands for no name."""
+        if name is None or name == MAIN_BRANCH:
+            return self.current_snapshot()
+        if name not in self.refs:
+            known = ", ".join(sorted(self.refs)) or "none"
+            raise NoSuchSnapshotError(f"no branch or tag named {name!r}; there are: {known}")
+        return self.snapshot_by_name(name)
+
+    def snapshot_as_of(self, timestamp_ms: int) -> Snapshot:
+        """What was current at that time, by the snapshot log (spec: Appendix F, Point in Time Reads).
+
+        The log is not taken to be sorted: clocks of committers differ. The latest entry not after the time counts.
+        """
+        found: SnapshotLogEntry | None = None
+        for entry in self.snapshot_log:
+            if entry.timestamp_ms <= timestamp_ms and (found is None or entry.timestamp_ms >= found.timestamp_ms):
+                found = entry
+        if found is None:
+            first = min((entry.timestamp_ms for entry in self.snapshot_log), default=None)
+            since = "is empty" if first is None else f"starts at {first}"
+            raise NoSuchSnapshotError(f"no snapshot was current at {timestamp_ms} ms; the snapshot log {since}")
+        return self.snapshot(found.snapshot_id)
+
+    def ancestors(self, snapshot_id: int) -> Iterator[Snapshot]:
+        """The snapshot and those before it by parent links, newest first, as far as the table still has them."""
+        seen: set[int] = set()
+        current = self.snapshots_by_id.get(snapshot_id)
+        while current is not None and current.snapshot_id not in seen:
+            seen.add(current.snapshot_id)
+            yield current
+            parent = current.parent_snapshot_id
+            current = None if parent is None else self.snapshots_by_id.get(parent)
+
+    def is_ancestor(self, snapshot_id: int, of: int) -> bool:
+        """Whether one snapshot is another, or came before it by parent links."""
+        return any(each.snapshot_id == snapshot_id for each in self.ancestors(of))
+
+
+def _one(found: Mapping[int, Found], wanted: int, what: str) -> Found:
+    if wanted not in found:
+        raise NoSuchObjectError(f"no {what} with id {wanted}; ids are {', '.join(map(str, found)) or 'none'}")
+    return found[wanted]
