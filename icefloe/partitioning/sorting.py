@@ -142,6 +142,18 @@ def check_order(order: SortOrder, schema: Schema) -> None:
             _check_source(field, source_id, schema)
 
 
+def id_for_order(order: SortOrder, orders: Iterable[SortOrder]) -> int:
+    """The id of the same order among a table's orders, or the next free one; 0 if it is unsorted."""
+    if order.is_unsorted:
+        return UNSORTED_ORDER_ID
+    next_id = FIRST_ORDER_ID
+    for other in orders:
+        if order.same_order(other):
+            return other.order_id
+        next_id = max(next_id, other.order_id + 1)
+    return next_id
+
+
 _SORT_TEXT = re.compile(r"(.*?\S)(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?", re.IGNORECASE | re.DOTALL)
 
 

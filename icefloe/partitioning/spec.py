@@ -164,6 +164,21 @@ def unified_partition_type(specs: Iterable[PartitionSpec], schema: Schema, *olde
     )
 
 
+def id_for_spec(spec: PartitionSpec, specs: Iterable[PartitionSpec]) -> int:
+    """The id of the equivalent spec among a table's specs, or the next free one."""
+    next_id = 0
+    for other in specs:
+        if spec.equivalent(other):
+            return other.spec_id
+        next_id = max(next_id, other.spec_id + 1)
+    return next_id
+
+
+def has_sequential_ids(spec: PartitionSpec) -> bool:
+    """Whether fields are numbered from 1000 in order, as readers of v1 tables take them to be."""
+    return all(field.field_id == FIRST_PARTITION_FIELD_ID + position for position, field in enumerate(spec.fields))
+
+
 def default_field_name(transform: Transform, column: str) -> str:
     """The name of a partition field when a table is created and nobody gave one."""
     match transform:

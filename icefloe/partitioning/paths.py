@@ -1,0 +1,183 @@
+"""How a partition tuple is written in a path, `name=value/...`, and read back.
+
+The format does not define such paths: the tuple in the manifest is the truth. Paths are for people, and for imports of
+directories in the style of Hive.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote_plus, unquote, unquote_plus
+
+from icefloe.errors import InvalidPartitionSpecError, InvalidValueError
+from icefloe.partitioning.human import EPOCH_YEAR, NULL_TEXT
+from icefloe.partitioning.spec import PartitionField, PartitionSpec, partition_type
+from icefloe.partitioning.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    MonthTransform,
+    TimeTransform,
+    VoidTransform,
+    YearTransform,
+)
+from icefloe.schema.schema import Schema
+from icefloe.schema.temporal import parse_date
+from icefloe.schema.types import BinaryType, DateType, FixedType, IcebergType, UnknownType
+from icefloe.schema.values import parse_text
+
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+_DIGITS = r"([+-]?[0-9]{1,10})"
+
+
+def partition_path(spec: PartitionSpec, values: Sequence[Any], schema: Schema) -> str:
+    """The tuple as a relative path: `ts_day=2024-01-31/region=eu`; empty for an unpartitioned spec."""
+    texts = partition_texts(spec, values, schema)
+    return "/".join(f"{_encode(name)}={_encode(text)}" for name, text in texts.items())
+
+
+def partition_texts(spec: PartitionSpec, values: Sequence[Any], schema: Schema) -> dict[str, str]:
+    """The values of the tuple as text for people, by field name."""
+    if len(values) != len(spec.fields):
+        raise InvalidPartitionSpecError(
+            f"partition tuple {tuple(values)!r} has {len(values)} values; the spec has {len(spec.fields)} fields"
+        )
+    return {
+        field.name: field.transform.to_human(value, _source_type(field, schema))
+        for field, value in zip(spec.fields, values, strict=True)
+    }
+
+
+def partition_text(spec: PartitionSpec, values: Sequence[Any], schema: Schema) -> str:
+    """The tuple for messages and tables: `ts_day=2024-01-31, region=eu`."""
+    return ", ".join(f"{name}={text}" for name, text in partition_texts(spec, values, schema).items())
+
+
+def parse_partition_path(path: str, spec: PartitionSpec, schema: Schema) -> tuple[Any, ...]:
+    """The tuple that a path made by `partition_path` stands for; every field of the spec must be in it."""
+    return partition_values(_split(path, unquote_plus), spec, schema)
+
+
+def parse_hive_path(path: str, spec: PartitionSpec, schema: Schema) -> tuple[Any, ...]:
+    """The tuple that a directory of Hive or Spark stands for: there, `+` is a plus, and bytes have no agreed text."""
+    for field in partition_type(spec, schema).fields:
+        if isinstance(field.field_type, FixedType | BinaryType):
+            raise InvalidValueError(
+                f"partition field {field.name!r} is of type {field.field_type}, which has no agreed text in Hive's paths"
+            )
+    return partition_values(split_hive_path(path), spec, schema)
+
+
+def split_hive_path(path: str) -> dict[str, str]:
+    """The `name=value` parts of a directory of Hive or Spark, decoded; other parts are passed over."""
+    return _split(path, unquote)
+
+
+def _split(path: str, decode: Callable[..., str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for part in path.split("/"):
+        name, equals, value = part.partition("=")
+        if not equals or not name:
+            continue
+        try:
+            key, text = decode(name, errors="strict"), decode(value, errors="strict")
+        except UnicodeDecodeError:
+            raise InvalidValueError(f"part {part!r} of path {path!r} is not UTF-8 in URL encoding") from None
+        if key in found:
+            raise InvalidValueError(f"path {path!r} has two values for {key!r}")
+        found[key] = text
+    return found
+
+
+def partition_values(texts: Mapping[str, str], spec: PartitionSpec, schema: Schema) -> tuple[Any, ...]:
+    """The tuple from the values as text, by field name."""
+    types = partition_type(spec, schema)
+    values = []
+    for field, typed in zip(spec.fields, types.fields, strict=True):
+        if field.name not in texts:
+            raise InvalidValueError(f"no value for partition field {field.name!r} among {_listed(texts)}")
+        try:
+            values.append(_parse(texts[field.name], field, typed.field_type))
+        except InvalidValueError as error:
+            raise InvalidValueError(f"partition field {field.name!r}: {error}") from None
+    return tuple(values)
+
+
+def _parse(text: str, field: PartitionField, kind: IcebergType) -> Any:
+    # The text of a null and of the string `null` are the same; a null is meant far more often.
+    if text in (NULL_TEXT, HIVE_NULL):
+        return None
+    if isinstance(field.transform, VoidTransform) or isinstance(kind, UnknownType):
+        raise InvalidValueError(f"{text!r} is not null, the only value of {field.transform}")
+    match field.transform:
+        case TimeTransform():
+            return _parse_time(text, field.transform)
+        case BucketTransform(num_buckets=buckets):
+            value = parse_text(text, kind)
+            if not 0 <= value < buckets:
+                raise InvalidValueError(f"{value} is not one of {buckets} buckets, which are numbered from 0")
+            return value
+        case _ if isinstance(kind, FixedType | BinaryType):
+            return _parse_bytes(text, kind)
+        case _:
+            return _parse_day(text) if isinstance(kind, DateType) else parse_text(text, kind)
+
+
+def _parse_time(text: str, transform: TimeTransform) -> int:
+    match transform:
+        case YearTransform():
+            match = re.fullmatch(_DIGITS, text)
+            if match:
+                return int(match[1]) - EPOCH_YEAR
+        case MonthTransform():
+            match = re.fullmatch(rf"{_DIGITS}-(0[1-9]|1[0-2])", text)
+            if match:
+                return (int(match[1]) - EPOCH_YEAR) * 12 + int(match[2]) - 1
+        case DayTransform():
+            return _parse_day(text)
+        case HourTransform():
+            day, dash, hour = text.rpartition("-")
+            if dash and re.fullmatch(r"[01][0-9]|2[0-3]", hour):
+                return _parse_day(day) * 24 + int(hour)
+        case _:
+            raise AssertionError(f"{transform!r} is not a unit of time")
+    raise InvalidValueError(f"{text!r} is not a {transform}, which is written as {_EXAMPLES[transform.unit]}")
+
+
+_EXAMPLES = {"year": "2024", "month": "2024-01", "hour": "2024-01-31-07"}
+
+
+def _parse_day(text: str) -> int:
+    # Years are padded to four places with their sign here, which ISO 8601 does not have.
+    match = re.fullmatch(rf"{_DIGITS}(-[0-9]{{2}}-[0-9]{{2}})", text)
+    if match is None:
+        raise InvalidValueError(f"{text!r} is not a day, which is written as 2024-01-31")
+    year = int(match[1])
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return parse_date(f"{sign}{abs(year):04d}{match[2]}")
+
+
+def _parse_bytes(text: str, kind: IcebergType) -> bytes:
+    try:
+        value = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidValueError(f"{text!r} is not base64, in which values of type {kind} are written") from None
+    if isinstance(kind, FixedType) and len(value) != kind.length:
+        raise InvalidValueError(f"{text!r} is {len(value)} bytes; values of type {kind} have {kind.length}")
+    return value
+
+
+def _source_type(field: PartitionField, schema: Schema) -> IcebergType:
+    source = schema.fields_by_id.get(field.source_id)
+    return source.field_type if source is not None else UnknownType()
+
+
+def _encode(text: str) -> str:
+    # Java's URLEncoder: space becomes `+`, and of the marks only `.-*_` stay as they are.
+    return quote_plus(text, safe="*").replace("~", "%7E")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
