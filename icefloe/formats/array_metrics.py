@@ -1,0 +1,158 @@
+"""The statistics of columns, gathered from Arrow batches as they are written."""
+
+import math
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.formats.metrics import Metrics, MetricsMode, leaves
+from icefloe.schema.bounds import encode_bound, truncate_lower, truncate_upper
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import (
+    DoubleType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    UnknownType,
+    UUIDType,
+    VariantType,
+)
+from icefloe.schema.values import coerce
+from icefloe.schema.wkb import GeoPoint, bounding_box
+
+
+class MetricsCollector:
+    """Counts and bounds over all batches of one file. Batches have the columns of the schema, in its order."""
+
+    def __init__(self, schema: Schema, modes: dict[int, MetricsMode]) -> None:
+        self.record_count = 0
+        self._columns = [
+            (path, _Column(field.field_type, modes[field.field_id], field.field_id))
+            for field, path in leaves(schema)
+            if field.field_id in modes
+            and modes[field.field_id].counts
+            and not isinstance(field.field_type, UnknownType)
+        ]
+
+    def add(self, batch: Any) -> None:
+        """Take in a record batch or table."""
+        self.record_count += batch.num_rows
+        for (first, *rest), column in self._columns:
+            values = batch.column(first)
+            column.add(pc.struct_field(values, rest) if rest else values)
+
+    def metrics(self, column_sizes: dict[int, int] | None = None) -> Metrics:
+        """What was gathered."""
+        columns = [column for _, column in self._columns]
+        bounds = {column.field_id: column.bounds() for column in columns}
+        return Metrics(
+            self.record_count,
+            column_sizes or {},
+            {column.field_id: column.values for column in columns},
+            {column.field_id: column.nulls for column in columns},
+            {column.field_id: column.nans for column in columns if column.is_float},
+            {field_id: low for field_id, (low, _) in bounds.items() if low is not None},
+            {field_id: high for field_id, (_, high) in bounds.items() if high is not None},
+        )
+
+
+class _Column:
+    """The running statistics of one column."""
+
+    def __init__(self, kind: IcebergType, mode: MetricsMode, field_id: int) -> None:
+        self.field_id = field_id
+        self.values = self.nulls = self.nans = 0
+        self.is_float = isinstance(kind, FloatType | DoubleType)
+        self._kind = kind
+        self._mode = mode
+        self._range: _Range | _Box | None = None
+        if mode.bounds and not isinstance(kind, VariantType):
+            self._range = _Box(kind) if isinstance(kind, GeometryType | GeographyType) else _Range(kind)
+
+    def add(self, values: Any) -> None:
+        self.values += len(values)
+        self.nulls += values.null_count
+        if self.is_float:
+            self.nans += pc.sum(pc.is_nan(values)).as_py() or 0
+        if self._range is not None:
+            self._range.add(values)
+
+    def bounds(self) -> tuple[bytes | None, bytes | None]:
+        if self._range is None:
+            return None, None
+        return encode_bounds(self._range.low, self._range.high, self._kind, self._mode)
+
+
+class _Range:
+    """The smallest and largest value so far, NaN aside."""
+
+    def __init__(self, kind: IcebergType) -> None:
+        self.low: Any = None
+        self.high: Any = None
+        self._kind = kind
+        self._is_float = isinstance(kind, FloatType | DoubleType)
+
+    def add(self, values: Any) -> None:
+        if isinstance(self._kind, UUIDType) and isinstance(values.type, pa.BaseExtensionType):
+            values = values.cast(values.type.storage_type)
+        if self._is_float:
+            values = pc.if_else(pc.is_nan(values), None, values)
+        found = pc.min_max(values)
+        low, high = (_internal(found[name], self._kind) for name in ("min", "max"))
+        if low is not None:
+            self.low = low if self.low is None else min(self.low, low)
+            self.high = high if self.high is None else max(self.high, high)
+
+
+class _Box:
+    """The corners of a box around all shapes so far."""
+
+    def __init__(self, kind: GeometryType | GeographyType) -> None:
+        self.low: GeoPoint | None = None
+        self.high: GeoPoint | None = None
+        self._kind = kind
+        self._given_up = False
+
+    def add(self, values: Any) -> None:
+        found = None if self._given_up else bounding_box(values.to_pylist(), self._kind)
+        if found is not None:
+            self.low = _corner(min, self.low, found[0])
+            self.high = _corner(max, self.high, found[1])
+        elif isinstance(self._kind, GeographyType) and len(values) > values.null_count:
+            # Shapes whose box is not known: no box at all is the only safe one.
+            self._given_up, self.low, self.high = True, None, None
+
+
+def _corner(choose: Any, old: GeoPoint | None, new: GeoPoint) -> GeoPoint:
+    if old is None:
+        return new
+
+    def both(a: float | None, b: float | None) -> Any:
+        return a if b is None else b if a is None else choose(a, b)
+
+    return GeoPoint(choose(old.x, new.x), choose(old.y, new.y), both(old.z, new.z), both(old.m, new.m))
+
+
+def _internal(scalar: Any, kind: IcebergType) -> Any:
+    """The internal value of an Arrow scalar."""
+    if not scalar.is_valid:
+        return None
+    if pa.types.is_temporal(scalar.type):
+        return scalar.value
+    return coerce(scalar.as_py(), kind) if isinstance(kind, UUIDType) else scalar.as_py()
+
+
+def encode_bounds(low: Any, high: Any, kind: IcebergType, mode: MetricsMode) -> tuple[bytes | None, bytes | None]:
+    """Both bounds in binary form, cut as the mode says; the upper one goes where it cannot be rounded up."""
+    if low is None or high is None:
+        return None, None
+    if isinstance(kind, FloatType | DoubleType):
+        if math.isnan(low) or math.isnan(high):
+            return None, None
+        # A zero may stand for both: -0.0 sorts before 0.0 (spec: bounds).
+        low, high = (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
+    if mode.width is not None:
+        low, high = truncate_lower(low, kind, mode.width), truncate_upper(high, kind, mode.width)
+    return encode_bound(low, kind), None if high is None else encode_bound(high, kind)

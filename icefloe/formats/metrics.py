@@ -1,0 +1,123 @@
+"""What the statistics of a file are, and how much of them a table wants for each column.
+
+Spec: Field-level Metrics and Statistics. The properties are `write.metadata.metrics.*`, read as the Java library reads them:
+columns beyond the first hundred get none unless asked for, and sort columns always get bounds.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from icefloe.errors import InvalidPropertyError
+from icefloe.metadata.properties import METRICS_COLUMN_PREFIX, METRICS_DEFAULT_MODE, METRICS_MAX_INFERRED_COLUMNS
+from icefloe.partitioning.sorting import UNSORTED, SortOrder
+from icefloe.schema.bounds import DEFAULT_BOUND_WIDTH
+from icefloe.schema.reserved import DELETE_FILE_PATH, DELETE_FILE_POS
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import (
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    NestedType,
+    PrimitiveType,
+    StructType,
+    VariantType,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Statistics of one file, by field id; bounds are in their binary form. A missing id means unknown."""
+
+    record_count: int
+    column_sizes: Mapping[int, int] = field(default_factory=dict)
+    value_counts: Mapping[int, int] = field(default_factory=dict)
+    null_value_counts: Mapping[int, int] = field(default_factory=dict)
+    nan_value_counts: Mapping[int, int] = field(default_factory=dict)
+    lower_bounds: Mapping[int, bytes] = field(default_factory=dict)
+    upper_bounds: Mapping[int, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsMode:
+    """How much is kept of a column: counts or nothing, and bounds cut to `width` (None: whole) or none."""
+
+    counts: bool
+    bounds: bool
+    width: int | None = None
+
+
+NO_METRICS = MetricsMode(False, False)
+COUNTS = MetricsMode(True, False)
+FULL = MetricsMode(True, True)
+DEFAULT_MODE = MetricsMode(True, True, DEFAULT_BOUND_WIDTH)
+
+_TRUNCATE = re.compile(r"truncate\(\s*(\d+)\s*\)")
+
+
+def parse_mode(text: str, key: str) -> MetricsMode:
+    """The mode that a property names: none, counts, truncate(N) or full."""
+    lower = text.strip().lower()
+    if plain := {"none": NO_METRICS, "counts": COUNTS, "full": FULL}.get(lower):
+        return plain
+    if (match := _TRUNCATE.fullmatch(lower)) and int(match[1]) > 0:
+        return MetricsMode(True, True, int(match[1]))
+    raise InvalidPropertyError(f"property {key!r} is {text!r}; it must be none, counts, truncate(N) or full")
+
+
+def metrics_modes(
+    schema: Schema, properties: Mapping[str, str], sort_order: SortOrder = UNSORTED
+) -> dict[int, MetricsMode]:
+    """The mode of every primitive and variant column, by field id."""
+    eligible = [each.field_id for each in _breadth_first(schema.fields) if _has_metrics(each.field_type)]
+    if METRICS_DEFAULT_MODE.key in properties:
+        default = parse_mode(METRICS_DEFAULT_MODE.of(properties), METRICS_DEFAULT_MODE.key)
+        modes = dict.fromkeys(eligible, default)
+    else:
+        limit = METRICS_MAX_INFERRED_COLUMNS.of(properties)
+        default = DEFAULT_MODE if len(schema.fields_by_id) <= limit else NO_METRICS
+        modes = dict.fromkeys(eligible, default) | dict.fromkeys(eligible[:limit], DEFAULT_MODE)
+    for each in sort_order.fields:
+        if each.transform.preserves_order and each.source_id in modes and not modes[each.source_id].bounds:
+            modes[each.source_id] = DEFAULT_MODE
+    for key, text in properties.items():
+        if key.startswith(METRICS_COLUMN_PREFIX):
+            mode = parse_mode(text, key)
+            field_id = schema.find_id(key.removeprefix(METRICS_COLUMN_PREFIX))
+            # A column may have been dropped since the property was set.
+            if field_id in modes:
+                modes[field_id] = mode
+    return modes
+
+
+POSITION_DELETE_MODES: dict[int, MetricsMode] = {DELETE_FILE_PATH.field_id: FULL, DELETE_FILE_POS.field_id: FULL}
+"""Position delete files keep whole bounds: equal bounds of the path say that all deletes are for one file."""
+
+
+def leaves(schema: Schema) -> list[tuple[NestedField, tuple[int, ...]]]:
+    """Every primitive or variant field outside of lists and maps, with the positions that lead to it from the row."""
+    return list(_leaves(schema.fields, ()))
+
+
+def _leaves(fields: tuple[NestedField, ...], path: tuple[int, ...]) -> Iterator[tuple[NestedField, tuple[int, ...]]]:
+    for position, each in enumerate(fields):
+        match each.field_type:
+            case StructType():
+                yield from _leaves(each.field_type.fields, (*path, position))
+            case ListType() | MapType():
+                continue
+            case _:
+                yield each, (*path, position)
+
+
+def _has_metrics(kind: IcebergType) -> bool:
+    return isinstance(kind, PrimitiveType | VariantType)
+
+
+def _breadth_first(fields: tuple[NestedField, ...]) -> Iterator[NestedField]:
+    """The fields of a struct, then those nested in each: the order in which Java counts to its limit."""
+    yield from fields
+    for each in fields:
+        if isinstance(each.field_type, NestedType):
+            yield from _breadth_first(each.field_type.fields)

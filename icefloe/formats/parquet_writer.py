@@ -1,0 +1,182 @@
+"""How rows become a Parquet file: ids at every level, the table's settings, and the metrics of what was written."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from icefloe.errors import InvalidPropertyError
+from icefloe.formats.array_metrics import MetricsCollector
+from icefloe.formats.arrow_types import conform, geo_schema, has_geo, stored_schema, variant_ids
+from icefloe.formats.metrics import COUNTS, Metrics, MetricsMode, leaves, metrics_modes
+from icefloe.formats.parquet_footer import FooterSink, Sink
+from icefloe.formats.parquet_metrics import parquet_metrics, split_offsets
+from icefloe.metadata.properties import (
+    PARQUET_BLOOM_FILTER_COLUMN_PREFIX,
+    PARQUET_COMPRESSION,
+    PARQUET_COMPRESSION_LEVEL,
+    PARQUET_DICT_SIZE_BYTES,
+    PARQUET_PAGE_ROW_LIMIT,
+    PARQUET_PAGE_SIZE_BYTES,
+    PARQUET_ROW_GROUP_SIZE_BYTES,
+    property_as_bool,
+    property_as_float,
+    property_as_int,
+)
+from icefloe.partitioning.sorting import UNSORTED, SortOrder
+from icefloe.schema.arrow import schema_to_arrow
+from icefloe.schema.codec import schema_to_json
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import DoubleType, FloatType, GeographyType, GeometryType
+
+_CODECS = {
+    "zstd": "zstd",
+    "gzip": "gzip",
+    "snappy": "snappy",
+    "lz4": "lz4_raw",
+    "lz4_raw": "lz4_raw",
+    "brotli": "brotli",
+    "none": "none",
+    "uncompressed": "none",
+}
+_BLOOM_FPP_PREFIX = "write.parquet.bloom-filter-fpp.column."
+_BLOOM_NDV_PREFIX = "write.parquet.bloom-filter-ndv.column."
+_MAX_GROUP_ROWS = 1024 * 1024 * 8
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """What a finished file says of itself."""
+
+    metrics: Metrics
+    split_offsets: tuple[int, ...]
+    file_size_in_bytes: int
+
+
+class ParquetFileWriter:
+    """Writes batches of a table's columns to a sink, one row group at a time; `close` gives the metrics.
+
+    Batches may come in any sizes: rows are gathered until a row group of `write.parquet.row-group-size-bytes` is full.
+    Nothing is written to the sink after an error, and it is the caller who closes or aborts the sink.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        schema: Schema,
+        properties: Mapping[str, str] | None = None,
+        *,
+        sort_order: SortOrder = UNSORTED,
+        modes: dict[int, MetricsMode] | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> None:
+        settings = properties or {}
+        self._schema = stored_schema(schema)
+        self._modes = modes if modes is not None else metrics_modes(self._schema, settings, sort_order)
+        arrow_schema = schema_to_arrow(self._schema)
+        self._arrow_schema = geo_schema(self._schema, arrow_schema) if has_geo(self._schema) else None
+        self._group_bytes = PARQUET_ROW_GROUP_SIZE_BYTES.of(settings)
+        self._sink = FooterSink(sink)
+        self._writer = pq.ParquetWriter(
+            self._sink, self._arrow_schema or arrow_schema, **_options(settings, self._schema)
+        )
+        self._writer.add_key_value_metadata({"iceberg.schema": json.dumps(schema_to_json(schema)), **(metadata or {})})
+        # What a footer does not tell, see parquet_metrics.
+        blind = (FloatType, DoubleType, GeometryType, GeographyType)
+        self._seen = MetricsCollector(
+            self._schema,
+            {
+                field.field_id: COUNTS
+                for field, _ in leaves(self._schema)
+                if isinstance(field.field_type, blind) and self._modes[field.field_id].counts
+            },
+        )
+        self._waiting: list[Any] = []
+        self._waiting_bytes = 0
+        self._raw_bytes = 0
+
+    @property
+    def bytes_written(self) -> int:
+        """About how large the file would be if it were closed now; for rolling to the next file at a target size."""
+        return self._sink.written + int(self._waiting_bytes * self._shrinking())
+
+    def write(self, batch: Any) -> None:
+        """Take in a record batch or table with the columns of the schema, found by name."""
+        batch = conform(batch, self._schema)
+        if not batch.num_rows:
+            return
+        self._seen.add(batch)
+        self._waiting.append(batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch]))
+        self._waiting_bytes += batch.nbytes
+        if self._waiting_bytes * self._shrinking() >= self._group_bytes:
+            self._flush()
+
+    def close(self) -> WrittenFile:
+        """Write what waits and the footer, and say what the file holds. The sink is left open."""
+        self._flush()
+        self._sink.hold()
+        self._writer.close()
+        self._sink.release(variant_ids(self._schema))
+        footer = self._writer.writer.metadata
+        metrics = parquet_metrics(footer, self._schema, self._modes, self._seen.metrics(), file_schema=self._schema)
+        return WrittenFile(metrics, split_offsets(footer), self._sink.written)
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        table = pa.concat_tables(self._waiting)
+        if self._arrow_schema is not None:
+            table = table.cast(self._arrow_schema)
+        # The first row group tells how much the data shrinks; before it, rows are cut by their size in memory.
+        groups = max(1, round(self._waiting_bytes * self._shrinking() / self._group_bytes))
+        rows = min(_MAX_GROUP_ROWS, -(-table.num_rows // groups))
+        self._writer.write_table(table, row_group_size=rows)
+        self._raw_bytes += self._waiting_bytes
+        self._waiting, self._waiting_bytes = [], 0
+
+    def _shrinking(self) -> float:
+        """Bytes in the file per byte in memory, as far as this file shows."""
+        return self._sink.written / self._raw_bytes if self._raw_bytes else 1.0
+
+
+def _options(properties: Mapping[str, str], schema: Schema) -> dict[str, Any]:
+    codec = PARQUET_COMPRESSION.of(properties).lower()
+    if codec not in _CODECS:
+        raise InvalidPropertyError(
+            f"property {PARQUET_COMPRESSION.key!r} is {codec!r}; it must be one of {', '.join(_CODECS)}"
+        )
+    options: dict[str, Any] = {
+        "compression": _CODECS[codec],
+        "store_schema": False,
+        "store_decimal_as_integer": True,
+        "write_page_index": True,
+        "data_page_size": PARQUET_PAGE_SIZE_BYTES.of(properties),
+        "max_rows_per_page": PARQUET_PAGE_ROW_LIMIT.of(properties),
+        "dictionary_pagesize_limit": PARQUET_DICT_SIZE_BYTES.of(properties),
+    }
+    if codec in ("zstd", "gzip", "brotli") and PARQUET_COMPRESSION_LEVEL.of(properties) is not None:
+        options["compression_level"] = property_as_int(properties, PARQUET_COMPRESSION_LEVEL.key, 0)
+    if blooms := dict(_bloom_filters(properties, schema)):
+        options["bloom_filter_options"] = blooms
+    return options
+
+
+def _bloom_filters(properties: Mapping[str, str], schema: Schema) -> list[tuple[str, Any]]:
+    """Settings of the Bloom filters by the path of the column in the file."""
+    found: list[tuple[str, Any]] = []
+    for key in properties:
+        if not key.startswith(PARQUET_BLOOM_FILTER_COLUMN_PREFIX) or not property_as_bool(properties, key, False):
+            continue
+        name = key.removeprefix(PARQUET_BLOOM_FILTER_COLUMN_PREFIX)
+        if schema.find_id(name) is None:
+            raise InvalidPropertyError(
+                f"property {key!r} names no column; columns are {', '.join(schema.column_names)}"
+            )
+        settings: dict[str, Any] = {"fpp": property_as_float(properties, _BLOOM_FPP_PREFIX + name, 0.01)}
+        if _BLOOM_NDV_PREFIX + name in properties:
+            settings["ndv"] = property_as_int(properties, _BLOOM_NDV_PREFIX + name, 0, at_least=1)
+        found.append((name, settings))
+    return found
