@@ -84,13 +84,18 @@ def encode(value: Any, kind: IcebergType) -> bytes:
     try:
         match kind:
             case BooleanType():
+                if not isinstance(value, bool):
+                    raise TypeError("give True or False")
                 return b"\x01" if value else b"\x00"
             case StringType():
                 return bytes(value.encode())
             case UUIDType():
                 return bytes(value.bytes)
             case FixedType() | BinaryType() | GeometryType() | GeographyType():
-                return bytes(memoryview(value))
+                data = bytes(memoryview(value))
+                if isinstance(kind, FixedType):
+                    _check_length(data, kind, kind.length)
+                return data
             case DecimalType():
                 return _encode_unscaled(_unscaled(value, kind))
             case _ if type(kind) in _FORMATS:

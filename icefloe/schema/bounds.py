@@ -48,24 +48,21 @@ def encode_bound(value: Any, kind: IcebergType) -> bytes:
     """The bytes of a bound: those of the value, and for geometry and geography those of a corner, a GeoPoint."""
     if isinstance(kind, GeometryType | GeographyType):
         return encode_geo_bound(value)
-    return encode(value, kind)
+    return encode(value, _stored_type(kind))
 
 
 def decode_bound(data: bytes, kind: IcebergType) -> Any:
-    """The bound that the bytes hold: a value, or a GeoPoint for geometry and geography.
-
-    A bound of `fixed` may be shorter than its values, because earlier Java releases cut them like binary.
-    """
+    """The bound that the bytes hold: a value, or a GeoPoint for geometry and geography."""
     if isinstance(kind, GeometryType | GeographyType):
         return decode_geo_bound(data)
-    return decode(data, BinaryType() if isinstance(kind, FixedType) else kind)
+    return decode(data, _stored_type(kind))
 
 
 def decode_bounds(data: Any, kind: IcebergType) -> Any:
     """All bounds of an Arrow array of bytes: of the natural Arrow type, binary for `fixed`, struct of x, y, z, m for geo types."""
     if isinstance(kind, GeometryType | GeographyType):
         return _decode_geo_bounds(data)
-    return decode_array(data, BinaryType() if isinstance(kind, FixedType) else kind)
+    return decode_array(data, _stored_type(kind))
 
 
 def encode_geo_bound(point: GeoPoint) -> bytes:
@@ -91,6 +88,11 @@ def decode_geo_bound(data: Any) -> GeoPoint:
         raise InvalidValueError(f"{data!r} is not a geo bound; it has 16, 24 or 32 bytes: x, y, z and m as doubles")
     x, y, z, m = (*struct.unpack(f"<{len(data) // 8}d", data), math.nan, math.nan)[:4]
     return GeoPoint(x, y, None if math.isnan(z) else z, None if math.isnan(m) else m)
+
+
+def _stored_type(kind: IcebergType) -> IcebergType:
+    # Earlier Java releases cut bounds of `fixed` like those of binary, so they may be shorter than the values.
+    return BinaryType() if isinstance(kind, FixedType) else kind
 
 
 def _decode_geo_bounds(data: Any) -> Any:

@@ -125,7 +125,11 @@ def bytes_from_hex(text: str, kind: IcebergType) -> bytes:
 
 def misfit(value: object, kind: IcebergType, right: str) -> InvalidValueError:
     """The error for a value that does not fit the type, with what would be right."""
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except ValueError:
+        # Python does not write integers of more than some thousand digits.
+        shown = f"a huge {type(value).__name__}"
     if len(shown) > 120:
         shown = f"{shown[:120]}..."
     return InvalidValueError(f"{shown} is not a value of type {kind}: {right}")

@@ -7,7 +7,7 @@ which WKB cannot write otherwise.
 import math
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -39,7 +39,9 @@ _COLUMNS = ((0, 1), (0, 1, 2), (0, 1, 3), (0, 1, 2, 3))
 """Which of x, y, z, m the numbers of a position are, by dimension code."""
 
 _MAX_DEPTH = 64
-_WORD = re.compile(r"\s*([A-Za-z]+|[(),]|[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-][A-Za-z]+)")
+_PLAIN_POINT_HEADER = b"\x01\x01\x00\x00\x00"
+_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_WORD = re.compile(rf"\s*([(),]|(?:[+-]?[A-Za-z]+|{_NUMBER})(?=[\s(),]|$))")
 _SPECIAL = {"NAN": math.nan, "INF": math.inf, "INFINITY": math.inf}
 
 
@@ -91,29 +93,39 @@ def bounding_box(
     NaN coordinates are skipped in each dimension by itself. Edges of a geography bulge beyond their ends, so only points
     within the canonical ranges get a box there: a box that is too small would lose rows.
     """
-    low, high = np.full(4, np.nan), np.full(4, np.nan)
+    low, high = [math.inf] * 4, [-math.inf] * 4
     for value in values:
         if value is None:
+            continue
+        if len(value) == 21 and value[:5] == _PLAIN_POINT_HEADER:
+            position = struct.unpack_from("<dd", value, 5)
+            _widen(low, high, (0, 1), position, position)
             continue
         for shape in _leaves(_parse(value)):
             if isinstance(kind, GeographyType) and shape.code != _POINT:
                 return None
-            columns = list(_COLUMNS[shape.dimensions])
             for positions in (shape.positions, *shape.rings):
                 if positions is not None and len(positions):
                     # fmin and fmax prefer a number over NaN.
-                    low[columns] = np.fmin(low[columns], np.fmin.reduce(positions, axis=0))
-                    high[columns] = np.fmax(high[columns], np.fmax.reduce(positions, axis=0))
-    if np.isnan(low[:2]).any():
+                    lows, highs = np.fmin.reduce(positions, axis=0), np.fmax.reduce(positions, axis=0)
+                    _widen(low, high, _COLUMNS[shape.dimensions], lows.tolist(), highs.tolist())
+    if low[0] > high[0] or low[1] > high[1]:
         return None
     if isinstance(kind, GeographyType) and (low[0] < -180 or high[0] > 180 or low[1] < -90 or high[1] > 90):
         return None
-    return _corner(low), _corner(high)
+    ends = [(bottom, top) if bottom <= top else (None, None) for bottom, top in zip(low, high, strict=True)]
+    return GeoPoint(low[0], low[1], ends[2][0], ends[3][0]), GeoPoint(high[0], high[1], ends[2][1], ends[3][1])
 
 
-def _corner(numbers: Any) -> GeoPoint:
-    x, y, z, m = (float(number) for number in numbers)
-    return GeoPoint(x, y, None if math.isnan(z) else z, None if math.isnan(m) else m)
+def _widen(
+    low: list[float], high: list[float], columns: tuple[int, ...], lows: Sequence[float], highs: Sequence[float]
+) -> None:
+    for column, bottom, top in zip(columns, lows, highs, strict=True):
+        # NaN is neither below nor above, so it changes nothing.
+        if bottom < low[column]:
+            low[column] = bottom
+        if top > high[column]:
+            high[column] = top
 
 
 def _leaves(shape: _Shape) -> Iterator[_Shape]:
