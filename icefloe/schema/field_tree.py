@@ -1,0 +1,208 @@
+"""The fields of a schema as a tree that can be changed in place: what an evolution works on before it is a schema again."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TypeAlias
+
+from icefloe.errors import AlreadyExistsError, IncompatibleChangeError, InvalidSchemaError, NoSuchColumnError
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import IcebergType, ListType, MapType, NestedField, NestedType, StructType
+
+Path: TypeAlias = str | tuple[str, ...]
+"""A column: its dotted name, or one name per level."""
+
+ROOT = -(2**31)
+"""Stands for the table itself where the id of a parent is wanted; no field has it."""
+
+
+def show(path: Path) -> str:
+    """A path as text, for messages."""
+    return path if isinstance(path, str) else ".".join(map(str, path))
+
+
+def is_name(name: object) -> bool:
+    """Whether a field may be called so."""
+    return isinstance(name, str) and bool(name)
+
+
+def _parts(path: object) -> tuple[str, ...]:
+    parts = path.split(".") if isinstance(path, str) else path
+    if not isinstance(parts, list | tuple) or not parts or not all(map(is_name, parts)):
+        raise InvalidSchemaError(f"{path!r} does not name a column; give a dotted name or a tuple of names")
+    return tuple(parts)
+
+
+class FieldTree:
+    """Fields by id, with their order in each parent, and lookup by the names that they came with."""
+
+    def __init__(self, schema: Schema, case_sensitive: bool = True) -> None:
+        self._case_sensitive = case_sensitive
+        self._fields: dict[int, NestedField] = {}
+        self._parents: dict[int, int] = {}
+        self._order: dict[int, list[int]] = {ROOT: []}
+        self._ids: dict[int, dict[str, list[int]]] = {ROOT: {}}
+        for field in schema.fields:
+            self._insert(ROOT, field)
+
+    def field(self, field_id: int) -> NestedField:
+        """The field as it is now; the type of a nested one is as it was at first."""
+        return self._fields[field_id]
+
+    def parent(self, field_id: int) -> int:
+        """The id of the field around this one, or ROOT."""
+        return self._parents[field_id]
+
+    def name(self, field_id: int) -> str:
+        """The full dotted name of a field as it is now."""
+        names = []
+        while field_id != ROOT:
+            names.append(self._fields[field_id].name)
+            field_id = self._parents[field_id]
+        return ".".join(reversed(names))
+
+    def subtree(self, field_id: int) -> set[int]:
+        """The field and all that is nested in it."""
+        return {field_id}.union(*(self.subtree(child) for child in self._order[field_id]))
+
+    def is_struct_field(self, field_id: int) -> bool:
+        """Whether the field is a column or a field of a struct, and not an element, key or value."""
+        return self._is_struct(self._parents[field_id])
+
+    def is_in_map_key(self, field_id: int) -> bool:
+        """Whether the field is the key of a map, or somewhere in one."""
+        while field_id != ROOT:
+            parent = self._parents[field_id]
+            if (
+                parent != ROOT
+                and isinstance(kind := self._fields[parent].field_type, MapType)
+                and kind.key_id == field_id
+            ):
+                return True
+            field_id = parent
+        return False
+
+    def find(self, path: Path) -> int | None:
+        """The id of the field at a path, if there is one; an ambiguous path is an error."""
+        is_dotted = isinstance(path, str)
+        parts = _parts(path)
+        found = set(self._walk(ROOT, parts, is_dotted, False)) or set(self._walk(ROOT, parts, is_dotted, True))
+        if len(found) > 1:
+            names = ", ".join(sorted(map(self.name, found)))
+            raise NoSuchColumnError(f"column {show(path)!r} is ambiguous: it may be any of {names}")
+        return found.pop() if found else None
+
+    def find_place(self, path: Path) -> tuple[int, str]:
+        """The parent, a struct, and the name of a new field at this path; the name must be free."""
+        *names, name = _parts(path)
+        around: Path = ".".join(names) if isinstance(path, str) else tuple(names)
+        parent = ROOT
+        if around:
+            found = self.find(around)
+            if found is None:
+                raise NoSuchColumnError(f"cannot add {show(path)!r}: there is no column {show(around)!r} to add it to")
+            parent = self._struct_below(found)
+        if not self._is_struct(parent):
+            kind = self._fields[parent].field_type
+            raise IncompatibleChangeError(f"cannot add {show(path)!r}: {show(around)!r} is {kind} and not a struct")
+        if self.child(parent, name) is not None:
+            raise AlreadyExistsError(f"cannot add {show(path)!r}: a column of that name exists")
+        return parent, name
+
+    def child(self, parent: int, name: str) -> int | None:
+        """The id of the field of that name directly below a parent, if there is one."""
+        ids = self._ids[parent].get(self._fold(name), [])
+        if len(ids) > 1:
+            raise NoSuchColumnError(f"column {name!r} is ambiguous when case is ignored")
+        return ids[0] if ids else None
+
+    def add(self, parent: int, field: NestedField) -> None:
+        """Put a field, with all that is nested in it, at the end of a struct."""
+        self._insert(parent, field)
+
+    def remove(self, field_id: int) -> None:
+        """Take a field out of its struct."""
+        parent = self._parents[field_id]
+        self._order[parent].remove(field_id)
+        for ids in self._ids[parent].values():
+            if field_id in ids:
+                ids.remove(field_id)
+
+    def replace(self, field: NestedField) -> None:
+        """Change what is said about a field; the name to find it by stays."""
+        self._fields[field.field_id] = field
+
+    def set_type(self, field_id: int, kind: IcebergType) -> None:
+        """Give a field without nested ones another type, which may have them."""
+        self._fields[field_id] = replace(self._fields[field_id], field_type=kind)
+        self._insert_children(field_id, kind)
+
+    def move(self, field_id: int, position: int) -> None:
+        """Put a field at another position of its struct, counted without itself."""
+        order = self._order[self._parents[field_id]]
+        order.remove(field_id)
+        order.insert(position, field_id)
+
+    def position_without(self, field_id: int, other_id: int) -> int:
+        """The position of the other field in the struct of both, were the first not there."""
+        order = self._order[self._parents[other_id]]
+        position = order.index(other_id)
+        return position - 1 if order.index(field_id) < position else position
+
+    def build(self) -> list[NestedField]:
+        """The columns as they are now."""
+        return [self._build(field_id) for field_id in self._order[ROOT]]
+
+    def _build(self, field_id: int) -> NestedField:
+        field = self._fields[field_id]
+        match field.field_type:
+            case StructType():
+                kind: IcebergType = StructType(*map(self._build, self._order[field_id]))
+            case ListType() as listed:
+                element = self._build(listed.element_id)
+                kind = ListType(listed.element_id, element.field_type, element.required)
+            case MapType() as mapped:
+                key, value = self._build(mapped.key_id), self._build(mapped.value_id)
+                kind = MapType(mapped.key_id, key.field_type, mapped.value_id, value.field_type, value.required)
+            case _:
+                return field
+        return replace(field, field_type=kind)
+
+    def _insert(self, parent: int, field: NestedField) -> None:
+        self._fields[field.field_id] = field
+        self._parents[field.field_id] = parent
+        self._order[parent].append(field.field_id)
+        self._ids[parent].setdefault(self._fold(field.name), []).append(field.field_id)
+        self._insert_children(field.field_id, field.field_type)
+
+    def _insert_children(self, field_id: int, kind: IcebergType) -> None:
+        self._order[field_id], self._ids[field_id] = [], {}
+        if isinstance(kind, NestedType):
+            for child in kind.fields:
+                self._insert(field_id, child)
+
+    def _walk(self, parent: int, parts: tuple[str, ...], is_dotted: bool, is_short: bool) -> Iterator[int]:
+        """Every field at the path below the parent; short paths may leave out `element` and `value` before a struct."""
+        if not parts:
+            yield parent
+            return
+        for length in range(1, len(parts) + 1 if is_dotted else 2):
+            for child in self._ids[parent].get(self._fold(".".join(parts[:length])), []):
+                yield from self._walk(child, parts[length:], is_dotted, is_short)
+        if is_short and (inner := self._struct_below(parent)) != parent:
+            yield from self._walk(inner, parts, is_dotted, is_short)
+
+    def _struct_below(self, field_id: int) -> int:
+        """The element or value of a list or map of structs; any other field as it is."""
+        if field_id == ROOT:
+            return ROOT
+        match self._fields[field_id].field_type:
+            case ListType(element_id=inner) | MapType(value_id=inner):
+                return inner if self._is_struct(inner) else field_id
+            case _:
+                return field_id
+
+    def _is_struct(self, field_id: int) -> bool:
+        return field_id == ROOT or isinstance(self._fields[field_id].field_type, StructType)
+
+    def _fold(self, name: str) -> str:
+        return name if self._case_sensitive else name.lower()
