@@ -115,15 +115,25 @@ class EncryptedKeyWire(WireStruct):
 
 
 def read_wire(document: object, kind: type[Wire], what: str) -> Wire:
-    """The document (JSON text, or what a JSON parser made of it) as a struct; `what` names it in errors."""
+    """A document, as JSON text or as what a JSON parser made of it, as a struct; `what` names it in errors."""
+    if not isinstance(document, str | bytes | bytearray | memoryview):
+        return convert_wire(document, kind, what)
     try:
-        if isinstance(document, str | bytes | bytearray | memoryview):
-            return msgspec.json.decode(document, type=kind)
-        return msgspec.convert(dict(document) if isinstance(document, Mapping) else document, type=kind)
+        return msgspec.json.decode(document, type=kind)
     except msgspec.ValidationError as problem:
         raise InvalidMetadataError(f"{what}: {explain(problem)}") from None
     except (msgspec.DecodeError, UnicodeError) as problem:
         raise InvalidMetadataError(f"{what} is not JSON: {problem}") from None
+    except RecursionError:
+        raise InvalidMetadataError(f"{what} is nested too deeply to be read") from None
+
+
+def convert_wire(value: object, kind: type[Wire], what: str) -> Wire:
+    """A value that a JSON parser made, as this type; `what` names it in errors."""
+    try:
+        return msgspec.convert(dict(value) if isinstance(value, Mapping) else value, type=kind)
+    except msgspec.ValidationError as problem:
+        raise InvalidMetadataError(f"{what}: {explain(problem)}") from None
     except RecursionError:
         raise InvalidMetadataError(f"{what} is nested too deeply to be read") from None
 
@@ -167,7 +177,7 @@ def snapshots_from_wires(wires: list[SnapshotWire], what: str) -> tuple[Snapshot
 
 def snapshot_from_json(document: object, what: str = "snapshot") -> Snapshot:
     """Reads a snapshot that stands alone, as in a REST update."""
-    [snapshot] = snapshots_from_wires([read_wire(document, SnapshotWire, what)], what)
+    [snapshot] = snapshots_from_wires([convert_wire(document, SnapshotWire, what)], what)
     return snapshot
 
 

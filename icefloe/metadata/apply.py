@@ -1,0 +1,288 @@
+"""What the metadata of a table is after an update: one pure function for one, and for all of a commit.
+
+`apply_all` is a whole commit: ids that say "the one just added", the rules that hold at the end, and the time. Its input
+is never changed, and comes back itself when the updates change nothing.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Never
+
+from icefloe.errors import IncompatibleChangeError, InvalidInputError, InvalidMetadataError
+from icefloe.metadata import apply_snapshots as snapshots
+from icefloe.metadata import apply_structure as structure
+from icefloe.metadata.creation import checked_location
+from icefloe.metadata.properties import METADATA_PREVIOUS_VERSIONS_MAX, refuse_reserved
+from icefloe.metadata.refs import MAIN_BRANCH
+from icefloe.metadata.snapshot import MetadataLogEntry
+from icefloe.metadata.table import TableMetadata
+from icefloe.metadata.updates import (
+    LAST_ADDED,
+    AddEncryptionKeyUpdate,
+    AddPartitionSpecUpdate,
+    AddSchemaUpdate,
+    AddSnapshotUpdate,
+    AddSortOrderUpdate,
+    AssignUUIDUpdate,
+    RemoveEncryptionKeyUpdate,
+    RemovePartitionSpecsUpdate,
+    RemovePartitionStatisticsUpdate,
+    RemovePropertiesUpdate,
+    RemoveSchemasUpdate,
+    RemoveSnapshotRefUpdate,
+    RemoveSnapshotsUpdate,
+    RemoveStatisticsUpdate,
+    SetCurrentSchemaUpdate,
+    SetDefaultSortOrderUpdate,
+    SetDefaultSpecUpdate,
+    SetLocationUpdate,
+    SetPartitionStatisticsUpdate,
+    SetPropertiesUpdate,
+    SetSnapshotRefUpdate,
+    SetStatisticsUpdate,
+    TableUpdate,
+    UpgradeFormatVersionUpdate,
+)
+from icefloe.partitioning.sorting import check_order
+from icefloe.partitioning.spec import NO_PARTITION_FIELD_ID, PartitionField, PartitionSpec
+from icefloe.partitioning.transforms import VoidTransform
+from icefloe.schema.schema import Schema
+from icefloe.versions import DEFAULT_VERSION, Feature, allows, check_version
+
+_NOT_SET = -1
+
+_LoneUpdate = (
+    AssignUUIDUpdate
+    | UpgradeFormatVersionUpdate
+    | SetLocationUpdate
+    | SetPropertiesUpdate
+    | RemovePropertiesUpdate
+    | RemoveSchemasUpdate
+    | RemovePartitionSpecsUpdate
+    | RemoveSnapshotsUpdate
+    | RemoveSnapshotRefUpdate
+    | SetStatisticsUpdate
+    | RemoveStatisticsUpdate
+    | SetPartitionStatisticsUpdate
+    | RemovePartitionStatisticsUpdate
+    | AddEncryptionKeyUpdate
+    | RemoveEncryptionKeyUpdate
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """Metadata in the middle of a commit, with what the commit added so far."""
+
+    metadata: TableMetadata
+    last_schema_id: int | None = None
+    last_spec_id: int | None = None
+    last_order_id: int | None = None
+    added_snapshot_ids: frozenset[int] = frozenset()
+
+
+def apply(metadata: TableMetadata, update: TableUpdate, *, timestamp_ms: int) -> TableMetadata:
+    """The metadata after one update; what holds only at the end of a commit is left to `finish`."""
+    return step(Applied(metadata), update, timestamp_ms).metadata
+
+
+def apply_all(base: TableMetadata | None, updates: Sequence[TableUpdate], now_ms: int) -> TableMetadata:
+    """The metadata after all updates of a commit; without a base they create the table."""
+    applied = Applied(_nothing(updates) if base is None else base)
+    for update in updates:
+        applied = step(applied, update, now_ms)
+    if applied.metadata is base:
+        return base
+    return finish(applied, now_ms)
+
+
+def finish(applied: Applied, now_ms: int) -> TableMetadata:
+    """The metadata at the end of a commit: checked as a whole, with its time."""
+    metadata = applied.metadata
+    _check_complete(metadata)
+    _check_default_spec(metadata.spec(), metadata.schema())
+    check_order(metadata.sort_order(), metadata.schema())
+    # A snapshot that was current only inside of the commit was never current for anybody.
+    passing = applied.added_snapshot_ids - {metadata.current_snapshot_id}
+    log = metadata.snapshot_log
+    if passing and any(entry.snapshot_id in passing for entry in log):
+        log = tuple(entry for entry in log if entry.snapshot_id not in passing)
+    return metadata.evolve(snapshot_log=log, last_updated_ms=now_ms)
+
+
+def with_previous(
+    metadata: TableMetadata, base: TableMetadata, base_location: str, max_entries: int | None = None
+) -> TableMetadata:
+    """The metadata with the file of its base as the newest entry of the metadata log, which keeps the newest ones only."""
+    limit = METADATA_PREVIOUS_VERSIONS_MAX.of(metadata.properties) if max_entries is None else max_entries
+    kept = max(1, limit)
+    log = (*base.metadata_log, MetadataLogEntry(base_location, base.last_updated_ms))
+    return metadata.evolve(metadata_log=log[-kept:])
+
+
+def step(applied: Applied, update: TableUpdate, now_ms: int) -> Applied:
+    """The state after one more update of a commit."""
+    metadata = applied.metadata
+    match update:
+        case AddSchemaUpdate(schema):
+            changed, schema_id = structure.add_schema(metadata, schema)
+            return replace(applied, metadata=changed, last_schema_id=schema_id)
+        case AddPartitionSpecUpdate(spec):
+            changed, spec_id = structure.add_spec(metadata, spec)
+            return replace(applied, metadata=changed, last_spec_id=spec_id)
+        case AddSortOrderUpdate(order):
+            changed, order_id = structure.add_sort_order(metadata, order)
+            return replace(applied, metadata=changed, last_order_id=order_id)
+        case SetCurrentSchemaUpdate(wanted):
+            schema_id = _added(wanted, applied.last_schema_id, "schema")
+            return replace(applied, metadata=structure.set_current_schema(metadata, schema_id))
+        case SetDefaultSpecUpdate(wanted):
+            spec_id = _added(wanted, applied.last_spec_id, "partition spec")
+            return replace(applied, metadata=structure.set_default_spec(metadata, spec_id))
+        case SetDefaultSortOrderUpdate(wanted):
+            order_id = _added(wanted, applied.last_order_id, "sort order")
+            return replace(applied, metadata=structure.set_default_sort_order(metadata, order_id))
+        case AddSnapshotUpdate(snapshot):
+            added = applied.added_snapshot_ids | {snapshot.snapshot_id}
+            return replace(applied, metadata=snapshots.add_snapshot(metadata, snapshot), added_snapshot_ids=added)
+        case SetSnapshotRefUpdate(name, ref):
+            changed_ms = _changed_ms(applied, ref.snapshot_id, now_ms)
+            return replace(applied, metadata=snapshots.set_ref(metadata, name, ref, changed_ms))
+        case _:
+            return replace(applied, metadata=_alone(metadata, update))
+
+
+def _alone(metadata: TableMetadata, update: _LoneUpdate) -> TableMetadata:
+    """The metadata after an update that means the same whatever else is in the commit."""
+    match update:
+        case AssignUUIDUpdate(uuid):
+            return _assign_uuid(metadata, uuid)
+        case UpgradeFormatVersionUpdate(version):
+            return structure.upgrade(metadata, version)
+        case SetLocationUpdate(location):
+            checked = checked_location(location, metadata.format_version)
+            return metadata if checked == metadata.location else metadata.evolve(location=checked)
+        case SetPropertiesUpdate(updates):
+            refuse_reserved(updates)
+            return _with_properties(metadata, {**metadata.properties, **updates})
+        case RemovePropertiesUpdate(removals):
+            left = {key: value for key, value in metadata.properties.items() if key not in removals}
+            return _with_properties(metadata, left)
+        case RemoveSchemasUpdate(schema_ids):
+            return structure.remove_schemas(metadata, schema_ids)
+        case RemovePartitionSpecsUpdate(spec_ids):
+            return structure.remove_specs(metadata, spec_ids)
+        case RemoveSnapshotsUpdate(snapshot_ids):
+            return snapshots.remove_snapshots(metadata, snapshot_ids)
+        case RemoveSnapshotRefUpdate(name):
+            return snapshots.remove_ref(metadata, name)
+        case SetStatisticsUpdate(statistics):
+            return snapshots.set_statistics(metadata, statistics)
+        case RemoveStatisticsUpdate(snapshot_id):
+            return snapshots.remove_statistics(metadata, snapshot_id)
+        case SetPartitionStatisticsUpdate(partition_statistics):
+            return snapshots.set_partition_statistics(metadata, partition_statistics)
+        case RemovePartitionStatisticsUpdate(snapshot_id):
+            return snapshots.remove_partition_statistics(metadata, snapshot_id)
+        case AddEncryptionKeyUpdate(key):
+            return snapshots.add_encryption_key(metadata, key)
+        case RemoveEncryptionKeyUpdate(key_id):
+            return snapshots.remove_encryption_key(metadata, key_id)
+        case _:
+            raise _foreign(update)
+
+
+def _foreign(update: Never) -> InvalidInputError:
+    """For an update of views that came in from outside; the type checker sees that none of tables ends here."""
+    return InvalidInputError(f"{type(update).__name__} is not a change of a table")
+
+
+def _nothing(updates: Iterable[TableUpdate]) -> TableMetadata:
+    """A table before it has anything; its version is the one that the commit sets, so that v1 can be created too."""
+    wanted = [each.format_version for each in updates if isinstance(each, UpgradeFormatVersionUpdate)]
+    return TableMetadata(
+        format_version=check_version(wanted[0], "format version") if wanted else DEFAULT_VERSION,
+        table_uuid=None,
+        location=None,
+        last_updated_ms=0,
+        last_column_id=0,
+        schemas=(),
+        current_schema_id=_NOT_SET,
+        partition_specs=(),
+        default_spec_id=_NOT_SET,
+        last_partition_id=NO_PARTITION_FIELD_ID,
+        sort_orders=(),
+        default_sort_order_id=_NOT_SET,
+    )
+
+
+def _added(wanted: int, last: int | None, what: str) -> int:
+    if wanted != LAST_ADDED:
+        return wanted
+    if last is None:
+        raise InvalidInputError(f"the {what} that was added last is asked for, but this commit adds no {what}")
+    return last
+
+
+def _changed_ms(applied: Applied, snapshot_id: int, now_ms: int) -> int:
+    """When the current snapshot changes: with the commit of a new one, or now for a rollback."""
+    if snapshot_id not in applied.added_snapshot_ids:
+        return now_ms
+    return applied.metadata.snapshot(snapshot_id).timestamp_ms
+
+
+def _assign_uuid(metadata: TableMetadata, uuid: str) -> TableMetadata:
+    if metadata.table_uuid is None:
+        return metadata.evolve(table_uuid=uuid)
+    if metadata.table_uuid.lower() != uuid.lower():
+        raise IncompatibleChangeError(
+            f"the table's UUID is {metadata.table_uuid}; it cannot become {uuid}, since it never changes"
+        )
+    return metadata
+
+
+def _with_properties(metadata: TableMetadata, properties: dict[str, str]) -> TableMetadata:
+    return metadata if properties == metadata.properties else metadata.evolve(properties=properties)
+
+
+def _check_complete(metadata: TableMetadata) -> None:
+    version = metadata.format_version
+    missing = [
+        what
+        for what, there in (
+            ("a UUID", metadata.table_uuid is not None or not allows(version, Feature.TABLE_UUID_REQUIRED)),
+            ("a location", metadata.location is not None or allows(version, Feature.OPTIONAL_LOCATION)),
+            ("a current schema", metadata.current_schema_id in metadata.schemas_by_id),
+            ("a default partition spec", metadata.default_spec_id in metadata.specs_by_id),
+            ("a default sort order", metadata.default_sort_order_id in metadata.sort_orders_by_id),
+        )
+        if not there
+    ]
+    if missing:
+        raise InvalidMetadataError(f"after the updates the v{version} table has no {missing[0].split(' ', 1)[1]}")
+    if (metadata.refs.get(MAIN_BRANCH) is None) is not (metadata.current_snapshot_id is None):
+        raise InvalidMetadataError(
+            f"the current snapshot is {metadata.current_snapshot_id}, but {MAIN_BRANCH!r} is {metadata.refs.get(MAIN_BRANCH)}"
+        )
+
+
+def _check_default_spec(spec: PartitionSpec, schema: Schema) -> None:
+    """What is used for new data must still fit the current schema, after columns changed."""
+    for field in spec.fields:
+        if not isinstance(field.transform, VoidTransform):
+            _check_partition_source(field, schema)
+
+
+def _check_partition_source(field: PartitionField, schema: Schema) -> None:
+    for source_id in field.source_ids:
+        source = schema.fields_by_id.get(source_id)
+        if source is None:
+            raise IncompatibleChangeError(
+                f"partition field {field.name!r} needs column {source_id}, which the current schema lacks;"
+                " change the partition spec first"
+            )
+        if not field.transform.can_transform(source.field_type):
+            raise IncompatibleChangeError(
+                f"partition field {field.name!r} is {field.transform} of column {source.name!r},"
+                f" which does not take the type {source.field_type} that the column has now"
+            )

@@ -1,0 +1,174 @@
+"""How snapshots, refs, logs, statistics and keys of a table change; each function makes new metadata."""
+
+from collections.abc import Collection
+from typing import TypeVar
+
+from icefloe.errors import AlreadyExistsError, CommitFailed, InvalidMetadataError, NoSuchSnapshotError
+from icefloe.metadata.encryption import EncryptedKey
+from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef
+from icefloe.metadata.snapshot import Snapshot, SnapshotLogEntry
+from icefloe.metadata.statistics import PartitionStatisticsFile, StatisticsFile
+from icefloe.metadata.table import TableMetadata
+from icefloe.versions import Feature, allows, require
+
+OfSnapshot = TypeVar("OfSnapshot", StatisticsFile, PartitionStatisticsFile)
+
+
+def add_snapshot(metadata: TableMetadata, snapshot: Snapshot) -> TableMetadata:
+    """The table with one more snapshot, which no branch points to yet."""
+    if not (metadata.schemas and metadata.partition_specs and metadata.sort_orders):
+        raise InvalidMetadataError(
+            "a snapshot is added before the table has a schema, a partition spec and a sort order"
+        )
+    if snapshot.snapshot_id in metadata.snapshots_by_id:
+        raise AlreadyExistsError(f"snapshot {snapshot.snapshot_id} is in the table already; ids must be unique")
+    _check_form(metadata, snapshot)
+    _check_sequence_number(metadata, snapshot)
+    added = metadata.evolve(
+        snapshots=(*metadata.snapshots, snapshot),
+        last_sequence_number=max(metadata.last_sequence_number, snapshot.sequence_number),
+        next_row_id=_next_row_id(metadata, snapshot),
+    )
+    # The lookup table is carried over too: to build it again for each of many snapshots would take quadratic time.
+    added.__dict__["snapshots_by_id"] = {**metadata.snapshots_by_id, snapshot.snapshot_id: snapshot}
+    return added
+
+
+def set_ref(metadata: TableMetadata, name: str, ref: SnapshotRef, changed_ms: int) -> TableMetadata:
+    """The table with a branch or tag at a snapshot; `main` makes it current, which the snapshot log tells from then on."""
+    if metadata.refs.get(name) == ref:
+        return metadata
+    if ref.snapshot_id not in metadata.snapshots_by_id:
+        raise NoSuchSnapshotError(f"{ref.ref_type} {name!r} cannot be set to snapshot {ref.snapshot_id}: there is none")
+    refs = {**metadata.refs, name: ref}
+    if name != MAIN_BRANCH:
+        return metadata.evolve(refs=refs)
+    if not ref.is_branch:
+        raise InvalidMetadataError(f"{MAIN_BRANCH!r} cannot be set to a tag; it must be a branch")
+    if ref.snapshot_id == metadata.current_snapshot_id:
+        return metadata.evolve(refs=refs)
+    return metadata.evolve(
+        refs=refs,
+        current_snapshot_id=ref.snapshot_id,
+        snapshot_log=(*metadata.snapshot_log, SnapshotLogEntry(ref.snapshot_id, changed_ms)),
+    )
+
+
+def remove_ref(metadata: TableMetadata, name: str) -> TableMetadata:
+    """The table without a branch or tag; without `main` it has no current snapshot."""
+    if name not in metadata.refs:
+        return metadata
+    refs = {each: ref for each, ref in metadata.refs.items() if each != name}
+    current = None if name == MAIN_BRANCH else metadata.current_snapshot_id
+    return metadata.evolve(refs=refs, current_snapshot_id=current)
+
+
+def remove_snapshots(metadata: TableMetadata, snapshot_ids: Collection[int]) -> TableMetadata:
+    """The table without these snapshots, their statistics, the refs to them, and the history that ends with them."""
+    gone = frozenset(snapshot_ids) & metadata.snapshots_by_id.keys()
+    if not gone:
+        return metadata
+    current = metadata.current_snapshot_id
+    return metadata.evolve(
+        snapshots=tuple(each for each in metadata.snapshots if each.snapshot_id not in gone),
+        refs={name: ref for name, ref in metadata.refs.items() if ref.snapshot_id not in gone},
+        current_snapshot_id=None if current in gone else current,
+        statistics=tuple(each for each in metadata.statistics if each.snapshot_id not in gone),
+        partition_statistics=tuple(each for each in metadata.partition_statistics if each.snapshot_id not in gone),
+        snapshot_log=_log_after_gap(metadata, gone),
+    )
+
+
+def set_statistics(metadata: TableMetadata, file: StatisticsFile) -> TableMetadata:
+    """The table with this as the only statistics file of its snapshot."""
+    return metadata.evolve(statistics=_with_file(metadata.statistics, file))
+
+
+def remove_statistics(metadata: TableMetadata, snapshot_id: int) -> TableMetadata:
+    """The table without statistics of a snapshot."""
+    kept = tuple(each for each in metadata.statistics if each.snapshot_id != snapshot_id)
+    return metadata if len(kept) == len(metadata.statistics) else metadata.evolve(statistics=kept)
+
+
+def set_partition_statistics(metadata: TableMetadata, file: PartitionStatisticsFile) -> TableMetadata:
+    """The table with this as the only partition statistics file of its snapshot."""
+    return metadata.evolve(partition_statistics=_with_file(metadata.partition_statistics, file))
+
+
+def remove_partition_statistics(metadata: TableMetadata, snapshot_id: int) -> TableMetadata:
+    """The table without partition statistics of a snapshot."""
+    kept = tuple(each for each in metadata.partition_statistics if each.snapshot_id != snapshot_id)
+    return metadata if len(kept) == len(metadata.partition_statistics) else metadata.evolve(partition_statistics=kept)
+
+
+def add_encryption_key(metadata: TableMetadata, key: EncryptedKey) -> TableMetadata:
+    """The table with an encryption key; one of the same id stays as it is."""
+    require(metadata.format_version, Feature.ENCRYPTION_KEYS, f"encryption key {key.key_id!r}")
+    if any(each.key_id == key.key_id for each in metadata.encryption_keys):
+        return metadata
+    return metadata.evolve(encryption_keys=(*metadata.encryption_keys, key))
+
+
+def remove_encryption_key(metadata: TableMetadata, key_id: str) -> TableMetadata:
+    """The table without an encryption key."""
+    kept = tuple(each for each in metadata.encryption_keys if each.key_id != key_id)
+    return metadata if len(kept) == len(metadata.encryption_keys) else metadata.evolve(encryption_keys=kept)
+
+
+def _check_form(metadata: TableMetadata, snapshot: Snapshot) -> None:
+    """A new snapshot has all that the version requires, and nothing that it lacks (spec: Snapshots)."""
+    version = metadata.format_version
+    name = f"snapshot {snapshot.snapshot_id}"
+    if snapshot.snapshot_id < 0:
+        raise InvalidMetadataError(f"snapshot id {snapshot.snapshot_id} is negative; it must be a positive number")
+    if snapshot.manifests is not None:
+        require(version, Feature.INLINE_MANIFESTS, f"{name} without a manifest list")
+    if snapshot.summary is None and allows(version, Feature.SNAPSHOT_SUMMARY_REQUIRED):
+        raise InvalidMetadataError(f"{name} has no summary; v{version} requires one")
+    if snapshot.key_id is not None:
+        require(version, Feature.ENCRYPTION_KEYS, f"{name} with key {snapshot.key_id!r}")
+    if snapshot.first_row_id is not None:
+        require(version, Feature.ROW_LINEAGE, f"{name} with a first row id")
+    elif allows(version, Feature.ROW_LINEAGE):
+        raise InvalidMetadataError(f"{name} has no first row id; v{version} requires one")
+
+
+def _check_sequence_number(metadata: TableMetadata, snapshot: Snapshot) -> None:
+    number, last = snapshot.sequence_number, metadata.last_sequence_number
+    if not allows(metadata.format_version, Feature.SEQUENCE_NUMBERS):
+        if number != 0:
+            require(metadata.format_version, Feature.SEQUENCE_NUMBERS, f"snapshot {snapshot.snapshot_id} with {number}")
+        return
+    if number <= last and snapshot.parent_snapshot_id is not None:
+        raise CommitFailed(
+            f"snapshot {snapshot.snapshot_id} has sequence number {number}, but the table is at {last} by now;"
+            f" it must be above, like {last + 1}"
+        )
+
+
+def _next_row_id(metadata: TableMetadata, snapshot: Snapshot) -> int:
+    if snapshot.first_row_id is None or snapshot.added_rows is None:
+        return metadata.next_row_id
+    if snapshot.first_row_id < metadata.next_row_id:
+        raise CommitFailed(
+            f"snapshot {snapshot.snapshot_id} has first row id {snapshot.first_row_id}, but the table is at"
+            f" {metadata.next_row_id} by now; ids must not be given twice"
+        )
+    # From the snapshot's own first id: with a gap before it, adding to the table's number would give ids out twice.
+    return snapshot.first_row_id + snapshot.added_rows
+
+
+def _log_after_gap(metadata: TableMetadata, gone: Collection[int]) -> tuple[SnapshotLogEntry, ...]:
+    """The log after its last entry of a removed snapshot: with holes it would tell that others were current then."""
+    log = metadata.snapshot_log
+    for position in range(len(log) - 1, -1, -1):
+        snapshot_id = log[position].snapshot_id
+        if snapshot_id in gone or snapshot_id not in metadata.snapshots_by_id:
+            return log[position + 1 :]
+    return log
+
+
+def _with_file(files: tuple[OfSnapshot, ...], file: OfSnapshot) -> tuple[OfSnapshot, ...]:
+    kept = [each for each in files if each.snapshot_id != file.snapshot_id]
+    kept.append(file)
+    return tuple(kept)

@@ -1,0 +1,171 @@
+"""How schemas, partition specs, sort orders and the format version of a table change; each function makes new metadata."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from icefloe.errors import (
+    IncompatibleChangeError,
+    InvalidPartitionSpecError,
+    NoSuchObjectError,
+    UnsupportedVersionError,
+)
+from icefloe.metadata.creation import INITIAL_SCHEMA_ID, INITIAL_SPEC_ID, checked_location
+from icefloe.metadata.locations import qualify
+from icefloe.metadata.snapshot import Snapshot
+from icefloe.metadata.table import TableMetadata
+from icefloe.partitioning.sorting import FIRST_ORDER_ID, UNSORTED, SortOrder, check_order
+from icefloe.partitioning.spec import FIRST_PARTITION_FIELD_ID, PartitionField, PartitionSpec, check_spec
+from icefloe.schema.rules import check_schema_for_version
+from icefloe.schema.schema import Schema
+from icefloe.versions import Feature, allows, check_version
+
+
+def upgrade(metadata: TableMetadata, version: int) -> TableMetadata:
+    """The table in a newer format version (spec: Appendix E)."""
+    check_version(version, "format version")
+    if version < metadata.format_version:
+        raise UnsupportedVersionError(
+            f"a v{metadata.format_version} table cannot go back to v{version}; format versions only go up"
+        )
+    if version == metadata.format_version:
+        return metadata
+    becomes_relative = allows(version, Feature.RELATIVE_PATHS) and not allows(
+        metadata.format_version, Feature.RELATIVE_PATHS
+    )
+    upgraded = metadata.evolve(format_version=version)
+    return _with_absolute_paths(upgraded) if becomes_relative else upgraded
+
+
+def add_schema(metadata: TableMetadata, schema: Schema) -> tuple[TableMetadata, int]:
+    """The table with the schema, and the id that it has there; equal columns are not added twice."""
+    check_schema_for_version(schema, metadata.format_version)
+    last_column_id = max(metadata.last_column_id, schema.highest_field_id)
+    for known in metadata.schemas:
+        if known.same_columns(schema):
+            return _with_last_column_id(metadata, last_column_id), known.schema_id
+    new_id = max((each.schema_id for each in metadata.schemas), default=INITIAL_SCHEMA_ID - 1) + 1
+    added = (*metadata.schemas, schema.with_id(new_id))
+    return metadata.evolve(schemas=added, last_column_id=last_column_id), new_id
+
+
+def set_current_schema(metadata: TableMetadata, schema_id: int) -> TableMetadata:
+    """The table with another current schema."""
+    if schema_id == metadata.current_schema_id:
+        return metadata
+    _check_known(schema_id, metadata.schemas_by_id, "schema")
+    return metadata.evolve(current_schema_id=schema_id)
+
+
+def remove_schemas(metadata: TableMetadata, schema_ids: Collection[int]) -> TableMetadata:
+    """The table without these schemas."""
+    if metadata.current_schema_id in schema_ids:
+        raise IncompatibleChangeError(f"schema {metadata.current_schema_id} is the current one and cannot be removed")
+    kept = tuple(each for each in metadata.schemas if each.schema_id not in schema_ids)
+    return metadata if len(kept) == len(metadata.schemas) else metadata.evolve(schemas=kept)
+
+
+def add_spec(metadata: TableMetadata, spec: PartitionSpec) -> tuple[TableMetadata, int]:
+    """The table with the partition spec, and the id that it has there; equal fields are not added twice."""
+    for known in metadata.partition_specs:
+        if known.equivalent(spec):
+            return metadata, known.spec_id
+    check_spec(spec, metadata.schema())
+    _check_field_ids(metadata, spec)
+    new_id = max((each.spec_id for each in metadata.partition_specs), default=INITIAL_SPEC_ID - 1) + 1
+    added = (*metadata.partition_specs, spec.with_id(new_id))
+    last_partition_id = max(metadata.last_partition_id, spec.last_field_id)
+    return metadata.evolve(partition_specs=added, last_partition_id=last_partition_id), new_id
+
+
+def set_default_spec(metadata: TableMetadata, spec_id: int) -> TableMetadata:
+    """The table with another default partition spec."""
+    if spec_id == metadata.default_spec_id:
+        return metadata
+    _check_known(spec_id, metadata.specs_by_id, "partition spec")
+    return metadata.evolve(default_spec_id=spec_id)
+
+
+def remove_specs(metadata: TableMetadata, spec_ids: Collection[int]) -> TableMetadata:
+    """The table without these partition specs."""
+    if metadata.default_spec_id in spec_ids:
+        raise IncompatibleChangeError(
+            f"partition spec {metadata.default_spec_id} is the default one and cannot be removed"
+        )
+    kept = tuple(each for each in metadata.partition_specs if each.spec_id not in spec_ids)
+    return metadata if len(kept) == len(metadata.partition_specs) else metadata.evolve(partition_specs=kept)
+
+
+def add_sort_order(metadata: TableMetadata, order: SortOrder) -> tuple[TableMetadata, int]:
+    """The table with the sort order, and the id that it has there; equal fields are not added twice."""
+    for known in metadata.sort_orders:
+        if known.same_order(order):
+            return metadata, known.order_id
+    check_order(order, metadata.schema())
+    highest = max((each.order_id for each in metadata.sort_orders), default=FIRST_ORDER_ID - 1)
+    new_id = UNSORTED.order_id if order.is_unsorted else max(highest + 1, FIRST_ORDER_ID)
+    return metadata.evolve(sort_orders=(*metadata.sort_orders, order.with_id(new_id))), new_id
+
+
+def set_default_sort_order(metadata: TableMetadata, order_id: int) -> TableMetadata:
+    """The table with another default sort order."""
+    if order_id == metadata.default_sort_order_id:
+        return metadata
+    _check_known(order_id, metadata.sort_orders_by_id, "sort order")
+    return metadata.evolve(default_sort_order_id=order_id)
+
+
+def _with_last_column_id(metadata: TableMetadata, last_column_id: int) -> TableMetadata:
+    return metadata if last_column_id == metadata.last_column_id else metadata.evolve(last_column_id=last_column_id)
+
+
+def _check_known(wanted: int, known: Collection[int], what: str) -> None:
+    if wanted not in known:
+        raise NoSuchObjectError(f"no {what} with id {wanted}; ids are {', '.join(map(str, known)) or 'none'}")
+
+
+def _check_field_ids(metadata: TableMetadata, spec: PartitionSpec) -> None:
+    ids = [each.field_id for each in spec.fields]
+    if not allows(metadata.format_version, Feature.PARTITION_FIELD_IDS):
+        # v1 readers number the fields of a spec themselves, so the ids must be what they will come to.
+        wanted = list(range(FIRST_PARTITION_FIELD_ID, FIRST_PARTITION_FIELD_ID + len(ids)))
+        if ids != wanted:
+            raise InvalidPartitionSpecError(f"the partition field ids of a v1 table are {ids}; they must be {wanted}")
+        return
+    known: dict[int, list[PartitionField]] = {}
+    for other in metadata.partition_specs:
+        for each in other.fields:
+            known.setdefault(each.field_id, []).append(each)
+    for each in spec.fields:
+        namesakes = known.get(each.field_id, ())
+        if namesakes and not any(each.same_values(other) for other in namesakes):
+            raise InvalidPartitionSpecError(
+                f"partition field id {each.field_id} of {each.name!r} belongs to {namesakes[0]}; a new field needs a new id,"
+                f" above {metadata.last_partition_id}"
+            )
+
+
+def _with_absolute_paths(metadata: TableMetadata) -> TableMetadata:
+    """Locations without a scheme would become relative with the upgrade; they get the table location's scheme."""
+    location = checked_location(metadata.location, metadata.format_version)
+    if location is None:
+        return metadata
+
+    def qualified(snapshot: Snapshot) -> Snapshot:
+        if snapshot.manifest_list is not None:
+            return replace(snapshot, manifest_list=qualify(location, snapshot.manifest_list))
+        return replace(snapshot, manifests=tuple(qualify(location, each) for each in snapshot.manifests or ()))
+
+    return metadata.evolve(
+        location=location,
+        snapshots=tuple(qualified(each) for each in metadata.snapshots),
+        statistics=tuple(
+            replace(each, statistics_path=qualify(location, each.statistics_path)) for each in metadata.statistics
+        ),
+        partition_statistics=tuple(
+            replace(each, statistics_path=qualify(location, each.statistics_path))
+            for each in metadata.partition_statistics
+        ),
+        metadata_log=tuple(
+            replace(each, metadata_file=qualify(location, each.metadata_file)) for each in metadata.metadata_log
+        ),
+    )

@@ -1,0 +1,192 @@
+"""What the metadata of a view is after the updates of a commit; the same shape as `metadata.apply`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Never
+
+from icefloe.errors import (
+    IncompatibleChangeError,
+    InvalidInputError,
+    InvalidMetadataError,
+    NoSuchObjectError,
+    UnsupportedVersionError,
+)
+from icefloe.metadata.properties import VIEW_DROP_DIALECT_ALLOWED, VIEW_VERSION_HISTORY_SIZE
+from icefloe.metadata.updates import (
+    LAST_ADDED,
+    AddSchemaUpdate,
+    AddViewVersionUpdate,
+    AssignUUIDUpdate,
+    RemovePropertiesUpdate,
+    SetCurrentViewVersionUpdate,
+    SetLocationUpdate,
+    SetPropertiesUpdate,
+    UpgradeFormatVersionUpdate,
+    ViewUpdate,
+)
+from icefloe.metadata.view import (
+    VIEW_FORMAT_VERSION,
+    ViewMetadata,
+    ViewVersion,
+    ViewVersionLogEntry,
+    check_view_format_version,
+)
+from icefloe.schema.schema import Schema
+
+_NOT_SET = -1
+_INITIAL_SCHEMA_ID = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Applied:
+    """A view in the middle of a commit, with what the commit added so far."""
+
+    view: ViewMetadata
+    last_schema_id: int | None = None
+    last_version_id: int | None = None
+    added_version_ids: frozenset[int] = frozenset()
+    log_entry: ViewVersionLogEntry | None = None
+
+
+def apply_view_all(base: ViewMetadata | None, updates: Sequence[ViewUpdate], now_ms: int) -> ViewMetadata:
+    """The view after all updates of a commit; without a base they create it."""
+    nothing = ViewMetadata("", "", (), _NOT_SET, (), ())
+    applied = _Applied(nothing if base is None else base)
+    for update in updates:
+        applied = _step(applied, update, now_ms)
+    view = applied.view
+    if view is base:
+        return base
+    _check_complete(view)
+    if base is not None and not VIEW_DROP_DIALECT_ALLOWED.of(view.properties):
+        _check_dialects_kept(base.version(), view.version())
+    if applied.log_entry is not None:
+        view = replace(view, version_log=(*view.version_log, applied.log_entry))
+    return _trimmed(view, applied.added_version_ids)
+
+
+def _step(applied: _Applied, update: ViewUpdate, now_ms: int) -> _Applied:
+    view = applied.view
+    match update:
+        case AddSchemaUpdate(schema):
+            changed, schema_id = _add_schema(view, schema)
+            return replace(applied, view=changed, last_schema_id=schema_id)
+        case AddViewVersionUpdate(version):
+            return _add_version(applied, version)
+        case SetCurrentViewVersionUpdate(wanted):
+            return _set_current(applied, wanted, now_ms)
+        case AssignUUIDUpdate(uuid):
+            if view.view_uuid and view.view_uuid.lower() != uuid.lower():
+                raise IncompatibleChangeError(
+                    f"the view's UUID is {view.view_uuid}; it cannot become {uuid}, since it never changes"
+                )
+            return applied if view.view_uuid else replace(applied, view=replace(view, view_uuid=uuid))
+        case UpgradeFormatVersionUpdate(format_version):
+            if format_version < view.format_version:
+                raise UnsupportedVersionError(f"a v{view.format_version} view cannot go back to v{format_version}")
+            check_view_format_version(format_version)
+            return applied
+        case SetLocationUpdate(location):
+            return applied if location == view.location else replace(applied, view=replace(view, location=location))
+        case SetPropertiesUpdate(updates):
+            return _with_properties(applied, {**view.properties, **updates})
+        case RemovePropertiesUpdate(removals):
+            return _with_properties(
+                applied, {key: value for key, value in view.properties.items() if key not in removals}
+            )
+        case _:
+            raise _foreign(update)
+
+
+def _foreign(update: Never) -> InvalidInputError:
+    """For an update of tables that came in from outside; the type checker sees that none of views ends here."""
+    return InvalidInputError(f"{type(update).__name__} is not a change of a view")
+
+
+def _with_properties(applied: _Applied, properties: dict[str, str]) -> _Applied:
+    if properties == applied.view.properties:
+        return applied
+    return replace(applied, view=replace(applied.view, properties=properties))
+
+
+def _add_schema(view: ViewMetadata, schema: Schema) -> tuple[ViewMetadata, int]:
+    for known in view.schemas:
+        if known.same_columns(schema):
+            return view, known.schema_id
+    new_id = max((each.schema_id for each in view.schemas), default=_INITIAL_SCHEMA_ID - 1) + 1
+    return replace(view, schemas=(*view.schemas, schema.with_id(new_id))), new_id
+
+
+def _add_version(applied: _Applied, version: ViewVersion) -> _Applied:
+    view = applied.view
+    if version.schema_id == LAST_ADDED:
+        if applied.last_schema_id is None:
+            raise InvalidInputError("the schema that was added last is asked for, but this commit adds no schema")
+        version = replace(version, schema_id=applied.last_schema_id)
+    for known in view.versions:
+        if known.behaves_like(version):
+            return replace(applied, last_version_id=known.version_id)
+    if version.schema_id not in {each.schema_id for each in view.schemas}:
+        raise NoSuchObjectError(
+            f"view version {version.version_id} has the schema {version.schema_id}, which is not there"
+        )
+    new_id = max((version.version_id, *(each.version_id + 1 for each in view.versions)))
+    return replace(
+        applied,
+        view=replace(view, versions=(*view.versions, replace(version, version_id=new_id))),
+        last_version_id=new_id,
+        added_version_ids=applied.added_version_ids | {new_id},
+    )
+
+
+def _set_current(applied: _Applied, wanted: int, now_ms: int) -> _Applied:
+    view = applied.view
+    if wanted == LAST_ADDED:
+        if applied.last_version_id is None:
+            raise InvalidInputError("the view version that was added last is asked for, but this commit adds none")
+        wanted = applied.last_version_id
+    if wanted == view.current_version_id:
+        return applied
+    version = view.version(wanted)
+    changed_ms = version.timestamp_ms if wanted in applied.added_version_ids else now_ms
+    return replace(
+        applied,
+        view=replace(view, current_version_id=wanted),
+        log_entry=ViewVersionLogEntry(wanted, changed_ms),
+    )
+
+
+def _check_complete(view: ViewMetadata) -> None:
+    for what, there in (
+        ("UUID", view.view_uuid),
+        ("location", view.location),
+        ("version", view.versions),
+        ("current version", view.current_version_id != _NOT_SET),
+    ):
+        if not there:
+            raise InvalidMetadataError(f"after the updates the v{VIEW_FORMAT_VERSION} view has no {what}")
+
+
+def _check_dialects_kept(before: ViewVersion, after: ViewVersion) -> None:
+    if lost := sorted(set(before.dialects) - set(after.dialects)):
+        raise IncompatibleChangeError(
+            f"the new view version has no query in {', '.join(lost)}, which the current one has;"
+            f" set property {VIEW_DROP_DIALECT_ALLOWED.key!r} to true to allow that"
+        )
+
+
+def _trimmed(view: ViewMetadata, added: frozenset[int]) -> ViewMetadata:
+    """The view with its newest versions only: as many as the property says, and never fewer than the commit made."""
+    kept_count = max(VIEW_VERSION_HISTORY_SIZE.of(view.properties), len(added | {view.current_version_id}))
+    if len(view.versions) <= kept_count:
+        return view
+    others = sorted(
+        (each.version_id for each in view.versions if each.version_id != view.current_version_id), reverse=True
+    )
+    kept = {view.current_version_id, *others[: kept_count - 1]}
+    log = view.version_log
+    for position in range(len(log) - 1, -1, -1):
+        if log[position].version_id not in kept:
+            log = log[position + 1 :]
+            break
+    return replace(view, versions=tuple(each for each in view.versions if each.version_id in kept), version_log=log)

@@ -1,0 +1,247 @@
+"""What must hold for a commit to go ahead: conditions on the metadata that it meets, and which ones a commit needs."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from icefloe.errors import CommitFailed, InvalidInputError
+from icefloe.metadata.refs import MAIN_BRANCH
+from icefloe.metadata.table import TableMetadata
+from icefloe.metadata.updates import (
+    AddPartitionSpecUpdate,
+    AddSchemaUpdate,
+    RemovePartitionSpecsUpdate,
+    RemoveSchemasUpdate,
+    SetCurrentSchemaUpdate,
+    SetDefaultSortOrderUpdate,
+    SetDefaultSpecUpdate,
+    SetSnapshotRefUpdate,
+    TableUpdate,
+)
+from icefloe.metadata.view import ViewMetadata
+
+State = TableMetadata | ViewMetadata | None
+"""What a commit meets: a table, a view, or nothing under that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssertCreate:
+    """There is nothing under the name yet."""
+
+    def check(self, state: State) -> None:
+        """Fail if there is."""
+        if state is not None:
+            kind = "view" if isinstance(state, ViewMetadata) else "table"
+            _lost(f"the {kind} was to be created", "it exists")
+
+
+@dataclass(frozen=True, slots=True)
+class AssertTableUUID:
+    """The table is the one that is meant, not another of the same name."""
+
+    uuid: str
+
+    def check(self, state: State) -> None:
+        """Fail if it is another."""
+        found = _table(state, self).table_uuid
+        if found is None or found.lower() != self.uuid.lower():
+            _lost(f"the table's UUID was to be {self.uuid}", f"it is {found}")
+
+
+@dataclass(frozen=True, slots=True)
+class AssertViewUUID:
+    """The view is the one that is meant, not another of the same name."""
+
+    uuid: str
+
+    def check(self, state: State) -> None:
+        """Fail if it is another."""
+        if isinstance(state, TableMetadata):
+            raise InvalidInputError(f"{self} can be asked of a view, not of a table")
+        if state is None or state.view_uuid.lower() != self.uuid.lower():
+            _lost(
+                f"the view's UUID was to be {self.uuid}",
+                "there is no view" if state is None else f"it is {state.view_uuid}",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class AssertRefSnapshotId:
+    """A branch or tag points to that snapshot; None: there is no such ref."""
+
+    ref: str
+    snapshot_id: int | None
+
+    def check(self, state: State) -> None:
+        """Fail if it points elsewhere."""
+        found = _table(state, self).refs.get(self.ref)
+        found_id = None if found is None else found.snapshot_id
+        if found_id != self.snapshot_id:
+            name = f"{'ref' if found is None else found.ref_type.value} {self.ref!r}"
+            wanted = "not to exist" if self.snapshot_id is None else f"to be at snapshot {self.snapshot_id}"
+            _lost(f"{name} was {wanted}", "it does not exist" if found_id is None else f"it is at {found_id}")
+
+
+@dataclass(frozen=True, slots=True)
+class AssertLastAssignedFieldId:
+    """No column id was assigned in between."""
+
+    last_assigned_field_id: int
+
+    def check(self, state: State) -> None:
+        """Fail if one was."""
+        found = _table(state, self).last_column_id
+        _same("the last assigned column id", self.last_assigned_field_id, found)
+
+
+@dataclass(frozen=True, slots=True)
+class AssertCurrentSchemaId:
+    """The current schema is that one."""
+
+    current_schema_id: int
+
+    def check(self, state: State) -> None:
+        """Fail if it is another."""
+        _same("the current schema id", self.current_schema_id, _table(state, self).current_schema_id)
+
+
+@dataclass(frozen=True, slots=True)
+class AssertLastAssignedPartitionId:
+    """No partition field id was assigned in between."""
+
+    last_assigned_partition_id: int
+
+    def check(self, state: State) -> None:
+        """Fail if one was."""
+        found = _table(state, self).last_partition_id
+        _same("the last assigned partition field id", self.last_assigned_partition_id, found)
+
+
+@dataclass(frozen=True, slots=True)
+class AssertDefaultSpecId:
+    """The default partition spec is that one."""
+
+    default_spec_id: int
+
+    def check(self, state: State) -> None:
+        """Fail if it is another."""
+        _same("the default partition spec id", self.default_spec_id, _table(state, self).default_spec_id)
+
+
+@dataclass(frozen=True, slots=True)
+class AssertDefaultSortOrderId:
+    """The default sort order is that one."""
+
+    default_sort_order_id: int
+
+    def check(self, state: State) -> None:
+        """Fail if it is another."""
+        _same("the default sort order id", self.default_sort_order_id, _table(state, self).default_sort_order_id)
+
+
+TableRequirement = (
+    AssertCreate
+    | AssertTableUUID
+    | AssertRefSnapshotId
+    | AssertLastAssignedFieldId
+    | AssertCurrentSchemaId
+    | AssertLastAssignedPartitionId
+    | AssertDefaultSpecId
+    | AssertDefaultSortOrderId
+)
+"""Every condition on a table."""
+
+ViewRequirement = AssertCreate | AssertViewUUID
+"""Every condition on a view."""
+
+Requirement = TableRequirement | ViewRequirement
+"""Every condition on either."""
+
+
+def requirements_for(base: TableMetadata | None, updates: Sequence[TableUpdate]) -> tuple[TableRequirement, ...]:
+    """What these updates rely on, when they were made from `base`; without a base they create the table."""
+    if base is None:
+        return (AssertCreate(),)
+    return _distinct(_identity(base), (each for update in updates for each in _relied_on(base, update)))
+
+
+def requirements_for_replace(base: TableMetadata, updates: Sequence[TableUpdate]) -> tuple[TableRequirement, ...]:
+    """The same for updates that replace the table whatever its state: only ids must not have been assigned in between."""
+    assigned = (each for update in updates for each in _assigned_ids(base, update))
+    return _distinct(_identity(base), assigned)
+
+
+def view_requirements_for(base: ViewMetadata | None) -> tuple[ViewRequirement, ...]:
+    """What any updates of a view rely on, when they were made from `base`; without a base they create the view."""
+    return (AssertCreate(),) if base is None else (AssertViewUUID(base.view_uuid),)
+
+
+def check_all(requirements: Sequence[Requirement], state: State) -> None:
+    """Fail at the first requirement that does not hold."""
+    for requirement in requirements:
+        requirement.check(state)
+
+
+def _identity(base: TableMetadata) -> Iterator[TableRequirement]:
+    # Only v1 tables may lack a UUID.
+    if base.table_uuid is not None:
+        yield AssertTableUUID(base.table_uuid)
+
+
+def _assigned_ids(base: TableMetadata, update: TableUpdate) -> Iterator[TableRequirement]:
+    match update:
+        case AddSchemaUpdate():
+            yield AssertLastAssignedFieldId(base.last_column_id)
+        case AddPartitionSpecUpdate():
+            yield AssertLastAssignedPartitionId(base.last_partition_id)
+        case _:
+            pass
+
+
+def _relied_on(base: TableMetadata, update: TableUpdate) -> Iterator[TableRequirement]:
+    match update:
+        case SetSnapshotRefUpdate(name, _):
+            ref = base.refs.get(name)
+            yield AssertRefSnapshotId(name, None if ref is None else ref.snapshot_id)
+        case SetCurrentSchemaUpdate():
+            yield AssertCurrentSchemaId(base.current_schema_id)
+        case SetDefaultSpecUpdate():
+            yield AssertDefaultSpecId(base.default_spec_id)
+        case SetDefaultSortOrderUpdate():
+            yield AssertDefaultSortOrderId(base.default_sort_order_id)
+        case RemoveSchemasUpdate():
+            yield AssertCurrentSchemaId(base.current_schema_id)
+            yield from _branches(base)
+        case RemovePartitionSpecsUpdate():
+            yield AssertDefaultSpecId(base.default_spec_id)
+            yield from _branches(base)
+        case _:
+            yield from _assigned_ids(base, update)
+
+
+def _branches(base: TableMetadata) -> Iterator[TableRequirement]:
+    """No branch moved, so that no snapshot came that still needs what is removed."""
+    for name, ref in base.refs.items():
+        if ref.is_branch and name != MAIN_BRANCH:
+            yield AssertRefSnapshotId(name, ref.snapshot_id)
+
+
+def _distinct(*parts: Iterator[TableRequirement]) -> tuple[TableRequirement, ...]:
+    return tuple(dict.fromkeys(each for part in parts for each in part))
+
+
+def _table(state: State, requirement: Requirement) -> TableMetadata:
+    if isinstance(state, ViewMetadata):
+        raise InvalidInputError(f"{requirement} can be asked of a table, not of a view")
+    if state is None:
+        _lost(f"{requirement} was to hold", "there is no table")
+    return state
+
+
+def _same(what: str, wanted: int, found: int) -> None:
+    if wanted != found:
+        _lost(f"{what} was to be {wanted}", f"it is {found}")
+
+
+def _lost(wanted: str, found: str) -> NoReturn:
+    raise CommitFailed(f"requirement failed: {wanted}, but {found}")

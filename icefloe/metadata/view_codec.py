@@ -1,0 +1,178 @@
+"""The JSON form of views, both ways (view spec: Appendix A)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from icefloe.errors import InvalidMetadataError
+from icefloe.metadata.codec import pack_metadata_file, unpack_metadata_file
+from icefloe.metadata.files import MetadataCompression
+from icefloe.metadata.view import (
+    OtherViewRepresentation,
+    SQLViewRepresentation,
+    ViewMetadata,
+    ViewRepresentation,
+    ViewVersion,
+    ViewVersionLogEntry,
+    check_view_format_version,
+)
+from icefloe.metadata.wire_codec import JSON, Int, Long, WireStruct, convert_wire, named, present, read_wire
+from icefloe.schema.codec import schema_from_json, schema_to_json
+
+_WHAT = "view metadata"
+_SQL = "sql"
+
+
+class _VersionWire(WireStruct):
+    version_id: Int
+    schema_id: Int
+    timestamp_ms: Long
+    summary: dict[str, str]
+    representations: list[JSON]
+    default_namespace: list[str]
+    default_catalog: str | None = None
+
+
+class _LogWire(WireStruct):
+    version_id: Int
+    timestamp_ms: Long
+
+
+class _ViewWire(WireStruct):
+    view_uuid: str
+    format_version: Int
+    location: str
+    schemas: list[JSON]
+    current_version_id: Int
+    versions: list[_VersionWire]
+    version_log: list[_LogWire]
+    properties: dict[str, str] | None = None
+
+
+class _SQLWire(WireStruct):
+    sql: str
+    dialect: str
+
+
+def view_from_json(document: str | bytes | Mapping[str, Any]) -> ViewMetadata:
+    """The view that a JSON text, or the object a JSON parser made of it, describes."""
+    wire = read_wire(document, _ViewWire, _WHAT)
+    check_view_format_version(wire.format_version)
+    schemas = tuple(
+        named(f"{_WHAT}: `schemas[{position}]`", schema_from_json, each) for position, each in enumerate(wire.schemas)
+    )
+    versions = tuple(
+        named(f"{_WHAT}: `versions[{position}]`", _version_from_wire, each)
+        for position, each in enumerate(wire.versions)
+    )
+    view = ViewMetadata(
+        view_uuid=wire.view_uuid,
+        location=wire.location,
+        schemas=schemas,
+        current_version_id=wire.current_version_id,
+        versions=versions,
+        version_log=tuple(ViewVersionLogEntry(each.version_id, each.timestamp_ms) for each in wire.version_log),
+        properties=wire.properties or {},
+        format_version=wire.format_version,
+    )
+    _check_document(view)
+    return view
+
+
+def view_to_json(view: ViewMetadata) -> bytes:
+    """The view as JSON text."""
+    return msgspec.json.encode(view_to_object(view))
+
+
+def view_to_object(view: ViewMetadata) -> JSON:
+    """The same as a dictionary, for documents that hold a view."""
+    return {
+        "view-uuid": view.view_uuid,
+        "format-version": view.format_version,
+        "location": view.location,
+        **present("properties", dict(view.properties) or None),
+        "schemas": [schema_to_json(each) for each in view.schemas],
+        "current-version-id": view.current_version_id,
+        "versions": [view_version_to_json(each) for each in view.versions],
+        "version-log": [
+            {"timestamp-ms": each.timestamp_ms, "version-id": each.version_id} for each in view.version_log
+        ],
+    }
+
+
+def decode_view_file(data: bytes) -> ViewMetadata:
+    """The view in a metadata file's bytes, gzip or not."""
+    return view_from_json(unpack_metadata_file(data))
+
+
+def encode_view_file(view: ViewMetadata, compression: MetadataCompression = MetadataCompression.NONE) -> bytes:
+    """The bytes of a view's metadata file."""
+    return pack_metadata_file(view_to_json(view), compression)
+
+
+def view_version_from_json(document: object, what: str = "view-version") -> ViewVersion:
+    """Reads a view version that stands alone, as in a REST update."""
+    return named(what, _version_from_wire, convert_wire(document, _VersionWire, what))
+
+
+def view_version_to_json(version: ViewVersion) -> JSON:
+    """A view version as JSON."""
+    return {
+        "version-id": version.version_id,
+        "timestamp-ms": version.timestamp_ms,
+        "schema-id": version.schema_id,
+        "summary": dict(version.summary),
+        **present("default-catalog", version.default_catalog),
+        "default-namespace": list(version.default_namespace),
+        "representations": [_representation_to_json(each) for each in version.representations],
+    }
+
+
+def _version_from_wire(wire: _VersionWire) -> ViewVersion:
+    return ViewVersion(
+        wire.version_id,
+        wire.schema_id,
+        wire.timestamp_ms,
+        tuple(_representation_from_json(each, position) for position, each in enumerate(wire.representations)),
+        tuple(wire.default_namespace),
+        wire.default_catalog,
+        wire.summary,
+    )
+
+
+def _representation_from_json(document: JSON, position: int) -> ViewRepresentation:
+    what = f"`representations[{position}]`"
+    kind = document.get("type")
+    if not isinstance(kind, str):
+        raise InvalidMetadataError(f"{what}: `type` is {kind!r:.100}; it must be a text")
+    if kind.lower() != _SQL:
+        return OtherViewRepresentation(kind, {key: value for key, value in document.items() if key != "type"})
+    wire = convert_wire(document, _SQLWire, what)
+    return SQLViewRepresentation(wire.sql, wire.dialect)
+
+
+def _representation_to_json(representation: ViewRepresentation) -> JSON:
+    match representation:
+        case SQLViewRepresentation(sql, dialect):
+            return {"type": _SQL, "sql": sql, "dialect": dialect}
+        case OtherViewRepresentation(kind, content):
+            return {"type": kind, **content}
+
+
+def _check_document(view: ViewMetadata) -> None:
+    version_ids = [each.version_id for each in view.versions]
+    schema_ids = [each.schema_id for each in view.schemas]
+    if len(set(version_ids)) != len(version_ids):
+        raise InvalidMetadataError(f"{_WHAT}: `versions` has ids {version_ids}; they must be unique")
+    if len(set(schema_ids)) != len(schema_ids):
+        raise InvalidMetadataError(f"{_WHAT}: `schemas` has ids {schema_ids}; they must be unique")
+    if view.current_version_id not in version_ids:
+        raise InvalidMetadataError(
+            f"{_WHAT}: `current-version-id` is {view.current_version_id}, which is not in `versions`; there is {version_ids}"
+        )
+    if view.version().schema_id not in schema_ids:
+        raise InvalidMetadataError(
+            f"{_WHAT}: `schema-id` of version {view.current_version_id} is {view.version().schema_id}, which is not in"
+            f" `schemas`; there is {schema_ids}"
+        )
