@@ -8,6 +8,20 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from icefloe.partitioning.sorting import NullOrder, SortDirection, SortField, SortOrder
+from icefloe.partitioning.spec import PartitionField, PartitionSpec
+from icefloe.partitioning.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    UnknownTransform,
+    VoidTransform,
+    YearTransform,
+)
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import (
     EDGE_ALGORITHMS,
@@ -223,3 +237,73 @@ def values_of(kind: IcebergType) -> st.SearchStrategy[Any]:
 def nullable_values_of(kind: IcebergType, required: bool = False) -> st.SearchStrategy[Any]:
     """Values of a type, with None among them unless required."""
     return values_of(kind) if required else st.one_of(st.none(), values_of(kind))
+
+
+# --- partitioning ----------------------------------------------------------------------------------------------------
+
+
+def transforms() -> st.SearchStrategy[Transform]:
+    """Every transform but the unknown ones."""
+    plain = (
+        IdentityTransform(),
+        YearTransform(),
+        MonthTransform(),
+        DayTransform(),
+        HourTransform(),
+        VoidTransform(),
+    )
+    number = st.one_of(st.integers(1, 20), st.integers(1, INT_MAX))
+    return st.one_of(st.sampled_from(plain), st.builds(BucketTransform, number), st.builds(TruncateTransform, number))
+
+
+def transforms_of(kind: IcebergType) -> st.SearchStrategy[Transform]:
+    """Every transform that takes columns of the type."""
+    return transforms().filter(lambda transform: transform.can_transform(kind))
+
+
+def unknown_transforms() -> st.SearchStrategy[Transform]:
+    """Transforms that somebody else may have written."""
+    return st.builds(UnknownTransform, st.from_regex(r"zorder(\[[0-9]{1,3}\])?|bucketv2\[[0-9]{1,3}\]", fullmatch=True))
+
+
+def partition_sources(schema: Schema) -> list[NestedField]:
+    """The columns that a partition or sort field may be made from."""
+    return [
+        field
+        for field_id, field in schema.fields_by_id.items()
+        if isinstance(field.field_type, PrimitiveType)
+        and all(isinstance(parent.field_type, StructType) for parent in schema.ancestors(field_id))
+    ]
+
+
+@st.composite
+def partition_specs(draw: st.DrawFn, schema: Schema, max_size: int = 4, first_id: int = 1000) -> PartitionSpec:
+    """A valid spec over the schema, with field ids from `first_id` on."""
+    fields: list[PartitionField] = []
+    sources = partition_sources(schema)
+    for position in range(draw(st.integers(0, max_size)) if sources else 0):
+        source = draw(st.sampled_from(sources))
+        transform = draw(transforms_of(source.field_type))
+        if any(field.source_id == source.field_id and field.transform == transform for field in fields):
+            continue
+        fields.append(PartitionField(source.field_id, first_id + len(fields), transform, f"part {position}"))
+    return PartitionSpec(*fields, spec_id=draw(st.integers(0, 5)))
+
+
+@st.composite
+def sort_orders(draw: st.DrawFn, schema: Schema, max_size: int = 4) -> SortOrder:
+    """A valid order over the schema."""
+    sources = partition_sources(schema)
+    fields = []
+    for _ in range(draw(st.integers(0, max_size)) if sources else 0):
+        source = draw(st.sampled_from(sources))
+        transform = draw(transforms_of(source.field_type))
+        fields.append(
+            SortField(
+                source.field_id,
+                transform,
+                draw(st.sampled_from(SortDirection)),
+                draw(st.sampled_from(NullOrder)),
+            )
+        )
+    return SortOrder(*fields, order_id=draw(st.integers(1, 5)) if fields else None)

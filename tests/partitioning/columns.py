@@ -1,0 +1,49 @@
+"""Arrow columns from internal values, and internal values from Arrow columns."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+
+from icefloe.schema.arrow import type_to_arrow
+from icefloe.schema.types import (
+    DateType,
+    IcebergType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+COUNTED = (TimeType, TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
+
+
+def column(values: Sequence[Any], kind: IcebergType) -> Any:
+    """The values as an Arrow array of the type's own Arrow type."""
+    target = type_to_arrow(kind)
+    if isinstance(kind, DateType):
+        return pa.array(values, pa.int32()).view(target)
+    if isinstance(kind, COUNTED):
+        return pa.array(values, pa.int64()).view(target)
+    if isinstance(kind, UUIDType):
+        stored = pa.array([None if value is None else value.bytes for value in values], pa.binary(16))
+        return pa.ExtensionArray.from_storage(target, stored)
+    return pa.array(values, target)
+
+
+def values(array: Any, kind: IcebergType) -> list[Any]:
+    """The internal values that an Arrow array of the type holds."""
+    if isinstance(array, pa.ChunkedArray):
+        return [value for chunk in array.chunks for value in values(chunk, kind)]
+    assert array.type == type_to_arrow(kind)
+    array.validate(full=True)
+    if isinstance(kind, DateType):
+        return array.view(pa.int32()).to_pylist()  # type: ignore[no-any-return]  # pyarrow has no types
+    if isinstance(kind, COUNTED):
+        return array.view(pa.int64()).to_pylist()  # type: ignore[no-any-return]  # pyarrow has no types
+    if isinstance(kind, UUIDType):
+        return [None if value is None else UUID(bytes=value) for value in array.storage.to_pylist()]
+    return array.to_pylist()  # type: ignore[no-any-return]  # pyarrow has no types

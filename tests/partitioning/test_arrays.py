@@ -1,0 +1,278 @@
+"""Transforms of Arrow columns give what the transforms of single values give."""
+
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icefloe.errors import InvalidTransformError, InvalidValueError
+from icefloe.partitioning.arrays import transform_array
+from icefloe.partitioning.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    UnknownTransform,
+    VoidTransform,
+    YearTransform,
+)
+from icefloe.schema.arrow import type_to_arrow
+from icefloe.schema.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+from tests.partitioning.columns import column, values
+from tests.strategies import (
+    INT_MAX,
+    INT_MIN,
+    LONG_MAX,
+    LONG_MIN,
+    nullable_values_of,
+    primitive_types,
+    texts,
+    transforms_of,
+)
+
+SOURCE_TYPES: tuple[IcebergType, ...] = (
+    IntegerType(),
+    LongType(),
+    DecimalType(9, 2),
+    DecimalType(18, 0),
+    DecimalType(38, 10),
+    DateType(),
+    TimeType(),
+    TimestampType(),
+    TimestamptzType(),
+    TimestampNanoType(),
+    TimestamptzNanoType(),
+    StringType(),
+    UUIDType(),
+    FixedType(5),
+    BinaryType(),
+)
+
+
+def one_by_one(transform: Transform, items: list[Any], kind: IcebergType) -> list[Any] | None:
+    """The results of single values, or None when one of them is refused."""
+    try:
+        return [transform.apply(item, kind) for item in items]
+    except InvalidValueError:
+        return None
+
+
+def check(transform: Transform, array: Any, items: list[Any], kind: IcebergType) -> None:
+    expected = one_by_one(transform, items, kind)
+    if expected is None:
+        with pytest.raises(InvalidValueError):
+            transform_array(transform, array, kind)
+        return
+    found = values(transform_array(transform, array, kind), transform.result_type(kind))
+    assert list(map(repr, found)) == list(map(repr, expected))  # repr, so that NaN equals NaN and 0.0 is not -0.0
+
+
+CASES = st.one_of(st.sampled_from(SOURCE_TYPES), primitive_types()).flatmap(
+    lambda kind: st.tuples(
+        st.just(kind),
+        transforms_of(kind),
+        st.lists(nullable_values_of(kind), max_size=12),
+        st.integers(0, 3),
+        st.integers(0, 3),
+    )
+)
+
+
+@given(CASES)
+def test_columns_equal_single_values(case: tuple[IcebergType, Transform, list[Any], int, int]) -> None:
+    kind, transform, items, front, back = case
+    array = column(items, kind)
+    check(transform, array, items, kind)
+    end = max(front, len(items) - back)
+    check(transform, array.slice(front, end - front), items[front:end], kind)
+    chunks = [column(items[:front], kind), column(items[front:], kind)]
+    check(transform, pa.chunked_array(chunks, type_to_arrow(kind)), items, kind)
+
+
+@pytest.mark.parametrize("kind", SOURCE_TYPES, ids=str)
+@pytest.mark.parametrize(
+    "transform",
+    [
+        IdentityTransform(),
+        BucketTransform(7),
+        TruncateTransform(3),
+        YearTransform(),
+        MonthTransform(),
+        DayTransform(),
+        HourTransform(),
+        VoidTransform(),
+    ],
+    ids=str,
+)
+def test_empty_and_all_null_columns(transform: Transform, kind: IcebergType) -> None:
+    if not transform.can_transform(kind):
+        with pytest.raises(InvalidTransformError, match="does not take columns of type"):
+            transform_array(transform, column([None], kind), kind)
+        return
+    result_type = type_to_arrow(transform.result_type(kind))
+    for size in (0, 3):
+        found = transform_array(transform, column([None] * size, kind), kind)
+        assert (found.type, len(found), found.null_count) == (result_type, size, size)
+    chunked = transform_array(transform, pa.chunked_array([], type_to_arrow(kind)), kind)
+    assert isinstance(chunked, pa.ChunkedArray)
+    assert (chunked.type, len(chunked)) == (result_type, 0)
+
+
+@given(
+    st.lists(st.one_of(st.none(), texts()), max_size=12), st.sampled_from((BucketTransform(5), TruncateTransform(2)))
+)
+def test_strings_in_every_arrow_form(items: list[str | None], transform: Transform) -> None:
+    plain = pa.array(items, pa.string())
+    forms = [
+        plain.cast(pa.large_string()),
+        plain.cast(pa.string_view()),
+        plain.dictionary_encode(),
+        plain.cast(pa.large_string()).dictionary_encode(),
+        pa.array([None, *items, "x"], pa.large_string()).slice(1, len(items)),
+    ]
+    for form in forms:
+        check(transform, form, items, StringType())
+
+
+@given(st.lists(st.one_of(st.none(), st.binary(max_size=9)), max_size=12))
+def test_bytes_in_every_arrow_form(items: list[bytes | None]) -> None:
+    plain = pa.array(items, pa.binary())
+    for form in (plain.cast(pa.large_binary()), plain.cast(pa.binary_view()), plain.dictionary_encode()):
+        for transform in (BucketTransform(5), TruncateTransform(2), IdentityTransform()):
+            check(transform, form, items, BinaryType())
+
+
+def test_a_dictionary_larger_than_the_column_and_a_null_in_it() -> None:
+    indices = pa.array([1, None, 2, 3], pa.int8())
+    dictionary = pa.array(["a", "b", None, "dd", "e", "f"])
+    array = pa.DictionaryArray.from_arrays(indices, dictionary)
+    check(BucketTransform(100), array, ["b", None, None, "dd"], StringType())
+    small = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, None, 1]), pa.array(["a", None]))
+    check(BucketTransform(100), small, ["a", None, "a", None, None], StringType())
+
+
+def test_run_end_encoded_columns() -> None:
+    array = pa.RunEndEncodedArray.from_arrays(pa.array([2, 5], pa.int32()), pa.array([34, None], pa.int64()))
+    check(BucketTransform(100), array, [34, 34, None, None, None], LongType())
+
+
+def test_uuids_as_plain_bytes() -> None:
+    from uuid import UUID
+
+    items = [UUID(int=5), None, UUID(int=2**127)]
+    stored = pa.array([None if item is None else item.bytes for item in items], pa.binary(16))
+    for transform in (BucketTransform(9), IdentityTransform()):
+        check(transform, stored, items, UUIDType())
+
+
+@pytest.mark.parametrize(
+    ("array", "kind", "items"),
+    [
+        (pa.array([1, None, -3], pa.int32()), LongType(), [1, None, -3]),
+        (pa.array([1, None, -3], pa.int8()), IntegerType(), [1, None, -3]),
+        (pa.array([1, None], pa.timestamp("s")), TimestampType(), [1_000_000, None]),
+        (pa.array([1, None], pa.timestamp("ms", "America/Lima")), TimestamptzType(), [1000, None]),
+        (pa.array([86_400_000, None], pa.date64()), DateType(), [1, None]),
+        (pa.array([7, None], pa.time32("s")), TimeType(), [7_000_000, None]),
+        (pa.array([Decimal("1.5"), None], pa.decimal128(5, 1)), DecimalType(9, 2), [Decimal("1.50"), None]),
+        (pa.array([Decimal("1.5"), None], pa.decimal256(50, 1)), DecimalType(9, 2), [Decimal("1.50"), None]),
+    ],
+    ids=lambda item: str(getattr(item, "type", item)),
+)
+def test_narrower_arrow_types_are_widened(array: Any, kind: IcebergType, items: list[Any]) -> None:
+    check(BucketTransform(64), array, items, kind)
+    check(IdentityTransform(), array, items, kind)
+
+
+@pytest.mark.parametrize(
+    ("array", "kind"),
+    [
+        (pa.array(["x"]), LongType()),
+        (pa.array([2**40]), IntegerType()),
+        (pa.array([1], pa.timestamp("ns")), TimestampType()),
+        (pa.array([b"\xff"]), StringType()),
+        (pa.array([b"abc"], pa.binary(3)), UUIDType()),
+        (pa.array([[1]]), LongType()),
+    ],
+    ids=lambda item: str(getattr(item, "type", item)),
+)
+def test_columns_of_another_type_are_refused(array: Any, kind: IcebergType) -> None:
+    with pytest.raises(InvalidValueError, match="does not hold values of type"):
+        transform_array(BucketTransform(4), array, kind)
+
+
+def test_what_the_transform_cannot_take_is_refused() -> None:
+    with pytest.raises(InvalidTransformError, match="does not take columns of type double"):
+        transform_array(BucketTransform(4), pa.array([1.0]), DoubleType())
+    with pytest.raises(InvalidTransformError, match="does not take columns of type boolean"):
+        transform_array(BucketTransform(4), pa.array([True]), BooleanType())
+    with pytest.raises(InvalidTransformError, match="'zorder' is not known"):
+        transform_array(UnknownTransform("zorder"), pa.array([1]), LongType())
+
+
+@pytest.mark.parametrize(
+    ("kind", "least"),
+    [
+        (IntegerType(), INT_MIN),
+        (LongType(), LONG_MIN),
+        (DecimalType(4, 2), Decimal("-99.99")),
+        (DecimalType(20, 0), Decimal("-" + "9" * 20)),
+        (DecimalType(38, 0), Decimal("-" + "9" * 38)),
+    ],
+    ids=str,
+)
+def test_truncate_below_the_least_value_is_refused(kind: IcebergType, least: Any) -> None:
+    with pytest.raises(InvalidValueError, match=r"below the least value|does not fit"):
+        transform_array(TruncateTransform(7), column([None, least], kind), kind)
+
+
+def test_garbage_under_a_null_is_not_a_value() -> None:
+    least = pa.py_buffer(INT_MIN.to_bytes(4, "little", signed=True) + (5).to_bytes(4, "little"))
+    array = pa.Array.from_buffers(pa.int32(), 2, [pa.py_buffer(b"\x02"), least])
+    assert transform_array(TruncateTransform(7), array, IntegerType()).to_pylist() == [None, 0]
+
+
+@pytest.mark.parametrize("extreme", [LONG_MIN, LONG_MAX])
+def test_timestamps_at_the_ends_of_the_type(extreme: int) -> None:
+    kinds: tuple[IcebergType, ...] = (TimestampType(), TimestamptzType(), TimestampNanoType(), TimestamptzNanoType())
+    for kind in kinds:
+        for transform in (YearTransform(), MonthTransform(), DayTransform(), HourTransform(), BucketTransform(99)):
+            check(transform, column([extreme, None, -1, 0], kind), [extreme, None, -1, 0], kind)
+    for transform in (YearTransform(), MonthTransform(), DayTransform()):
+        check(transform, column([INT_MIN, INT_MAX], DateType()), [INT_MIN, INT_MAX], DateType())
+
+
+@given(st.lists(st.integers(-(2**126), 2**126).map(lambda n: n % (2 * 10**38 - 1) - 10**38 + 1), max_size=8))
+def test_wide_decimals(numbers: list[int]) -> None:
+    kind = DecimalType(38, 6)
+    items = [Decimal((int(n < 0), tuple(map(int, str(abs(n)))), -6)) for n in numbers]
+    for transform in (BucketTransform(1000), TruncateTransform(999_983), TruncateTransform(INT_MAX)):
+        check(transform, column(items, kind), items, kind)
+
+
+def test_long_columns_cross_blocks_with_nulls_and_long_strings() -> None:
+    items = [None if i % 11 == 0 else "é" * (i % 70) for i in range(70_000)]
+    check(BucketTransform(1 << 20), pa.array(items), items, StringType())

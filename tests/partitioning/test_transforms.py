@@ -1,0 +1,462 @@
+"""What each transform does to single values."""
+
+import datetime as dt
+import pickle
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from icefloe.errors import InvalidTransformError, InvalidValueError
+from icefloe.partitioning.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    TimeTransform,
+    Transform,
+    TruncateTransform,
+    UnknownTransform,
+    VoidTransform,
+    YearTransform,
+    parse_transform,
+)
+from icefloe.schema.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+    VariantType,
+)
+from icefloe.schema.values import coerce
+from tests.strategies import (
+    DAYS_MAX,
+    DAYS_MIN,
+    INT_MAX,
+    INT_MIN,
+    LONG_MAX,
+    LONG_MIN,
+    decimal_types,
+    decimals,
+    primitive_types,
+    texts,
+    transforms,
+    transforms_of,
+    values_of,
+)
+
+EPOCH = dt.datetime(1970, 1, 1)
+TIMESTAMPS: tuple[IcebergType, ...] = (TimestampType(), TimestamptzType(), TimestampNanoType(), TimestamptzNanoType())
+DATES: tuple[IcebergType, ...] = (DateType(), *TIMESTAMPS)
+ALL_KINDS: tuple[IcebergType, ...] = (
+    *DATES,
+    BooleanType(),
+    IntegerType(),
+    LongType(),
+    FloatType(),
+    DoubleType(),
+    DecimalType(9, 2),
+    TimeType(),
+    StringType(),
+    UUIDType(),
+    FixedType(3),
+    BinaryType(),
+    GeometryType(),
+    GeographyType(),
+    UnknownType(),
+    VariantType(),
+    ListType(1, IntegerType()),
+)
+
+SOURCES: list[tuple[Transform, set[IcebergType]]] = [
+    (
+        IdentityTransform(),
+        set(ALL_KINDS) - {GeometryType(), GeographyType(), VariantType(), ListType(1, IntegerType())},
+    ),
+    (
+        BucketTransform(4),
+        {
+            *DATES,
+            IntegerType(),
+            LongType(),
+            DecimalType(9, 2),
+            TimeType(),
+            StringType(),
+            UUIDType(),
+            FixedType(3),
+            BinaryType(),
+        },
+    ),
+    (TruncateTransform(4), {IntegerType(), LongType(), DecimalType(9, 2), StringType(), BinaryType()}),
+    (YearTransform(), set(DATES)),
+    (MonthTransform(), set(DATES)),
+    (DayTransform(), set(DATES)),
+    (HourTransform(), set(TIMESTAMPS)),
+    (VoidTransform(), set(ALL_KINDS)),
+    (UnknownTransform("zorder"), set(ALL_KINDS)),
+]
+
+
+@pytest.mark.parametrize(
+    ("transform", "kinds"), SOURCES, ids=lambda item: str(item) if isinstance(item, Transform) else ""
+)
+def test_source_types_are_those_of_the_spec(transform: Transform, kinds: set[IcebergType]) -> None:
+    assert {kind for kind in ALL_KINDS if transform.can_transform(kind)} == kinds
+    for kind in set(ALL_KINDS) - kinds:
+        with pytest.raises(InvalidTransformError, match="does not take columns of type"):
+            transform.apply(None, kind)
+
+
+@pytest.mark.parametrize(
+    ("transform", "kind", "expected"),
+    [
+        (IdentityTransform(), StringType(), StringType()),
+        (BucketTransform(4), StringType(), IntegerType()),
+        (TruncateTransform(4), DecimalType(9, 2), DecimalType(9, 2)),
+        (YearTransform(), DateType(), IntegerType()),
+        (MonthTransform(), TimestampType(), IntegerType()),
+        (DayTransform(), TimestampNanoType(), DateType()),
+        (HourTransform(), TimestamptzType(), IntegerType()),
+        (VoidTransform(), UUIDType(), UUIDType()),
+        (UnknownTransform("zorder"), LongType(), StringType()),
+        (DayTransform(), UnknownType(), DateType()),
+        (IdentityTransform(), UnknownType(), UnknownType()),
+    ],
+    ids=str,
+)
+def test_result_types(transform: Transform, kind: IcebergType, expected: IcebergType) -> None:
+    assert transform.result_type(kind) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "transform"),
+    [
+        ("identity", IdentityTransform()),
+        ("bucket[16]", BucketTransform(16)),
+        ("BUCKET[16]", BucketTransform(16)),
+        ("Truncate[007]", TruncateTransform(7)),
+        ("year", YearTransform()),
+        ("month", MonthTransform()),
+        ("Day", DayTransform()),
+        ("hour", HourTransform()),
+        ("VOID", VoidTransform()),
+        ("bucket", UnknownTransform("bucket")),
+        ("bucket[x]", UnknownTransform("bucket[x]")),
+        ("bucket[-1]", UnknownTransform("bucket[-1]")),
+        ("days", UnknownTransform("days")),
+        ("zOrder[4]", UnknownTransform("zOrder[4]")),
+        ("", UnknownTransform("")),
+        ("bucket[١٦]", UnknownTransform("bucket[١٦]")),
+    ],
+)
+def test_transforms_are_read_without_regard_to_case_and_unknown_ones_kept(text: str, transform: Transform) -> None:
+    assert parse_transform(text) == transform
+
+
+@pytest.mark.parametrize("text", ["bucket[0]", "truncate[0]", "bucket[2147483648]", f"truncate[{'9' * 5000}]", None, 7])
+def test_impossible_parameters_are_refused(text: Any) -> None:
+    with pytest.raises(InvalidTransformError, match=r"whole number between 1|is not a text"):
+        parse_transform(text)
+
+
+@pytest.mark.parametrize("number", [0, -1, 2**31, 1.5, True, "4", None])
+def test_bad_numbers_are_refused(number: Any) -> None:
+    for kind in (BucketTransform, TruncateTransform):
+        with pytest.raises(InvalidTransformError, match="whole number"):
+            kind(number)
+
+
+@given(transforms())
+def test_text_and_pickle_round_trips(transform: Transform) -> None:
+    assert parse_transform(str(transform)) == transform
+    assert parse_transform(str(transform).upper()) == transform
+    assert pickle.loads(pickle.dumps(transform)) == transform
+    assert hash(parse_transform(str(transform))) == hash(transform)
+
+
+@given(primitive_types().flatmap(lambda kind: st.tuples(st.just(kind), transforms_of(kind))))
+def test_null_gives_null(pair: tuple[IcebergType, Transform]) -> None:
+    kind, transform = pair
+    assert transform.apply(None, kind) is None
+    assert transform.to_human(None, kind) == "null"
+
+
+def test_an_unknown_transform_cannot_be_applied() -> None:
+    with pytest.raises(InvalidTransformError, match="'zorder' is not known"):
+        UnknownTransform("zorder").apply(1, LongType())
+
+
+@pytest.mark.parametrize(
+    ("width", "kind", "value", "expected"),
+    [
+        (10, IntegerType(), 1, 0),
+        (10, IntegerType(), -1, -10),
+        (10, LongType(), 1, 0),
+        (10, LongType(), -1, -10),
+        (10, LongType(), -10, -10),
+        (50, DecimalType(9, 2), "10.65", "10.50"),
+        (10, DecimalType(9, 2), "-0.05", "-0.10"),
+        (10, DecimalType(38, 0), "-" + "9" * 37, "-1" + "0" * 37),
+        (3, StringType(), "iceberg", "ice"),
+        (3, StringType(), "ic", "ic"),
+        (2, StringType(), "a😀b", "a😀"),
+        (2, StringType(), "é́x", "é́"[:2]),
+        (1, BinaryType(), b"\x01\x02", b"\x01"),
+        (8, BinaryType(), b"\x01\x02", b"\x01\x02"),
+    ],
+)
+def test_truncate_as_in_the_spec(width: int, kind: IcebergType, value: object, expected: object) -> None:
+    assert TruncateTransform(width).apply(coerce(value, kind), kind) == coerce(expected, kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (IntegerType(), INT_MIN),
+        (LongType(), LONG_MIN),
+        (DecimalType(4, 2), Decimal("-99.99")),
+        (DecimalType(38, 0), Decimal("-" + "9" * 38)),
+    ],
+    ids=str,
+)
+def test_truncate_below_the_least_value_is_refused(kind: IcebergType, value: object) -> None:
+    with pytest.raises(InvalidValueError, match="below the least value"):
+        TruncateTransform(7).apply(value, kind)
+
+
+@given(st.integers(INT_MIN, INT_MAX), st.integers(1, INT_MAX))
+def test_truncate_follows_the_formula_of_the_spec(value: int, width: int) -> None:
+    assume(value - value % width >= INT_MIN)
+    remainder = abs(value) % width * (1 if value >= 0 else -1)  # the remainder of C and Java
+    expected = value - ((remainder + width) % width)
+    assert TruncateTransform(width).apply(value, IntegerType()) == expected
+
+
+@given(decimal_types().flatmap(lambda kind: st.tuples(st.just(kind), decimals(kind))), st.integers(1, 10**6))
+def test_truncated_decimals_are_multiples_of_the_width_at_the_scale(
+    pair: tuple[DecimalType, Decimal], width: int
+) -> None:
+    kind, value = pair
+    try:
+        result = TruncateTransform(width).apply(value, kind)
+    except InvalidValueError:
+        assert value < 0
+        return
+    _, digits, exponent = result.as_tuple()
+    assert exponent == -kind.scale
+    assert int("".join(map(str, digits))) % width == 0
+    assert result <= value
+
+
+@given(texts(), st.integers(1, 10))
+def test_truncated_strings_are_prefixes_by_code_point(value: str, width: int) -> None:
+    result = TruncateTransform(width).apply(value, StringType())
+    assert value.startswith(result)
+    assert len(result) == min(width, len(value))
+
+
+@pytest.mark.parametrize(
+    ("value", "year", "month", "day", "hour"),
+    [
+        ("1970-01-01T00:00:00", 0, 0, 0, 0),
+        ("1969-12-31T23:59:59.999999", -1, -1, -1, -1),
+        ("1969-01-01T00:00:00", -1, -12, -365, -8760),
+        ("1968-12-31T23:00:00", -2, -13, -366, -8761),
+        ("2017-11-16T22:31:08.000001", 47, 574, 17486, 419686),
+        ("1582-10-15T00:00:00", -388, -4647, -141427, -3394248),
+    ],
+)
+def test_units_of_time_round_down(value: str, year: int, month: int, day: int, hour: int) -> None:
+    for kind in TIMESTAMPS:
+        zoned = f"{value}+00:00" if isinstance(kind, TimestamptzType | TimestamptzNanoType) else value
+        if isinstance(kind, TimestampNanoType | TimestamptzNanoType) and "1582" in value:
+            continue  # nanoseconds do not reach that far
+        ticks = coerce(zoned, kind)
+        found = [t.apply(ticks, kind) for t in (YearTransform(), MonthTransform(), DayTransform(), HourTransform())]
+        assert found == [year, month, day, hour]
+    days = coerce(value[:10], DateType())
+    assert [t.apply(days, DateType()) for t in (YearTransform(), MonthTransform(), DayTransform())] == [
+        year,
+        month,
+        day,
+    ]
+
+
+@given(st.integers(DAYS_MIN * 86_400_000_000, DAYS_MAX * 86_400_000_000))
+def test_units_of_time_agree_with_datetime(micros: int) -> None:
+    moment = EPOCH + dt.timedelta(microseconds=micros)
+    kind = TimestampType()
+    assert YearTransform().apply(micros, kind) == moment.year - 1970
+    assert MonthTransform().apply(micros, kind) == (moment.year - 1970) * 12 + moment.month - 1
+    assert DayTransform().apply(micros, kind) == (moment.date() - EPOCH.date()).days
+    assert HourTransform().apply(micros, kind) == (moment - EPOCH) // dt.timedelta(hours=1)
+
+
+@pytest.mark.parametrize(("days", "year", "month"), [(INT_MIN, -5877641, 6), (INT_MAX, 5881580, 7)])
+def test_dates_at_the_ends_of_the_type(days: int, year: int, month: int) -> None:
+    assert YearTransform().apply(days, DateType()) == year - 1970
+    assert MonthTransform().apply(days, DateType()) == (year - 1970) * 12 + month - 1
+
+
+@pytest.mark.parametrize("value", [LONG_MIN, LONG_MAX])
+def test_hours_that_do_not_fit_are_refused(value: int) -> None:
+    assert HourTransform().apply(value, TimestampNanoType()) == value // 3_600_000_000_000
+    with pytest.raises(InvalidValueError, match="does not fit in an int"):
+        HourTransform().apply(value, TimestampType())
+
+
+@pytest.mark.parametrize(
+    ("transform", "kind"),
+    [(DayTransform(), DateType()), (HourTransform(), TimestampType()), (TruncateTransform(3), LongType())],
+)
+def test_values_of_the_wrong_kind_are_our_error(transform: Transform, kind: IcebergType) -> None:
+    for value in (object(), [1]):
+        with pytest.raises(InvalidValueError, match="is not a value of type"):
+            transform.apply(value, kind)
+
+
+ORDERED = st.sampled_from(
+    (IntegerType(), LongType(), DateType(), *TIMESTAMPS, StringType(), BinaryType(), DecimalType(9, 2), TimeType())
+)
+
+
+@given(
+    ORDERED.flatmap(
+        lambda kind: st.tuples(st.just(kind), transforms_of(kind), st.lists(values_of(kind), min_size=2, max_size=6))
+    )
+)
+def test_what_preserves_order_does(case: tuple[IcebergType, Transform, list[Any]]) -> None:
+    kind, transform, items = case
+    assume(transform.preserves_order)
+    try:
+        results = [transform.apply(value, kind) for value in sorted(items)]
+    except InvalidValueError:
+        return
+    assert results == sorted(results)
+
+
+@given(
+    ORDERED.flatmap(
+        lambda kind: st.tuples(
+            st.just(kind), transforms_of(kind), transforms_of(kind), st.lists(values_of(kind), min_size=2, max_size=8)
+        )
+    )
+)
+def test_what_satisfies_an_order_has_it(case: tuple[IcebergType, Transform, Transform, list[Any]]) -> None:
+    kind, mine, other, items = case
+    assume(mine.satisfies_order_of(other, kind) and not isinstance(mine, VoidTransform))
+    try:
+        items = sorted(items, key=lambda value: mine.apply(value, kind))
+        results = [other.apply(value, kind) for value in items]
+    except InvalidValueError:
+        return
+    assert results == sorted(results)
+
+
+@pytest.mark.parametrize(
+    ("mine", "other", "kind", "expected"),
+    [
+        (HourTransform(), DayTransform(), None, True),
+        (DayTransform(), YearTransform(), None, True),
+        (YearTransform(), YearTransform(), None, True),
+        (MonthTransform(), DayTransform(), None, False),
+        (DayTransform(), IdentityTransform(), None, False),
+        (IdentityTransform(), HourTransform(), None, True),
+        (IdentityTransform(), BucketTransform(4), None, False),
+        (BucketTransform(4), BucketTransform(4), None, True),
+        (BucketTransform(8), BucketTransform(4), None, False),
+        (TruncateTransform(8), TruncateTransform(4), StringType(), True),
+        (TruncateTransform(4), TruncateTransform(8), StringType(), False),
+        (TruncateTransform(4), TruncateTransform(8), LongType(), True),
+        (TruncateTransform(8), TruncateTransform(4), LongType(), False),
+        (TruncateTransform(4), TruncateTransform(6), LongType(), False),
+        (TruncateTransform(8), TruncateTransform(4), None, False),
+        (TruncateTransform(8), IdentityTransform(), StringType(), False),
+    ],
+    ids=str,
+)
+def test_which_orders_are_satisfied(
+    mine: Transform, other: Transform, kind: IcebergType | None, expected: bool
+) -> None:
+    assert mine.satisfies_order_of(other, kind) is expected
+
+
+@pytest.mark.parametrize(
+    ("transform", "kind", "value", "text"),
+    [
+        (YearTransform(), DateType(), 47, "2017"),
+        (YearTransform(), DateType(), -1, "1969"),
+        (YearTransform(), DateType(), -1971, "-001"),
+        (MonthTransform(), DateType(), 575, "2017-12"),
+        (MonthTransform(), DateType(), -1, "1969-12"),
+        (DayTransform(), TimestampType(), 17501, "2017-12-01"),
+        (DayTransform(), TimestampType(), -1, "1969-12-31"),
+        (DayTransform(), TimestampType(), 2932897, "10000-01-01"),
+        (HourTransform(), TimestampType(), 420034, "2017-12-01-10"),
+        (HourTransform(), TimestampType(), -1, "1969-12-31-23"),
+        (BucketTransform(4), StringType(), 3, "3"),
+        (VoidTransform(), StringType(), None, "null"),
+        (TruncateTransform(3), StringType(), "ice", "ice"),
+        (IdentityTransform(), BooleanType(), True, "true"),
+        (IdentityTransform(), LongType(), -34, "-34"),
+        (IdentityTransform(), FloatType(), 1.100000023841858, "1.1"),
+        (IdentityTransform(), DoubleType(), 1.0, "1.0"),
+        (IdentityTransform(), DoubleType(), 1e7, "1.0E7"),
+        (IdentityTransform(), DoubleType(), 1.25e-4, "1.25E-4"),
+        (IdentityTransform(), DoubleType(), 0.001, "0.001"),
+        (IdentityTransform(), DoubleType(), 9999999.0, "9999999.0"),
+        (IdentityTransform(), DoubleType(), -0.0, "-0.0"),
+        (IdentityTransform(), DoubleType(), float("nan"), "NaN"),
+        (IdentityTransform(), DoubleType(), float("-inf"), "-Infinity"),
+        (IdentityTransform(), DecimalType(9, 2), Decimal("-1.50"), "-1.50"),
+        (IdentityTransform(), DecimalType(9, 8), Decimal("0.00000010"), "1.0E-7"),
+        (IdentityTransform(), DateType(), 17501, "2017-12-01"),
+        (IdentityTransform(), TimeType(), 36_775_038_194, "10:12:55.038194"),
+        (IdentityTransform(), TimeType(), 36_775_038_000, "10:12:55.038"),
+        (IdentityTransform(), TimeType(), 36_720_000_000, "10:12"),
+        (IdentityTransform(), TimeType(), 36_775_000_000, "10:12:55"),
+        (IdentityTransform(), TimestampType(), 1512123175038194, "2017-12-01T10:12:55.038194"),
+        (IdentityTransform(), TimestampType(), 1512123175500000, "2017-12-01T10:12:55.5"),
+        (IdentityTransform(), TimestamptzType(), 1512123175038194, "2017-12-01T10:12:55.038194+00:00"),
+        (IdentityTransform(), TimestamptzType(), 0, "1970-01-01T00:00:00+00:00"),
+        (IdentityTransform(), TimestampNanoType(), -1, "1969-12-31T23:59:59.999999999"),
+        (IdentityTransform(), TimestamptzNanoType(), 1000, "1970-01-01T00:00:00.000001+00:00"),
+        (IdentityTransform(), TimestampType(), 253402300800000000, "+10000-01-01T00:00:00"),
+        (IdentityTransform(), StringType(), "a/b=c", "a/b=c"),
+        (IdentityTransform(), UUIDType(), UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        (IdentityTransform(), FixedType(3), b"\x01\x02\x03", "AQID"),
+        (IdentityTransform(), BinaryType(), b"\x00\x01\x02\x03", "AAECAw=="),
+    ],
+    ids=str,
+)
+def test_texts_for_people_are_those_of_the_java_library(
+    transform: Transform, kind: IcebergType, value: object, text: str
+) -> None:
+    assert transform.to_human(value, kind) == text
+
+
+def test_units_of_time_are_redundant_with_each_other() -> None:
+    units: list[TimeTransform] = [YearTransform(), MonthTransform(), DayTransform(), HourTransform()]
+    assert len({unit.redundancy_key for unit in units}) == 1
+    assert BucketTransform(4).redundancy_key != BucketTransform(8).redundancy_key
