@@ -1,0 +1,165 @@
+"""Whether rows in Arrow match a bound predicate: as an Arrow expression to push into a reader, or as a mask.
+
+Both give true or false for every row, never null, just as `evaluate` does, so they may be negated. Columns are found by
+name, nested ones along their structs. A mask takes columns in any Arrow type that casts to the one of the column; an
+expression wants the types of `schema.arrow`, and cannot hold buckets.
+"""
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.errors import InvalidExpressionError
+from icefloe.expressions.binding import bound_term
+from icefloe.expressions.terms import BoundReference, BoundTerm, Literal
+from icefloe.expressions.values import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    EqualTo,
+    Expression,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNaN,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    LiteralPredicate,
+    Not,
+    NotEqualTo,
+    NotIn,
+    NotNaN,
+    NotNull,
+    NotStartsWith,
+    Or,
+    Predicate,
+    StartsWith,
+)
+from icefloe.partitioning.arrays import transform_array
+from icefloe.schema.arrow import type_to_arrow
+from icefloe.schema.types import DoubleType, FloatType, IcebergType, NestedType, UUIDType, VariantType
+
+_UUID_STORAGE = pa.binary(16)
+_COMPARISONS: dict[type[LiteralPredicate], Callable[[Any, Any], Any]] = {
+    EqualTo: pc.equal,
+    NotEqualTo: pc.not_equal,
+    LessThan: pc.less,
+    LessThanOrEqual: pc.less_equal,
+    GreaterThan: pc.greater,
+    GreaterThanOrEqual: pc.greater_equal,
+}
+
+
+def to_arrow(expression: Expression) -> Any:
+    """The bound predicate as a `pyarrow.compute.Expression`."""
+    return _combine(expression, pc.scalar, lambda predicate: _test(predicate, _field(bound_term(predicate))))
+
+
+def mask(expression: Expression, rows: Any) -> Any:
+    """For each row of a table or record batch, whether it matches the bound predicate; without nulls."""
+
+    def constant(value: bool) -> Any:
+        return pa.repeat(pa.scalar(value), rows.num_rows)
+
+    return _combine(expression, constant, lambda predicate: _test(predicate, _column(bound_term(predicate), rows)))
+
+
+def filter_rows(expression: Expression, rows: Any) -> Any:
+    """The rows of a table or record batch that match the bound predicate."""
+    return rows if isinstance(expression, AlwaysTrue) else rows.filter(mask(expression, rows))
+
+
+def storage_type(kind: IcebergType) -> Any:
+    """The Arrow type whose values can be compared: that of the column, for a uuid its 16 bytes."""
+    return _UUID_STORAGE if isinstance(kind, UUIDType) else type_to_arrow(kind)
+
+
+def to_scalar(constant: Literal) -> Any:
+    """The constant as an Arrow scalar of the storage type."""
+    value = constant.value.bytes if isinstance(constant.kind, UUIDType) else constant.value
+    return pa.scalar(value, storage_type(constant.kind))
+
+
+def to_value_set(constants: tuple[Literal, ...]) -> Any:
+    """The constants, all of one type, as an Arrow array of the storage type."""
+    kind = constants[0].kind
+    values = [one.value.bytes if isinstance(kind, UUIDType) else one.value for one in constants]
+    if isinstance(kind, FloatType | DoubleType) and 0.0 in values:
+        values += [0.0, -0.0]  # Arrow's hash tells them apart.
+    return pa.array(values, storage_type(kind))
+
+
+def _combine(expression: Expression, constant: Callable[[bool], Any], test: Callable[[Predicate], Any]) -> Any:
+    match expression:
+        case AlwaysTrue():
+            return constant(True)
+        case AlwaysFalse():
+            return constant(False)
+        case And():
+            return reduce(pc.and_kleene, (_combine(child, constant, test) for child in expression.children))
+        case Or():
+            return reduce(pc.or_kleene, (_combine(child, constant, test) for child in expression.children))
+        case Not():
+            return pc.invert(_combine(expression.child, constant, test))
+        case Predicate():
+            return test(expression)
+        case _:
+            raise InvalidExpressionError(f"{expression!r} is not a predicate")
+
+
+def _test(predicate: Predicate, operand: Any) -> Any:
+    """The test of an Arrow array, or of an expression for one: the same functions take both."""
+    match predicate:
+        case IsNull():
+            return pc.is_null(operand)
+        case NotNull():
+            return pc.is_valid(operand)
+        case IsNaN():
+            return pc.and_kleene(pc.is_nan(operand), pc.is_valid(operand))
+        case NotNaN():
+            return pc.or_kleene(pc.invert(pc.is_nan(operand)), pc.is_null(operand))
+        case In():
+            return pc.is_in(operand, value_set=to_value_set(predicate.literals))
+        case NotIn():
+            return pc.invert(pc.is_in(operand, value_set=to_value_set(predicate.literals)))
+        case StartsWith():
+            return pc.and_kleene(pc.starts_with(operand, predicate.literal.value), pc.is_valid(operand))
+        case NotStartsWith():
+            different = pc.invert(pc.starts_with(operand, predicate.literal.value))
+            return pc.or_kleene(different, pc.is_null(operand))
+        case NotEqualTo():
+            return pc.or_kleene(pc.not_equal(operand, to_scalar(predicate.literal)), pc.is_null(operand))
+        case LiteralPredicate():
+            compared = _COMPARISONS[type(predicate)](operand, to_scalar(predicate.literal))
+            return pc.and_kleene(compared, pc.is_valid(operand))
+        case _:
+            raise AssertionError(f"no rule evaluates {predicate!r}")
+
+
+def _field(term: BoundTerm) -> Any:
+    if not isinstance(term, BoundReference):
+        raise InvalidExpressionError(f"{term} has no form as an Arrow expression; use a mask")
+    field = pc.field(term.names) if len(term.names) > 1 else pc.field(term.names[0])
+    return field.cast(_UUID_STORAGE) if isinstance(term.kind, UUIDType) else field
+
+
+def _column(term: BoundTerm, rows: Any) -> Any:
+    reference = term.reference
+    if reference.names[0] not in rows.schema.names:
+        raise InvalidExpressionError(f"the rows have no column {reference.names[0]!r}; they have {rows.schema.names}")
+    found = rows.column(reference.names[0])
+    if len(reference.names) > 1:
+        try:
+            found = pc.struct_field(found, list(reference.names[1:]))
+        except (pa.ArrowInvalid, KeyError):
+            raise InvalidExpressionError(f"the rows have no column {reference.name!r}") from None
+    if not isinstance(term, BoundReference):
+        return transform_array(term.transform, found, reference.kind)
+    if isinstance(term.kind, NestedType | VariantType):
+        return found
+    wanted = storage_type(term.kind)
+    return found if found.type == wanted else pc.cast(found, wanted)

@@ -1,0 +1,245 @@
+"""What a predicate means for a schema: its columns found, its constants turned into values of their types.
+
+A bound predicate has no negation but in its tests, and no test that the schema already decides: `a < 3000000000` of an
+int column is `a is not null`, and that is true if `a` is required. A test of a transform that preserves order is turned
+into a range of the column. What cannot be compared is refused, as the expressions spec asks.
+"""
+
+from collections.abc import Callable
+
+from icefloe.errors import InvalidExpressionError
+from icefloe.expressions.conversion import Exact, Place, compare, locate, not_null
+from icefloe.expressions.normal import rewrite_not, simplify
+from icefloe.expressions.preimage import unit_count, without_transform
+from icefloe.expressions.terms import (
+    BoundReference,
+    BoundTerm,
+    BoundTransform,
+    IdReference,
+    Literal,
+    Reference,
+    Term,
+    Transformed,
+)
+from icefloe.expressions.values import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    EqualTo,
+    Expression,
+    In,
+    IsNaN,
+    IsNull,
+    LiteralPredicate,
+    Not,
+    NotNaN,
+    NotNull,
+    NotStartsWith,
+    Or,
+    Predicate,
+    SetPredicate,
+    StartsWith,
+    conjunction,
+    disjunction,
+    is_in,
+    negation,
+    not_in,
+    with_term,
+)
+from icefloe.partitioning.transforms import (
+    DayTransform,
+    IdentityTransform,
+    TimeTransform,
+    Transform,
+    UnknownTransform,
+    VoidTransform,
+)
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import (
+    DoubleType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    ListType,
+    LongType,
+    MapType,
+    PrimitiveType,
+    StringType,
+    StructType,
+    UnknownType,
+)
+
+_LONGEST_SHOWN = 200
+
+
+def bind(expression: Expression, schema: Schema | StructType, case_sensitive: bool = True) -> Expression:
+    """The predicate over the columns of a schema or a struct, in normal form; one that is bound already is bound anew."""
+    over = schema if isinstance(schema, Schema) else Schema(*schema.fields)
+    return simplify(rewrite_not(_map(expression, lambda predicate: _bind(predicate, over, case_sensitive))))
+
+
+def unbind(expression: Expression) -> Expression:
+    """The predicate with columns by name again, and constants of the columns' types."""
+    return _map(expression, lambda predicate: with_term(predicate, _unbound_term(predicate.term)))
+
+
+def bound_references(expression: Expression) -> frozenset[BoundReference]:
+    """Every column that a bound predicate asks for."""
+    match expression:
+        case And() | Or():
+            return frozenset().union(*map(bound_references, expression.children))
+        case Not():
+            return bound_references(expression.child)
+        case Predicate():
+            return frozenset((bound_term(expression).reference,))
+        case _:
+            return frozenset()
+
+
+def bound_term(predicate: Predicate) -> BoundTerm:
+    """The term of a predicate that is bound; an error if it is not."""
+    if isinstance(predicate.term, BoundReference | BoundTransform):
+        return predicate.term
+    raise InvalidExpressionError(f"the predicate {predicate} is not bound to a schema; bind it first")
+
+
+def bind_reference(name_or_id: str | int, schema: Schema, case_sensitive: bool = True) -> BoundReference:
+    """A column of the schema, at the top or nested in structs."""
+    field = schema.find_field(name_or_id, case_sensitive)
+    ancestors = schema.ancestors(field.field_id)
+    for around in ancestors:
+        if isinstance(around.field_type, ListType | MapType):
+            raise InvalidExpressionError(
+                f"column {schema.names_by_id[field.field_id]!r} is inside the list or map {around.name!r}, which has many "
+                "values per row; predicates are on columns with one"
+            )
+    along = (*reversed(ancestors), field)
+    return BoundReference(
+        field,
+        tuple(one.field_id for one in along),
+        tuple(one.name for one in along),
+        [one.field_id for one in schema.fields].index(along[0].field_id),
+        any(one.optional for one in along),
+    )
+
+
+def _map(expression: Expression, change: Callable[[Predicate], Expression]) -> Expression:
+    match expression:
+        case And():
+            return conjunction(*(_map(child, change) for child in expression.children))
+        case Or():
+            return disjunction(*(_map(child, change) for child in expression.children))
+        case Not():
+            return negation(_map(expression.child, change))
+        case Predicate():
+            return change(expression)
+        case AlwaysTrue() | AlwaysFalse():
+            return expression
+        case _:
+            raise InvalidExpressionError(f"{expression!r} is not a predicate; give one such as EqualTo('a', 5)")
+
+
+def _unbound_term(term: Term) -> Term:
+    match term:
+        case BoundReference():
+            return Reference(term.name)
+        case BoundTransform():
+            return Transformed(term.transform, Reference(term.reference.name))
+        case _:
+            return term
+
+
+def _bind(predicate: Predicate, schema: Schema, case_sensitive: bool) -> Expression:
+    term = _bind_term(predicate.term, schema, case_sensitive)
+    match predicate:
+        case IsNull():
+            return negation(_not_null(term))
+        case NotNull():
+            return _not_null(term)
+        case IsNaN() | NotNaN():
+            if not isinstance(term.kind, FloatType | DoubleType):
+                raise InvalidExpressionError(
+                    f"{predicate}: {term} is of type {term.kind}; only float and double have NaN"
+                )
+            return with_term(predicate, term)
+        case SetPredicate():
+            _check_comparable(predicate, term)
+            return _bind_set(predicate, term)
+        case LiteralPredicate():
+            _check_comparable(predicate, term)
+            return _bind_literal(predicate, predicate.literal, term)
+        case _:
+            raise AssertionError(f"no rule binds {predicate!r}")
+
+
+def _bind_term(term: Term, schema: Schema, case_sensitive: bool) -> BoundTerm:
+    match term:
+        case Reference():
+            return bind_reference(term.name, schema, case_sensitive)
+        case IdReference() | BoundReference():
+            return bind_reference(term.field_id, schema)
+        case Transformed() | BoundTransform():
+            column = _bind_term(term.reference, schema, case_sensitive).reference
+            return _bind_transform(term.transform, column)
+        case _:
+            raise InvalidExpressionError(f"{term!r} is not a column or a transform of one")
+
+
+def _bind_transform(transform: Transform, column: BoundReference) -> BoundTerm:
+    if isinstance(transform, VoidTransform | UnknownTransform):
+        raise InvalidExpressionError(f"transform {transform} of {column} has no place in a predicate")
+    if not transform.can_transform(column.kind):
+        raise InvalidExpressionError(f"{transform} does not take columns of type {column.kind}, as {column} is")
+    return column if isinstance(transform, IdentityTransform) else BoundTransform(transform, column)
+
+
+def _not_null(term: BoundTerm) -> Expression:
+    # Every transform gives null for null and for nothing else.
+    return AlwaysFalse() if isinstance(term.reference.kind, UnknownType) else not_null(term.reference)
+
+
+def _check_comparable(predicate: Predicate, term: BoundTerm) -> None:
+    kind = term.kind
+    if not isinstance(kind, PrimitiveType) or isinstance(kind, GeometryType | GeographyType | UnknownType):
+        raise InvalidExpressionError(f"{predicate}: {term} is of type {kind}; it can only be tested for null")
+    if isinstance(predicate, StartsWith | NotStartsWith) and not isinstance(kind, StringType):
+        raise InvalidExpressionError(f"{predicate}: {term} is of type {kind}; only strings start with a text")
+
+
+def _bind_set(predicate: SetPredicate, term: BoundTerm) -> Expression:
+    places = (_locate(predicate, constant, term) for constant in predicate.literals)
+    constants = [Literal(place.value, term.kind) for place in places if isinstance(place, Exact)]
+    if isinstance(term, BoundTransform) and term.transform.preserves_order:
+        equal: list[LiteralPredicate] = [EqualTo(term, constant) for constant in dict.fromkeys(constants)]
+        found = disjunction(*(without_transform(test, term.transform, term.reference) for test in equal))
+        return found if isinstance(predicate, In) else negation(found)
+    return is_in(term, constants) if isinstance(predicate, In) else not_in(term, constants)
+
+
+def _bind_literal(predicate: LiteralPredicate, constant: Literal, term: BoundTerm) -> Expression:
+    place = _locate(predicate, constant, term)
+    if isinstance(term, BoundTransform) and term.transform.preserves_order:
+        found = compare(type(predicate), term, place)
+        if isinstance(found, LiteralPredicate):
+            return without_transform(found, term.transform, term.reference)
+        return not_null(term.reference) if isinstance(found, NotNull) else found
+    return compare(type(predicate), term, place)
+
+
+def _locate(predicate: Predicate, constant: Literal, term: BoundTerm) -> Place:
+    try:
+        if (
+            isinstance(term, BoundTransform)
+            and isinstance(term.transform, TimeTransform)
+            and not isinstance(term.transform, DayTransform)
+            and isinstance(constant.kind, StringType)
+        ):
+            constant = Literal(unit_count(term.transform, constant.value), LongType())
+        return locate(constant, term.kind)
+    except InvalidExpressionError as error:
+        raise InvalidExpressionError(f"{_shown(predicate)}: {error}") from None
+
+
+def _shown(predicate: Predicate) -> str:
+    text = str(predicate)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."

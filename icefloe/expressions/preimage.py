@@ -1,0 +1,172 @@
+"""Which column values a predicate on an order-preserving transform wants: `days(ts) = '2024-01-31'` is a range of `ts`.
+
+So nothing after binding has to know these transforms; only buckets, which have no order, stay as they are.
+"""
+
+import re
+
+from icefloe.errors import InvalidExpressionError
+from icefloe.expressions.conversion import Exact, Place, compare, not_null, place_of_steps, steps
+from icefloe.expressions.terms import BoundReference, Literal
+from icefloe.expressions.values import (
+    AlwaysFalse,
+    EqualTo,
+    Expression,
+    GreaterThan,
+    GreaterThanOrEqual,
+    LessThan,
+    LessThanOrEqual,
+    LiteralPredicate,
+    NotEqualTo,
+    StartsWith,
+    conjunction,
+    negation,
+)
+from icefloe.partitioning.transforms import (
+    MICROS_PER_HOUR,
+    NANOS_PER_HOUR,
+    DayTransform,
+    HourTransform,
+    MonthTransform,
+    TimeTransform,
+    Transform,
+    TruncateTransform,
+    YearTransform,
+)
+from icefloe.schema.temporal import days_from_civil
+from icefloe.schema.types import (
+    BinaryType,
+    DateType,
+    IcebergType,
+    StringType,
+    TimestampNanoType,
+    TimestamptzNanoType,
+)
+
+_HOURS_PER_DAY = 24
+_MONTHS_PER_YEAR = 12
+_EPOCH_YEAR = 1970
+_LAST_CODE_POINT = "\U0010ffff"
+_FIRST_SURROGATE, _AFTER_SURROGATES = 0xD800, 0xE000
+_UNIT_TEXTS: dict[type[TimeTransform], tuple[re.Pattern[str], str]] = {
+    YearTransform: (re.compile(r"([+-]?[0-9]{4,9})"), "2024"),
+    MonthTransform: (re.compile(r"([+-]?[0-9]{4,9})-([0-9]{2})"), "2024-01"),
+    HourTransform: (re.compile(r"([+-]?[0-9]{4,9})-([0-9]{2})-([0-9]{2})[-T ]([0-9]{2})"), "2024-01-31-07"),
+}
+
+
+def unit_count(transform: TimeTransform, text: str) -> int:
+    """How many years, months or hours since 1970 a text such as '2024-01' is."""
+    pattern, example = _UNIT_TEXTS[type(transform)]
+    match = pattern.fullmatch(text)
+    if match is None:
+        raise InvalidExpressionError(
+            f"{text!r} is not a text for {transform.unit}s; write it like {example!r}, or a number"
+        )
+    year, month, day, hour = (int(part) for part in (*match.groups(), "01", "01", "00")[:4])
+    if isinstance(transform, YearTransform):
+        return year - _EPOCH_YEAR
+    if not (1 <= month <= _MONTHS_PER_YEAR and 1 <= day <= 31 and hour < _HOURS_PER_DAY):
+        raise InvalidExpressionError(f"{text!r} is not a moment of the calendar; write it like {example!r}")
+    if isinstance(transform, MonthTransform):
+        return (year - _EPOCH_YEAR) * _MONTHS_PER_YEAR + month - 1
+    return days_from_civil(year, month, day) * _HOURS_PER_DAY + hour
+
+
+def without_transform(predicate: LiteralPredicate, transform: Transform, column: BoundReference) -> Expression:
+    """The predicate on the column that holds where this one holds for the transform of it."""
+    constant = predicate.literal
+    match predicate:
+        case LessThan():
+            return _below(_first(constant, transform, column.kind), column)
+        case LessThanOrEqual():
+            return _below(_after(constant, transform, column.kind), column)
+        case GreaterThan():
+            return _from(_after(constant, transform, column.kind), column)
+        case GreaterThanOrEqual():
+            return _from(_first(constant, transform, column.kind), column)
+        case EqualTo():
+            return conjunction(
+                _from(_first(constant, transform, column.kind), column),
+                _below(_after(constant, transform, column.kind), column),
+            )
+        case NotEqualTo():
+            return negation(without_transform(EqualTo(column, constant), transform, column))
+        case StartsWith():
+            assert isinstance(transform, TruncateTransform), f"{transform} gives no text"
+            return StartsWith(column, constant) if len(constant.value) <= transform.width else AlwaysFalse()
+        case _:
+            return negation(without_transform(StartsWith(column, constant), transform, column))
+
+
+def _below(edge: Place | None, column: BoundReference) -> Expression:
+    return not_null(column) if edge is None else compare(LessThan, column, edge)
+
+
+def _from(edge: Place | None, column: BoundReference) -> Expression:
+    return AlwaysFalse() if edge is None else compare(GreaterThanOrEqual, column, edge)
+
+
+def _first(constant: Literal, transform: Transform, kind: IcebergType) -> Place | None:
+    """The least column value whose result is at least the constant; None if no result is."""
+    match transform:
+        case TruncateTransform() if isinstance(kind, StringType | BinaryType):
+            is_result = len(constant.value) <= transform.width
+            # Between a longer text and its own beginning there is no result.
+            return Exact(constant.value) if is_result else _after(constant, transform, kind)
+        case TruncateTransform():
+            return place_of_steps(-(-steps(constant.value, kind) // transform.width) * transform.width, True, kind)
+        case TimeTransform():
+            return place_of_steps(_start(transform, constant.value, kind), True, kind)
+        case _:
+            raise AssertionError(f"{transform} does not preserve order")
+
+
+def _after(constant: Literal, transform: Transform, kind: IcebergType) -> Place | None:
+    """The least column value whose result is greater than the constant; None if no result is."""
+    match transform:
+        case TruncateTransform() if isinstance(kind, StringType | BinaryType):
+            following = _following(constant.value, transform.width)
+            return None if following is None else Exact(following)
+        case TruncateTransform():
+            return place_of_steps((steps(constant.value, kind) // transform.width + 1) * transform.width, True, kind)
+        case TimeTransform():
+            return place_of_steps(_start(transform, constant.value + 1, kind), True, kind)
+        case _:
+            raise AssertionError(f"{transform} does not preserve order")
+
+
+def _following(value: str | bytes, width: int) -> str | bytes | None:
+    """The least text or bytes of at most that length that come after the value."""
+    if isinstance(value, bytes):
+        if len(value) < width:
+            return value + b"\x00"
+        kept = value[:width].rstrip(b"\xff")
+        return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
+    if len(value) < width:
+        return value + "\x00"
+    text = value[:width].rstrip(_LAST_CODE_POINT)
+    return text[:-1] + _next_code_point(text[-1]) if text else None
+
+
+def _next_code_point(character: str) -> str:
+    point = ord(character) + 1
+    return chr(_AFTER_SURROGATES if point == _FIRST_SURROGATE else point)
+
+
+def _start(transform: TimeTransform, count: int, kind: IcebergType) -> int:
+    """When the unit of that number begins, in steps of the column."""
+    per_hour = NANOS_PER_HOUR if isinstance(kind, TimestampNanoType | TimestamptzNanoType) else MICROS_PER_HOUR
+    match transform:
+        case HourTransform():
+            return count * per_hour
+        case DayTransform():
+            days = count
+        case MonthTransform():
+            years, month = divmod(count, _MONTHS_PER_YEAR)
+            days = days_from_civil(_EPOCH_YEAR + years, month + 1, 1)
+        case YearTransform():
+            days = days_from_civil(_EPOCH_YEAR + count, 1, 1)
+        case _:
+            raise AssertionError(f"{transform} is no unit of time")
+    return days if isinstance(kind, DateType) else days * _HOURS_PER_DAY * per_hour

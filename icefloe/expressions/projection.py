@@ -1,0 +1,277 @@
+"""What a predicate on rows says about partitions, for every transform (spec: Scan Planning).
+
+A row that matches a predicate lies in a partition that matches the inclusive projection: it picks files. All rows of a
+partition that matches the strict projection match the predicate: it decides what needs no look at the rows. Both are
+predicates bound to the partition type of the spec.
+
+Java releases up to 0.10 rounded years, months, days and hours before 1970 toward zero, so the partition value may be one
+too large there; the projections allow for that, as Java's do.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from icefloe.errors import InvalidInputError
+from icefloe.expressions.binding import bind, bound_term
+from icefloe.expressions.conversion import from_steps, limits, steps
+from icefloe.expressions.normal import simplify
+from icefloe.expressions.terms import BoundReference, BoundTransform, Literal
+from icefloe.expressions.values import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    EqualTo,
+    Expression,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    LiteralPredicate,
+    NotEqualTo,
+    NotIn,
+    NotNull,
+    NotStartsWith,
+    Or,
+    Predicate,
+    SetPredicate,
+    StartsWith,
+    conjunction,
+    disjunction,
+    is_in,
+    not_in,
+    with_term,
+)
+from icefloe.partitioning.spec import PartitionSpec
+from icefloe.partitioning.transforms import (
+    DayTransform,
+    IdentityTransform,
+    TimeTransform,
+    Transform,
+    TruncateTransform,
+    UnknownTransform,
+    VoidTransform,
+)
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import DateType, IcebergType, NestedField
+
+_OPEN_EDGES: dict[type[LiteralPredicate], int] = {LessThan: -1, GreaterThan: 1}
+_CLOSED_EDGES: dict[type[LiteralPredicate], int] = {LessThanOrEqual: 1, GreaterThanOrEqual: -1}
+
+
+def inclusive_projection(
+    expression: Expression, spec: PartitionSpec, schema: Schema, case_sensitive: bool = True
+) -> Expression:
+    """A predicate on the partition tuple that holds for the partition of every row that matches."""
+    return simplify(_project(bind(expression, schema, case_sensitive), spec, project_inclusive))
+
+
+def strict_projection(
+    expression: Expression, spec: PartitionSpec, schema: Schema, case_sensitive: bool = True
+) -> Expression:
+    """A predicate on the partition tuple that holds only where every row matches."""
+    return simplify(_project(bind(expression, schema, case_sensitive), spec, project_strict))
+
+
+def project_inclusive(predicate: Predicate, spec: PartitionSpec) -> Expression:
+    """The inclusive projection of one bound test: what each field made from the column says must all hold."""
+    return conjunction(*(_inclusive(predicate, part) for part in _parts(predicate, spec)))
+
+
+def project_strict(predicate: Predicate, spec: PartitionSpec) -> Expression:
+    """The strict projection of one bound test: it is enough that one field made from the column is sure."""
+    return disjunction(*(_strict(predicate, part) for part in _parts(predicate, spec)))
+
+
+def _project(
+    expression: Expression, spec: PartitionSpec, project: Callable[[Predicate, PartitionSpec], Expression]
+) -> Expression:
+    match expression:
+        case And():
+            return conjunction(*(_project(child, spec, project) for child in expression.children))
+        case Or():
+            return disjunction(*(_project(child, spec, project) for child in expression.children))
+        case Predicate():
+            return project(expression, spec)
+        case _:
+            return expression
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A partition field that is made from the column of a predicate."""
+
+    transform: Transform
+    partition: BoundReference
+    source: IcebergType
+
+    def result(self, value: Any) -> Any:
+        """The partition value of a column value; None if it has none, being too close to the end of its type."""
+        try:
+            return self.transform.apply(value, self.source)
+        except InvalidInputError:
+            return None
+
+    def results(self, predicate: Predicate) -> list[Any] | None:
+        """The partition values of all constants; None if one has none."""
+        found = [self.result(constant.value) for constant in _constants(predicate)]
+        return None if None in found else found
+
+    def literal(self, value: Any) -> Literal:
+        return Literal(value, self.partition.kind)
+
+    def literals(self, values: list[Any]) -> list[Literal]:
+        return [self.literal(value) for value in values]
+
+
+def _parts(predicate: Predicate, spec: PartitionSpec) -> Iterator[_Part]:
+    column = bound_term(predicate).reference
+    for position, field in enumerate(spec.fields):
+        transform = field.transform
+        # Nothing is known of what a transform makes from several columns.
+        if field.source_ids != (column.field_id,) or not transform.can_transform(column.kind):
+            continue
+        if isinstance(transform, DayTransform) and isinstance(column.kind, DateType):
+            transform = IdentityTransform()
+        if not isinstance(transform, VoidTransform | UnknownTransform):
+            made = NestedField(field.field_id, field.name, field.transform.result_type(column.kind))
+            yield _Part(transform, BoundReference(made, (made.field_id,), (made.name,), position, True), column.kind)
+
+
+def _exact(predicate: Predicate, part: _Part) -> Expression | None:
+    """The test that the partition value answers as well as the column value does, if there is one."""
+    term = bound_term(predicate)
+    if isinstance(part.transform, IdentityTransform):
+        if isinstance(term, BoundTransform):
+            return with_term(predicate, BoundTransform(term.transform, part.partition))
+        return with_term(predicate, part.partition)
+    is_same = isinstance(term, BoundTransform) and term.transform == part.transform
+    if is_same or isinstance(predicate, IsNull | NotNull):
+        return with_term(predicate, part.partition)
+    if isinstance(predicate, StartsWith | NotStartsWith) and isinstance(part.transform, TruncateTransform):
+        length = len(predicate.literal.value)
+        if length < part.transform.width:
+            return with_term(predicate, part.partition)
+        if length == part.transform.width:
+            equality = EqualTo if isinstance(predicate, StartsWith) else NotEqualTo
+            return equality(part.partition, predicate.literal)
+    return None
+
+
+def _inclusive(predicate: Predicate, part: _Part) -> Expression:
+    exact = _exact(predicate, part)
+    if exact is not None:
+        return exact
+    if isinstance(predicate.term, BoundTransform):
+        return AlwaysTrue()
+    match predicate:
+        case EqualTo() | In() | StartsWith():
+            found = part.results(predicate)
+            return AlwaysTrue() if found is None else is_in(part.partition, part.literals(_one_larger(found, part)))
+        case LessThan() | LessThanOrEqual() | GreaterThan() | GreaterThanOrEqual() if part.transform.preserves_order:
+            if limits(part.source) is None:
+                return _inclusive_text_range(predicate, part)
+            return _inclusive_range(predicate, part)
+        case _:
+            return AlwaysTrue()
+
+
+def _inclusive_range(predicate: LiteralPredicate, part: _Part) -> Expression:
+    """Over a type that counts in steps, `a < 5` is `a <= 4`."""
+    is_upper = isinstance(predicate, LessThan | LessThanOrEqual)
+    edge = steps(predicate.literal.value, part.source) + _OPEN_EDGES.get(type(predicate), 0)
+    if not _is_within(edge, part.source):
+        return AlwaysFalse()
+    result = part.result(from_steps(edge, part.source))
+    if result is None:
+        return AlwaysTrue()
+    if is_upper:
+        return LessThanOrEqual(part.partition, part.literal(max(_one_larger([result], part))))
+    return GreaterThanOrEqual(part.partition, part.literal(result))
+
+
+def _inclusive_text_range(predicate: LiteralPredicate, part: _Part) -> Expression:
+    value = predicate.literal.value
+    beginning = part.literal(part.result(value))
+    if isinstance(predicate, GreaterThan | GreaterThanOrEqual):
+        return GreaterThanOrEqual(part.partition, beginning)
+    if isinstance(predicate, LessThan) and beginning.value == value:
+        return LessThan(part.partition, beginning)
+    return LessThanOrEqual(part.partition, beginning)
+
+
+def _strict(predicate: Predicate, part: _Part) -> Expression:
+    exact = _exact(predicate, part)
+    if exact is not None:
+        return exact
+    if isinstance(predicate.term, BoundTransform):
+        return AlwaysFalse()
+    match predicate:
+        case NotEqualTo() | NotIn() | NotStartsWith():
+            found = part.results(predicate)
+            return AlwaysFalse() if found is None else not_in(part.partition, part.literals(_one_larger(found, part)))
+        case LessThan() | LessThanOrEqual() | GreaterThan() | GreaterThanOrEqual() if part.transform.preserves_order:
+            if limits(part.source) is None:
+                return _strict_text_range(predicate, part)
+            return _strict_range(predicate, part)
+        case EqualTo() | In() if isinstance(part.transform, TruncateTransform) and limits(part.source) is None:
+            return is_in(part.partition, [one for one in _constants(predicate) if _is_whole(one.value, part)])
+        case _:
+            return AlwaysFalse()
+
+
+def _strict_range(predicate: LiteralPredicate, part: _Part) -> Expression:
+    """`a <= 5` is sure where the result is less than that of 6: whatever is not below 6 has no smaller result."""
+    edge = steps(predicate.literal.value, part.source) + _CLOSED_EDGES.get(type(predicate), 0)
+    if not _is_within(edge, part.source):
+        return NotNull(part.partition)
+    result = part.result(from_steps(edge, part.source))
+    if result is None:
+        return AlwaysFalse()
+    if isinstance(predicate, LessThan | LessThanOrEqual):
+        return LessThan(part.partition, part.literal(result))
+    return GreaterThan(part.partition, part.literal(max(_one_larger([result], part))))
+
+
+def _strict_text_range(predicate: LiteralPredicate, part: _Part) -> Expression:
+    value = predicate.literal.value
+    beginning = part.literal(part.result(value))
+    match predicate:
+        case LessThanOrEqual() if _is_whole(value, part):
+            return LessThanOrEqual(part.partition, beginning)
+        case LessThan() | LessThanOrEqual():
+            return LessThan(part.partition, beginning)
+        case GreaterThanOrEqual() if beginning.value == value:
+            return GreaterThanOrEqual(part.partition, beginning)
+        case _:
+            return GreaterThan(part.partition, beginning)
+
+
+def _is_whole(value: str | bytes, part: _Part) -> bool:
+    """Whether a result like this text can only come from this text."""
+    return isinstance(part.transform, TruncateTransform) and len(value) < part.transform.width
+
+
+def _is_within(count: int, kind: IcebergType) -> bool:
+    bounds = limits(kind)
+    assert bounds is not None, f"{kind} has no steps"
+    return bounds[0] <= count <= bounds[1]
+
+
+def _one_larger(results: list[Any], part: _Part) -> list[Any]:
+    """The results and, for units of time before 1970, what old Java writers made of them."""
+    if not isinstance(part.transform, TimeTransform):
+        return results
+    return [*results, *(result + 1 for result in results if result < 0)]
+
+
+def _constants(predicate: Predicate) -> tuple[Literal, ...]:
+    match predicate:
+        case SetPredicate():
+            return predicate.literals
+        case LiteralPredicate():
+            return (predicate.literal,)
+        case _:
+            return ()

@@ -1,0 +1,79 @@
+"""What is left to ask of the rows of a file when its partition is known.
+
+A test that the partition makes sure is true for every row, one that it rules out for none; the rest stay.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from icefloe.expressions.binding import bind
+from icefloe.expressions.evaluate import evaluate
+from icefloe.expressions.normal import simplify
+from icefloe.expressions.projection import project_inclusive, project_strict
+from icefloe.expressions.values import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    Expression,
+    Or,
+    Predicate,
+    conjunction,
+    disjunction,
+)
+from icefloe.partitioning.spec import PartitionSpec
+from icefloe.schema.schema import Schema
+
+
+class Residuals:
+    """The residuals of one predicate under one spec, each computed once per partition tuple."""
+
+    def __init__(
+        self, expression: Expression, spec: PartitionSpec, schema: Schema, case_sensitive: bool = True
+    ) -> None:
+        self.expression = bind(expression, schema, case_sensitive)
+        self._projections = {
+            predicate: (project_strict(predicate, spec), project_inclusive(predicate, spec))
+            for predicate in _predicates(self.expression)
+        }
+        self._is_constant = all(
+            isinstance(strict, AlwaysFalse) and isinstance(inclusive, AlwaysTrue)
+            for strict, inclusive in self._projections.values()
+        )
+        self._found: dict[tuple[Any, ...], Expression] = {}
+
+    def of(self, partition: Sequence[Any]) -> Expression:
+        """The predicate that is left for the rows of a partition, whose values come in the order of the spec."""
+        if self._is_constant:
+            return self.expression
+        key = tuple(partition)
+        if key not in self._found:
+            self._found[key] = simplify(self._left(self.expression, key))
+        return self._found[key]
+
+    def _left(self, expression: Expression, partition: tuple[Any, ...]) -> Expression:
+        match expression:
+            case And():
+                return conjunction(*(self._left(child, partition) for child in expression.children))
+            case Or():
+                return disjunction(*(self._left(child, partition) for child in expression.children))
+            case Predicate():
+                strict, inclusive = self._projections[expression]
+                if evaluate(strict, partition):
+                    return AlwaysTrue()
+                return expression if evaluate(inclusive, partition) else AlwaysFalse()
+            case _:
+                return expression
+
+
+def residual(expression: Expression, spec: PartitionSpec, schema: Schema, partition: Sequence[Any]) -> Expression:
+    """The predicate that is left for the rows of one partition; for many partitions, keep a `Residuals`."""
+    return Residuals(expression, spec, schema).of(partition)
+
+
+def _predicates(expression: Expression) -> Iterator[Predicate]:
+    match expression:
+        case And() | Or():
+            for child in expression.children:
+                yield from _predicates(child)
+        case Predicate():
+            yield expression
