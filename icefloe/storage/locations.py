@@ -73,7 +73,7 @@ def parse_location(text: str) -> Location:
 
 @lru_cache(maxsize=4096)
 def _parsed(text: str) -> Location:
-    if not text:
+    if text == "":
         raise InvalidLocationError("an empty text is not a location")
     if "\0" in text:
         raise InvalidLocationError(f"location {text!r} holds a NUL character")

@@ -20,7 +20,6 @@ import pyarrow as pa
 from obstore.exceptions import (
     AlreadyExistsError,
     BaseError,
-    GenericError,
     InvalidPathError,
     NotSupportedError,
     PermissionDeniedError,
@@ -52,6 +51,7 @@ _DELETE_BATCH = 1000
 _DELETE_THREADS = 16
 _UPLOADS_AT_ONCE = 6
 _LONGEST_PROBLEM = 500
+_SIGNS_OF_NO_IDENTITY = ("/latest/api/token", "169.254.", "metadata.google", "redirect", "credential")
 _OBSTORE_ERRORS = (BaseError, OSError, ValueError)
 
 
@@ -139,24 +139,24 @@ class ObjectFiles:
         if length == 0:
             return Tail(b"", self.stat(location).size)
         store, key = self._place(location)
-        failure: Exception
+        failure: Exception | None = None
         try:
             answer = obstore.get(store, key, options={"range": {"suffix": length}})
             return Tail(bytes(answer.bytes()), answer.meta["size"])
+        except NotSupportedError:
+            pass  # Azure has no such request.
         except _OBSTORE_ERRORS as error:
             failure = self._translated(location, error)
-            # Azure has no such request; elsewhere it fails on a file of no bytes.
-            if not isinstance(error, NotSupportedError | GenericError):
-                raise failure from None
-        size = self._size_after(location, failure)
+        size = self.stat(location).size if failure is None else self._size_if_empty(location, failure)
         start = max(0, size - length)
         return Tail(self.read_range(location, start, size - start), size)
 
-    def _size_after(self, location: Location, failure: Exception) -> int:
-        try:
-            return self.stat(location).size
-        except StorageError:
-            pass
+    def _size_if_empty(self, location: Location, failure: Exception) -> int:
+        # A file of no bytes has no last ones, which stores answer with errors of several kinds.
+        if type(failure) is StorageError:
+            with suppress(StorageError):
+                if self.stat(location).size == 0:
+                    return 0
         raise failure
 
     def write(self, location: Location, data: bytes) -> None:
@@ -318,7 +318,7 @@ class ObjectFiles:
                 return StorageError(str(location), f"holds a file whose name cannot be listed: {text}")
             case ValueError():
                 return InvalidLocationError(f"location {str(location)!r} is not one for an object store: {text}")
-            case _ if "169.254." in text or "redirect" in text.lower() or "credential" in text.lower():
+            case _ if any(sign in text.lower() for sign in _SIGNS_OF_NO_IDENTITY):
                 return StorageError(str(location), f"the store could not be reached ({self._bucket.advice}): {text}")
             case _:
                 return StorageError(str(location), text)

@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 from pyarrow import fs
 
 from icefloe.errors import InvalidLocationError, LocationExistsError, LocationNotFoundError, StorageError
-from icefloe.storage import Storage, prefetch
+from icefloe.storage import Files, Storage, prefetch
 from icefloe.storage.hadoop import ArrowFiles
-from icefloe.storage.storage import Files
 from tests.storage.servers import S3Server, s3_server
 
 __all__ = ["s3_server"]
@@ -62,8 +61,7 @@ class ArrowStorage(Storage):
         return ArrowFiles(fs.LocalFileSystem()), super()._place(location)[1]
 
 
-@pytest.fixture(params=["local", "bare-path", "memory", "s3", "arrow"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def make_place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     match request.param:
         case "local":
             return Place(Storage(), f"file://{tmp_path}/base")
@@ -78,11 +76,14 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
             return Place(ArrowStorage(), f"file://{tmp_path}/base")
 
 
-@pytest.fixture
-def exclusive_place(place: Place) -> Place:
-    if isinstance(place.storage, ArrowStorage):
-        pytest.skip("pyarrow's file systems cannot create exclusively; test_refuses covers them")
-    return place
+@pytest.fixture(params=["local", "bare-path", "memory", "s3", "arrow"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return make_place(request, tmp_path)
+
+
+@pytest.fixture(params=["local", "memory", "s3"])
+def exclusive_place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return make_place(request, tmp_path)
 
 
 @pytest.mark.parametrize("name", NAMES)

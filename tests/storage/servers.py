@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from uuid import uuid4
@@ -55,23 +56,24 @@ class S3Server:
         }
 
     def client(self) -> Any:
-        """A client of another make, to look from outside."""
+        """A client of another make, to look from outside, in a `with` block."""
         import boto3
 
-        return boto3.client(
-            "s3",
-            endpoint_url=self.endpoint,
-            aws_access_key_id=ACCESS_KEY,
-            aws_secret_access_key=SECRET,
-            region_name="us-east-1",
+        return closing(
+            boto3.client(
+                "s3",
+                endpoint_url=self.endpoint,
+                aws_access_key_id=ACCESS_KEY,
+                aws_secret_access_key=SECRET,
+                region_name="us-east-1",
+            )
         )
 
     def new_bucket(self) -> str:
         """A fresh bucket's name."""
         name = f"bucket-{uuid4().hex}"
-        client = self.client()
-        client.create_bucket(Bucket=name)
-        client.close()
+        with self.client() as client:
+            client.create_bucket(Bucket=name)
         return name
 
     def storage(self) -> Storage:
