@@ -82,6 +82,8 @@ _ARROW_TYPES: dict[type[IcebergType], Any] = {
 def encode(value: Any, kind: IcebergType) -> bytes:
     """The bytes of a value that is not null."""
     try:
+        if (layout := _FORMATS.get(type(kind))) is not None:
+            return struct.pack(layout, value)
         match kind:
             case BooleanType():
                 if not isinstance(value, bool):
@@ -98,8 +100,6 @@ def encode(value: Any, kind: IcebergType) -> bytes:
                 return data
             case DecimalType():
                 return _encode_unscaled(_unscaled(value, kind))
-            case _ if type(kind) in _FORMATS:
-                return struct.pack(_FORMATS[type(kind)], value)
     except (struct.error, OverflowError, AttributeError, TypeError, UnicodeEncodeError) as error:
         raise InvalidValueError(f"{value!r} is not an internal value of type {kind}: {error}") from None
     raise InvalidValueError(f"{kind} has no binary single-value form; primitive types but unknown have one")
@@ -110,6 +110,8 @@ def decode(data: bytes, kind: IcebergType) -> Any:
     if not isinstance(data, bytes | bytearray | memoryview):
         raise InvalidValueError(f"{data!r} is not the binary form of a {kind}; give bytes")
     data = bytes(data)
+    if type(kind) in _FORMATS:
+        return _decode_number(data, kind)
     match kind:
         case BooleanType():
             _check_length(data, kind, 1)
@@ -129,8 +131,6 @@ def decode(data: bytes, kind: IcebergType) -> Any:
             return data
         case DecimalType():
             return _decode_decimal(data, kind)
-        case _ if type(kind) in _FORMATS:
-            return _decode_number(data, kind)
     raise InvalidValueError(f"{kind} has no binary single-value form; primitive types but unknown have one")
 
 
@@ -280,7 +280,10 @@ def _fixed_width(raw: Any, offsets: Any, width: int, kind: IcebergType) -> Any:
 
 
 def _check_lengths(raw: Any, offsets: Any, kind: IcebergType, *widths: int) -> None:
-    wrong = ~np.isin(np.diff(offsets), widths)
+    lengths = np.diff(offsets)
+    wrong = lengths != widths[0]
+    for width in widths[1:]:
+        wrong &= lengths != width
     if wrong.any():
         at = int(np.argmax(wrong))
         _check_length(raw[offsets[at] : offsets[at + 1]].tobytes(), kind, *widths)
@@ -295,7 +298,8 @@ def _decode_numbers(raw: Any, offsets: Any, kind: IcebergType) -> Any:
     layout, narrow = np.dtype(_FORMATS[type(kind)]), _FORMATS_BEFORE_PROMOTION.get(type(kind))
     lengths = np.diff(offsets)
     if narrow is None or bool((lengths == layout.itemsize).all()):
-        return _fixed_width(raw, offsets, layout.itemsize, kind).reshape(-1).view(layout)
+        _check_lengths(raw, offsets, kind, layout.itemsize)
+        return raw.view(layout)
     _check_lengths(raw, offsets, kind, np.dtype(narrow).itemsize, layout.itemsize)
     is_narrow = lengths == np.dtype(narrow).itemsize
     found = np.empty(len(lengths), layout)
