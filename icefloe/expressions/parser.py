@@ -63,6 +63,19 @@ def parse_expression(text: str) -> Expression:
     return condition.is_true
 
 
+def as_expression(row_filter: str | Expression | None) -> Expression:
+    """A row filter as a predicate: a SQL text is read, None means every row."""
+    match row_filter:
+        case None:
+            return AlwaysTrue()
+        case Expression():
+            return row_filter
+        case str():
+            return parse_expression(row_filter)
+        case _:
+            raise InvalidExpressionError(f"{row_filter!r} is not a row filter; give a SQL text or a predicate")
+
+
 class _Parser(OperandReader):
     """Every method reads one rule of the grammar above."""
 

@@ -1,0 +1,197 @@
+"""The JSON of predicates, in the form of the expressions spec and in the older, term-based one of the REST protocol.
+
+Both are read. Constants of types that JSON has not carry their type; when a schema is given, a constant without one is
+read as a value of its column's type. Functions of the reserved catalog `iceberg_functions` are known, also when the
+catalog is left out; comparisons of two columns are not.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from icefloe.errors import InvalidExpressionError, InvalidInputError
+from icefloe.expressions.reader_codec import (
+    APPLY,
+    ARGUMENTS,
+    CATALOG,
+    CHILD,
+    COMPARISONS,
+    DATA_TYPE,
+    FUNCTION,
+    ICEBERG_FUNCTIONS,
+    ID,
+    IDENTIFIER,
+    LEFT,
+    LITERAL,
+    LITERALS,
+    NAME,
+    REFERENCE,
+    RIGHT,
+    TERM,
+    TRANSFORM,
+    TYPE,
+    UNARY,
+    VALUE,
+    VALUES,
+    ExpressionReader,
+)
+from icefloe.expressions.terms import (
+    BoundReference,
+    BoundTransform,
+    IdReference,
+    Literal,
+    Reference,
+    Term,
+    Transformed,
+)
+from icefloe.expressions.values import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    Expression,
+    In,
+    LiteralPredicate,
+    Not,
+    NotIn,
+    Or,
+    Predicate,
+    SetPredicate,
+)
+from icefloe.partitioning.transforms import (
+    BucketTransform,
+    Transform,
+    TruncateTransform,
+    UnknownTransform,
+    VoidTransform,
+)
+from icefloe.schema.codec import type_to_json
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import BooleanType, DoubleType, LongType, StringType
+from icefloe.schema.value_codec import value_to_json
+
+_NAMES: dict[type[Predicate], str] = {
+    **{kind: name for name, kind in UNARY.items()},
+    **{kind: name for name, kind in COMPARISONS.items()},
+    In: "in",
+    NotIn: "not-in",
+}
+_NATURAL = (BooleanType, LongType, DoubleType, StringType)
+"""Types whose constants JSON tells apart by itself."""
+
+
+def expression_to_json(expression: Expression) -> Any:
+    """The predicate in the form of the expressions spec; columns of a bound one by id, of another by name."""
+    return _write(expression, _predicate_to_json)
+
+
+def expression_to_term_json(expression: Expression) -> Any:
+    """The predicate in the older, term-based form, which Java and older REST catalogs read; columns by name."""
+    return _write(expression, _predicate_to_term_json)
+
+
+def expression_from_json(document: object, schema: Schema | None = None, case_sensitive: bool = True) -> Expression:
+    """The predicate of a JSON document in either form."""
+    return ExpressionReader(schema, case_sensitive).expression(document, 0)
+
+
+def _write(expression: Expression, predicate: Callable[[Predicate], Any]) -> Any:
+    match expression:
+        case AlwaysTrue():
+            return True
+        case AlwaysFalse():
+            return False
+        case And() | Or():
+            name = "and" if isinstance(expression, And) else "or"
+            return _balanced(name, [_write(child, predicate) for child in expression.children])
+        case Not():
+            return {TYPE: "not", CHILD: _write(expression.child, predicate)}
+        case Predicate():
+            try:
+                return predicate(expression)
+            except InvalidExpressionError:
+                raise
+            except InvalidInputError as error:
+                raise InvalidExpressionError(f"{expression} has no JSON form: {error}") from None
+        case _:
+            raise InvalidExpressionError(f"{expression!r} is not a predicate")
+
+
+def _balanced(name: str, parts: list[Any]) -> Any:
+    """Long chains as a tree that is not deep, since many JSON readers are recursive."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    return {TYPE: name, LEFT: _balanced(name, parts[:half]), RIGHT: _balanced(name, parts[half:])}
+
+
+def _predicate_to_json(predicate: Predicate) -> Any:
+    name, term = _NAMES[type(predicate)], _term_to_json(predicate.term)
+    match predicate:
+        case LiteralPredicate():
+            return {TYPE: name, LEFT: term, RIGHT: _literal_to_json(predicate.literal)}
+        case SetPredicate():
+            return {TYPE: name, CHILD: term, VALUES: _literals_to_json(predicate.literals)}
+        case _:
+            return {TYPE: name, CHILD: term}
+
+
+def _predicate_to_term_json(predicate: Predicate) -> Any:
+    name, term = _NAMES[type(predicate)], _old_term_to_json(predicate.term)
+    match predicate:
+        case LiteralPredicate(literal=constant):
+            return {TYPE: name, TERM: term, VALUE: value_to_json(constant.value, constant.kind)}
+        case SetPredicate(literals=constants):
+            return {TYPE: name, TERM: term, VALUES: [value_to_json(one.value, one.kind) for one in constants]}
+        case _:
+            return {TYPE: name, TERM: term}
+
+
+def _term_to_json(term: Term) -> Any:
+    match term:
+        case Reference():
+            return {TYPE: REFERENCE, NAME: term.name}
+        case IdReference() | BoundReference():
+            return {TYPE: REFERENCE, ID: term.field_id}
+        case Transformed() | BoundTransform():
+            name, _, _ = str(term.transform).partition("[")
+            return {
+                TYPE: APPLY,
+                FUNCTION: {CATALOG: ICEBERG_FUNCTIONS, IDENTIFIER: [name]},
+                ARGUMENTS: [*_parameters(term.transform), _term_to_json(term.reference)],
+            }
+        case _:
+            raise InvalidExpressionError(f"{term!r} has no JSON form")
+
+
+def _old_term_to_json(term: Term) -> Any:
+    match term:
+        case Reference() | BoundReference():
+            return term.name
+        case Transformed() | BoundTransform():
+            return {TYPE: TRANSFORM, TRANSFORM: str(term.transform), TERM: _old_term_to_json(term.reference)}
+        case _:
+            raise InvalidExpressionError(f"{term} has no form in the older JSON, which names columns")
+
+
+def _parameters(transform: Transform) -> list[int]:
+    match transform:
+        case BucketTransform(num_buckets=number) | TruncateTransform(width=number):
+            return [number]
+        case VoidTransform() | UnknownTransform():
+            raise InvalidExpressionError(f"transform {transform} has no place in a predicate")
+        case _:
+            return []
+
+
+def _literal_to_json(constant: Literal) -> Any:
+    value = value_to_json(constant.value, constant.kind)
+    if isinstance(constant.kind, _NATURAL):
+        return value
+    return {TYPE: LITERAL, VALUE: value, DATA_TYPE: type_to_json(constant.kind)}
+
+
+def _literals_to_json(constants: tuple[Literal, ...]) -> Any:
+    kind = constants[0].kind
+    if isinstance(kind, _NATURAL) or any(one.kind != kind for one in constants):
+        return [_literal_to_json(one) for one in constants]
+    values = [value_to_json(one.value, kind) for one in constants]
+    return {TYPE: LITERALS, VALUES: values, DATA_TYPE: type_to_json(kind)}

@@ -1,0 +1,250 @@
+"""What statistics say for sure about one column, for many files or manifests at once.
+
+Whatever is missing, contradictory or not to be relied on is unknown: nothing is ruled out, and nothing is sure. Some
+statistics are known to mislead: NaN as a bound of old ORC writers; counts of fields in structs, which some writers take
+without the rows whose struct is null; bounds of uuids, which Java orders as two signed numbers.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.expressions.arrow import storage_type
+from icefloe.expressions.terms import BoundReference
+from icefloe.schema.types import DoubleType, FloatType, IcebergType, UUIDType
+
+Mask = npt.NDArray[np.bool_]
+
+_UNKNOWN = -1
+_UUID_BYTES = 16
+_HALF = 8
+_SIGN = 0x80
+
+
+class Statistics(Protocol):
+    """Column statistics of files; in the arrays, one entry per file, null is unknown."""
+
+    @property
+    def size(self) -> int:
+        """How many files there are."""
+
+    @property
+    def record_counts(self) -> Any:
+        """Rows per file, an int64 array; negative is unknown too."""
+
+    def value_counts(self, field_id: int) -> Any | None:
+        """Values of the column, nulls and NaNs among them, an int64 array; None: unknown for all."""
+
+    def null_counts(self, field_id: int) -> Any | None:
+        """Nulls of the column."""
+
+    def nan_counts(self, field_id: int) -> Any | None:
+        """NaNs of the column."""
+
+    def lower_bounds(self, field_id: int, kind: IcebergType) -> Any | None:
+        """At most the least value of the column, an array of the Arrow type of `kind`."""
+
+    def upper_bounds(self, field_id: int, kind: IcebergType) -> Any | None:
+        """At least the greatest value of the column."""
+
+
+class PartitionSummaries(Protocol):
+    """Summaries of the partition fields of manifests of one spec; one entry per manifest, null is unknown."""
+
+    @property
+    def size(self) -> int:
+        """How many manifests there are."""
+
+    def contains_null(self, position: int) -> Any | None:
+        """Whether the field at that position of the spec is null in some file, a boolean array; None: unknown for all."""
+
+    def contains_nan(self, position: int) -> Any | None:
+        """Whether the field is NaN in some file."""
+
+    def lower_bounds(self, position: int, kind: IcebergType) -> Any | None:
+        """At most the least value of the field, an array of the Arrow type of `kind`; null if all are null or NaN."""
+
+    def upper_bounds(self, position: int, kind: IcebergType) -> Any | None:
+        """At least the greatest value of the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Lower and upper bounds as arrays of the storage type, without NaN; None or null: unknown."""
+
+    size: int
+    lower: Any | None = None
+    upper: Any | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is sure about one column; an ordinary value is neither null nor NaN."""
+
+    size: int
+    may_be_null: Mask
+    may_be_nan: Mask
+    is_all_null: Mask
+    is_all_nan: Mask
+    has_no_ordinary: Mask
+    bounds: Callable[[], Bounds]
+
+
+def facts_of_files(column: BoundReference, statistics: Statistics) -> Facts:
+    """The facts about a column of files."""
+    size, field_id = statistics.size, column.field_id
+    values = _counts(statistics.value_counts(field_id), size)
+    nulls = _counts(statistics.null_counts(field_id), size)
+    is_counted = values > 0
+    is_nested = len(column.path) > 1
+    may_be_null = (nulls != 0) | is_nested if column.is_nullable else _none(size)
+    is_all_null = is_counted & (values == nulls)
+    if isinstance(column.kind, FloatType | DoubleType):
+        nans = _counts(statistics.nan_counts(field_id), size)
+        may_be_nan = nans != 0
+        # A nested field that is NaN in every counted value may be null in other rows.
+        is_all_nan = is_counted & (values == nans) & (not is_nested)
+        ordinary = values - nulls - nans
+        has_no_ordinary = is_all_null | (is_counted & (nulls >= 0) & (nans >= 0) & (ordinary == 0))
+    else:
+        may_be_nan = is_all_nan = _none(size)
+        has_no_ordinary = is_all_null
+    return Facts(
+        size,
+        may_be_null,
+        may_be_nan,
+        is_all_null,
+        is_all_nan,
+        has_no_ordinary | is_all_nan,
+        lambda: _bounds(
+            size,
+            statistics.lower_bounds(field_id, column.kind),
+            statistics.upper_bounds(field_id, column.kind),
+            column.kind,
+        ),
+    )
+
+
+def facts_of_manifests(column: BoundReference, summaries: PartitionSummaries) -> Facts:
+    """The facts about a partition field of manifests (spec: Manifest Lists)."""
+    size, position, kind = summaries.size, column.position, column.kind
+    has_null, has_no_null = _answers(summaries.contains_null(position), size)
+    lower, upper = summaries.lower_bounds(position, kind), summaries.upper_bounds(position, kind)
+    no_bounds = _is_missing(lower, size) & _is_missing(upper, size)
+    if isinstance(kind, FloatType | DoubleType):
+        has_nan, has_no_nan = _answers(summaries.contains_nan(position), size)
+    else:
+        has_nan, has_no_nan = _none(size), ~_none(size)
+    # Bounds are left out if all values are null or NaN; without either of these, the writer just gave none.
+    no_ordinary = no_bounds & (has_null | has_nan)
+    return Facts(
+        size,
+        ~has_no_null,
+        ~has_no_nan,
+        no_ordinary & has_no_nan,
+        no_ordinary & has_nan & has_no_null,
+        no_ordinary,
+        lambda: _bounds(size, lower, upper, kind),
+    )
+
+
+def without_bounds(facts: Facts) -> Facts:
+    """The facts about a transform of the column that keeps null but no order."""
+    return Facts(
+        facts.size,
+        facts.may_be_null,
+        _none(facts.size),
+        facts.is_all_null,
+        _none(facts.size),
+        facts.is_all_null,
+        lambda: Bounds(facts.size),
+    )
+
+
+def _none(size: int) -> Mask:
+    return np.zeros(size, dtype=np.bool_)
+
+
+def _counts(counts: Any | None, size: int) -> npt.NDArray[np.int64]:
+    """The counts, with a negative number for what is unknown."""
+    if counts is None:
+        return np.full(size, _UNKNOWN, dtype=np.int64)
+    found: npt.NDArray[np.int64] = pc.fill_null(_one_array(counts), _UNKNOWN).to_numpy(zero_copy_only=False)
+    return found.astype(np.int64, copy=False)
+
+
+def _answers(answers: Any | None, size: int) -> tuple[Mask, Mask]:
+    """Where the answer is known to be yes, and where it is known to be no."""
+    if answers is None:
+        return _none(size), _none(size)
+    array = _one_array(answers)
+    return known(array), known(pc.invert(array))
+
+
+def known(array: Any) -> Mask:
+    """Where a boolean array is true; null is not."""
+    found: Mask = pc.fill_null(array, False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _is_missing(bounds: Any | None, size: int) -> Mask:
+    return ~_none(size) if bounds is None else known(pc.is_null(_one_array(bounds)))
+
+
+def _bounds(size: int, lower: Any | None, upper: Any | None, kind: IcebergType) -> Bounds:
+    found = Bounds(size, _comparable(lower, kind), _comparable(upper, kind))
+    return _loose_uuid_bounds(found) if isinstance(kind, UUIDType) else found
+
+
+def _comparable(bounds: Any | None, kind: IcebergType) -> Any | None:
+    if bounds is None:
+        return None
+    array = _one_array(bounds)
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    wanted = storage_type(kind)
+    array = array if array.type == wanted else array.cast(wanted)
+    if pa.types.is_floating(wanted):
+        return pc.if_else(pc.is_nan(array), pa.scalar(None, wanted), array)
+    return array
+
+
+def _one_array(array: Any) -> Any:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _loose_uuid_bounds(bounds: Bounds) -> Bounds:
+    """Bounds in the order of unsigned bytes that hold even if the writer compared two signed halves, as Java does.
+
+    Where the sign bits of both bounds are equal, the first halves are in order either way, but nothing is known of the
+    second ones. A lower bound with the sign and an upper one without can only come from signed comparison, and say
+    nothing then; the other way round they can only come from the right order.
+    """
+    if bounds.lower is None or bounds.upper is None:
+        return Bounds(bounds.size)
+    is_known = known(pc.and_(pc.is_valid(bounds.lower), pc.is_valid(bounds.upper)))
+    lower, upper = _byte_rows(bounds.lower), _byte_rows(bounds.upper)
+    low_sign, high_sign = (lower[:, 0] & _SIGN).astype(np.bool_), (upper[:, 0] & _SIGN).astype(np.bool_)
+    is_known &= ~(low_sign & ~high_sign)
+    is_loose = (low_sign == high_sign) & ~(lower == upper).all(axis=1)
+    lower[is_loose, _HALF:] = 0x00
+    upper[is_loose, _HALF:] = 0xFF
+    return Bounds(bounds.size, _from_byte_rows(lower, is_known), _from_byte_rows(upper, is_known))
+
+
+def _byte_rows(array: Any) -> npt.NDArray[np.uint8]:
+    filled = pc.fill_null(array, bytes(_UUID_BYTES))
+    raw = np.frombuffer(
+        filled.buffers()[1], dtype=np.uint8, count=len(filled) * _UUID_BYTES, offset=filled.offset * _UUID_BYTES
+    )
+    return raw.reshape(-1, _UUID_BYTES).copy()
+
+
+def _from_byte_rows(rows: npt.NDArray[np.uint8], is_known: Mask) -> Any:
+    validity = pa.array(is_known).buffers()[1]
+    return pa.Array.from_buffers(pa.binary(_UUID_BYTES), len(rows), [validity, pa.py_buffer(rows.tobytes())])

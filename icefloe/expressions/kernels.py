@@ -1,0 +1,163 @@
+"""Two questions about one test, answered for many files at once from the facts about its column.
+
+`might_match`: may some row match? `must_match`: does every row match? Bounds may be loose, so that a lower bound is not
+known to be a value; but when both are equal, they are the one ordinary value that there is.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.expressions.arrow import to_scalar, to_value_set
+from icefloe.expressions.facts import Bounds, Facts, Mask, known
+from icefloe.expressions.terms import Literal
+from icefloe.expressions.values import (
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNaN,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    NotEqualTo,
+    NotIn,
+    NotNaN,
+    NotNull,
+    NotStartsWith,
+    Predicate,
+    StartsWith,
+)
+
+_FEW = 16
+"""Up to so many constants are compared one by one; more are looked up in order."""
+
+
+def might_match(predicate: Predicate, facts: Facts) -> Mask:
+    """Where some row may match the bound test."""
+    match predicate:
+        case IsNull():
+            return facts.may_be_null
+        case NotNull():
+            return ~facts.is_all_null
+        case IsNaN():
+            return facts.may_be_nan & ~facts.is_all_null
+        case NotNaN():
+            return ~facts.is_all_nan
+        case NotEqualTo() | NotIn() | NotStartsWith():
+            is_ordinary = ~facts.may_be_null & ~facts.may_be_nan
+            return ~(is_ordinary & _all_hit(predicate, facts.bounds()))
+        case _:
+            return ~facts.has_no_ordinary & _may_hit(predicate, facts.bounds())
+
+
+def must_match(predicate: Predicate, facts: Facts) -> Mask:
+    """Where every row is sure to match the bound test."""
+    match predicate:
+        case IsNull():
+            return facts.is_all_null
+        case NotNull():
+            return ~facts.may_be_null
+        case IsNaN():
+            return facts.is_all_nan
+        case NotNaN():
+            return ~facts.may_be_nan | facts.is_all_null
+        case NotEqualTo() | NotIn() | NotStartsWith():
+            return facts.has_no_ordinary | ~_may_hit(predicate, facts.bounds())
+        case _:
+            is_ordinary = ~facts.may_be_null & ~facts.may_be_nan
+            return is_ordinary & _all_hit(predicate, facts.bounds())
+
+
+def _may_hit(predicate: Predicate, bounds: Bounds) -> Mask:
+    """Where some ordinary value within the bounds passes the test; for a negated test, the one that it negates."""
+    lower, upper = _comparer(bounds.lower, bounds.size), _comparer(bounds.upper, bounds.size)
+    match predicate:
+        case LessThan(literal=constant):
+            return ~lower(pc.greater_equal, constant)
+        case LessThanOrEqual(literal=constant):
+            return ~lower(pc.greater, constant)
+        case GreaterThan(literal=constant):
+            return ~upper(pc.less_equal, constant)
+        case GreaterThanOrEqual(literal=constant):
+            return ~upper(pc.less, constant)
+        case EqualTo(literal=constant) | NotEqualTo(literal=constant):
+            return ~(lower(pc.greater, constant) | upper(pc.less, constant))
+        case StartsWith(literal=constant) | NotStartsWith(literal=constant):
+            # What starts with the prefix is not less than it, and what is greater but does not start so is greater than all.
+            is_above = lower(pc.greater, constant) & ~_starts(bounds.lower, constant, bounds.size)
+            return ~(is_above | upper(pc.less, constant))
+        case In(literals=constants) | NotIn(literals=constants):
+            return _any_within(constants, bounds)
+        case _:
+            raise AssertionError(f"no rule answers {predicate!r}")
+
+
+def _all_hit(predicate: Predicate, bounds: Bounds) -> Mask:
+    """Where every ordinary value within the bounds passes the test; for a negated test, the one that it negates."""
+    lower, upper = _comparer(bounds.lower, bounds.size), _comparer(bounds.upper, bounds.size)
+    match predicate:
+        case LessThan(literal=constant):
+            return upper(pc.less, constant)
+        case LessThanOrEqual(literal=constant):
+            return upper(pc.less_equal, constant)
+        case GreaterThan(literal=constant):
+            return lower(pc.greater, constant)
+        case GreaterThanOrEqual(literal=constant):
+            return lower(pc.greater_equal, constant)
+        case EqualTo(literal=constant) | NotEqualTo(literal=constant):
+            return lower(pc.equal, constant) & upper(pc.equal, constant)
+        case StartsWith(literal=constant) | NotStartsWith(literal=constant):
+            return _starts(bounds.lower, constant, bounds.size) & _starts(bounds.upper, constant, bounds.size)
+        case In(literals=constants) | NotIn(literals=constants):
+            if bounds.lower is None or bounds.upper is None:
+                return np.zeros(bounds.size, dtype=np.bool_)
+            is_one = known(pc.equal(bounds.lower, bounds.upper))
+            return is_one & known(pc.is_in(bounds.lower, value_set=to_value_set(constants)))
+        case _:
+            raise AssertionError(f"no rule answers {predicate!r}")
+
+
+def _comparer(bounds: Any | None, size: int) -> Callable[[Callable[[Any, Any], Any], Literal], Mask]:
+    """Where a comparison of the bounds with a constant is known to hold."""
+    if bounds is None:
+        return lambda _compare, _constant: np.zeros(size, dtype=np.bool_)
+    return lambda compare, constant: known(compare(bounds, to_scalar(constant)))
+
+
+def _starts(bounds: Any | None, prefix: Literal, size: int) -> Mask:
+    return np.zeros(size, dtype=np.bool_) if bounds is None else known(pc.starts_with(bounds, prefix.value))
+
+
+def _any_within(constants: tuple[Literal, ...], bounds: Bounds) -> Mask:
+    """Where some constant lies within the bounds."""
+    if len(constants) <= _FEW:
+        lower, upper = _comparer(bounds.lower, bounds.size), _comparer(bounds.upper, bounds.size)
+        found = np.zeros(bounds.size, dtype=np.bool_)
+        for constant in constants:
+            found |= ~(lower(pc.greater, constant) | upper(pc.less, constant))
+        return found
+    values = to_value_set(constants)
+    lower_ranks, upper_ranks, ranks = _ranks(bounds, values)
+    first = np.searchsorted(ranks, lower_ranks, side="left")
+    is_there = first < len(ranks)
+    found = np.zeros(bounds.size, dtype=np.bool_)
+    found[is_there] = ranks[first[is_there]] <= upper_ranks[is_there]
+    return found
+
+
+def _ranks(bounds: Bounds, values: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Bounds and sorted values as numbers of the same order; an unknown bound is below or above all."""
+    nothing = pa.nulls(bounds.size, values.type)
+    lower = nothing if bounds.lower is None else bounds.lower
+    upper = nothing if bounds.upper is None else bounds.upper
+    ranks = pc.rank(pa.chunked_array([lower, upper, values]), sort_keys="ascending", tiebreaker="dense")
+    numbers: npt.NDArray[np.int64] = ranks.to_numpy().astype(np.int64)
+    low, high, sought = np.split(numbers, [bounds.size, 2 * bounds.size])
+    low[known(pc.is_null(lower))] = 0
+    high[known(pc.is_null(upper))] = np.iinfo(np.int64).max
+    return low, high, np.sort(sought)

@@ -1,0 +1,307 @@
+"""How predicates are read from JSON, in the form of the expressions spec and in the older one (see `codec`)."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from icefloe.errors import InvalidExpressionError, InvalidInputError
+from icefloe.expressions.terms import (
+    IdReference,
+    Literal,
+    Reference,
+    Term,
+    Transformed,
+    literal,
+)
+from icefloe.expressions.values import (
+    FLIPPED,
+    MAX_DEPTH,
+    AlwaysFalse,
+    AlwaysTrue,
+    EqualTo,
+    Expression,
+    GreaterThan,
+    GreaterThanOrEqual,
+    IsNaN,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    LiteralPredicate,
+    NotEqualTo,
+    NotNaN,
+    NotNull,
+    NotStartsWith,
+    StartsWith,
+    UnaryPredicate,
+    conjunction,
+    disjunction,
+    is_in,
+    negation,
+    not_in,
+)
+from icefloe.partitioning.transforms import (
+    Transform,
+    UnknownTransform,
+    VoidTransform,
+    parse_transform,
+)
+from icefloe.schema.codec import type_from_json
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import IcebergType
+from icefloe.schema.value_codec import value_from_json
+
+TYPE, CHILD, LEFT, RIGHT, TERM, VALUE, VALUES = "type", "child", "left", "right", "term", "value", "values"
+REFERENCE, NAME, ID, LITERAL, LITERALS, DATA_TYPE = "reference", "name", "id", "literal", "literals", "data-type"
+APPLY, FUNCTION, ARGUMENTS, CATALOG, IDENTIFIER = "apply", "function", "arguments", "catalog", "identifier"
+TRANSFORM = "transform"
+ICEBERG_FUNCTIONS = "iceberg_functions"
+
+UNARY: dict[str, type[UnaryPredicate]] = {
+    "is-null": IsNull,
+    "not-null": NotNull,
+    "is-nan": IsNaN,
+    "not-nan": NotNaN,
+}
+COMPARISONS: dict[str, type[LiteralPredicate]] = {
+    "lt": LessThan,
+    "lt-eq": LessThanOrEqual,
+    "gt": GreaterThan,
+    "gt-eq": GreaterThanOrEqual,
+    "eq": EqualTo,
+    "not-eq": NotEqualTo,
+    "starts-with": StartsWith,
+    "not-starts-with": NotStartsWith,
+}
+_SETS: dict[str, Callable[[str | Term, list[Literal]], Expression]] = {"in": is_in, "not-in": not_in}
+
+
+class _Constant:
+    """A constant that waits for the type of the column that it is compared with."""
+
+    def __init__(self, value: object, data_type: object = None) -> None:
+        self.value = value
+        self.data_type = data_type
+
+
+class ExpressionReader:
+    """Reads documents against a schema, if there is one."""
+
+    def __init__(self, schema: Schema | None, case_sensitive: bool) -> None:
+        self.schema = schema
+        self.case_sensitive = case_sensitive
+
+    def expression(self, document: object, depth: int) -> Expression:
+        if isinstance(document, bool):
+            return AlwaysTrue() if document else AlwaysFalse()
+        if depth > MAX_DEPTH:
+            raise InvalidExpressionError(f"the predicate nests and, or and not more than {MAX_DEPTH} levels deep")
+        node = _object(document, "a predicate")
+        name = _type_of(node)
+        match name:
+            case "true" | "false":
+                return self.expression(name == "true", depth)
+            case "literal":
+                return self.expression(_boolean(_get(node, VALUE)), depth)
+            case "not":
+                return negation(self.expression(_get(node, CHILD), depth + 1))
+            case "and" | "or":
+                parts = [self.expression(part, depth + 1) for part in _chain(node, name)]
+                return conjunction(*parts) if name == "and" else disjunction(*parts)
+            case _:
+                return self.predicate(name, node)
+
+    def predicate(self, name: str, node: Mapping[str, Any]) -> Expression:
+        if unary := UNARY.get(name):
+            return unary(self.term(node, CHILD))
+        if comparison := COMPARISONS.get(name):
+            return self.comparison(comparison, node)
+        if make := _SETS.get(name):
+            term = self.term(node, CHILD)
+            return make(term, [self.literal(one, term) for one in _constants(_get(node, VALUES))])
+        known = ", ".join(("and", "or", "not", *UNARY, *COMPARISONS, *_SETS))
+        raise InvalidExpressionError(f"{name!r} is not a type of predicates; those are {known}")
+
+    def comparison(self, comparison: type[LiteralPredicate], node: Mapping[str, Any]) -> Expression:
+        if TERM in node:
+            left: Term | _Constant = _old_term(node[TERM])
+            right: Term | _Constant = _operand(_get(node, VALUE))
+        else:
+            left, right = _operand(_get(node, LEFT)), _operand(_get(node, RIGHT))
+        match left, right:
+            case Term(), _Constant():
+                return comparison(left, self.literal(right, left))
+            case _Constant(), Term() if comparison in FLIPPED:
+                return FLIPPED[comparison](right, self.literal(left, right))
+            case _:
+                raise InvalidExpressionError(f"{_shown(node)} does not compare a column with a constant")
+
+    def term(self, node: Mapping[str, Any], key: str) -> Term:
+        if TERM in node:
+            return _old_term(node[TERM])
+        found = _operand(_get(node, key))
+        if isinstance(found, Term):
+            return found
+        raise InvalidExpressionError(f"{_shown(node)} does not test a column")
+
+    def literal(self, constant: _Constant, term: Term) -> Literal:
+        try:
+            if constant.data_type is not None:
+                kind = type_from_json(constant.data_type)
+                return Literal(value_from_json(constant.value, kind), kind)
+            natural = literal(constant.value)
+            column = self.kind_of(term)
+            return natural if column is None else _typed(natural, constant.value, column)
+        except InvalidExpressionError:
+            raise
+        except InvalidInputError as error:
+            raise InvalidExpressionError(f"the constant {_shown(constant.value)} cannot be read: {error}") from None
+
+    def kind_of(self, term: Term) -> IcebergType | None:
+        if self.schema is None:
+            return None
+        match term:
+            case Reference():
+                return self.schema.find_field(term.name, self.case_sensitive).field_type
+            case IdReference():
+                return self.schema.find_field(term.field_id).field_type
+            case Transformed():
+                source = self.kind_of(term.reference)
+                return None if source is None else term.transform.result_type(source)
+            case _:
+                return None
+
+
+def _typed(natural: Literal, value: object, column: IcebergType) -> Literal:
+    """The constant in the form of its column's type if it has that, or else as binding may still convert it."""
+    try:
+        return Literal(value_from_json(value, column), column)
+    except InvalidInputError:
+        return natural
+
+
+def _chain(node: Mapping[str, Any], name: str) -> list[object]:
+    """The parts of nested nodes of one type, however deep; others nest chains as deep as they are long."""
+    found: list[object] = []
+    waiting: list[object] = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Mapping) and _type_of(part) == name:
+            waiting += [_get(part, RIGHT), _get(part, LEFT)]
+        else:
+            found.append(part)
+    return found
+
+
+def _operand(document: object) -> Term | _Constant:
+    if not isinstance(document, Mapping):
+        return _Constant(document)
+    match _type_of(document):
+        case "literal":
+            return _Constant(_get(document, VALUE), document.get(DATA_TYPE))
+        case "apply":
+            return _function(document)
+        case _:
+            return _old_term(document)
+
+
+def _old_term(document: object) -> Term:
+    if isinstance(document, str):
+        return Reference(document)
+    node = _object(document, "a column")
+    match _type_of(node):
+        case "reference" if ID in node:
+            return IdReference(node[ID])
+        case "reference":
+            return Reference(node[NAME] if NAME in node else _get(node, TERM))
+        case "transform":
+            column = _old_term(_get(node, TERM))
+            if not isinstance(column, Reference | IdReference):
+                raise InvalidExpressionError(f"{_shown(node)} is not a transform of a column")
+            return Transformed(_known_transform(_get(node, TRANSFORM)), column)
+        case other:
+            raise InvalidExpressionError(f"{other!r} is not a column; its type is reference, apply or transform")
+
+
+def _function(node: Mapping[str, Any]) -> Transformed:
+    name = _function_name(_get(node, FUNCTION))
+    arguments = _get(node, ARGUMENTS)
+    if not isinstance(arguments, list) or not arguments:
+        raise InvalidExpressionError(f"{_shown(node)} has no list of arguments")
+    *numbers, last = arguments
+    column = _operand(last)
+    if not isinstance(column, Reference | IdReference) or not all(_is_whole(number) for number in numbers):
+        raise InvalidExpressionError(f"{_shown(node)} is not a transform of a column, which is its last argument")
+    text = f"{name}[{numbers[0]}]" if numbers else name
+    if len(numbers) > 1:
+        raise InvalidExpressionError(f"{_shown(node)} has too many arguments")
+    return Transformed(_known_transform(text), column)
+
+
+def _function_name(function: object) -> str:
+    catalog, identifier = None, function
+    if isinstance(function, Mapping):
+        catalog, identifier = function.get(CATALOG), function.get(IDENTIFIER)
+    parts = [identifier] if isinstance(identifier, str) else identifier
+    if catalog not in (None, ICEBERG_FUNCTIONS) or not isinstance(parts, list) or len(parts) != 1:
+        raise InvalidExpressionError(
+            f"the function {_shown(function)} is not known; known are the transforms of Iceberg"
+        )
+    return str(parts[0])
+
+
+def _known_transform(text: object) -> Transform:
+    try:
+        transform = parse_transform(text) if isinstance(text, str) else None
+    except InvalidInputError as error:
+        raise InvalidExpressionError(str(error)) from None
+    if transform is None or isinstance(transform, VoidTransform | UnknownTransform):
+        raise InvalidExpressionError(f"{_shown(text)} is not a transform such as day or bucket[16]")
+    return transform
+
+
+def _constants(document: object) -> list[_Constant]:
+    data_type = None
+    if isinstance(document, Mapping) and _type_of(document) == LITERALS:
+        data_type = document.get(DATA_TYPE)
+        document = _get(document, VALUES)
+    if not isinstance(document, list):
+        raise InvalidExpressionError(f"{_shown(document)} is not a list of constants")
+    if data_type is not None:
+        return [_Constant(one, data_type) for one in document]
+    found = [_operand(one) for one in document]
+    if not all(isinstance(one, _Constant) for one in found):
+        raise InvalidExpressionError(f"{_shown(document)} has a column among its constants")
+    return [one for one in found if isinstance(one, _Constant)]
+
+
+def _object(document: object, what: str) -> Mapping[str, Any]:
+    if not isinstance(document, Mapping):
+        raise InvalidExpressionError(f"{_shown(document)} is not {what}; its JSON is an object")
+    return document
+
+
+def _type_of(node: Mapping[str, Any]) -> str:
+    name = node.get(TYPE)
+    if not isinstance(name, str):
+        raise InvalidExpressionError(f"{_shown(node)} has no {TYPE!r}, which says what it is")
+    return name.lower().replace("_", "-")
+
+
+def _get(node: Mapping[str, Any], key: str) -> Any:
+    if key not in node:
+        raise InvalidExpressionError(f"{_shown(node)} has no {key!r}")
+    return node[key]
+
+
+def _boolean(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise InvalidExpressionError(f"the constant {_shown(value)} is not a predicate; only true and false are")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 120 else f"{text[:120]}..."

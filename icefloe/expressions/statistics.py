@@ -1,0 +1,76 @@
+"""Which files may hold a matching row, and which hold matching rows only, by their statistics alone.
+
+All files are asked at once, in columns. A file that `might_match` leaves out holds no matching row; every row of one
+that `must_match` names matches. Manifests are asked the same way, by the summaries of their partitions.
+"""
+
+from collections.abc import Callable
+from functools import reduce
+
+import numpy as np
+import pyarrow.compute as pc
+
+from icefloe.errors import InvalidExpressionError
+from icefloe.expressions import kernels
+from icefloe.expressions.binding import bound_term
+from icefloe.expressions.facts import (
+    Facts,
+    Mask,
+    PartitionSummaries,
+    Statistics,
+    facts_of_files,
+    facts_of_manifests,
+    known,
+    without_bounds,
+)
+from icefloe.expressions.normal import rewrite_not
+from icefloe.expressions.terms import BoundReference
+from icefloe.expressions.values import AlwaysFalse, AlwaysTrue, And, Expression, Or, Predicate
+
+Test = Callable[[Predicate, Facts], Mask]
+
+
+def might_match(expression: Expression, statistics: Statistics) -> Mask:
+    """For each file, whether a row may match the bound predicate; no row of an empty file does."""
+    found = _answer(expression, statistics.size, lambda c: facts_of_files(c, statistics), kernels.might_match)
+    return found & ~_is_empty(statistics)
+
+
+def must_match(expression: Expression, statistics: Statistics) -> Mask:
+    """For each file, whether every row is sure to match the bound predicate; all rows of an empty file do."""
+    found = _answer(expression, statistics.size, lambda c: facts_of_files(c, statistics), kernels.must_match)
+    return found | _is_empty(statistics)
+
+
+def partitions_might_match(expression: Expression, summaries: PartitionSummaries) -> Mask:
+    """For each manifest, whether a file of it may match the predicate, which is bound to the partition type."""
+    return _answer(expression, summaries.size, lambda c: facts_of_manifests(c, summaries), kernels.might_match)
+
+
+def _is_empty(statistics: Statistics) -> Mask:
+    return known(pc.equal(statistics.record_counts, 0))
+
+
+def _answer(expression: Expression, size: int, find: Callable[[BoundReference], Facts], test: Test) -> Mask:
+    found: dict[BoundReference, Facts] = {}
+
+    def ask(part: Expression) -> Mask:
+        match part:
+            case AlwaysTrue():
+                return np.ones(size, dtype=np.bool_)
+            case AlwaysFalse():
+                return np.zeros(size, dtype=np.bool_)
+            case And():
+                return reduce(np.logical_and, map(ask, part.children))
+            case Or():
+                return reduce(np.logical_or, map(ask, part.children))
+            case Predicate():
+                term = bound_term(part)
+                if term.reference not in found:
+                    found[term.reference] = find(term.reference)
+                facts = found[term.reference]
+                return test(part, facts if isinstance(term, BoundReference) else without_bounds(facts))
+            case _:
+                raise InvalidExpressionError(f"{part!r} is not a predicate")
+
+    return ask(rewrite_not(expression))
