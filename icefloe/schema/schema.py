@@ -178,6 +178,7 @@ class Schema:
 
 def _check_fields(fields: tuple[NestedField, ...]) -> None:
     seen: dict[int, str] = {}
+    has_dots = False
     _check_names(fields, "")
     for field in walk_fields(fields):
         if field.field_id in seen:
@@ -189,6 +190,18 @@ def _check_fields(fields: tuple[NestedField, ...]) -> None:
             raise InvalidSchemaError(f"field {field.name!r} of type unknown is required; it must be optional")
         if isinstance(field.field_type, StructType):
             _check_names(field.field_type.fields, field.name)
+        has_dots = has_dots or "." in field.name
+    if has_dots:
+        _check_full_names(fields)
+
+
+def _check_full_names(fields: tuple[NestedField, ...]) -> None:
+    """Without a dot in some name, names that differ within each struct differ in full too."""
+    seen: dict[str, int] = {}
+    for field_id, name in _full_names(fields, ""):
+        if name in seen:
+            raise InvalidSchemaError(f"the fields with ids {seen[name]} and {field_id} are both named {name!r} in full")
+        seen[name] = field_id
 
 
 def _check_names(fields: tuple[NestedField, ...], around: str) -> None:
