@@ -3,11 +3,53 @@
 import math
 from collections.abc import Callable
 from decimal import Decimal
+from functools import lru_cache
 from itertools import count
 from typing import Any
+from uuid import UUID
 
 from hypothesis import strategies as st
 
+from icefloe.expressions.terms import Literal, Reference, Term, Transformed
+from icefloe.expressions.values import (
+    AlwaysFalse,
+    AlwaysTrue,
+    EqualTo,
+    Expression,
+    GreaterThan,
+    GreaterThanOrEqual,
+    IsNaN,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    NotEqualTo,
+    NotNaN,
+    NotNull,
+    NotStartsWith,
+    StartsWith,
+    conjunction,
+    disjunction,
+    is_in,
+    negation,
+    not_in,
+)
+from icefloe.metadata import (
+    MAIN_BRANCH,
+    BlobMetadata,
+    EncryptedKey,
+    MetadataLogEntry,
+    Operation,
+    PartitionStatisticsFile,
+    Snapshot,
+    SnapshotLogEntry,
+    SnapshotRef,
+    SnapshotRefType,
+    StatisticsFile,
+    Summary,
+    TableMetadata,
+    branch,
+    new_table_metadata,
+)
 from icefloe.partitioning.sorting import NullOrder, SortDirection, SortField, SortOrder
 from icefloe.partitioning.spec import PartitionField, PartitionSpec
 from icefloe.partitioning.transforms import (
@@ -82,6 +124,7 @@ def decimal_types() -> st.SearchStrategy[DecimalType]:
     return st.integers(1, 38).flatmap(lambda p: st.builds(DecimalType, st.just(p), st.integers(0, p)))
 
 
+@lru_cache
 def primitive_types(version: int = 4) -> st.SearchStrategy[PrimitiveType]:
     """Every primitive type that a table of this version may hold."""
     found: list[st.SearchStrategy[PrimitiveType]] = [
@@ -100,9 +143,10 @@ def primitive_types(version: int = 4) -> st.SearchStrategy[PrimitiveType]:
     return st.one_of(found)
 
 
+@lru_cache
 def names() -> st.SearchStrategy[str]:
     """Column names: plain ones mostly, unicode and spaces sometimes; never a dot, which would be ambiguous."""
-    plain = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True)
+    plain = st.text("abcdefghijklmnopqrstuvwxyz_", min_size=1, max_size=9)
     odd = st.text(
         st.characters(codec="utf-8", exclude_categories=("Cs", "Cc"), exclude_characters=".`"), min_size=1, max_size=6
     )
@@ -111,46 +155,43 @@ def names() -> st.SearchStrategy[str]:
 
 def types(version: int = 4, next_id: Callable[[], int] | None = None, depth: int = 2) -> st.SearchStrategy[IcebergType]:
     """Any type; nested ones take their ids from `next_id`."""
-    numbers = next_id or count(1).__next__
+    return _types(version, next_id or count(1).__next__, depth)
 
-    @st.composite
-    def draw_type(draw: st.DrawFn, left: int) -> IcebergType:
-        kind = draw(st.sampled_from(("primitive",) * 6 + ("struct", "list", "map", "variant"))) if left else "primitive"
-        if kind == "variant" and allows(version, Feature.VARIANT):
-            return VariantType()
-        if kind == "struct":
-            unique = draw(st.lists(names(), min_size=1, max_size=3, unique=True))
-            return StructType(*(draw_field(draw, name, left - 1) for name in unique))
-        if kind == "list":
-            return ListType(numbers(), *draw_element(draw, left - 1))
-        if kind == "map":
-            key_id = numbers()
-            key = draw(primitive_types(version).filter(lambda kind: not isinstance(kind, UnknownType)))
-            return MapType(key_id, key, numbers(), *draw_element(draw, left - 1))
-        return draw(primitive_types(version))
 
-    def draw_element(draw: st.DrawFn, left: int) -> tuple[IcebergType, bool]:
-        element = draw(draw_type(left))
-        return element, draw(st.booleans()) and not isinstance(element, UnknownType)
+@st.composite
+def _types(draw: st.DrawFn, version: int, numbers: Callable[[], int], left: int) -> IcebergType:
+    kind = draw(st.sampled_from(("primitive",) * 6 + ("struct", "list", "map", "variant"))) if left else "primitive"
+    if kind == "variant" and allows(version, Feature.VARIANT):
+        return VariantType()
+    if kind == "struct":
+        unique = draw(st.lists(names(), min_size=1, max_size=3, unique=True))
+        return StructType(*(_field(draw, name, version, numbers, left - 1) for name in unique))
+    if kind == "list":
+        return ListType(numbers(), *_element(draw, version, numbers, left - 1))
+    if kind == "map":
+        key_id = numbers()
+        key = draw(primitive_types(version).filter(lambda kind: not isinstance(kind, UnknownType)))
+        return MapType(key_id, key, numbers(), *_element(draw, version, numbers, left - 1))
+    return draw(primitive_types(version))
 
-    def draw_field(draw: st.DrawFn, name: str, left: int) -> NestedField:
-        field_id = numbers()
-        kind, required = draw_element(draw, left)
-        return NestedField(field_id, name, kind, required, draw(st.none() | st.text(max_size=5)))
 
-    return draw_type(depth)
+def _element(draw: st.DrawFn, version: int, numbers: Callable[[], int], left: int) -> tuple[IcebergType, bool]:
+    element = draw(_types(version, numbers, left))
+    return element, draw(st.booleans()) and not isinstance(element, UnknownType)
+
+
+def _field(draw: st.DrawFn, name: str, version: int, numbers: Callable[[], int], left: int) -> NestedField:
+    field_id = numbers()
+    kind, required = _element(draw, version, numbers, left)
+    return NestedField(field_id, name, kind, required, draw(st.none() | st.text(max_size=5)))
 
 
 @st.composite
 def schemas(draw: st.DrawFn, version: int = 4, min_size: int = 1, max_size: int = 5, depth: int = 2) -> Schema:
     """A schema of random columns, with ids given in an order of no meaning."""
     numbers = count(1).__next__
-    fields = []
-    for name in draw(st.lists(names(), min_size=min_size, max_size=max_size, unique=True)):
-        field_id = numbers()
-        kind = draw(types(version, numbers, depth))
-        required = draw(st.booleans()) and not isinstance(kind, UnknownType)
-        fields.append(NestedField(field_id, name, kind, required, draw(st.none() | st.text(max_size=5))))
+    unique = draw(st.lists(names(), min_size=min_size, max_size=max_size, unique=True))
+    fields = [_field(draw, name, version, numbers, depth) for name in unique]
     draw(st.randoms(use_true_random=False)).shuffle(fields)
     return Schema(*fields, schema_id=draw(st.integers(0, 5)))
 
@@ -307,3 +348,315 @@ def sort_orders(draw: st.DrawFn, schema: Schema, max_size: int = 4) -> SortOrder
             )
         )
     return SortOrder(*fields, order_id=draw(st.integers(1, 5)) if fields else None)
+
+
+# --- metadata --------------------------------------------------------------------------------------------------------
+
+TIMES_MS = st.integers(0, 4_102_444_800_000)
+PATHS = st.text("abc/019", min_size=1, max_size=8).map(lambda name: f"s3://bucket/{name}.avro")
+
+
+@lru_cache
+def string_maps() -> st.SearchStrategy[dict[str, str]]:
+    """Properties, with none of the reserved keys."""
+    key = st.text("abc.", min_size=1, max_size=8)
+    return st.dictionaries(key, texts(8), max_size=3)
+
+
+@lru_cache
+def summaries() -> st.SearchStrategy[Summary]:
+    """Summaries with known operations."""
+    return st.builds(Summary, st.sampled_from(Operation), string_maps())
+
+
+@st.composite
+def snapshot_chains(draw: st.DrawFn, version: int, max_size: int = 4) -> tuple[Snapshot, ...]:
+    """Snapshots as a table of this version may have them, in the order of commits."""
+    numbered, lineage = allows(version, Feature.SEQUENCE_NUMBERS), allows(version, Feature.ROW_LINEAGE)
+    found: list[Snapshot] = []
+    next_row_id = 0
+    for snapshot_id in draw(st.lists(st.integers(1, LONG_MAX), max_size=max_size, unique=True)):
+        inline = allows(version, Feature.INLINE_MANIFESTS) and draw(st.booleans())
+        optional_summary = not allows(version, Feature.SNAPSHOT_SUMMARY_REQUIRED)
+        added_rows = draw(st.integers(0, 100))
+        found.append(
+            Snapshot(
+                snapshot_id,
+                draw(TIMES_MS),
+                None if inline else draw(PATHS),
+                draw(st.none() | summaries()) if optional_summary else draw(summaries()),
+                draw(st.none() | st.sampled_from([each.snapshot_id for each in found])) if found else None,
+                len(found) + 1 if numbered else 0,
+                draw(st.none() | st.just(0)),
+                next_row_id if lineage else None,
+                added_rows if lineage else None,
+                draw(st.none() | texts(8)) if allows(version, Feature.ENCRYPTION_KEYS) else None,
+                tuple(draw(st.lists(PATHS, max_size=2))) if inline else None,
+            )
+        )
+        next_row_id += added_rows
+    return tuple(found)
+
+
+@st.composite
+def snapshot_refs(draw: st.DrawFn, snapshot_ids: list[int]) -> SnapshotRef:
+    """A branch or tag on one of the snapshots, with any retention that it may have."""
+    kind = draw(st.sampled_from(SnapshotRefType))
+    limit = st.none() | st.integers(1, LONG_MAX)
+    on_branch = kind is SnapshotRefType.BRANCH
+    return SnapshotRef(
+        draw(st.sampled_from(snapshot_ids)),
+        kind,
+        draw(st.none() | st.integers(1, INT_MAX)) if on_branch else None,
+        draw(limit) if on_branch else None,
+        draw(limit),
+    )
+
+
+@lru_cache
+def statistics_files() -> st.SearchStrategy[StatisticsFile]:
+    """Statistics files of any snapshot."""
+    number = st.integers(0, LONG_MAX)
+    fields = st.lists(st.integers(0, INT_MAX), max_size=3).map(tuple)
+    blobs = st.builds(BlobMetadata, texts(8), number, number, fields, string_maps())
+    keys = st.none() | st.binary(max_size=8)
+    return st.builds(StatisticsFile, number, PATHS, number, number, st.lists(blobs, max_size=2).map(tuple), keys)
+
+
+@lru_cache
+def partition_statistics_files() -> st.SearchStrategy[PartitionStatisticsFile]:
+    """Partition statistics files of any snapshot."""
+    return st.builds(PartitionStatisticsFile, st.integers(0, LONG_MAX), PATHS, st.integers(0, LONG_MAX))
+
+
+@lru_cache
+def encrypted_keys() -> st.SearchStrategy[EncryptedKey]:
+    """Encryption keys."""
+    return st.builds(EncryptedKey, texts(8), st.binary(max_size=24), st.none() | texts(8), string_maps())
+
+
+@st.composite
+def new_tables(draw: st.DrawFn, version: int) -> TableMetadata:
+    """Metadata of a table that nothing was committed to."""
+    schema = draw(schemas(version))
+    located = not allows(version, Feature.OPTIONAL_LOCATION) or draw(st.booleans())
+    return new_table_metadata(
+        schema,
+        draw(partition_specs(schema)),
+        draw(sort_orders(schema)),
+        "s3://bucket/db/table" if located else None,
+        draw(string_maps()),
+        version,
+        uuid=draw(st.uuids()),
+        timestamp_ms=draw(TIMES_MS),
+    )
+
+
+@st.composite
+def table_metadata(draw: st.DrawFn, version: int) -> TableMetadata:
+    """Metadata of a table of this version with everything that it may hold."""
+    base = draw(new_tables(version))
+    other = draw(schemas(version)).with_id(base.current_schema_id + 1)
+    chain = draw(snapshot_chains(version))
+    ids = [each.snapshot_id for each in chain]
+    current = draw(st.none() | st.sampled_from(ids)) if ids else None
+    names_of_refs = texts(8).filter(lambda name: name != MAIN_BRANCH)
+    refs = draw(st.dictionaries(names_of_refs, snapshot_refs(ids), max_size=3)) if ids else {}
+    main = {} if current is None else {MAIN_BRANCH: branch(current)}
+    entries = st.builds(SnapshotLogEntry, st.sampled_from(ids or [0]), TIMES_MS)
+    with_keys = allows(version, Feature.ENCRYPTION_KEYS)
+    keys = draw(st.lists(encrypted_keys(), max_size=2, unique_by=lambda key: key.key_id)) if with_keys else []
+    return base.evolve(
+        last_updated_ms=draw(TIMES_MS),
+        last_column_id=max(base.last_column_id, other.highest_field_id),
+        schemas=(*base.schemas, other),
+        snapshots=chain,
+        current_snapshot_id=current,
+        refs=main | refs,
+        last_sequence_number=chain[-1].sequence_number if chain else 0,
+        snapshot_log=tuple(draw(st.lists(entries, max_size=3 if ids else 0))),
+        metadata_log=tuple(draw(st.lists(st.builds(MetadataLogEntry, PATHS, TIMES_MS), max_size=2))),
+        statistics=tuple(draw(st.lists(statistics_files(), max_size=2))),
+        partition_statistics=tuple(draw(st.lists(partition_statistics_files(), max_size=2))),
+        next_row_id=(chain[-1].first_row_id or 0) + (chain[-1].added_rows or 0) if chain else 0,
+        encryption_keys=tuple(keys),
+    )
+
+
+# --- predicates ------------------------------------------------------------------------------------------------------
+
+FILTER_SCHEMA = Schema(
+    NestedField(1, "flag", BooleanType()),
+    NestedField(2, "small", IntegerType()),
+    NestedField(3, "id", LongType(), required=True),
+    NestedField(4, "ratio", FloatType()),
+    NestedField(5, "score", DoubleType(), required=True),
+    NestedField(6, "price", DecimalType(9, 2)),
+    NestedField(7, "day", DateType()),
+    NestedField(8, "clock", TimeType()),
+    NestedField(9, "ts", TimestampType()),
+    NestedField(10, "ts_tz", TimestamptzType(), required=True),
+    NestedField(11, "ts_ns", TimestampNanoType()),
+    NestedField(12, "ts_tz_ns", TimestamptzNanoType()),
+    NestedField(13, "name", StringType()),
+    NestedField(14, "key", UUIDType()),
+    NestedField(15, "code", FixedType(3)),
+    NestedField(16, "blob", BinaryType()),
+    NestedField(17, "Odd name", StringType(), required=True),
+    NestedField(18, "place", StructType(NestedField(19, "zip", IntegerType()), NestedField(20, "town", StringType(), True))),
+    NestedField(21, "inner", StructType(NestedField(22, "deep", StructType(NestedField(23, "n", DoubleType(), True)), True)), True),
+    NestedField(24, "tags", ListType(25, StringType())),
+)  # fmt: skip
+"""A column of every type that can be compared, some required, some in structs."""
+
+FILTER_COLUMNS: tuple[tuple[str, IcebergType], ...] = tuple(
+    (name, FILTER_SCHEMA.fields_by_id[field_id].field_type)
+    for field_id, name in FILTER_SCHEMA.names_by_id.items()
+    if isinstance(FILTER_SCHEMA.fields_by_id[field_id].field_type, PrimitiveType) and field_id != 25
+)
+"""Full name and type of the columns of FILTER_SCHEMA that predicates may compare."""
+
+_HOUR, _DAY = 3_600_000_000, 86_400_000_000
+_COMMON_VALUES: dict[type[IcebergType], tuple[Any, ...]] = {
+    IntegerType: (INT_MIN, INT_MIN + 1, -11, -10, -1, 0, 1, 9, 10, INT_MAX - 1, INT_MAX),
+    LongType: (LONG_MIN, LONG_MIN + 1, -11, -1, 0, 1, 9, 10, LONG_MAX),
+    DateType: (-366, -365, -32, -31, -1, 0, 1, 31, 365, 19_000),
+    TimeType: (0, 1, _HOUR, 24 * _HOUR - 1),
+    StringType: ("", "a", "ab", "abc", "abcd", "abd", "b", "\ud7ff", "ab\uffff", "ab\U0010ffff", "it's %_\\", "é"),
+    BinaryType: (b"", b"a", b"ab", b"abc", b"abd", b"ab\xff", b"\xff\xff"),
+    FixedType: (b"abc", b"abd", b"\x00\x00\x00", b"\xff\xff\xff"),
+    UUIDType: tuple(UUID(int=n) for n in (0, 1, 2**63, 2**64, 2**127 - 1, 2**127, 2**127 + 2**63, 2**128 - 1)),
+}
+_SECONDS = (-31_536_001, -31_536_000, -86_401, -86_400, -3601, -3600, -1, 0, 1, 3599, 3600, 86_400, 31_536_000)
+
+
+def common_values_of(kind: IcebergType) -> st.SearchStrategy[Any]:
+    """Values that predicates and rows often share, around the edges of transforms; and now and then any other."""
+    match kind:
+        case TimestampType() | TimestamptzType():
+            common: tuple[Any, ...] = tuple(seconds * 1_000_000 + more for seconds in _SECONDS for more in (-1, 0))
+        case TimestampNanoType() | TimestamptzNanoType():
+            common = tuple(seconds * 1_000_000_000 + more for seconds in _SECONDS for more in (-1, 0))
+        case DecimalType():
+            limit = 10**kind.precision - 1
+            numbers = (-limit, -limit + 1, -51, -50, -1, 0, 1, 49, 50, limit)
+            common = tuple(Decimal(number).scaleb(-kind.scale) for number in numbers)
+        case FloatType() | DoubleType():
+            common = (0.0, -0.0, 1.0, -1.5, math.nan, math.inf, -math.inf)
+        case FixedType():
+            common = tuple(value.ljust(kind.length, b"\0")[: kind.length] for value in _COMMON_VALUES[FixedType])
+        case _:
+            common = _COMMON_VALUES.get(type(kind), ())
+    if not common:
+        return values_of(kind)
+    return st.one_of(st.sampled_from(common), st.sampled_from(common), values_of(kind))
+
+
+def literals_of(kind: IcebergType) -> st.SearchStrategy[Literal]:
+    """Constants of a type: any of its values but NaN."""
+    values = common_values_of(kind).filter(lambda value: not (isinstance(value, float) and math.isnan(value)))
+    return values.map(lambda value: Literal(value, kind))
+
+
+def small_transforms_of(kind: IcebergType) -> st.SearchStrategy[Transform]:
+    """Transforms that take columns of a type, of small parameters; `identity`, `void` and unknown ones too."""
+    found: tuple[Transform, ...] = (
+        IdentityTransform(),
+        BucketTransform(2),
+        BucketTransform(7),
+        TruncateTransform(1),
+        TruncateTransform(3),
+        TruncateTransform(10),
+        YearTransform(),
+        MonthTransform(),
+        DayTransform(),
+        HourTransform(),
+        VoidTransform(),
+        UnknownTransform("zorder"),
+    )
+    return st.sampled_from([transform for transform in found if transform.can_transform(kind)])
+
+
+@st.composite
+def terms(draw: st.DrawFn) -> tuple[Term, IcebergType]:
+    """A column of FILTER_SCHEMA or a transform of one, and the type of its values."""
+    name, kind = draw(st.sampled_from(FILTER_COLUMNS))
+    reference = Reference(name)
+    if draw(st.integers(0, 3)):
+        return reference, kind
+    transform = draw(
+        small_transforms_of(kind).filter(lambda one: not isinstance(one, VoidTransform | UnknownTransform))
+    )
+    return Transformed(transform, reference), transform.result_type(kind)
+
+
+@st.composite
+def predicates(draw: st.DrawFn) -> Expression:
+    """One test of a column of FILTER_SCHEMA, or of a transform of one."""
+    term, kind = draw(terms())
+    tests = ["null", "not null", "compare", "compare", "compare", "compare", "in", "not in"]
+    tests += ["prefix"] * 3 * isinstance(kind, StringType) + ["nan"] * 2 * isinstance(kind, FloatType | DoubleType)
+    match draw(st.sampled_from(tests)):
+        case "null":
+            return IsNull(term)
+        case "not null":
+            return NotNull(term)
+        case "nan":
+            return draw(st.sampled_from((IsNaN, NotNaN)))(term)
+        case "prefix":
+            return draw(st.sampled_from((StartsWith, NotStartsWith)))(term, draw(literals_of(kind)))
+        case "in":
+            return is_in(term, draw(st.lists(literals_of(kind), max_size=4)))
+        case "not in":
+            return not_in(term, draw(st.lists(literals_of(kind), max_size=4)))
+        case _:
+            kinds = (EqualTo, NotEqualTo, LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual)
+            return draw(st.sampled_from(kinds))(term, draw(literals_of(kind)))
+
+
+def expressions(leaves: st.SearchStrategy[Expression] | None = None) -> st.SearchStrategy[Expression]:
+    """Predicates over FILTER_SCHEMA that are combined with and, or and not."""
+    constants = st.sampled_from((AlwaysTrue(), AlwaysFalse()))
+    parts = predicates() if leaves is None else leaves
+    return st.recursive(
+        st.one_of(parts, parts, parts, constants),
+        lambda inner: st.one_of(
+            st.lists(inner, min_size=1, max_size=3).map(lambda children: conjunction(*children)),
+            st.lists(inner, min_size=1, max_size=3).map(lambda children: disjunction(*children)),
+            inner.map(negation),
+        ),
+        max_leaves=5,
+    )
+
+
+def filter_values_of(kind: IcebergType, required: bool) -> st.SearchStrategy[Any]:
+    """Values of a column of FILTER_SCHEMA, null among them unless it is required."""
+    match kind:
+        case StructType():
+            fields = [filter_values_of(field.field_type, field.required) for field in kind.fields]
+            found: st.SearchStrategy[Any] = st.tuples(*fields).map(
+                lambda values: tuple(zip((field.field_id for field in kind.fields), values, strict=True))
+            )
+        case ListType():
+            found = st.just(())
+        case _:
+            found = common_values_of(kind)
+    return found if required else st.one_of(found, found, found, st.none())
+
+
+def filter_rows() -> st.SearchStrategy[tuple[Any, ...]]:
+    """Rows of FILTER_SCHEMA, as values in the order of its columns."""
+    return st.tuples(*(filter_values_of(field.field_type, field.required) for field in FILTER_SCHEMA.fields))
+
+
+@st.composite
+def filter_specs(draw: st.DrawFn) -> PartitionSpec:
+    """Partition specs over FILTER_SCHEMA, with several fields of one column among them."""
+    fields: list[PartitionField] = []
+    columns = draw(st.lists(st.sampled_from(FILTER_COLUMNS), min_size=1, max_size=3))
+    for name, kind in columns:
+        for transform in draw(st.lists(small_transforms_of(kind), min_size=1, max_size=2)):
+            position = len(fields)
+            source = FILTER_SCHEMA.find_field(name).field_id
+            fields.append(PartitionField(source, 1000 + position, transform, f"p{position}"))
+    return PartitionSpec(*fields)
