@@ -6,6 +6,7 @@ repetition would find our own file and call it another's.
 """
 
 import itertools
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -53,6 +54,30 @@ _UPLOADS_AT_ONCE = 6
 _LONGEST_PROBLEM = 500
 _SIGNS_OF_NO_IDENTITY = ("/latest/api/token", "169.254.", "metadata.google", "redirect", "credential")
 _OBSTORE_ERRORS = (BaseError, OSError, ValueError)
+
+
+class _Threads:
+    """Whether obstore's threads run in this process; they do not survive a fork, and waiting for them would never end."""
+
+    started = False
+    lost = False
+
+    @classmethod
+    def after_fork(cls) -> None:
+        cls.lost = cls.lost or cls.started
+
+    @classmethod
+    def check(cls, location: Location) -> None:
+        if cls.lost:
+            raise StorageError(
+                str(location),
+                "cannot be reached: this process was forked from one that had used object stores; "
+                "start processes by `spawn` or `forkserver`",
+            )
+        cls.started = True
+
+
+os.register_at_fork(after_in_child=_Threads.after_fork)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +269,7 @@ class ObjectFiles:
         folder = location.key.removesuffix("/")
         if folder:
             _check_key(location, folder, empty_names=False)
+        _Threads.check(location)
         store = self._store(True, None)
         stream = self._attempt(location, lambda: obstore.list(store, folder or None, chunk_size=1000))
         while chunk := self._attempt(location, lambda: next(stream, None)):
@@ -281,6 +307,7 @@ class ObjectFiles:
     def _place(self, location: Location, *, retrying: bool = True) -> "tuple[RemoteStore, str]":
         key = location.key
         _check_key(location, key, empty_names=self._bucket.reaches_empty_names)
+        _Threads.check(location)
         folder, empty, name = key.rpartition("//")
         if empty:
             return self._store(retrying, f"{folder}/"), name

@@ -124,11 +124,11 @@ def prefetch(handle: Any, ranges: Iterable[tuple[int, int]]) -> None:
 def joined_ranges(ranges: Sequence[tuple[int, int]], gap: int = JOINED_GAP) -> list[tuple[int, int]]:
     """The ranges in order of offset, with neighbours joined."""
     joined: list[tuple[int, int]] = []
-    for offset, length in sorted(ranges):
+    for offset, length in sorted(wanted for wanted in ranges if wanted[1]):
         if joined and offset <= joined[-1][0] + joined[-1][1] + gap:
             start, before = joined[-1]
             joined[-1] = (start, max(before, offset + length - start))
-        elif length:
+        else:
             joined.append((offset, length))
     return joined
 

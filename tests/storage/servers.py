@@ -36,6 +36,7 @@ class S3Server:
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
         self.requests: list[tuple[str, str, str]] = []
         self.ignores_conditions = False
+        self.answers_to_lose = 0
 
     def _serve(self, environ: dict[str, Any], start_response: Any) -> list[bytes]:
         with self._lock:
@@ -44,6 +45,11 @@ class S3Server:
             )
             if self.ignores_conditions:
                 environ.pop("HTTP_IF_NONE_MATCH", None)
+            if self.answers_to_lose:
+                self.answers_to_lose -= 1
+                list(self._app(environ, lambda *_: None))
+                start_response("500 Internal Server Error", [("Content-Length", "0")])
+                return []
             return list(self._app(environ, start_response))
 
     def properties(self) -> dict[str, str]:
@@ -89,6 +95,7 @@ class S3Server:
 
 class _Blabber(BaseHTTPRequestHandler):
     def _refuse(self) -> None:
+        self.server.seen.append((self.command, dict(self.headers.items())))  # type: ignore[attr-defined]  # a RefusingServer
         body = f"refused {self.command} {self.path}\n{self.headers}".encode()
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.send_response(403)
@@ -110,13 +117,25 @@ def s3_server() -> Iterator[S3Server]:
     server.stop()
 
 
-@pytest.fixture
-def blabbing_endpoint() -> Iterator[str]:
+class RefusingServer(ThreadingHTTPServer):
     """A server that refuses every request and sends its URL and headers back."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Blabber)
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Blabber)
+        self.seen: list[tuple[str, dict[str, str]]] = []
+
+    @property
+    def endpoint(self) -> str:
+        """Its URL."""
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+@pytest.fixture
+def refusing_server() -> Iterator[RefusingServer]:
+    server = RefusingServer()
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
+    yield server
     server.shutdown()
     thread.join()
     server.server_close()

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from icefloe.errors import IcefloeError, InvalidPropertyError
+from icefloe.errors import IcefloeError, InvalidPropertyError, StorageError
 from icefloe.storage import Storage
 from icefloe.storage.properties import checked_properties, flag, redacted, seconds, secrets_of, whole_number
-from tests.storage.servers import ACCESS_KEY, SECRET, blabbing_endpoint
+from tests.storage.servers import ACCESS_KEY, SECRET, RefusingServer, refusing_server
 
-__all__ = ["blabbing_endpoint"]
+__all__ = ["refusing_server"]
 
 
 def test_values_become_text() -> None:
@@ -109,11 +109,11 @@ STORES: dict[str, tuple[str, Callable[[str], dict[str, str]]]] = {
 
 @pytest.mark.parametrize("store", STORES)
 def test_failing_requests_tell_no_credential(
-    store: str, blabbing_endpoint: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    store: str, refusing_server: RefusingServer, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.DEBUG)
     location, make = STORES[store]
-    properties = make(blabbing_endpoint)
+    properties = make(refusing_server.endpoint)
     if store == "s3":
         properties |= {"s3.access-key-id": ACCESS_KEY, "s3.secret-access-key": SECRET}
     storage = Storage(properties)
@@ -142,3 +142,25 @@ def test_failing_requests_tell_no_credential(
     everything = "\n".join(seen)
     for secret in (ACCESS_KEY, SECRET, TOKEN, "a2V5LXRoYXQ", "sig="):
         assert secret not in everything
+
+
+@pytest.mark.parametrize(
+    ("store", "condition"),
+    [
+        ("s3", ("if-none-match", "*")),
+        ("gcs", ("x-goog-if-generation-match", "0")),
+        ("azure-key", ("if-none-match", "*")),
+    ],
+)
+def test_an_exclusive_create_is_a_conditional_put(
+    store: str, condition: tuple[str, str], refusing_server: RefusingServer
+) -> None:
+    location, make = STORES[store]
+    storage = Storage(
+        {**make(refusing_server.endpoint), "s3.access-key-id": ACCESS_KEY, "s3.secret-access-key": SECRET}
+    )
+    with pytest.raises(StorageError, match="refused"):
+        storage.create_exclusive(location, b"x")
+    puts = [headers for command, headers in refusing_server.seen if command == "PUT"]
+    assert len(puts) == 1
+    assert condition in {(name.lower(), value) for name, value in puts[0].items()}

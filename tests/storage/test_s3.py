@@ -145,6 +145,27 @@ def test_a_store_that_ignores_conditions_is_found_out(s3_server: S3Server) -> No
     assert list(storage.list_prefix(f"s3://{bucket}")) == []
 
 
+def test_a_create_whose_answer_is_lost_is_not_taken_for_anothers(s3_server: S3Server) -> None:
+    storage, location = s3_server.storage(), f"s3://{s3_server.new_bucket()}/v1"
+    assert storage.supports_exclusive_create(location)
+    s3_server.requests.clear()
+    s3_server.answers_to_lose = 1
+    with pytest.raises(StorageError) as caught:
+        storage.create_exclusive(location, b"ours")
+    assert not isinstance(caught.value, LocationExistsError)
+    assert [method for method, _, _ in s3_server.requests] == ["PUT"]
+    assert storage.read(location) == b"ours"
+
+
+def test_other_requests_are_tried_again(s3_server: S3Server) -> None:
+    storage, location = s3_server.storage(), f"s3://{s3_server.new_bucket()}/x"
+    s3_server.answers_to_lose = 2
+    storage.write(location, b"x")
+    s3_server.answers_to_lose = 2
+    assert storage.read(location) == b"x"
+    assert s3_server.answers_to_lose == 0
+
+
 def test_an_aborted_upload_leaves_no_parts(s3_server: S3Server) -> None:
     storage, bucket = s3_server.storage(), s3_server.new_bucket()
     output = storage.open_output(f"s3://{bucket}/big")
@@ -193,6 +214,30 @@ def test_processes_race_and_one_wins(kind: str, s3_server: S3Server, tmp_path: P
     for number, turns in won.items():
         for turn in turns:
             assert storage.read(f"{location}/{turn}") == str(number).encode() * 10000
+
+
+FORKER = """
+import os, sys
+from icefloe.errors import StorageError
+from icefloe.storage import Storage
+storage, location = Storage(eval(sys.argv[1])), sys.argv[2]
+storage.read(location)
+child = os.fork()
+if child == 0:
+    try:
+        storage.read(location)
+    except StorageError as error:
+        os._exit(7 if "forked" in str(error) else 8)
+    os._exit(9)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_process_is_told_instead_of_left_waiting(s3_server: S3Server) -> None:
+    location = f"s3://{s3_server.new_bucket()}/x"
+    s3_server.storage().write(location, b"")
+    command = [sys.executable, "-c", FORKER, repr(s3_server.properties()), location]
+    assert subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.strip() == "7"
 
 
 def test_given_keys_do_not_mix_with_a_token_of_the_environment(

@@ -1,6 +1,7 @@
 """A remote file read in pieces is the file, whatever pieces are asked for or were brought before."""
 
 import io
+import itertools
 
 import pytest
 from hypothesis import given
@@ -92,5 +93,5 @@ def test_joined_ranges_cover_and_stay_apart(ranges: list[tuple[int, int]]) -> No
     joined = joined_ranges(ranges)
     for offset, length in ranges:
         assert length == 0 or any(at <= offset and offset + length <= at + size for at, size in joined)
-    for (at, size), (following, _) in zip(joined, joined[1:], strict=False):
+    for (at, size), (following, _) in itertools.pairwise(joined):
         assert following > at + size + JOINED_GAP
