@@ -14,6 +14,7 @@ from icefloe.errors import InvalidSchemaError, InvalidValueError
 from icefloe.schema.arrow import EXTENSION_METADATA_KEY, EXTENSION_NAME_KEY, WKB_EXTENSION, schema_to_arrow
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import (
+    DEFAULT_EDGE_ALGORITHM,
     GeographyType,
     GeometryType,
     IcebergType,
@@ -22,7 +23,6 @@ from icefloe.schema.types import (
     NestedField,
     StructType,
     UnknownType,
-    VariantType,
 )
 
 
@@ -91,11 +91,9 @@ def _check_stored(kind: IcebergType, name: str) -> None:
         )
 
 
-def variant_ids(schema: Schema) -> frozenset[int]:
-    """The field ids of all variant columns."""
-    return frozenset(
-        field_id for field_id, field in schema.fields_by_id.items() if isinstance(field.field_type, VariantType)
-    )
+def is_plain_geography(kind: IcebergType) -> bool:
+    """Whether pyarrow takes the geography for mere bytes: it knows spherical edges only."""
+    return isinstance(kind, GeographyType) and kind.algorithm != DEFAULT_EDGE_ALGORITHM
 
 
 def has_geo(schema: Schema) -> bool:
@@ -160,7 +158,7 @@ def _geo_field(field: NestedField, arrow_field: Any) -> Any:
 
 def _geo_type(kind: IcebergType, arrow_type: Any) -> Any:
     match kind:
-        case GeometryType() | GeographyType():
+        case GeometryType() | GeographyType() if not is_plain_geography(kind):
             return WkbType(kind)
         case StructType():
             return pa.struct([_geo_field(field, inner) for field, inner in zip(kind.fields, arrow_type, strict=True)])

@@ -1,19 +1,39 @@
-"""The VARIANT annotation, put into the footer of a Parquet file that pyarrow is about to finish.
+"""Annotations that pyarrow cannot write, put into the footer of a Parquet file that it is about to finish.
 
-pyarrow writes a variant as a plain group. Readers that go by the annotation (Java Iceberg, Spark, DuckDB) would not see a
-variant there, so the schema elements of variant columns get their logical type added (Parquet: LogicalTypes, VARIANT).
-Thrift's compact protocol is walked only as far as the schema; all other bytes stay as they are.
+pyarrow writes a variant as a plain group, and knows geographies with spherical edges only. Readers that go by the
+annotation (Java Iceberg, Spark, DuckDB) would not see what the columns are, so their schema elements get their logical type
+added (Parquet: LogicalTypes). Thrift's compact protocol is walked only as far as the schema; all other bytes stay.
 """
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping
 from typing import Protocol
+
+from icefloe.schema.types import DEFAULT_CRS, EDGE_ALGORITHMS, GeographyType
 
 _MAGIC = b"PAR1"
 _STRUCT, _LIST, _SET, _MAP, _BINARY, _DOUBLE, _BYTE = 12, 9, 10, 11, 8, 7, 3
 _BOOLEANS = (1, 2)
 _SCHEMA, _FIELD_ID, _LOGICAL_TYPE = 2, 9, 10
-# LogicalType is a union; its member 16 is VariantType, whose member 1 is the version of the encoding.
-_VARIANT_VERSION_1 = bytes.fromhex("0c20 13 01 00 00")
+
+VARIANT_ANNOTATION = bytes.fromhex("0c20 13 01 00 00")
+"""LogicalType is a union; its member 16 is VariantType, whose member 1 is the version of the encoding: 1."""
+
+
+def geography_annotation(kind: GeographyType) -> bytes:
+    """Member 18 of the union: the CRS, unless it is the default, and the algorithm by its number."""
+    crs = kind.crs.encode()
+    has_crs = kind.crs != DEFAULT_CRS
+    name = b"\x18" + _varint(len(crs)) + crs if has_crs else b""
+    algorithm = _varint(EDGE_ALGORITHMS.index(kind.algorithm) << 1)
+    return b"\x0c\x24" + name + (b"\x15" if has_crs else b"\x25") + algorithm + b"\x00\x00"
+
+
+def _varint(number: int) -> bytes:
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*found, number])
 
 
 class Sink(Protocol):
@@ -53,26 +73,26 @@ class FooterSink:
         """Keep what comes from now on."""
         self._held = []
 
-    def release(self, variant_ids: Set[int]) -> None:
-        """Pass on what was held, with the columns of these field ids annotated as variants."""
+    def release(self, annotations: Mapping[int, bytes]) -> None:
+        """Pass on what was held, with the columns of these field ids annotated."""
         held = b"".join(self._held or [])
-        tail = annotate_variants(held, variant_ids) if variant_ids else held
+        tail = annotate(held, annotations) if annotations else held
         self._held = None
         self._sink.write(tail)
         self.written += len(tail) - len(held)
 
 
-def annotate_variants(tail: bytes, variant_ids: Set[int]) -> bytes:
-    """The end of a Parquet file, footer and all, with the groups of these field ids annotated."""
+def annotate(tail: bytes, annotations: Mapping[int, bytes]) -> bytes:
+    """The end of a Parquet file, footer and all, with these logical types on the columns of these field ids."""
     length = int.from_bytes(tail[-8:-4], "little")
     start = len(tail) - 8 - length
     if tail[-4:] != _MAGIC or start < 0:
         raise AssertionError("the writer ended the file without a footer")
-    footer = _annotate(tail[start:-8], variant_ids)
+    footer = _annotate(tail[start:-8], annotations)
     return tail[:start] + footer + len(footer).to_bytes(4, "little") + _MAGIC
 
 
-def _annotate(footer: bytes, variant_ids: Set[int]) -> bytes:
+def _annotate(footer: bytes, annotations: Mapping[int, bytes]) -> bytes:
     reader = _Reader(footer)
     parts: list[bytes] = []
     copied = 0
@@ -83,9 +103,10 @@ def _annotate(footer: bytes, variant_ids: Set[int]) -> bytes:
         count, _ = reader.list_header()
         for _ in range(count):
             end, last_field, field_id = _element(reader)
-            if field_id in variant_ids and last_field < _LOGICAL_TYPE:
+            if field_id is not None and field_id in annotations and last_field < _LOGICAL_TYPE:
                 # Before the byte that ends the element; fields are numbered by the difference to the one before.
-                parts += [footer[copied:end], bytes([(_LOGICAL_TYPE - last_field) << 4 | _STRUCT]), _VARIANT_VERSION_1]
+                header = bytes([(_LOGICAL_TYPE - last_field) << 4 | _STRUCT])
+                parts += [footer[copied:end], header, annotations[field_id]]
                 copied = end
         break
     return b"".join([*parts, footer[copied:]])

@@ -39,11 +39,12 @@ _POINT_CODES = {1, 4}
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """A column of the file: the field that its statistics describe, if any, and its Arrow type."""
+    """A column of the file: the field that it belongs to, and its Arrow type; `is_part`: one more column of a variant."""
 
-    field: NestedField | None
+    field: NestedField
     arrow_type: Any
     is_repeated: bool
+    is_part: bool = False
 
 
 def parquet_metrics(
@@ -63,13 +64,16 @@ def parquet_metrics(
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
     found = _Found(seen if seen is not None else Metrics(footer.num_rows))
     for position, leaf in enumerate(columns):
-        if leaf.field is None:
-            continue
         mode = modes.get(leaf.field.field_id, NO_METRICS)
-        if mode.counts and leaf.field.field_id in schema.fields_by_id:
+        if mode.counts and not leaf.is_part and leaf.field.field_id in schema.fields_by_id:
             wanted = schema.fields_by_id[leaf.field.field_id].field_type
             found.add(leaf, wanted, mode, [group.column(position) for group in groups])
     return Metrics(footer.num_rows, found.sizes, found.values, found.nulls, found.nans, found.lower, found.upper)
+
+
+def leaf_fields(file_schema: Schema, arrow_schema: Any) -> list[int]:
+    """The field id that each column of a Parquet file belongs to, in the order of the columns."""
+    return [leaf.field.field_id for leaf in _leaves(file_schema.fields, list(arrow_schema), False)]
 
 
 def split_offsets(footer: Any) -> tuple[int, ...]:
@@ -96,7 +100,6 @@ class _Found:
         self.upper: dict[int, bytes] = {}
 
     def add(self, leaf: _Leaf, kind: IcebergType, mode: MetricsMode, chunks: list[Any]) -> None:
-        assert leaf.field is not None
         field_id = leaf.field.field_id
         self.sizes[field_id] = sum(chunk.total_compressed_size for chunk in chunks)
         if leaf.is_repeated:
@@ -110,7 +113,6 @@ class _Found:
     def _add_bounds(
         self, field_id: int, leaf: _Leaf, kind: PrimitiveType, mode: MetricsMode, chunks: list[Any]
     ) -> None:
-        assert leaf.field is not None
         if isinstance(kind, GeometryType | GeographyType):
             low, high = _box(chunks, kind)
         elif field_id in self.nulls:
@@ -151,7 +153,6 @@ def _range(chunks: list[Any], leaf: _Leaf, nans: int) -> tuple[Any, Any]:
 
 def _value(raw: Any, leaf: _Leaf) -> Any:
     """The internal value of a physical one."""
-    assert leaf.field is not None
     kind, arrow_type = leaf.field.field_type, leaf.arrow_type
     match kind:
         case DecimalType():
@@ -221,7 +222,7 @@ def _leaves_below(each: NestedField, arrow_type: Any, is_repeated: bool) -> Iter
         case VariantType():
             # The `metadata` of a variant is null where the variant is, so it counts for the whole.
             for position, _ in enumerate(_plain_leaves(arrow_type)):
-                yield _Leaf(each if position == 0 else None, arrow_type, is_repeated)
+                yield _Leaf(each, arrow_type, is_repeated, is_part=position > 0)
         case _:
             yield _Leaf(each, arrow_type, is_repeated)
 

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 
 from icefloe.errors import InvalidPropertyError
 from icefloe.formats.array_metrics import MetricsCollector
-from icefloe.formats.arrow_types import conform, geo_schema, has_geo, stored_schema, variant_ids
+from icefloe.formats.arrow_types import conform, geo_schema, has_geo, is_plain_geography, stored_schema
 from icefloe.formats.metrics import COUNTS, Metrics, MetricsMode, leaves, metrics_modes
-from icefloe.formats.parquet_footer import FooterSink, Sink
+from icefloe.formats.parquet_footer import VARIANT_ANNOTATION, FooterSink, Sink, geography_annotation
 from icefloe.formats.parquet_metrics import parquet_metrics, split_offsets
 from icefloe.metadata.properties import (
     PARQUET_BLOOM_FILTER_COLUMN_PREFIX,
@@ -30,7 +30,7 @@ from icefloe.partitioning.sorting import UNSORTED, SortOrder
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.codec import schema_to_json
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import DoubleType, FloatType, GeographyType, GeometryType
+from icefloe.schema.types import DoubleType, FloatType, GeographyType, GeometryType, VariantType
 
 _CODECS = {
     "zstd": "zstd",
@@ -119,7 +119,7 @@ class ParquetFileWriter:
         self._flush()
         self._sink.hold()
         self._writer.close()
-        self._sink.release(variant_ids(self._schema))
+        self._sink.release(_annotations(self._schema))
         footer = self._writer.writer.metadata
         metrics = parquet_metrics(footer, self._schema, self._modes, self._seen.metrics(), file_schema=self._schema)
         return WrittenFile(metrics, split_offsets(footer), self._sink.written)
@@ -140,6 +140,20 @@ class ParquetFileWriter:
     def _shrinking(self) -> float:
         """Bytes in the file per byte in memory, as far as this file shows."""
         return self._sink.written / self._raw_bytes if self._raw_bytes else 1.0
+
+
+def _annotations(schema: Schema) -> dict[int, bytes]:
+    """What pyarrow leaves to us, by field id."""
+    found: dict[int, bytes] = {}
+    for field_id, field in schema.fields_by_id.items():
+        match field.field_type:
+            case VariantType():
+                found[field_id] = VARIANT_ANNOTATION
+            case GeographyType() if is_plain_geography(field.field_type):
+                found[field_id] = geography_annotation(field.field_type)
+            case _:
+                pass
+    return found
 
 
 def _options(properties: Mapping[str, str], schema: Schema) -> dict[str, Any]:

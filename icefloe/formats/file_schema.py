@@ -1,0 +1,122 @@
+"""What the columns of a file stand for: field ids from the file, else from a name mapping; types as the table has them.
+
+Spec: Column Projection. A file may lack the annotation that tells a variant from a struct; the table's type decides then.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from icefloe.schema.arrow import file_schema_from_arrow
+from icefloe.schema.name_mapping import NameMapping, apply_name_mapping
+from icefloe.schema.projection import (
+    FromFile,
+    Keep,
+    ProjectList,
+    ProjectMap,
+    ProjectStruct,
+    ValuePlan,
+    plan_projection,
+    select_ids,
+)
+from icefloe.schema.reserved import POS
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import (
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    NestedType,
+    StructType,
+    VariantType,
+    walk_fields,
+)
+
+
+def file_columns(
+    arrow_schema: Any, wanted: Schema, mapping: NameMapping | None = None, constants: Mapping[int, Any] | None = None
+) -> Schema:
+    """The schema of a file with the ids and types to project by."""
+    found = file_schema_from_arrow(arrow_schema)
+    if mapping is not None:
+        found = _without_constants(found, apply_name_mapping(found, mapping), constants or {})
+    variants = {
+        field_id for field_id, field in wanted.fields_by_id.items() if isinstance(field.field_type, VariantType)
+    }
+    if not variants & found.fields_by_id.keys():
+        return found
+    return Schema(*(_with_variants(field, variants) for field in found.fields))
+
+
+def _without_constants(plain: Schema, mapped: Schema, constants: Mapping[int, Any]) -> Schema:
+    """A partition value comes before a column that is known by its name only."""
+    fields = [
+        before if before.field_id < 0 and after.field_id in constants else after
+        for before, after in zip(plain.fields, mapped.fields, strict=True)
+    ]
+    return Schema(*fields)
+
+
+def _with_variants(field: NestedField, variants: set[int]) -> NestedField:
+    if field.field_id in variants and isinstance(field.field_type, StructType):
+        return replace(field, field_type=VariantType())
+    return replace(field, field_type=_types_with_variants(field.field_type, variants))
+
+
+def _types_with_variants(kind: IcebergType, variants: set[int]) -> IcebergType:
+    match kind:
+        case StructType():
+            return StructType(*(_with_variants(field, variants) for field in kind.fields))
+        case ListType():
+            return replace(kind, element_type=_with_variants(kind.element_field, variants).field_type)
+        case MapType():
+            return replace(
+                kind,
+                key_type=_with_variants(kind.key_field, variants).field_type,
+                value_type=_with_variants(kind.value_field, variants).field_type,
+            )
+        case _:
+            return kind
+
+
+def columns_to_read(wanted: Schema, file: Schema, constants: Mapping[int, Any] | None = None) -> Schema:
+    """The part of the file's schema that the wanted columns need; one column at least if the file has any.
+
+    Positions are not in the file. A struct of which only missing fields are wanted keeps one, to tell where it is null.
+    """
+    plan = plan_projection(without_positions(wanted), file, constants)
+    needed = _needed(plan)
+    return select_ids(file, needed)
+
+
+def without_positions(wanted: Schema) -> Schema:
+    """The wanted columns that come from the file or from constants."""
+    return Schema(*(field for field in wanted.fields if field.field_id != POS.field_id), schema_id=wanted.schema_id)
+
+
+def _needed(plan: ProjectStruct) -> set[int]:
+    found: set[int] = set()
+    for each in plan.fields:
+        if isinstance(each.source, FromFile):
+            found |= _needed_below(each.source.plan, each.source.file_field)
+    return found
+
+
+def _needed_below(plan: ValuePlan, field: NestedField) -> set[int]:
+    match plan, field.field_type:
+        case ProjectStruct(), StructType():
+            return _needed(plan) or {_first_leaf(field)}
+        case ProjectList(), ListType():
+            return _needed_below(plan.element, field.field_type.element_field)
+        case ProjectMap(), MapType():
+            return (
+                {field.field_id}
+                if isinstance(plan.value, Keep)
+                else _needed_below(plan.value, field.field_type.value_field)
+            )
+        case _:
+            return {field.field_id}
+
+
+def _first_leaf(field: NestedField) -> int:
+    return next(each.field_id for each in walk_fields([field]) if not isinstance(each.field_type, NestedType))
