@@ -22,8 +22,12 @@ from icefloe.expressions.values import (
     Not,
     NotEqualTo,
     NotIn,
+    NotNaN,
+    NotNull,
+    NotStartsWith,
     Or,
     Predicate,
+    StartsWith,
     conjunction,
     disjunction,
     is_in,
@@ -38,6 +42,9 @@ _REVERSED: dict[type[LiteralPredicate], type[LiteralPredicate]] = {
     GreaterThan: LessThanOrEqual,
     GreaterThanOrEqual: LessThan,
 }
+
+_FALSE_FOR_NULL = (EqualTo, LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual, In, StartsWith, IsNaN)
+_TRUE_FOR_NULL = (NotEqualTo, NotIn, NotStartsWith, NotNaN)
 
 
 def rewrite_not(expression: Expression) -> Expression:
@@ -91,24 +98,37 @@ def _opposite(expression: Expression) -> Expression:
 def _resolved(children: list[Expression], is_and: bool) -> list[Expression]:
     """What is left of the parts of an `and` (or of an `or`) when each may rely on the single tests among them.
 
-    In `a is not null and (a >= 5 or a is null)` the first part decides the last test.
+    In `a is not null and (a >= 5 or a is null)` the first part decides the last test, and then the second the first.
     """
     children = _merged(_flat(children, And if is_and else Or), is_and)
     units = {child for child in children if isinstance(child, Predicate | Not)}
-    opposites = {negation(unit) for unit in units}
-    if not units.isdisjoint(opposites):
+    implied = {_implied(unit, is_and) for unit in units}
+    decided = units | implied
+    opposites = {negation(unit) for unit in decided if unit is not None}
+    if not decided.isdisjoint(opposites):
         return [disjunction() if is_and else conjunction()]
     found: dict[Expression, None] = {}
     for child in children:
         if isinstance(child, And | Or):
-            if not units.isdisjoint(child.children):
+            if not decided.isdisjoint(child.children):
                 continue  # `a and (a or b)` is `a`.
             rest = [part for part in child.children if part not in opposites]
             combine = disjunction if is_and else conjunction
             found[combine(*rest) if len(rest) < len(child.children) else child] = None
-        else:
+        elif child not in implied:
             found[child] = None
     return list(found)
+
+
+def _implied(unit: Expression, is_and: bool) -> Expression | None:
+    """What a test says about null: in an `and`, that the value is not null; in an `or`, that null is included already."""
+    if isinstance(unit, Predicate):
+        term = unit.term.reference if isinstance(unit.term, BoundTransform) else unit.term
+        if is_and and isinstance(unit, _FALSE_FOR_NULL):
+            return NotNull(term)
+        if not is_and and isinstance(unit, _TRUE_FOR_NULL):
+            return IsNull(term)
+    return None
 
 
 def _flat(children: Iterable[Expression], kind: type[And] | type[Or]) -> list[Expression]:

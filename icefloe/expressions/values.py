@@ -66,6 +66,9 @@ class And(Expression):
     def __new__(cls, *children: Expression) -> Any:
         return conjunction(*children)
 
+    def __init__(self, *_given: object) -> None:
+        """All is done in `__new__`."""
+
     def __reduce__(self) -> tuple[Any, ...]:
         return conjunction, self.children
 
@@ -83,6 +86,9 @@ class Or(Expression):
     def __new__(cls, *children: Expression) -> Any:
         return disjunction(*children)
 
+    def __init__(self, *_given: object) -> None:
+        """All is done in `__new__`."""
+
     def __reduce__(self) -> tuple[Any, ...]:
         return disjunction, self.children
 
@@ -99,6 +105,9 @@ class Not(Expression):
 
     def __new__(cls, child: Expression) -> Any:
         return negation(child)
+
+    def __init__(self, *_given: object) -> None:
+        """All is done in `__new__`."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return negation, (self.child,)
@@ -243,6 +252,9 @@ class SetPredicate(Predicate):
     """A test against two or more constants, without duplicates."""
 
     literals: tuple[Literal, ...]
+
+    def __init__(self, *_given: object) -> None:
+        """All is done in `__new__`."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.term, self.literals)
