@@ -39,6 +39,7 @@ class Feature(Enum):
     ROW_LINEAGE = ("row lineage", 3, None)
     ENCRYPTION_KEYS = ("encryption keys in table metadata", 3, None)
     DISTINCT_COUNTS = ("distinct counts of data files", 1, 2)
+    BLOCK_SIZES = ("block sizes of data files", 1, 1)
     FILE_SYSTEM_TABLES = ("tables without a catalog, by file-system rename", 1, 3)
     RELATIVE_PATHS = ("relative paths in metadata", 4, None)
     OPTIONAL_LOCATION = ("a table location kept outside of the metadata", 4, None)

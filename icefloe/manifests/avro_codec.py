@@ -1,0 +1,242 @@
+"""The Avro container around rows: header, blocks and codecs, read with every length checked, and written."""
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import zstandard
+
+from icefloe.errors import CorruptFileError, InvalidPropertyError
+from icefloe.manifests.program import PROBLEMS, STATUS_GROW, STATUS_OK
+
+MAGIC = b"Obj\x01"
+SYNC_SIZE = 16
+MAX_BLOCK_BYTES = 256 << 20
+"""The most that one block may hold when inflated; writers stay far below it, and a hostile one may not fill the memory."""
+
+_CODECS = {"uncompressed": "null", "none": "null", "null": "null", "gzip": "deflate", "deflate": "deflate"}
+_CODECS |= {"zstd": "zstandard", "zstandard": "zstandard", "snappy": "snappy"}
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """An Avro file before its rows are read: `blocks` has a line (rows, start, end) for each block in `data`."""
+
+    location: str
+    data: memoryview
+    schema: Any
+    metadata: Mapping[str, str]
+    codec: str
+    blocks: "np.ndarray[Any, np.dtype[np.int64]]"
+
+    @property
+    def rows(self) -> int:
+        """How many rows the blocks say that they hold."""
+        return int(self.blocks[:, 0].sum())
+
+
+class _Header:
+    """Reads the header's few values; a cut-off one is a CorruptFileError."""
+
+    def __init__(self, data: memoryview, location: str) -> None:
+        self.data, self.location, self.at = data, location, len(MAGIC)
+
+    def number(self) -> int:
+        value = 0
+        for shift in range(0, 70, 7):
+            if self.at >= len(self.data):
+                raise CorruptFileError(self.location, "the Avro header is cut off")
+            byte = self.data[self.at]
+            self.at += 1
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return (value >> 1) ^ -(value & 1)
+        raise CorruptFileError(self.location, "a number in the Avro header has more than 64 bits")
+
+    def take(self, length: int | None = None) -> bytes:
+        length = self.number() if length is None else length
+        if not 0 <= length <= len(self.data) - self.at:
+            raise CorruptFileError(self.location, f"the Avro header has a value of {length} bytes, beyond its end")
+        self.at += length
+        return bytes(self.data[self.at - length : self.at])
+
+    def metadata(self) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        while (count := self.number()) != 0:
+            if count < 0:
+                self.number()
+            if abs(count) > len(self.data) - self.at:
+                raise CorruptFileError(self.location, f"the Avro header announces {abs(count)} values")
+            for _ in range(abs(count)):
+                key = self.take().decode("utf-8", "replace")
+                found[key] = self.take()
+        return found
+
+
+def open_container(data: bytes | memoryview, location: str) -> Container:
+    """Header and block table of an Avro file; nothing is inflated yet."""
+    view = memoryview(data).cast("B")
+    if bytes(view[: len(MAGIC)]) != MAGIC:
+        raise CorruptFileError(location, f"not an Avro file: it starts with {bytes(view[:4])!r}, not {MAGIC!r}")
+    header = _Header(view, location)
+    metadata = header.metadata()
+    sync = header.take(SYNC_SIZE)
+    try:
+        schema = json.loads(metadata.get("avro.schema", b""))
+    except (ValueError, RecursionError) as error:
+        raise CorruptFileError(location, f"the Avro header holds no schema: {error}") from error
+    codec = metadata.get("avro.codec", b"null").decode("utf-8", "replace")
+    if codec not in _CODECS.values():
+        known = ", ".join(sorted(set(_CODECS.values())))
+        raise CorruptFileError(location, f"Avro codec {codec!r} is not known; codecs are {known}")
+    texts = {key: value.decode("utf-8", "replace") for key, value in metadata.items() if not key.startswith("avro.")}
+    return Container(location, view, schema, texts, codec, _find_blocks(view, header.at, sync, location))
+
+
+def _find_blocks(view: memoryview, start: int, sync: bytes, location: str) -> "np.ndarray[Any, np.dtype[np.int64]]":
+    from icefloe.manifests.walker import find_blocks
+
+    data = np.frombuffer(view, np.uint8)
+    marker = np.frombuffer(sync, np.uint8)
+    table = np.empty((0, 3), np.int64)
+    room = 4096
+    while True:
+        part = np.empty((room, 3), np.int64)
+        status, found, start = find_blocks(data, start, marker, part)
+        table = np.concatenate((table, part[:found]))
+        if status == STATUS_OK:
+            break
+        if status != STATUS_GROW:
+            raise CorruptFileError(location, f"block {len(table)} at byte {start}: {PROBLEMS[status]}")
+        room *= 2
+    if len(table) and int(table[:, 0].max()) >= 1 << 40:
+        raise CorruptFileError(location, f"a block announces {int(table[:, 0].max())} rows")
+    return table
+
+
+def inflate(container: Container, block: int) -> bytes | memoryview:
+    """The bytes of one block's rows."""
+    _, start, end = container.blocks[block]
+    data = container.data[int(start) : int(end)]
+    try:
+        match container.codec:
+            case "deflate":
+                inflated = _inflate_deflate(data)
+            case "zstandard":
+                inflated = _inflate_zstd(data)
+            case "snappy":
+                inflated = _inflate_snappy(data)
+            case _:
+                return data
+    except (zlib.error, zstandard.ZstdError, pa.ArrowException, OSError, ValueError) as error:
+        problem = f"block {block} at byte {start} does not inflate with {container.codec}: {error}"
+        raise CorruptFileError(container.location, problem) from error
+    return inflated
+
+
+def _inflate_deflate(data: memoryview) -> bytes:
+    inflater = zlib.decompressobj(-15)
+    found = inflater.decompress(data, MAX_BLOCK_BYTES)
+    if not inflater.eof:
+        raise ValueError("the data is cut off" if not inflater.unconsumed_tail else _TOO_LARGE)
+    return found
+
+
+_TOO_LARGE = f"it holds more than {MAX_BLOCK_BYTES} bytes"
+
+
+def _inflate_zstd(data: memoryview) -> bytes:
+    size = zstandard.frame_content_size(data)
+    if size > MAX_BLOCK_BYTES:
+        raise ValueError(_TOO_LARGE)
+    inflater = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+    if size >= 0:
+        return inflater.decompress(data, max_output_size=max(size, 1))
+    found = inflater.stream_reader(data).read(MAX_BLOCK_BYTES + 1)
+    if len(found) > MAX_BLOCK_BYTES:
+        raise ValueError(_TOO_LARGE)
+    return found
+
+
+def _inflate_snappy(data: memoryview) -> bytes:
+    if len(data) < 5:
+        raise ValueError("the data is cut off")
+    body, checksum = data[:-4], int.from_bytes(data[-4:], "big")
+    size = shift = 0
+    for byte in body[:5]:
+        size |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            break
+    if size > MAX_BLOCK_BYTES:
+        raise ValueError(_TOO_LARGE)
+    found: bytes = pa.decompress(body, size, codec="snappy", asbytes=True)
+    if zlib.crc32(found) != checksum:
+        raise ValueError("its checksum is wrong")
+    return found
+
+
+def codec_named(text: str) -> str:
+    """Avro's name for a value of `write.manifest.compression-codec`."""
+    codec = _CODECS.get(text.strip().lower())
+    if codec is None:
+        raise InvalidPropertyError(
+            f"compression codec {text!r} is not one that manifests can have; codecs are {', '.join(sorted(_CODECS))}"
+        )
+    return codec
+
+
+def deflate(codec: str, data: bytes | memoryview, level: int | None = None) -> bytes:
+    """Compress the rows of one block with a codec of Avro's name."""
+    match codec:
+        case "null":
+            return bytes(data)
+        case "deflate":
+            deflater = zlib.compressobj(DEFLATE_LEVEL if level is None else level, zlib.DEFLATED, -15)
+            return deflater.compress(data) + deflater.flush()
+        case "zstandard":
+            return zstandard.ZstdCompressor(level=3 if level is None else level).compress(data)
+        case "snappy":
+            packed: bytes = pa.compress(data, codec="snappy", asbytes=True)
+            return packed + zlib.crc32(data).to_bytes(4, "big")
+        case _:
+            raise AssertionError(f"no such codec: {codec}")
+
+
+DEFLATE_LEVEL = 6
+"""What deflate uses when no level is asked for: zlib's own balance."""
+
+
+def zigzag(number: int) -> bytes:
+    """A long as Avro writes it."""
+    value = (number << 1) ^ (number >> 63)
+    found = bytearray()
+    while value >= 128:
+        found.append((value & 127) | 128)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
+def container_header(schema: Any, metadata: Mapping[str, str], codec: str, sync: bytes) -> bytes:
+    """The start of an Avro file."""
+    entries = {"avro.schema": json.dumps(schema, separators=(",", ":")), "avro.codec": codec} | dict(metadata)
+    parts = [MAGIC, zigzag(len(entries))]
+    for key, value in entries.items():
+        for text in (key.encode(), value.encode()):
+            parts += [zigzag(len(text)), text]
+    return b"".join((*parts, zigzag(0), sync))
+
+
+def container_block(rows: int, packed: bytes, sync: bytes) -> bytes:
+    """One compressed block with its counts and marker."""
+    return b"".join((zigzag(rows), zigzag(len(packed)), packed, sync))
+
+
+def container(header: bytes, blocks: Iterable[bytes]) -> bytes:
+    """A whole Avro file."""
+    return b"".join((header, *blocks))

@@ -1,0 +1,379 @@
+"""What an Avro schema says about the bytes of a row: its JSON as a tree of nodes, and back from a manifest's fields."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from icefloe.errors import CorruptFileError
+from icefloe.schema.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+
+PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+MAX_DEPTH = 64
+"""How deep a schema may be nested; deeper ones are refused, not followed."""
+
+MAX_NODES = 100_000
+"""How many nodes a schema may have with its named types written out; more are refused, since names can multiply."""
+
+_AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class AvroNode:
+    """Any node of an Avro schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class AvroPrimitive(AvroNode):
+    """`kind` is one of Avro's primitive names; `meaning` is the Iceberg type that its logical type stands for."""
+
+    kind: str
+    meaning: IcebergType | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AvroFixed(AvroNode):
+    """Bytes of one length."""
+
+    size: int
+    meaning: IcebergType
+
+
+@dataclass(frozen=True, slots=True)
+class AvroEnum(AvroNode):
+    """One of some names, stored as a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class AvroField:
+    """A field of a record; `field_id` is None in files that carry no ids."""
+
+    name: str
+    field_id: int | None
+    node: AvroNode
+
+
+@dataclass(frozen=True, slots=True)
+class AvroRecord(AvroNode):
+    """Fields, one after the other."""
+
+    fields: tuple[AvroField, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AvroArray(AvroNode):
+    """Items in counted blocks."""
+
+    items: AvroNode
+
+
+@dataclass(frozen=True, slots=True)
+class AvroMap(AvroNode):
+    """Pairs of a string and a value, in counted blocks."""
+
+    values: AvroNode
+
+
+@dataclass(frozen=True, slots=True)
+class AvroUnion(AvroNode):
+    """One of several, after its number."""
+
+    branches: tuple[AvroNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AvroRecursion(AvroNode):
+    """A named type inside itself, which no program can follow."""
+
+
+def parse_avro_schema(document: object, location: str) -> AvroNode:
+    """The tree of an Avro schema document; `location` names the file in errors."""
+    return _Parser(location).node(document, "", 0)
+
+
+class _Parser:
+    def __init__(self, location: str) -> None:
+        self.location = location
+        self.named: dict[str, AvroNode] = {}
+        self.weights: dict[str, int] = {}
+        self.nodes = 0
+
+    def bad(self, problem: str) -> CorruptFileError:
+        return CorruptFileError(self.location, f"its Avro schema is not one: {problem}")
+
+    def node(self, document: object, space: str, depth: int) -> AvroNode:
+        if depth > MAX_DEPTH:
+            raise self.bad(f"it is nested deeper than {MAX_DEPTH} levels")
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            raise self.bad(f"it has more than {MAX_NODES} parts")
+        match document:
+            case str():
+                return self.by_name(document, space)
+            case list():
+                return AvroUnion(tuple(self.node(branch, space, depth + 1) for branch in document))
+            case dict():
+                return self.complex(document, space, depth)
+            case _:
+                raise self.bad(f"{document!r} is not a type")
+
+    def by_name(self, name: str, space: str) -> AvroNode:
+        if name in PRIMITIVES:
+            return AvroPrimitive(name)
+        for full in (name if "." in name or not space else f"{space}.{name}", name):
+            if full in self.named:
+                self.nodes += self.weights.get(full, 0)
+                return self.named[full]
+        raise self.bad(f"type {name!r} is unknown")
+
+    def complex(self, document: dict[str, Any], space: str, depth: int) -> AvroNode:
+        kind = document.get("type")
+        match kind:
+            case "record" | "error":
+                return self.record(document, space, depth)
+            case "array":
+                return AvroArray(self.node(document.get("items"), space, depth + 1))
+            case "map":
+                return AvroMap(self.node(document.get("values"), space, depth + 1))
+            case "enum":
+                return self.name_it(document, space, AvroEnum())
+            case "fixed":
+                size = document.get("size")
+                if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size < 1 << 30:
+                    raise self.bad(f"a fixed type has size {size!r}")
+                return self.name_it(document, space, AvroFixed(size, _fixed_meaning(document, size)))
+            case str() if kind in PRIMITIVES:
+                return AvroPrimitive(kind, _meaning(kind, document))
+            case str() | dict() | list():
+                return self.node(kind, space, depth + 1)
+            case _:
+                raise self.bad(f"{kind!r} is not a type")
+
+    def record(self, document: dict[str, Any], space: str, depth: int) -> AvroNode:
+        full, inner = self.full_name(document, space)
+        self.named[full] = AvroRecursion()
+        before = self.nodes
+        fields = document.get("fields")
+        if not isinstance(fields, list):
+            raise self.bad(f"record {full!r} has no list of fields")
+        found = []
+        for field in fields:
+            if not isinstance(field, dict) or not isinstance(field.get("name"), str):
+                raise self.bad(f"record {full!r} has a field without a name")
+            field_id = field.get("field-id")
+            number = field_id if isinstance(field_id, int) and not isinstance(field_id, bool) else None
+            found.append(AvroField(field["name"], number, self.node(field.get("type"), inner, depth + 1)))
+        self.named[full] = AvroRecord(tuple(found))
+        self.weights[full] = self.nodes - before
+        return self.named[full]
+
+    def full_name(self, document: dict[str, Any], space: str) -> tuple[str, str]:
+        name = document.get("name")
+        if not isinstance(name, str) or not name:
+            raise self.bad("a named type has no name")
+        if "." in name:
+            return name, name.rpartition(".")[0]
+        inner = document.get("namespace", space)
+        inner = inner if isinstance(inner, str) else space
+        return (f"{inner}.{name}" if inner else name), inner
+
+    def name_it(self, document: dict[str, Any], space: str, node: AvroNode) -> AvroNode:
+        self.named[self.full_name(document, space)[0]] = node
+        return node
+
+
+def _meaning(kind: str, document: Mapping[str, Any]) -> IcebergType | None:
+    utc = document.get("adjust-to-utc") is True
+    match kind, document.get("logicalType"):
+        case "int", "date":
+            return DateType()
+        case "long", "time-micros":
+            return TimeType()
+        case "long", "timestamp-micros":
+            return TimestamptzType() if utc else TimestampType()
+        case "long", "timestamp-nanos":
+            return TimestamptzNanoType() if utc else TimestampNanoType()
+        case "bytes", "decimal":
+            return _decimal(document)
+        case _:
+            return None
+
+
+def _fixed_meaning(document: Mapping[str, Any], size: int) -> IcebergType:
+    match document.get("logicalType"):
+        case "uuid" if size == 16:
+            return UUIDType()
+        case "decimal" if decimal := _decimal(document):
+            return decimal
+        case _:
+            return FixedType(size) if size else BinaryType()
+
+
+def _decimal(document: Mapping[str, Any]) -> DecimalType | None:
+    precision, scale = document.get("precision"), document.get("scale", 0)
+    if isinstance(precision, int) and isinstance(scale, int) and 1 <= precision <= 38 and 0 <= scale <= precision:
+        return DecimalType(precision, scale)
+    return None
+
+
+def plain_meaning(node: AvroNode) -> IcebergType | None:
+    """The Iceberg type of a leaf, with null taken out of unions; None where it has none."""
+    match node:
+        case AvroUnion(branches):
+            found = [branch for branch in branches if branch != AvroPrimitive("null")]
+            return plain_meaning(found[0]) if len(found) == 1 else None
+        case AvroPrimitive(kind, meaning):
+            return meaning or _PLAIN_MEANINGS.get(kind)
+        case AvroFixed(_, meaning):
+            return meaning
+        case _:
+            return None
+
+
+_PLAIN_MEANINGS: dict[str, IcebergType] = {
+    "null": UnknownType(),
+    "boolean": BooleanType(),
+    "int": IntegerType(),
+    "long": LongType(),
+    "float": FloatType(),
+    "double": DoubleType(),
+    "bytes": BinaryType(),
+    "string": StringType(),
+}
+
+
+def avro_schema_of(struct: StructType, name: str) -> dict[str, Any]:
+    """The Avro record of that name for a struct, with ids, as the Java library writes it."""
+    return _Emitter().record(struct, name)
+
+
+class _Emitter:
+    """Named types are written out once and by name after that, as Avro demands."""
+
+    def __init__(self) -> None:
+        self.named: set[str] = set()
+
+    def record(self, struct: StructType, name: str) -> dict[str, Any]:
+        fields = [self.field(field) for field in struct.fields]
+        return {"type": "record", "name": name, "fields": fields}
+
+    def field(self, field: NestedField) -> dict[str, Any]:
+        found: dict[str, Any] = {"name": avro_name(field.name), "type": self.of(field.field_type, field.field_id)}
+        if field.optional:
+            if found["type"] != "null":
+                found["type"] = ["null", found["type"]]
+            found["default"] = None
+        if field.doc:
+            found["doc"] = field.doc
+        if found["name"] != field.name:
+            found["iceberg-field-name"] = field.name
+        found["field-id"] = field.field_id
+        return found
+
+    def of(self, kind: IcebergType, field_id: int) -> Any:
+        match kind:
+            case StructType():
+                return self.record(kind, f"r{field_id}")
+            case ListType():
+                element = self.of(kind.element_type, kind.element_id)
+                items = element if kind.element_required else ["null", element]
+                return {"type": "array", "items": items, "element-id": kind.element_id}
+            case MapType():
+                value = self.of(kind.value_type, kind.value_id)
+                pair = [
+                    {"name": "key", "type": self.of(kind.key_type, kind.key_id), "field-id": kind.key_id},
+                    {
+                        "name": "value",
+                        "type": value if kind.value_required else ["null", value],
+                        "field-id": kind.value_id,
+                    },
+                ]
+                record = {"type": "record", "name": f"k{kind.key_id}_v{kind.value_id}", "fields": pair}
+                return {"type": "array", "logicalType": "map", "items": record}
+            case UUIDType():
+                return self.named_once("uuid_fixed", {"type": "fixed", "size": 16, "logicalType": "uuid"})
+            case FixedType():
+                return self.named_once(f"fixed_{kind.length}", {"type": "fixed", "size": kind.length})
+            case DecimalType():
+                logical = {"logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
+                fixed = {"type": "fixed", "size": decimal_width(kind.precision)} | logical
+                return self.named_once(f"decimal_{kind.precision}_{kind.scale}", fixed)
+            case _:
+                return _primitive_document(kind)
+
+    def named_once(self, name: str, document: dict[str, Any]) -> Any:
+        if name in self.named:
+            return name
+        self.named.add(name)
+        return document | {"name": name}
+
+
+def _primitive_document(kind: IcebergType) -> Any:
+    match kind:
+        case UnknownType():
+            return "null"
+        case BooleanType():
+            return "boolean"
+        case IntegerType():
+            return "int"
+        case LongType():
+            return "long"
+        case FloatType():
+            return "float"
+        case DoubleType():
+            return "double"
+        case StringType():
+            return "string"
+        case BinaryType() | GeometryType() | GeographyType():
+            return "bytes"
+        case DateType():
+            return {"type": "int", "logicalType": "date"}
+        case TimeType():
+            return {"type": "long", "logicalType": "time-micros"}
+        case TimestampType() | TimestamptzType():
+            utc = isinstance(kind, TimestamptzType)
+            return {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": utc}
+        case TimestampNanoType() | TimestamptzNanoType():
+            utc = isinstance(kind, TimestamptzNanoType)
+            return {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": utc}
+        case _:
+            raise AssertionError(f"{kind} is not part of any manifest")
+
+
+def decimal_width(precision: int) -> int:
+    """The fewest bytes that hold every decimal of that precision."""
+    limit: int = 10**precision - 1
+    return (limit.bit_length() + 8) // 8
+
+
+def avro_name(name: str) -> str:
+    """The name as Avro allows it: other characters as `_x` and their code, a leading digit after an underscore."""
+    if _AVRO_NAME.fullmatch(name):
+        return name
+    fixed = "".join(c if c == "_" or (c.isascii() and c.isalnum()) else f"_x{ord(c):X}" for c in name)
+    return f"_{fixed}" if fixed[:1].isdigit() else fixed

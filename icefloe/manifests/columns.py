@@ -1,0 +1,227 @@
+"""A manifest in memory: Arrow columns with one row for each entry, and values made only of the rows that are asked for."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.errors import InvalidInputError, InvalidValueError
+from icefloe.manifests.arrow_values import from_internal, to_internal
+from icefloe.manifests.entry_codec import COLUMN_TYPES
+from icefloe.manifests.files import DataFile, EntryStatus, FileContent, ManifestEntry, Metric
+from icefloe.manifests.metrics import MetricColumns, map_type
+from icefloe.schema.binary import arrow_value_type
+from icefloe.schema.bounds import decode_bounds
+from icefloe.schema.types import IcebergType, ListType, StructType, UnknownType
+
+
+def column_type(name: str) -> Any:
+    """The Arrow type of a column of a manifest."""
+    kind = COLUMN_TYPES[name]
+    return pa.list_(arrow_value_type(kind.element_type)) if isinstance(kind, ListType) else arrow_value_type(kind)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ManifestColumns:
+    """The entries of one manifest (or of several of one spec), in columns.
+
+    `columns` are those of `COLUMN_TYPES` that were asked for, `partition` is by partition field id, of the types that
+    `partition_type` says. `header` is the manifest's own key-value metadata.
+    """
+
+    length: int
+    columns: Mapping[str, Any]
+    partition_type: StructType
+    partition: Mapping[int, Any]
+    metrics: MetricColumns
+    spec_id: int = 0
+    location: str = ""
+    header: Mapping[str, str] | None = None
+
+    def __len__(self) -> int:
+        return self.length
+
+    def column(self, name: str) -> Any:
+        """A column by name; null in every row if the manifest lacks it."""
+        found = self.columns.get(name)
+        if found is not None:
+            return found
+        if name not in COLUMN_TYPES:
+            raise InvalidInputError(f"manifests have no column {name!r}; columns are {', '.join(COLUMN_TYPES)}")
+        return pa.nulls(self.length, column_type(name))
+
+    @property
+    def is_live(self) -> Any:
+        """Which entries are part of the snapshot, as a boolean column."""
+        return pc.not_equal(self.column("status"), int(EntryStatus.DELETED))
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the columns take."""
+        columns = (*self.columns.values(), *self.partition.values())
+        return sum(int(column.nbytes) for column in columns) + self.metrics.nbytes
+
+    # -- statistics of one field, for whole-column evaluation
+
+    def lower(self, field_id: int, kind: IcebergType) -> Any:
+        """Lower bounds of a field as values of its type; null where not known."""
+        return self._bounds(Metric.LOWER_BOUNDS, field_id, kind)
+
+    def upper(self, field_id: int, kind: IcebergType) -> Any:
+        """Upper bounds of a field as values of its type; null where not known."""
+        return self._bounds(Metric.UPPER_BOUNDS, field_id, kind)
+
+    def count(self, metric: Metric, field_id: int) -> Any:
+        """A count for one field; null where not known."""
+        return self.metrics.column(metric, field_id)
+
+    def _bounds(self, metric: Metric, field_id: int, kind: IcebergType) -> Any:
+        column = self.metrics.column(metric, field_id)
+        try:
+            return decode_bounds(column, kind)
+        except InvalidValueError as error:
+            place = f"{metric.value} of field {field_id} in {self.location or 'a manifest'}"
+            raise InvalidValueError(f"{place}: {error}") from error
+
+    # -- rows
+
+    def take(self, indices: Any) -> "ManifestColumns":
+        """The entries at these positions."""
+        places = indices if isinstance(indices, pa.Array) else pa.array(indices, pa.int64())
+        return replace(
+            self,
+            length=len(places),
+            columns={name: column.take(places) for name, column in self.columns.items()},
+            partition={field_id: column.take(places) for field_id, column in self.partition.items()},
+            metrics=self.metrics.take(places),
+        )
+
+    def filter(self, mask: Any) -> "ManifestColumns":
+        """The entries for which the mask is true."""
+        return self.take(pc.indices_nonzero(pa.array(mask) if isinstance(mask, np.ndarray) else mask))
+
+    def slice(self, start: int, length: int | None = None) -> "ManifestColumns":
+        """A run of entries."""
+        count = min(self.length - start, self.length if length is None else length)
+        return replace(
+            self,
+            length=count,
+            columns={name: column.slice(start, count) for name, column in self.columns.items()},
+            partition={field_id: column.slice(start, count) for field_id, column in self.partition.items()},
+            metrics=self.metrics.slice(start, count),
+        )
+
+    def with_columns(self, **columns: Any) -> "ManifestColumns":
+        """The same entries with some columns replaced."""
+        return replace(self, columns={**self.columns, **columns})
+
+    def file_at(self, index: int) -> DataFile:
+        """The file of one entry."""
+        return next(self.files([index]))
+
+    def entry_at(self, index: int) -> ManifestEntry:
+        """One entry."""
+        return next(self.entries([index]))
+
+    def files(self, indices: Iterable[int] | None = None) -> Iterator[DataFile]:
+        """The files of some entries, of all if none are named."""
+        return (entry.data_file for entry in self.entries(indices))
+
+    def entries(self, indices: Iterable[int] | None = None) -> Iterator[ManifestEntry]:
+        """Some entries, all if none are named. Columns that were not decoded are left at their defaults."""
+        chosen = self if indices is None else self.take(list(indices))
+        return _entries(chosen)
+
+
+def _entries(source: ManifestColumns) -> Iterator[ManifestEntry]:
+    scalars = {name: column.to_pylist() for name, column in source.columns.items()}
+    nothing: list[Any] = [None] * source.length
+    kinds = {field.field_id: field.field_type for field in source.partition_type.fields}
+    tuples = [
+        to_internal(source.partition[field_id], kind) if field_id in source.partition else nothing
+        for field_id, kind in kinds.items()
+    ]
+    partitions: Iterable[tuple[Any, ...]] = zip(*tuples, strict=True) if tuples else [()] * source.length
+    metrics = {metric: source.metrics.as_map(metric).to_pylist() for metric in Metric}
+
+    def scalar(name: str, row: int) -> Any:
+        return scalars.get(name, nothing)[row]
+
+    def listed(name: str, row: int) -> tuple[int, ...] | None:
+        value = scalar(name, row)
+        return None if value is None else tuple(value)
+
+    for row, partition in enumerate(partitions):
+        file = DataFile(
+            file_path=scalar("file_path", row) or "",
+            file_format=(scalar("file_format", row) or "").lower(),
+            record_count=scalar("record_count", row),
+            file_size_in_bytes=scalar("file_size_in_bytes", row) or 0,
+            content=FileContent(scalar("content", row) or 0),
+            spec_id=source.spec_id,
+            partition=partition,
+            **{metric.value: dict(metrics[metric][row] or ()) for metric in Metric},
+            key_metadata=scalar("key_metadata", row),
+            split_offsets=listed("split_offsets", row),
+            equality_ids=listed("equality_ids", row),
+            sort_order_id=scalar("sort_order_id", row),
+            first_row_id=scalar("first_row_id", row),
+            referenced_data_file=scalar("referenced_data_file", row),
+            content_offset=scalar("content_offset", row),
+            content_size_in_bytes=scalar("content_size_in_bytes", row),
+        )
+        yield ManifestEntry(
+            EntryStatus(scalar("status", row)),
+            file,
+            scalar("snapshot_id", row),
+            scalar("sequence_number", row),
+            scalar("file_sequence_number", row),
+        )
+
+
+def columns_of(entries: Iterable[ManifestEntry], partition_type: StructType, spec_id: int = 0) -> ManifestColumns:
+    """Entries as columns, for writing; every file must be of the one spec."""
+    rows = list(entries)
+    files = [row.data_file for row in rows]
+    for file in files:
+        if file.spec_id != spec_id or len(file.partition) != len(partition_type.fields):
+            raise InvalidInputError(
+                f"file {file.file_path!r} is of spec {file.spec_id} with {len(file.partition)} partition values; "
+                f"this manifest is of spec {spec_id} with {len(partition_type.fields)}"
+            )
+    try:
+        columns = {name: _column(name, rows, files) for name in COLUMN_TYPES}
+        maps = {metric: _map_column(metric, files) for metric in Metric}
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise InvalidInputError(f"an entry holds a value that manifests cannot: {error}") from error
+    partition = {
+        field.field_id: from_internal([file.partition[place] for file in files], field.field_type)
+        for place, field in enumerate(partition_type.fields)
+        if not isinstance(field.field_type, UnknownType)
+    }
+    return ManifestColumns(len(rows), columns, partition_type, partition, MetricColumns(len(rows), maps), spec_id)
+
+
+_OF_ENTRY = ("status", "snapshot_id", "sequence_number", "file_sequence_number")
+
+
+def _column(name: str, rows: Sequence[ManifestEntry], files: Sequence[DataFile]) -> Any:
+    holders: Sequence[ManifestEntry | DataFile] = rows if name in _OF_ENTRY else files
+    return pa.array([getattr(holder, name) for holder in holders], column_type(name))
+
+
+def _map_column(metric: Metric, files: Sequence[DataFile]) -> Any:
+    maps = [getattr(file, metric.value) for file in files]
+    offsets = np.zeros(len(maps) + 1, np.int32)
+    offsets[1:] = np.cumsum([len(each) for each in maps])
+    keys = pa.array([key for each in maps for key in each], pa.int32())
+    kind = map_type(metric)
+    items = pa.array([value for each in maps for value in each.values()], kind.item_type)
+    # An empty map says no more than none at all.
+    is_empty = np.diff(offsets) == 0
+    pairs = pa.StructArray.from_arrays([keys, items], fields=[kind.key_field, kind.item_field])
+    bitmap = pa.py_buffer(np.packbits(~is_empty, bitorder="little")) if is_empty.any() else None
+    return pa.Array.from_buffers(kind, len(maps), [bitmap, pa.py_buffer(offsets)], children=[pairs])

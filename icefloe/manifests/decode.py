@@ -1,0 +1,272 @@
+"""From the blocks of an Avro file to Arrow columns: inflates, runs the walker, and wraps what it noted."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from icefloe.errors import CorruptFileError
+from icefloe.manifests.avro_codec import Container, inflate
+from icefloe.manifests.avro_schema_codec import AvroFixed, AvroNode, AvroPrimitive
+from icefloe.manifests.program import PROBLEMS, STATUS_GROW, STATUS_OK, Key, ListOutput, Output, Program
+
+CHUNK_BYTES = 4 << 20
+"""How much is inflated before the walker runs over it: enough to pay for the call, little enough to stay in cache."""
+
+MAX_COLUMN_BYTES = (1 << 31) - 1
+
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What came out: `columns` by key; a list column holds its items as a struct if there are several."""
+
+    rows: int
+    columns: dict[Key, Any]
+    nodes: dict[Key, AvroNode]
+
+
+def decode(container: Container, program: Program) -> Decoded:
+    """Run the program over every row of the file."""
+    return _Decoder(container, program).run()
+
+
+class _Texts:
+    """A growing column of text or bytes."""
+
+    def __init__(self, capacity: int) -> None:
+        self.offsets = np.zeros(capacity + 1, np.int32)
+        self.valid = np.zeros(capacity, np.uint8)
+        self.data = np.empty(0, np.uint8)
+        self.rows = self.at = 0
+
+    def append(self, data: Bytes, notes: Numbers, share: float, location: str) -> None:
+        from icefloe.manifests.walker import gather, measure
+
+        size = int(measure(notes))
+        if self.at + size > MAX_COLUMN_BYTES:
+            raise CorruptFileError(location, f"a column of text or bytes has more than {MAX_COLUMN_BYTES} bytes")
+        if self.at + size > len(self.data):
+            capacity = max(self.at + size, int(size / share * 1.1), 2 * len(self.data))
+            self.data = _grown(self.data, min(capacity, MAX_COLUMN_BYTES), self.at)
+        if self.rows + len(notes) > len(self.valid):
+            capacity = max(self.rows + len(notes), 2 * len(self.valid))
+            self.offsets = _grown(self.offsets, capacity + 1, self.rows + 1)
+            self.valid = _grown(self.valid, capacity, self.rows)
+            self.valid[self.rows :] = 0
+        self.at = int(gather(data, notes, self.data, self.offsets, self.valid, self.rows, self.at))
+        self.rows += len(notes)
+
+    def array(self, node: AvroNode) -> Any:
+        offsets, valid = self.offsets[: self.rows + 1], self.valid[: self.rows]
+        kind = pa.string() if node == AvroPrimitive("string") else pa.binary()
+        if isinstance(node, AvroFixed) and self.rows:
+            return self._fixed(node.size, valid)
+        buffers = [_bitmap(valid), pa.py_buffer(offsets), pa.py_buffer(self.data[: self.at])]
+        return pa.Array.from_buffers(kind, self.rows, buffers)
+
+    def _fixed(self, size: int, valid: Bytes) -> Any:
+        """Values of one length need room for nulls too."""
+        values = self.data[: self.at].reshape(-1, size)
+        if len(values) != self.rows:
+            spread = np.zeros((self.rows, size), np.uint8)
+            spread[valid.astype(bool)] = values
+            values = spread
+        return pa.Array.from_buffers(pa.binary(size), self.rows, [_bitmap(valid), pa.py_buffer(values.reshape(-1))])
+
+
+def _grown(old: Any, capacity: int, used: int) -> Any:
+    new = np.empty(capacity, old.dtype)
+    new[:used] = old[:used]
+    return new
+
+
+def _bitmap(valid: Bytes) -> Any:
+    if valid.all():
+        return None
+    return pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+class _Decoder:
+    def __init__(self, container: Container, program: Program) -> None:
+        self.container = container
+        self.program = program
+        self.ops = np.array(program.ops, np.int64)
+        self.keys = np.array(program.keys or [0], np.int64)
+        self.rows = container.rows
+        self.stream_room = 1024
+        self.item_longs: dict[int, list[Numbers]] = {}
+        self.item_valid: dict[int, list[Bytes]] = {}
+        self.item_texts: dict[int, _Texts] = {}
+
+    def run(self) -> Decoded:
+        inflated = self._check_counts()
+        self.longs = np.zeros((self.program.longs, self.rows), np.int64)
+        self.valid = np.zeros((self.program.longs, self.rows), np.uint8)
+        self.texts = [_Texts(self.rows) for _ in range(self.program.notes)]
+        row = 0
+        for data, blocks in self._chunks(inflated):
+            count = int(blocks[:, 2].sum())
+            self._walk(data, blocks, row, count)
+            row += count
+        return self._finish()
+
+    def _check_counts(self) -> Callable[[int], Any]:
+        """Counts are only announced until the blocks are inflated: believe them while they cost little."""
+        smallest = self.program.smallest
+        if smallest == 0 and self.rows:
+            raise CorruptFileError(self.container.location, f"{self.rows} rows that take no bytes")
+        packed = len(self.container.data)
+        if self.rows * smallest <= 64 * packed:
+            return lambda block: inflate(self.container, block)
+        kept = [inflate(self.container, block) for block in range(len(self.container.blocks))]
+        for block, data in enumerate(kept):
+            self._check_count(block, data)
+        return kept.__getitem__
+
+    def _check_count(self, block: int, data: Any) -> None:
+        rows = int(self.container.blocks[block, 0])
+        if rows * self.program.smallest > len(data):
+            problem = f"block {block} announces {rows} rows but has {len(data)} bytes"
+            raise CorruptFileError(self.container.location, problem)
+
+    def _chunks(self, inflated: Callable[[int], Any]) -> Iterator[tuple[Bytes, Numbers]]:
+        parts: list[Any] = []
+        table: list[tuple[int, int, int]] = []
+        size = 0
+        for block in range(len(self.container.blocks)):
+            data = inflated(block)
+            self._check_count(block, data)
+            parts.append(data)
+            table.append((size, size + len(data), int(self.container.blocks[block, 0])))
+            size += len(data)
+            if size >= CHUNK_BYTES:
+                yield _joined(parts), np.array(table, np.int64)
+                parts, table, size = [], [], 0
+        if table:
+            yield _joined(parts), np.array(table, np.int64)
+
+    def _walk(self, data: Bytes, blocks: Numbers, row: int, count: int) -> None:
+        from icefloe.manifests.walker import walk
+
+        notes = np.full((self.program.notes, count), -1, np.int64)
+        fill = np.zeros(max(len(self.program.lists), 1), np.int64)
+        streams = max(self.program.streams, 1)
+        room = min(self.stream_room, len(data) + 1)
+        while True:
+            items = np.zeros((streams, room if self.program.streams else 1), np.int64)
+            item_valid = np.zeros((streams, items.shape[1]), np.uint8)
+            status, where, _ = walk(
+                data, blocks, self.ops, self.keys, self.longs, self.valid, row, notes, items, item_valid, fill
+            )
+            if status != STATUS_GROW:
+                break
+            # The walk starts again with more room for items; an item takes a byte at least, so this ends.
+            room = min(4 * room, len(data) + 1)
+            self.stream_room = room
+            fill[:] = 0
+            notes.fill(-1)
+            self.valid[:, row : row + count] = 0
+        if status != STATUS_OK:
+            raise CorruptFileError(self.container.location, f"row {where}: {PROBLEMS[status]}")
+        share = max(count, 1) / max(self.rows, 1)
+        for column, texts in enumerate(self.texts):
+            texts.append(data, notes[column], share, self.container.location)
+        self._keep_items(data, items, item_valid, fill)
+
+    def _keep_items(self, data: Bytes, items: Numbers, item_valid: Bytes, fill: Numbers) -> None:
+        for found in self.program.lists:
+            used = int(fill[found.number])
+            for output in found.items:
+                stream = -1 - output.index
+                values = items[stream, :used]
+                if output.place == "note":
+                    nulls = values if _is_pairs(found) else np.where(item_valid[stream, :used], values, -1)
+                    texts = self.item_texts.setdefault(stream, _Texts(0))
+                    texts.append(data, nulls, 1.0, self.container.location)
+                else:
+                    self.item_longs.setdefault(stream, []).append(values.copy())
+                    self.item_valid.setdefault(stream, []).append(item_valid[stream, :used].copy())
+
+    def _finish(self) -> Decoded:
+        columns: dict[Key, Any] = {}
+        nodes: dict[Key, AvroNode] = {}
+        for output in self.program.outputs:
+            nodes[output.key] = output.node
+            if output.place == "note":
+                columns[output.key] = self._checked(self.texts[output.index].array(output.node))
+            else:
+                values, valid = self.longs[output.index], self.valid[output.index]
+                columns[output.key] = self._numbers(output.node, values, valid)
+        for found in self.program.lists:
+            columns[found.key] = self._list(found)
+        return Decoded(self.rows, columns, nodes)
+
+    def _checked(self, array: Any) -> Any:
+        try:
+            array.validate(full=array.type == pa.string())
+        except pa.ArrowInvalid as error:
+            raise CorruptFileError(self.container.location, f"text that is not UTF-8: {error}") from error
+        return array
+
+    def _numbers(self, node: AvroNode, values: Numbers, valid: Bytes) -> Any:
+        assert isinstance(node, AvroPrimitive)
+        bitmap = _bitmap(valid)
+        match node.kind:
+            case "int":
+                narrow = values.astype(np.int32)
+                if not np.array_equal(narrow, values):
+                    raise CorruptFileError(self.container.location, "an int has more than 32 bits")
+                return pa.Array.from_buffers(pa.int32(), len(values), [bitmap, pa.py_buffer(narrow)])
+            case "long":
+                return pa.Array.from_buffers(pa.int64(), len(values), [bitmap, pa.py_buffer(values)])
+            case "boolean":
+                bits = pa.py_buffer(np.packbits(values.astype(np.uint8), bitorder="little"))
+                return pa.Array.from_buffers(pa.bool_(), len(values), [bitmap, bits])
+            case "float":
+                floats = values.astype(np.uint32)
+                return pa.Array.from_buffers(pa.float32(), len(values), [bitmap, pa.py_buffer(floats)])
+            case "double":
+                return pa.Array.from_buffers(pa.float64(), len(values), [bitmap, pa.py_buffer(values)])
+            case _:
+                raise AssertionError(f"not a number: {node.kind}")
+
+    def _list(self, found: ListOutput) -> Any:
+        lengths = self.longs[found.lengths]
+        ends = np.cumsum(lengths)
+        if len(ends) and int(ends[-1]) > MAX_COLUMN_BYTES:
+            raise CorruptFileError(self.container.location, "a list column has too many items")
+        offsets = np.zeros(self.rows + 1, np.int32)
+        offsets[1:] = ends
+        arrays = [self._items(found, output) for output in found.items]
+        items = arrays[0] if len(arrays) == 1 else pa.StructArray.from_arrays(arrays, _item_names(found))
+        kind = pa.list_(pa.field("item", items.type))
+        bitmap = _bitmap(self.valid[found.lengths])
+        return pa.Array.from_buffers(kind, self.rows, [bitmap, pa.py_buffer(offsets)], children=[items])
+
+    def _items(self, found: ListOutput, output: Output) -> Any:
+        stream = -1 - output.index
+        if output.place == "note":
+            return self._checked(self.item_texts.get(stream, _Texts(0)).array(output.node))
+        values = np.concatenate(self.item_longs.get(stream, [np.zeros(0, np.int64)]))
+        valid = np.concatenate(self.item_valid.get(stream, [np.zeros(0, np.uint8)]))
+        if _is_pairs(found):
+            valid = np.ones(len(values), np.uint8)
+        return self._numbers(output.node, values, valid)
+
+
+def _is_pairs(found: ListOutput) -> bool:
+    """Whether the walker read the list as pairs, whose items are never null."""
+    return len(found.items) == 2 and found.items[0].key == (found.key[0], 1)
+
+
+def _item_names(found: ListOutput) -> list[str]:
+    return [f"{output.key[0]}:{output.key[1]}" for output in found.items]
+
+
+def _joined(parts: list[Any]) -> Bytes:
+    return np.frombuffer(parts[0] if len(parts) == 1 else b"".join(parts), np.uint8)

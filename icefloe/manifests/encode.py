@@ -1,0 +1,252 @@
+"""From Arrow columns to Avro rows: lays the columns out for the encoder, makes its program, and cuts rows into blocks."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from icefloe.manifests.avro_schema_codec import decimal_width
+from icefloe.schema.types import (
+    BinaryType,
+    BooleanType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    UnknownType,
+    UUIDType,
+)
+
+# The numbers are compiled into cached kernels: never reuse one for another meaning.
+# All but END, RAW and NEXT start with: where the column starts, where its marks start (or -1), whether it is optional.
+PUT_END = 0
+PUT_LONG = 1
+PUT_BOOL = 2
+PUT_FLOAT = 3
+PUT_DOUBLE = 4
+PUT_TEXT = 5
+PUT_FIXED = 6  # length
+PUT_RAW = 7  # bytes, then each
+PUT_IF = 8  # where to go if null
+PUT_PAIRS_LONG = 9  # where keys start, where values start
+PUT_PAIRS_TEXT = 10
+PUT_LONGS = 11  # where values start
+PUT_EACH = 12  # where to go if there are no items
+PUT_NEXT = 13  # where the items' operations start
+
+BLOCK_BYTES = 128 << 10
+"""How large the rows of one block grow before they are compressed."""
+
+SLICE_ROWS = 16_384
+"""How many rows are laid out at once."""
+
+Lookup = Mapping[int, Any]
+"""Columns by field id. A list of structs has its lengths under its own id and items under the ids of their fields."""
+
+
+def encode_rows(struct: StructType, columns: Lookup, rows: int) -> Iterator[tuple[int, memoryview]]:
+    """The rows as Avro, block by block: (rows, bytes). Required fields without a column must not exist."""
+    for start in range(0, rows, SLICE_ROWS):
+        count = min(SLICE_ROWS, rows - start)
+        part = {field_id: _sliced(column, start, count) for field_id, column in columns.items()}
+        yield from _encode_slice(struct, part, count)
+
+
+def _sliced(column: Any, start: int, count: int) -> Any:
+    return column if isinstance(column, bytes) else column.slice(start, count)
+
+
+def _encode_slice(struct: StructType, columns: Lookup, rows: int) -> Iterator[tuple[int, memoryview]]:
+    from icefloe.manifests.encoder import encode
+
+    layout = _Layout()
+    for field in struct.fields:
+        layout.field(field, columns)
+    program, numbers, valid, arena = layout.finish()
+    room = max(4 * BLOCK_BYTES, len(arena) + 8 * len(numbers) // 2)
+    done = 0
+    while done < rows:
+        target = np.empty(room, np.uint8)
+        blocks = np.empty((room // BLOCK_BYTES + 2, 2), np.int64)
+        written, noted, _ = encode(program, numbers, valid, arena, done, rows, target, BLOCK_BYTES, blocks)
+        if written == 0:
+            room *= 4
+            continue
+        done += int(written)
+        view, start = target.data, 0
+        for count, end in blocks[:noted].tolist():
+            yield count, view[start:end]
+            start = end
+
+
+class _Layout:
+    """Columns side by side in three arrays, and the operations over them."""
+
+    def __init__(self) -> None:
+        self.ops: list[int] = []
+        self.numbers: list[Any] = []
+        self.marks: list[Any] = []
+        self.texts: list[Any] = []
+        self.number_count = self.mark_count = self.text_count = 0
+
+    def finish(self) -> tuple[Any, Any, Any, Any]:
+        self.ops.append(PUT_END)
+        return (
+            np.array(self.ops, np.int64),
+            np.concatenate([np.zeros(1, np.int64), *self.numbers]),
+            np.concatenate([np.zeros(1, np.uint8), *self.marks]),
+            np.concatenate([np.zeros(8, np.uint8), *self.texts]),
+        )
+
+    def add_numbers(self, values: Any) -> int:
+        self.numbers.append(values.astype(np.int64, copy=False))
+        self.number_count += len(values)
+        return 1 + self.number_count - len(values)
+
+    def add_marks(self, column: Any) -> int:
+        if not column.null_count:
+            return -1
+        self.marks.append(column.is_valid().to_numpy(zero_copy_only=False).astype(np.uint8))
+        self.mark_count += len(column)
+        return 1 + self.mark_count - len(column)
+
+    def add_text(self, data: Any) -> int:
+        self.texts.append(data)
+        self.text_count += len(data)
+        return 8 + self.text_count - len(data)
+
+    def add_texts(self, column: Any) -> int:
+        """Text or bytes of any length: the numbers are where each starts in the arena."""
+        offsets = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, column.offset * 4).astype(np.int64)
+        if len(column) == 0:
+            offsets = np.zeros(1, np.int64)
+        data = column.buffers()[2]
+        raw = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
+        place = self.add_text(raw[offsets[0] : offsets[-1]])
+        return self.add_numbers(offsets - offsets[0] + place)
+
+    # -- operations
+
+    def field(self, field: NestedField, columns: Lookup) -> None:
+        column = columns.get(field.field_id)
+        if isinstance(field.field_type, StructType):
+            self.struct(field, field.field_type, columns)
+        elif isinstance(field.field_type, UnknownType):
+            pass
+        elif column is None:
+            if field.required:
+                raise AssertionError(f"required field {field.name!r} has no column")
+            self.raw(b"\x00")
+        elif isinstance(column, bytes):
+            self.raw(column)
+        else:
+            self.value(field.field_type, column, int(field.optional), columns)
+
+    def raw(self, data: bytes) -> None:
+        self.ops += [PUT_RAW, len(data), *data]
+
+    def struct(self, field: NestedField, struct: StructType, columns: Lookup) -> None:
+        """An optional struct is there where its own column, a boolean mark, is true."""
+        jump = None
+        if field.optional:
+            mark = columns.get(field.field_id)
+            if mark is None:
+                self.raw(b"\x00")
+                return
+            self.marks.append(mark.to_numpy(zero_copy_only=False).astype(np.uint8))
+            self.mark_count += len(mark)
+            self.ops += [PUT_IF, 0, 1 + self.mark_count - len(mark), 1, 0]
+            jump = len(self.ops) - 1
+        for child in struct.fields:
+            self.field(child, columns)
+        if jump is not None:
+            self.ops[jump] = len(self.ops)
+
+    def value(self, kind: IcebergType, column: Any, optional: int, columns: Lookup) -> None:
+        marks = self.add_marks(column)
+        match kind:
+            case BooleanType():
+                values = column.cast(pa.uint8()).fill_null(0).to_numpy()
+                self.ops += [PUT_BOOL, self.add_numbers(values), marks, optional]
+            case FloatType():
+                values = _plain(column).to_numpy().view(np.int32)
+                self.ops += [PUT_FLOAT, self.add_numbers(values), marks, optional]
+            case DoubleType():
+                values = _plain(column).to_numpy().view(np.int64)
+                self.ops += [PUT_DOUBLE, self.add_numbers(values), marks, optional]
+            case StringType() | BinaryType() | GeometryType() | GeographyType():
+                self.ops += [PUT_TEXT, self.add_texts(column), marks, optional]
+            case DecimalType() | UUIDType() | FixedType():
+                raw, length = _fixed_bytes(column, kind)
+                self.ops += [PUT_FIXED, self.add_text(raw), marks, optional, length]
+            case ListType(_, StructType() as element):
+                self.each(column, marks, optional, element, columns)
+            case ListType():
+                items, offsets = _items(column)
+                values = self.add_numbers(_plain(items).to_numpy())
+                self.ops += [PUT_LONGS, self.add_numbers(offsets), marks, optional, values]
+            case MapType():
+                self.pairs(kind, column, marks, optional)
+            case _:
+                self.ops += [PUT_LONG, self.add_numbers(_numbers(column)), marks, optional]
+
+    def pairs(self, kind: MapType, column: Any, marks: int, optional: int) -> None:
+        items, offsets = _items(column)
+        base = self.add_numbers(offsets)
+        keys = self.add_numbers(items.field(0).to_numpy())
+        if isinstance(kind.value_type, BinaryType):
+            self.ops += [PUT_PAIRS_TEXT, base, marks, optional, keys, self.add_texts(items.field(1))]
+        else:
+            values = self.add_numbers(items.field(1).to_numpy())
+            self.ops += [PUT_PAIRS_LONG, base, marks, optional, keys, values]
+
+    def each(self, column: Any, marks: int, optional: int, element: StructType, columns: Lookup) -> None:
+        items, offsets = _items(column)
+        self.ops += [PUT_EACH, self.add_numbers(offsets), marks, optional, 0]
+        jump = len(self.ops) - 1
+        start = len(self.ops)
+        names = {field.field_id: items.field(place) for place, field in enumerate(element.fields)}
+        for child in element.fields:
+            self.field(child, {**columns, **names})
+        self.ops += [PUT_NEXT, start]
+        self.ops[jump] = len(self.ops)
+
+
+def _items(column: Any) -> tuple[Any, Any]:
+    """The items of a list or map column that its rows use, and where each row's start among them."""
+    if len(column) == 0:
+        return column.values.slice(0, 0), np.zeros(1, np.int64)
+    offsets = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, column.offset * 4).astype(np.int64)
+    first, last = int(offsets[0]), int(offsets[-1])
+    return column.values.slice(first, last - first), offsets - first
+
+
+def _plain(column: Any) -> Any:
+    """The same values with something in the place of nulls, so that they are one run of memory."""
+    return column.fill_null(0) if column.null_count else column
+
+
+def _numbers(column: Any) -> Any:
+    if pa.types.is_date(column.type):
+        column = column.view(pa.int32())
+    elif not pa.types.is_integer(column.type):
+        column = column.view(pa.int64())
+    return _plain(column).to_numpy()
+
+
+def _fixed_bytes(column: Any, kind: IcebergType) -> tuple[Any, int]:
+    width = column.type.byte_width if hasattr(column.type, "byte_width") else 16
+    raw = np.frombuffer(column.buffers()[1], np.uint8, len(column) * width, column.offset * width)
+    if isinstance(kind, DecimalType):
+        length = decimal_width(kind.precision)
+        return np.ascontiguousarray(raw.reshape(-1, width)[:, :length][:, ::-1]).reshape(-1), length
+    return raw, width

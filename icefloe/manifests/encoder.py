@@ -1,0 +1,233 @@
+"""The compiled encoder that runs a program over columns and writes Avro rows; the walker's idea, backwards.
+
+All numbers are in one array, all marks of what is not null in another, all text in a third; operations carry the places
+where their columns start (see `encode.py`). Each operation makes sure that its bytes fit before it writes them.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from icefloe.manifests.encode import (
+    PUT_BOOL,
+    PUT_EACH,
+    PUT_END,
+    PUT_FIXED,
+    PUT_FLOAT,
+    PUT_IF,
+    PUT_LONG,
+    PUT_LONGS,
+    PUT_NEXT,
+    PUT_PAIRS_LONG,
+    PUT_PAIRS_TEXT,
+    PUT_RAW,
+    PUT_TEXT,
+)
+from icefloe.manifests.memory import put_byte
+from icefloe.manifests.walker import copy_bytes
+
+_U1 = np.uint64(1)
+_U7 = np.uint64(7)
+_U63 = np.uint64(63)
+_U127 = np.uint64(127)
+_U128 = np.uint64(128)
+_NULL = 0
+_PRESENT = 2  # branch 1 of a union, as Avro writes numbers
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def _put_long(out: Any, at: Any, value: Any) -> Any:
+    """Write a number at an address and give the place after it; ten bytes must be free."""
+    rest = (np.uint64(value) << _U1) ^ np.uint64(value >> 63)
+    while rest >= _U128:
+        put_byte(out, at, np.int64((rest & _U127) | _U128))
+        at += 1
+        rest >>= _U7
+    put_byte(out, at, np.int64(rest))
+    return at + 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def encode(
+    program: Any,
+    numbers: Any,
+    valid: Any,
+    arena: Any,
+    first: Any,
+    last: Any,
+    target: Any,
+    block_bytes: Any,
+    blocks: Any,
+) -> Any:
+    """Write rows from `first` on until `last`, or until `target` is full; returns (rows written, blocks, bytes).
+
+    Each block is noted as (rows, end). A row that did not fit is not counted, nor is anything written of it kept.
+    """
+    out = np.int64(target.ctypes.data)
+    capacity = np.int64(target.shape[0])
+    text = np.int64(arena.ctypes.data)
+    at = np.int64(0)
+    block_start = np.int64(0)
+    block_rows = np.int64(0)
+    noted = 0
+    row = np.int64(first)
+    while row < last:
+        row_start = at
+        pc = 0
+        i = row
+        each_end = np.int64(0)
+        full = False
+        while True:
+            op = program[pc]
+            if op == PUT_END:
+                break
+            if at + 16 > capacity:
+                full = True
+                break
+            if op == PUT_RAW:
+                count = program[pc + 1]
+                if at + count > capacity:
+                    full = True
+                    break
+                for k in range(count):
+                    put_byte(out, at + k, program[pc + 2 + k])
+                at += count
+                pc += 2 + count
+                continue
+            if op == PUT_NEXT:
+                i += 1
+                if i < each_end:
+                    pc = program[pc + 1]
+                else:
+                    at = _put_long(out, at, 0)
+                    i = row
+                    pc += 2
+                continue
+            base = program[pc + 1]
+            marks = program[pc + 2]
+            optional = program[pc + 3]
+            is_present = marks < 0 or valid[marks + i] != 0
+            if optional:
+                put_byte(out, at, _PRESENT if is_present else _NULL)
+                at += 1
+            if op == PUT_IF:
+                pc = pc + 5 if is_present else program[pc + 4]
+                continue
+            if op == PUT_EACH:
+                start = numbers[base + i]
+                each_end = numbers[base + i + 1]
+                if is_present and each_end > start:
+                    at = _put_long(out, at, each_end - start)
+                    i = start
+                    pc += 5
+                else:
+                    if is_present:
+                        at = _put_long(out, at, 0)
+                    pc = program[pc + 4]
+                continue
+            if op == PUT_LONG:
+                if is_present:
+                    at = _put_long(out, at, numbers[base + i])
+                pc += 4
+            elif op == PUT_TEXT:
+                if is_present:
+                    start = numbers[base + i]
+                    length = numbers[base + i + 1] - start
+                    if at + 16 + length > capacity:
+                        full = True
+                        break
+                    at = _put_long(out, at, length)
+                    copy_bytes(text, start, out, at, length)
+                    at += length
+                pc += 4
+            elif op == PUT_PAIRS_LONG:
+                if is_present:
+                    start = numbers[base + i]
+                    end = numbers[base + i + 1]
+                    if at + 32 + 20 * (end - start) > capacity:
+                        full = True
+                        break
+                    if end > start:
+                        at = _put_long(out, at, end - start)
+                        keys = program[pc + 4]
+                        values = program[pc + 5]
+                        for k in range(start, end):
+                            at = _put_long(out, at, numbers[keys + k])
+                            at = _put_long(out, at, numbers[values + k])
+                    at = _put_long(out, at, 0)
+                pc += 6
+            elif op == PUT_PAIRS_TEXT:
+                if is_present:
+                    start = numbers[base + i]
+                    end = numbers[base + i + 1]
+                    keys = program[pc + 4]
+                    values = program[pc + 5]
+                    size = numbers[values + end] - numbers[values + start]
+                    if at + 32 + 20 * (end - start) + size > capacity:
+                        full = True
+                        break
+                    if end > start:
+                        at = _put_long(out, at, end - start)
+                        for k in range(start, end):
+                            at = _put_long(out, at, numbers[keys + k])
+                            place = numbers[values + k]
+                            length = numbers[values + k + 1] - place
+                            at = _put_long(out, at, length)
+                            copy_bytes(text, place, out, at, length)
+                            at += length
+                    at = _put_long(out, at, 0)
+                pc += 6
+            elif op == PUT_LONGS:
+                if is_present:
+                    start = numbers[base + i]
+                    end = numbers[base + i + 1]
+                    if at + 32 + 10 * (end - start) > capacity:
+                        full = True
+                        break
+                    if end > start:
+                        at = _put_long(out, at, end - start)
+                        values = program[pc + 4]
+                        for k in range(start, end):
+                            at = _put_long(out, at, numbers[values + k])
+                    at = _put_long(out, at, 0)
+                pc += 5
+            elif op == PUT_FIXED:
+                length = program[pc + 4]
+                if is_present:
+                    if at + 16 + length > capacity:
+                        full = True
+                        break
+                    copy_bytes(text, base + i * length, out, at, length)
+                    at += length
+                pc += 5
+            else:
+                # PUT_BOOL, PUT_FLOAT, PUT_DOUBLE: the bytes of the number
+                width = 1 if op == PUT_BOOL else (4 if op == PUT_FLOAT else 8)
+                if is_present:
+                    value = numbers[base + i]
+                    for k in range(width):
+                        put_byte(out, at + k, value >> (8 * k))
+                    at += width
+                pc += 4
+        if full:
+            at = row_start
+            break
+        row += 1
+        block_rows += 1
+        if at - block_start >= block_bytes:
+            if noted == blocks.shape[0]:
+                at = row_start
+                row -= 1
+                block_rows -= 1
+                break
+            blocks[noted, 0] = block_rows
+            blocks[noted, 1] = at
+            noted += 1
+            block_start = at
+            block_rows = np.int64(0)
+    if block_rows > 0 and noted < blocks.shape[0]:
+        blocks[noted, 0] = block_rows
+        blocks[noted, 1] = at
+        noted += 1
+    return row - first, noted, at

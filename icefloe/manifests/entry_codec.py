@@ -1,0 +1,221 @@
+"""The names, ids and types of a manifest's fields in each format version (spec: Manifest Entry Fields, Data File Fields)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from icefloe.manifests.files import ManifestContent, Metric
+from icefloe.manifests.program import (
+    Choice,
+    Take,
+    TakeEach,
+    TakeFields,
+    TakeList,
+    TakePairs,
+    TakeSpread,
+)
+from icefloe.partitioning.codec import fields_to_json
+from icefloe.partitioning.spec import PartitionSpec
+from icefloe.schema.codec import schema_to_json
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import (
+    BinaryType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+)
+from icefloe.versions import Feature, allows
+
+ENTRY_NAME = "manifest_entry"
+DATA_FILE_ID = 2
+PARTITION_ID = 102
+CONTENT_STATS_ID = 146
+BLOCK_SIZE_ID = 105
+DEFAULT_BLOCK_SIZE = 64 << 20
+"""What v1 writers put into a field that is required but long deprecated; the Java library's number."""
+
+PARTITION_ROLE = "partition"
+CONTENT_STATS_ROLE = "content_stats"
+
+ENTRY_COLUMNS: dict[str, int] = {"status": 0, "snapshot_id": 1, "sequence_number": 3, "file_sequence_number": 4}
+"""Ids of the columns of an entry besides the file."""
+
+FILE_COLUMNS: dict[str, int] = {
+    "content": 134,
+    "file_path": 100,
+    "file_format": 101,
+    "record_count": 103,
+    "file_size_in_bytes": 104,
+    "key_metadata": 131,
+    "split_offsets": 132,
+    "equality_ids": 135,
+    "sort_order_id": 140,
+    "first_row_id": 142,
+    "referenced_data_file": 143,
+    "content_offset": 144,
+    "content_size_in_bytes": 145,
+}
+"""Ids of the columns of a file that are neither partition nor metrics."""
+
+LIST_COLUMNS = ("split_offsets", "equality_ids")
+
+_INT, _LONG, _TEXT, _BYTES = IntegerType(), LongType(), StringType(), BinaryType()
+
+_METRICS: dict[Metric, tuple[int, int, int, IcebergType]] = {
+    Metric.COLUMN_SIZES: (108, 117, 118, _LONG),
+    Metric.VALUE_COUNTS: (109, 119, 120, _LONG),
+    Metric.NULL_VALUE_COUNTS: (110, 121, 122, _LONG),
+    Metric.NAN_VALUE_COUNTS: (137, 138, 139, _LONG),
+    Metric.LOWER_BOUNDS: (125, 126, 127, _BYTES),
+    Metric.UPPER_BOUNDS: (128, 129, 130, _BYTES),
+}
+"""Ids of each map, its key and its value."""
+
+METRIC_IDS = {metric: ids[0] for metric, ids in _METRICS.items()}
+"""Ids of the maps."""
+
+COLUMN_TYPES: dict[str, IcebergType] = {
+    "status": _INT,
+    "snapshot_id": _LONG,
+    "sequence_number": _LONG,
+    "file_sequence_number": _LONG,
+    "content": _INT,
+    "file_path": _TEXT,
+    "file_format": _TEXT,
+    "record_count": _LONG,
+    "file_size_in_bytes": _LONG,
+    "key_metadata": _BYTES,
+    "split_offsets": ListType(133, _LONG),
+    "equality_ids": ListType(136, _INT),
+    "sort_order_id": _INT,
+    "first_row_id": _LONG,
+    "referenced_data_file": _TEXT,
+    "content_offset": _LONG,
+    "content_size_in_bytes": _LONG,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Which forms of metrics a manifest stores: maps by field id, typed `content_stats`, or both."""
+
+    maps: bool
+    content_stats: StructType | None = None
+
+
+def _field(name: str, *, required: bool = False) -> NestedField:
+    field_id = ENTRY_COLUMNS[name] if name in ENTRY_COLUMNS else FILE_COLUMNS[name]
+    return NestedField(field_id, name, COLUMN_TYPES[name], required)
+
+
+def _map_field(metric: Metric) -> NestedField:
+    field_id, key_id, value_id, value = _METRICS[metric]
+    return NestedField(field_id, metric.value, MapType(key_id, _INT, value_id, value))
+
+
+def file_type(version: int, partition: StructType, stored: Stored) -> StructType:
+    """The struct of a data file as tables of this version write it."""
+    fields: list[NestedField] = []
+    if allows(version, Feature.DELETE_FILES):
+        fields.append(_field("content", required=True))
+    fields += [_field("file_path", required=True), _field("file_format", required=True)]
+    fields.append(NestedField(PARTITION_ID, PARTITION_ROLE, partition, True))
+    fields += [_field("record_count", required=True), _field("file_size_in_bytes", required=True)]
+    if allows(version, Feature.BLOCK_SIZES):
+        fields.append(NestedField(BLOCK_SIZE_ID, "block_size_in_bytes", _LONG, True))
+    if stored.content_stats is not None:
+        fields.append(NestedField(CONTENT_STATS_ID, CONTENT_STATS_ROLE, stored.content_stats))
+    # Sizes on disk have no place in content stats, so their map is written in any case.
+    fields += [_map_field(metric) for metric in Metric if stored.maps or metric is Metric.COLUMN_SIZES]
+    fields += [_field("key_metadata"), _field("split_offsets")]
+    if allows(version, Feature.DELETE_FILES):
+        fields.append(_field("equality_ids"))
+    fields.append(_field("sort_order_id"))
+    if allows(version, Feature.ROW_LINEAGE):
+        fields.append(_field("first_row_id"))
+    if allows(version, Feature.DELETE_FILES):
+        fields.append(_field("referenced_data_file"))
+    if allows(version, Feature.DELETION_VECTORS):
+        fields += [_field("content_offset"), _field("content_size_in_bytes")]
+    return StructType(*fields)
+
+
+def entry_type(version: int, partition: StructType, stored: Stored) -> StructType:
+    """The struct of a manifest entry as tables of this version write it."""
+    has_numbers = allows(version, Feature.SEQUENCE_NUMBERS)
+    fields = [_field("status", required=True), _field("snapshot_id", required=not has_numbers)]
+    if has_numbers:
+        fields += [_field("sequence_number"), _field("file_sequence_number")]
+    fields.append(NestedField(DATA_FILE_ID, "data_file", file_type(version, partition, stored), True))
+    return StructType(*fields)
+
+
+def manifest_metadata(
+    version: int, schema: Schema, spec: PartitionSpec, content: ManifestContent, entry: StructType
+) -> dict[str, Any]:
+    """The key-value metadata of a manifest, before it is turned to text (spec: Manifests)."""
+    found: dict[str, Any] = {
+        "schema": schema_to_json(schema),
+        "schema-id": schema.schema_id,
+        "partition-spec": fields_to_json(spec, version),
+        "partition-spec-id": spec.spec_id,
+        "format-version": version,
+        "iceberg.schema": schema_to_json(Schema(*entry.fields)),
+    }
+    if allows(version, Feature.DELETE_FILES):
+        found["content"] = "data" if content is ManifestContent.DATA else "deletes"
+    return found
+
+
+def choose(
+    columns: frozenset[str], *, partition: bool, metrics: frozenset[Metric], field_ids: tuple[int, ...] | None
+) -> TakeFields:
+    """What to take from the rows of a manifest; metrics of all fields if `field_ids` is None."""
+    file: dict[int, tuple[str, Choice]] = {}
+    for name, field_id in FILE_COLUMNS.items():
+        if name in columns:
+            key = (name, 0)
+            file[field_id] = (name, TakeList(key) if name in LIST_COLUMNS else Take(key))
+    if partition:
+        file[PARTITION_ID] = (PARTITION_ROLE, TakeEach(PARTITION_ROLE))
+    if field_ids is None or field_ids:
+        for metric in metrics:
+            role = metric.value
+            taken: Choice = TakePairs((role, 0)) if field_ids is None else TakeSpread(role, field_ids)
+            file[_METRICS[metric][0]] = (role, taken)
+        if metrics - {Metric.COLUMN_SIZES}:
+            only = None if field_ids is None else frozenset(map(stats_base_id, field_ids)) - {-1}
+            file[CONTENT_STATS_ID] = (CONTENT_STATS_ROLE, TakeEach(CONTENT_STATS_ROLE, only))
+    entry: dict[int, tuple[str, Choice]] = {
+        field_id: (name, Take((name, 0))) for name, field_id in ENTRY_COLUMNS.items() if name in columns
+    }
+    entry[DATA_FILE_ID] = ("data_file", TakeFields(file))
+    return TakeFields(entry)
+
+
+_FIRST_STATS_ID = 10_000
+_STATS_IDS_PER_FIELD = 200
+_STATS_END = 200_000_000
+_LINEAGE_STATS = {2147483539: 9_000, 2147483540: 9_200}
+
+
+def stats_base_id(field_id: int) -> int:
+    """The id of a column's struct in `content_stats`, or -1 if it can have none (spec: Content Stats)."""
+    if field_id in _LINEAGE_STATS:
+        return _LINEAGE_STATS[field_id]
+    base = _FIRST_STATS_ID + _STATS_IDS_PER_FIELD * field_id
+    return base if field_id >= 0 and base < _STATS_END else -1
+
+
+def stats_field_of(stats_id: int) -> tuple[int, int] | None:
+    """The column and the offset of a member that an id in `content_stats` stands for."""
+    for field_id, base in _LINEAGE_STATS.items():
+        if base <= stats_id < base + _STATS_IDS_PER_FIELD:
+            return field_id, stats_id - base
+    if _FIRST_STATS_ID <= stats_id < _STATS_END:
+        return divmod(stats_id - _FIRST_STATS_ID, _STATS_IDS_PER_FIELD)
+    return None

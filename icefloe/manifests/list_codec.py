@@ -1,0 +1,235 @@
+"""Manifest lists: the manifests of a snapshot, read across versions and written for one (spec: Manifest Lists)."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from icefloe.errors import CorruptFileError, InvalidInputError
+from icefloe.manifests.avro_codec import (
+    SYNC_SIZE,
+    codec_named,
+    container_block,
+    container_header,
+    deflate,
+    open_container,
+)
+from icefloe.manifests.avro_schema_codec import avro_schema_of
+from icefloe.manifests.encode import encode_rows
+from icefloe.manifests.files import ManifestContent, ManifestFile, PartitionFieldSummary
+from icefloe.manifests.inheritance import assign_first_row_ids, assign_sequence_numbers
+from icefloe.manifests.program import Choice, Take, TakeFields, TakeRecords
+from icefloe.manifests.reader import Read, decode_rows
+from icefloe.metadata.locations import relativize, resolve_location
+from icefloe.schema.binary import arrow_value_type
+from icefloe.schema.codec import schema_to_json
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import (
+    BinaryType,
+    BooleanType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+)
+from icefloe.versions import Feature, allows, check_version
+
+LIST_NAME = "manifest_file"
+
+_FIELDS: dict[str, tuple[int, IcebergType]] = {
+    "manifest_path": (500, StringType()),
+    "manifest_length": (501, LongType()),
+    "partition_spec_id": (502, IntegerType()),
+    "content": (517, IntegerType()),
+    "sequence_number": (515, LongType()),
+    "min_sequence_number": (516, LongType()),
+    "added_snapshot_id": (503, LongType()),
+    "added_files_count": (504, IntegerType()),
+    "existing_files_count": (505, IntegerType()),
+    "deleted_files_count": (506, IntegerType()),
+    "added_rows_count": (512, LongType()),
+    "existing_rows_count": (513, LongType()),
+    "deleted_rows_count": (514, LongType()),
+    "key_metadata": (519, BinaryType()),
+    "first_row_id": (520, LongType()),
+}
+_NEVER_NULL = ("manifest_path", "manifest_length", "partition_spec_id", "added_snapshot_id")
+_ZERO_IN_V1 = ("content", "sequence_number", "min_sequence_number")
+_COUNTS = tuple(name for name in _FIELDS if name.endswith("_count"))
+
+_PARTITIONS_ID = 507
+_SUMMARY = StructType(
+    NestedField(509, "contains_null", BooleanType(), True),
+    NestedField(518, "contains_nan", BooleanType()),
+    NestedField(510, "lower_bound", BinaryType()),
+    NestedField(511, "upper_bound", BinaryType()),
+)
+_SUMMARIES = ListType(508, _SUMMARY)
+
+
+def read_manifest_list(location: str, read: Read, *, table_location: str | None = None) -> tuple[ManifestFile, ...]:
+    """The manifests of the list at a location; relative paths become locations under `table_location`."""
+    return decode_manifest_list(read(location), location, table_location=table_location)
+
+
+def decode_manifest_list(data: bytes, location: str, *, table_location: str | None = None) -> tuple[ManifestFile, ...]:
+    """The manifests that the bytes of a list name, in its order."""
+    fields: dict[int, tuple[str, Choice]] = {
+        field_id: (name, Take((name, 0))) for name, (field_id, _) in _FIELDS.items()
+    }
+    summary = {field.field_id: (field.name, (field.name, 0)) for field in _SUMMARY.fields}
+    fields[_PARTITIONS_ID] = ("partitions", TakeRecords(("partitions", 0), summary))
+    container = open_container(data, location)
+    decoded = decode_rows(container, TakeFields(fields))
+    columns = {key[0]: column for key, column in decoded.columns.items()}
+    for name in _NEVER_NULL:
+        if name not in columns or columns[name].null_count:
+            raise CorruptFileError(location, f"it is not a manifest list: a manifest has no {name}")
+    values = {name: column.to_pylist() for name, column in columns.items()}
+    return tuple(_manifest(values, row, location, table_location) for row in range(decoded.rows))
+
+
+def _manifest(values: Mapping[str, list[Any]], row: int, location: str, table_location: str | None) -> ManifestFile:
+    found = {name: column[row] for name, column in values.items()}
+    for name in _ZERO_IN_V1:
+        found[name] = found.get(name) or 0
+    if found["content"] not in (0, 1):
+        raise CorruptFileError(
+            location, f"manifest {found['manifest_path']!r} has the unknown content {found['content']}"
+        )
+    found["content"] = ManifestContent(found["content"])
+    if (summaries := found.get("partitions")) is not None:
+        found["partitions"] = tuple(_summary(each) for each in summaries)
+    if table_location is not None:
+        found["manifest_path"] = resolve_location(table_location, found["manifest_path"])
+    return ManifestFile(**found)
+
+
+def _summary(item: Mapping[str, Any]) -> PartitionFieldSummary:
+    found = {key.partition(":")[0]: value for key, value in item.items()}
+    found["contains_null"] = found.get("contains_null") is not False
+    return PartitionFieldSummary(**found)
+
+
+def inline_manifests(locations: Iterable[str], snapshot_id: int, read: Read) -> tuple[ManifestFile, ...]:
+    """The manifests of a v1 snapshot that names them itself, with what their own headers say; counts are not known."""
+    found = []
+    for location in locations:
+        data = read(location)
+        header = open_container(data, location).metadata
+        text = header.get("partition-spec-id", "0")
+        if not text.isdigit():
+            raise CorruptFileError(location, f"its partition-spec-id is {text!r}; it must be a number")
+        found.append(ManifestFile(location, len(data), int(text), snapshot_id))
+    return tuple(found)
+
+
+def _list_type(version: int) -> StructType:
+    numbers = allows(version, Feature.SEQUENCE_NUMBERS)
+    fields = []
+    for name, (field_id, kind) in _FIELDS.items():
+        if name in _ZERO_IN_V1 and not numbers:
+            continue
+        if name == "first_row_id" and not allows(version, Feature.ROW_LINEAGE):
+            continue
+        if name == "key_metadata":
+            fields.append(NestedField(_PARTITIONS_ID, "partitions", _SUMMARIES))
+        is_required = name in _NEVER_NULL or (numbers and (name in _ZERO_IN_V1 or name in _COUNTS))
+        fields.append(NestedField(field_id, name, kind, is_required))
+    return StructType(*fields)
+
+
+def encode_manifest_list(
+    manifests: Sequence[ManifestFile],
+    version: int,
+    *,
+    snapshot_id: int,
+    parent_snapshot_id: int | None,
+    sequence_number: int = 0,
+    first_row_id: int | None = None,
+    codec: str = "gzip",
+    table_location: str | None = None,
+) -> tuple[bytes, int | None]:
+    """The bytes of a snapshot's manifest list, and the table's next row id where the version has row lineage.
+
+    Manifests without a sequence number get the snapshot's, data manifests without row ids get theirs here.
+    """
+    check_version(version)
+    if not allows(version, Feature.SEQUENCE_NUMBERS):
+        if sequence_number:
+            raise InvalidInputError(f"v{version} tables have no sequence numbers; {sequence_number} was given")
+        if any(manifest.content is ManifestContent.DELETES for manifest in manifests):
+            raise InvalidInputError(f"v{version} tables have no delete files; a delete manifest was given")
+    else:
+        manifests = assign_sequence_numbers(manifests, snapshot_id, sequence_number)
+    next_row_id = None
+    if allows(version, Feature.ROW_LINEAGE):
+        if first_row_id is None:
+            raise InvalidInputError(f"a snapshot of a v{version} table needs a first row id")
+        manifests, next_row_id = assign_first_row_ids(manifests, first_row_id)
+    if table_location is not None and allows(version, Feature.RELATIVE_PATHS):
+        paths = [relativize(table_location, manifest.manifest_path) for manifest in manifests]
+    else:
+        paths = [manifest.manifest_path for manifest in manifests]
+    struct = _list_type(version)
+    metadata = _metadata(version, snapshot_id, parent_snapshot_id, sequence_number, first_row_id)
+    metadata["iceberg.schema"] = json.dumps(schema_to_json(Schema(*struct.fields)), separators=(",", ":"))
+    sync, name = os.urandom(SYNC_SIZE), codec_named(codec)
+    parts = [container_header(avro_schema_of(struct, LIST_NAME), metadata, name, sync)]
+    columns = _columns(manifests, struct, paths)
+    for count, rows in encode_rows(struct, columns, len(manifests)):
+        parts.append(container_block(count, deflate(name, rows), sync))
+    return b"".join(parts), next_row_id
+
+
+def _metadata(
+    version: int, snapshot_id: int, parent_snapshot_id: int | None, sequence_number: int, first_row_id: int | None
+) -> dict[str, str]:
+    parent = "null" if parent_snapshot_id is None else str(parent_snapshot_id)
+    found = {"snapshot-id": str(snapshot_id), "parent-snapshot-id": parent, "format-version": str(version)}
+    if allows(version, Feature.SEQUENCE_NUMBERS):
+        found["sequence-number"] = str(sequence_number)
+    if allows(version, Feature.ROW_LINEAGE):
+        found["first-row-id"] = str(first_row_id)
+    return found
+
+
+def _columns(manifests: Sequence[ManifestFile], struct: StructType, paths: list[str]) -> dict[int, Any]:
+    found: dict[int, Any] = {}
+    for field in struct.fields:
+        if field.field_id == _PARTITIONS_ID:
+            found[field.field_id] = _summary_column(manifests)
+            continue
+        values = paths if field.name == "manifest_path" else [getattr(each, field.name) for each in manifests]
+        missing = [path for path, value in zip(paths, values, strict=True) if value is None]
+        if field.required and missing:
+            raise InvalidInputError(
+                f"manifest {missing[0]!r} has no {field.name}; manifest lists of this version need it"
+            )
+        try:
+            found[field.field_id] = pa.array(values, arrow_value_type(field.field_type))
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise InvalidInputError(f"a manifest's {field.name} is not a {field.field_type}: {error}") from error
+    return found
+
+
+def _summary_column(manifests: Sequence[ManifestFile]) -> Any:
+    lists = [manifest.partitions for manifest in manifests]
+    flat = [summary for each in lists for summary in each or ()]
+    offsets = np.zeros(len(lists) + 1, np.int32)
+    offsets[1:] = np.cumsum([len(each or ()) for each in lists])
+    arrays = [
+        pa.array([getattr(summary, field.name) for summary in flat], arrow_value_type(field.field_type))
+        for field in _SUMMARY.fields
+    ]
+    items = pa.StructArray.from_arrays(arrays, [field.name for field in _SUMMARY.fields])
+    missing = np.array([each is None for each in lists], bool)
+    bitmap = pa.py_buffer(np.packbits(~missing, bitorder="little")) if missing.any() else None
+    kind = pa.list_(items.type)
+    return pa.Array.from_buffers(kind, len(lists), [bitmap, pa.py_buffer(offsets)], children=[items])

@@ -1,0 +1,128 @@
+"""Manifests in Parquet, as the Java library writes them for v4 tables: the same columns, found by field id."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from icefloe.errors import CorruptFileError, InvalidInputError, InvalidValueError
+from icefloe.manifests.columns import ManifestColumns
+from icefloe.manifests.content_stats_codec import metrics_of_members
+from icefloe.manifests.entry_codec import (
+    CONTENT_STATS_ID,
+    DATA_FILE_ID,
+    ENTRY_COLUMNS,
+    FILE_COLUMNS,
+    METRIC_IDS,
+    PARTITION_ID,
+    stats_base_id,
+)
+from icefloe.manifests.metrics import MetricColumns, map_type
+from icefloe.manifests.reader import partition_columns, scalar_column, zeros
+from icefloe.manifests.wanted import ALWAYS, Wanted
+from icefloe.schema.arrow import schema_from_arrow
+from icefloe.schema.types import IcebergType, StructType
+
+_FIELD_ID = b"PARQUET:field_id"
+
+
+def decode_parquet_manifest(
+    data: bytes | memoryview, location: str, wanted: Wanted, partition_type: StructType | None, spec_id: int
+) -> ManifestColumns:
+    """The entries of a Parquet manifest as the file holds them."""
+    try:
+        file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(data)))
+        entry = file.schema_arrow
+        paths = _paths(entry, wanted)
+        table = file.read(columns=paths, use_threads=False).combine_chunks()
+        return _assemble(table, wanted, partition_type, spec_id, location)
+    except (pa.ArrowException, OSError, InvalidInputError, InvalidValueError) as error:
+        raise CorruptFileError(location, f"it cannot be read as a Parquet manifest: {error}") from error
+
+
+def _field_id(field: Any) -> int | None:
+    text = (field.metadata or {}).get(_FIELD_ID, b"")
+    return int(text) if text.isdigit() else None
+
+
+def _paths(schema: Any, wanted: Wanted) -> list[str]:
+    """The columns to read: whole top-level fields, and within the file only what is asked for."""
+    ids = {ENTRY_COLUMNS[name] for name in ENTRY_COLUMNS}
+    inner = {FILE_COLUMNS[name] for name in (wanted.columns | ALWAYS) & FILE_COLUMNS.keys()}
+    if wanted.partition:
+        inner.add(PARTITION_ID)
+    if wanted.metrics:
+        inner |= {METRIC_IDS[metric] for metric in wanted.metrics} | {CONTENT_STATS_ID}
+    found = [field.name for field in schema if _field_id(field) in ids]
+    for field in schema:
+        if _field_id(field) == DATA_FILE_ID and pa.types.is_struct(field.type):
+            found += [f"{field.name}.{child.name}" for child in field.type if _field_id(child) in inner]
+    return found
+
+
+def _children(column: Any) -> Iterator[tuple[int, Any, Any]]:
+    """Fields of a struct column with their ids; null where the struct is."""
+    for place, field in enumerate(column.type):
+        field_id = _field_id(field)
+        if field_id is not None:
+            yield field_id, field, pc.struct_field(column, [place])
+
+
+def _assemble(
+    table: Any, wanted: Wanted, partition_type: StructType | None, spec_id: int, location: str
+) -> ManifestColumns:
+    by_id = {_field_id(field): _whole(table.column(place), field.type) for place, field in enumerate(table.schema)}
+    names = {field_id: name for name, field_id in (ENTRY_COLUMNS | FILE_COLUMNS).items()}
+    data_file = by_id.pop(DATA_FILE_ID, None)
+    if data_file is None or 0 not in by_id or by_id[0].null_count:
+        raise InvalidInputError("it has no status or no files")
+    columns = {names[field_id]: column for field_id, column in by_id.items() if field_id in names}
+    partition: dict[int, tuple[Any, IcebergType]] = {}
+    maps, spread = {}, {}
+    metric_ids = {field_id: metric for metric, field_id in METRIC_IDS.items()}
+    for field_id, _, column in _children(data_file):
+        if field_id in names:
+            columns[names[field_id]] = column
+        elif field_id == PARTITION_ID:
+            partition = {child: (values, _kind(field)) for child, field, values in _children(column)}
+        elif field_id in metric_ids:
+            maps[metric_ids[field_id]] = column.cast(map_type(metric_ids[field_id]))
+        elif field_id == CONTENT_STATS_ID:
+            spread = _stats(column, wanted)
+    columns = {name: scalar_column(name, column) for name, column in columns.items()}
+    columns.setdefault("content", zeros(len(table)))
+    struct, values = partition_columns(partition, partition_type)
+    header = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+    metrics = MetricColumns(len(table), maps, spread)
+    return ManifestColumns(len(table), columns, struct, values, metrics, spec_id, location, header)
+
+
+def _whole(column: Any, kind: Any) -> Any:
+    return (
+        column.chunk(0)
+        if column.num_chunks == 1
+        else pa.concat_arrays(column.chunks)
+        if column.num_chunks
+        else pa.nulls(0, kind)
+    )
+
+
+def _kind(field: Any) -> IcebergType:
+    return schema_from_arrow(pa.schema([field])).fields[0].field_type
+
+
+def _stats(column: Any, wanted: Wanted) -> dict[Any, Any]:
+    only = None if wanted.field_ids is None else {stats_base_id(field_id) for field_id in wanted.field_ids}
+    members: dict[int, Any] = {}
+    kinds: dict[int, IcebergType | None] = {}
+    for base, _, struct in _children(column):
+        if only is not None and base not in only:
+            continue
+        for member, field, values in _children(struct):
+            if pa.types.is_struct(field.type):
+                members.update({axis: numbers for axis, _, numbers in _children(values)})
+            else:
+                members[member], kinds[member] = values, _kind(field)
+    return metrics_of_members(members, kinds)

@@ -1,0 +1,481 @@
+"""Which bytes of a row become which columns: an Avro schema and a choice of fields, turned into a program for the walker.
+
+Fields are found by id, and by name only where the file carries no ids. What is not chosen is skipped, whatever its type.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from icefloe.manifests.avro_schema_codec import (
+    AvroArray,
+    AvroEnum,
+    AvroField,
+    AvroFixed,
+    AvroMap,
+    AvroNode,
+    AvroPrimitive,
+    AvroRecord,
+    AvroRecursion,
+    AvroUnion,
+)
+
+# The numbers are compiled into cached kernels: never reuse one for another meaning.
+OP_LONG = 0  # column
+OP_SKIP_LONG = 1
+OP_UNION = 2  # branches, where each goes
+OP_BYTES = 3  # column
+OP_SKIP_BYTES = 4
+OP_KEY = 5  # keys, where they start
+OP_SLOT_LONG = 6  # first column
+OP_SLOT_BYTES = 7  # first column
+LAST_VARINT_OP = 7  # all up to here begin by reading a number
+OP_PAIRS = (
+    8  # mode, first column or column of the length, keys or list, where keys start or stream of keys, stream of values
+)
+OP_END = 9
+OP_JUMP = 10  # where
+OP_BOOL = 11  # column
+OP_FLOAT = 12  # column
+OP_DOUBLE = 13  # column
+OP_FIXED = 14  # column, length
+OP_SKIP = 15  # bytes
+OP_ENTER = 16  # list, or -1
+OP_LOOP = 17  # list or -1, column of its length, fewest bytes of an item, where to go after the last
+OP_EMPTY_ITEMS = 18
+
+# Modes of OP_PAIRS: keys and values to streams, or values of wanted keys to columns; values are numbers or bytes.
+SPREAD_LONG = 0
+SPREAD_BYTES = 1
+PAIRS_LONG = 2
+PAIRS_BYTES = 3
+
+STATUS_OK = 0
+STATUS_GROW = 1
+STATUS_BAD_VARINT = 2
+STATUS_BAD_LENGTH = 3
+STATUS_BAD_COUNT = 4
+STATUS_BAD_BRANCH = 5
+STATUS_BAD_BOOLEAN = 6
+STATUS_LEFT_OVER = 7
+
+PROBLEMS = {
+    STATUS_BAD_VARINT: "a number is cut off or has more than 64 bits",
+    STATUS_BAD_LENGTH: "a value is longer than the bytes that are left of its block",
+    STATUS_BAD_COUNT: "a count is negative or larger than the bytes that are left could hold",
+    STATUS_BAD_BRANCH: "a union names a branch that it does not have",
+    STATUS_BAD_BOOLEAN: "a boolean is neither 0 nor 1",
+    STATUS_LEFT_OVER: "a block ends before or after its last row, or without the file's sync marker",
+}
+
+Key = tuple[str, int]
+"""Names an output column: its role, and a field id where the role has one column per field (0 otherwise)."""
+
+MAX_LOOPS = 60
+MAX_OPS = 1 << 20
+
+
+class UnknownShape(Exception):
+    """A schema that has no program; such files are read with the reference library."""
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """The field as one column."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class TakeList:
+    """A list of primitives as one list column."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class TakeRecords:
+    """A list of records as a list column of chosen fields, by id or name."""
+
+    key: Key
+    fields: Mapping[int, tuple[str, Key]]
+
+
+@dataclass(frozen=True, slots=True)
+class TakePairs:
+    """A map from int as a list column of keys and values."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class TakeSpread:
+    """A map from int as one column for each wanted key, named (role, key)."""
+
+    role: str
+    keys: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TakeEach:
+    """Every field of a record as a column, named (role, field id); fields that are records, each of theirs too."""
+
+    role: str
+    only: frozenset[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TakeFields:
+    """Chosen fields of a record: field id to (name for files without ids, choice)."""
+
+    fields: Mapping[int, tuple[str, "Choice"]]
+
+
+Choice = Take | TakeList | TakeRecords | TakePairs | TakeSpread | TakeEach | TakeFields
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where a column comes out: `place` is long, note or list; `node` is the Avro type, without null."""
+
+    key: Key
+    place: str
+    index: int
+    node: AvroNode
+
+
+@dataclass(frozen=True, slots=True)
+class ListOutput:
+    """A list column: the long column of its lengths, its number, and what its items hold, by stream."""
+
+    key: Key
+    lengths: int
+    number: int
+    items: tuple[Output, ...]
+
+
+@dataclass(slots=True)
+class Program:
+    """Operations for the walker, the keys that it looks for, and what comes out where."""
+
+    ops: list[int] = field(default_factory=list)
+    keys: list[int] = field(default_factory=list)
+    outputs: list[Output] = field(default_factory=list)
+    lists: list[ListOutput] = field(default_factory=list)
+    longs: int = 0
+    notes: int = 0
+    streams: int = 0
+    smallest: int = 0
+
+
+def compile_program(schema: AvroNode, choice: TakeFields) -> Program:
+    """The program that takes the chosen fields out of rows of this schema, or UnknownShape."""
+    if not isinstance(schema, AvroRecord):
+        raise UnknownShape("the rows are not records")
+    compiler = _Compiler()
+    compiler.read(schema, choice)
+    compiler.program.ops.append(OP_END)
+    compiler.program.smallest = smallest_size(schema)
+    return compiler.program
+
+
+def smallest_size(node: AvroNode) -> int:
+    """The fewest bytes that a value of the type takes; 0 only for types that never take any."""
+    match node:
+        case AvroPrimitive("null"):
+            return 0
+        case AvroPrimitive("float"):
+            return 4
+        case AvroPrimitive("double"):
+            return 8
+        case AvroFixed(size):
+            return size
+        case AvroRecord(fields):
+            return sum(smallest_size(child.node) for child in fields)
+        case _:
+            return 1
+
+
+def field_of(record: AvroRecord, field_id: int, name: str) -> AvroField | None:
+    """The field of that id; of that name if the record carries no ids at all."""
+    if any(child.field_id is not None for child in record.fields):
+        return next((child for child in record.fields if child.field_id == field_id), None)
+    return next((child for child in record.fields if child.name == name), None)
+
+
+class _Compiler:
+    def __init__(self) -> None:
+        self.program = Program()
+        self.loops = 0
+        self.list_number = -1
+        self.outputs: list[Output] = self.program.outputs
+
+    # -- output columns
+
+    def emit(self, *ops: int) -> int:
+        at = len(self.program.ops)
+        if at > MAX_OPS:
+            raise UnknownShape("the schema is too large")
+        self.program.ops.extend(ops)
+        return at
+
+    def new_long(self, count: int = 1) -> int:
+        self.program.longs += count
+        return self.program.longs - count
+
+    def column(self, key: Key, node: AvroNode, place: str) -> int:
+        """A new output column for a leaf; negative numbers name streams of items."""
+        known = next((found for found in self.outputs if found.key == key), None)
+        if known is not None:
+            if known.place != place or known.node != node:
+                raise UnknownShape("branches of a union are stored in different ways")
+            return known.index
+        if self.list_number >= 0:
+            self.program.streams += 1
+            index = -self.program.streams
+        elif place == "note":
+            self.program.notes += 1
+            index = self.program.notes - 1
+        else:
+            index = self.new_long()
+        self.outputs.append(Output(key, place, index, node))
+        return index
+
+    # -- reading what is chosen
+
+    def read(self, node: AvroNode, choice: Choice) -> None:
+        if isinstance(node, AvroUnion):
+            self.union(node, choice)
+            return
+        match choice:
+            case TakeFields():
+                self.read_fields(node, choice)
+            case Take():
+                self.leaf(node, choice.key)
+            case TakeEach():
+                self.read_each(node, choice)
+            case TakeList():
+                self.read_list(node, choice.key, Take((choice.key[0], 1)))
+            case TakeRecords():
+                fields = TakeFields({i: (name, Take(key)) for i, (name, key) in choice.fields.items()})
+                self.read_list(node, choice.key, fields)
+            case TakePairs():
+                self.read_pairs(node, choice)
+            case TakeSpread():
+                self.read_spread(node, choice)
+
+    def union(self, node: AvroUnion, choice: Choice | None) -> None:
+        at = self.emit(OP_UNION, len(node.branches), *([0] * len(node.branches)))
+        ends = []
+        for i, branch in enumerate(node.branches):
+            self.program.ops[at + 2 + i] = len(self.program.ops)
+            if choice is None or branch == AvroPrimitive("null"):
+                self.skip(branch)
+            else:
+                self.read(branch, choice)
+            ends.append(self.emit(OP_JUMP, 0))
+        for end in ends:
+            self.program.ops[end + 1] = len(self.program.ops)
+
+    def read_fields(self, node: AvroNode, choice: TakeFields) -> None:
+        if not isinstance(node, AvroRecord):
+            raise UnknownShape("a record was expected")
+        chosen = {
+            id(found): inner
+            for field_id, (name, inner) in choice.fields.items()
+            if (found := field_of(node, field_id, name)) is not None
+        }
+        for child in node.fields:
+            if id(child) in chosen:
+                self.read(child.node, chosen[id(child)])
+            else:
+                self.skip(child.node)
+
+    def read_each(self, node: AvroNode, choice: TakeEach) -> None:
+        if not isinstance(node, AvroRecord):
+            raise UnknownShape("a record was expected")
+        for place, child in enumerate(node.fields):
+            number = child.field_id if child.field_id is not None else -1 - place
+            inner = without_null(child.node)
+            if inner == AvroPrimitive("null") or (choice.only is not None and number not in choice.only):
+                self.skip(child.node)
+            elif isinstance(inner, AvroRecord):
+                self.read(child.node, TakeEach(choice.role))
+            else:
+                self.read(child.node, Take((choice.role, number)))
+
+    def leaf(self, node: AvroNode, key: Key) -> None:
+        match node:
+            case AvroPrimitive("int" | "long"):
+                self.emit(OP_LONG, self.column(key, AvroPrimitive(node.kind, node.meaning), "long"))
+            case AvroPrimitive("boolean"):
+                self.emit(OP_BOOL, self.column(key, node, "long"))
+            case AvroPrimitive("float"):
+                self.emit(OP_FLOAT, self.column(key, node, "long"))
+            case AvroPrimitive("double"):
+                self.emit(OP_DOUBLE, self.column(key, node, "long"))
+            case AvroPrimitive("bytes" | "string"):
+                self.emit(OP_BYTES, self.column(key, node, "note"))
+            case AvroFixed(size) if size > 0:
+                self.emit(OP_FIXED, self.column(key, node, "note"), size)
+            case AvroPrimitive("null"):
+                pass
+            case _:
+                raise UnknownShape("a primitive was expected")
+
+    def read_list(self, node: AvroNode, key: Key, element: Choice) -> None:
+        if not isinstance(node, AvroArray) or self.list_number >= 0:
+            raise UnknownShape("a list of its own was expected")
+        smallest = smallest_size(node.items)
+        if smallest == 0 or any(known.key == key for known in self.program.lists):
+            raise UnknownShape("a list whose items take bytes was expected")
+        lengths, self.list_number, self.outputs = self.new_long(), len(self.program.lists), []
+        self.program.lists.append(ListOutput(key, lengths, self.list_number, ()))
+        number = self.list_number
+        self.loop(number, lengths, smallest, lambda: self.read(node.items, element))
+        self.program.lists[number] = ListOutput(key, lengths, number, tuple(self.outputs))
+        self.list_number, self.outputs = -1, self.program.outputs
+
+    def loop(self, number: int, lengths: int, smallest: int, body: Callable[[], None]) -> None:
+        self.loops += 1
+        if self.loops > MAX_LOOPS:
+            raise UnknownShape("lists are nested too deeply")
+        self.emit(OP_ENTER, number)
+        at = self.emit(OP_LOOP, number, lengths, smallest, 0)
+        body()
+        self.emit(OP_JUMP, at)
+        self.program.ops[at + 4] = len(self.program.ops)
+        self.loops -= 1
+
+    def read_pairs(self, node: AvroNode, choice: TakePairs) -> None:
+        pair = pair_of(node)
+        if pair is None or self.list_number >= 0 or any(known.key == choice.key for known in self.program.lists):
+            raise UnknownShape("a map from int was expected")
+        key, value = pair
+        keys, values = (choice.key[0], 1), (choice.key[0], 2)
+        if not isinstance(key.node, AvroPrimitive) or not isinstance(value.node, AvroPrimitive):
+            fields = {1: (key.name, Take(keys)), 2: (value.name, Take(values))}
+            self.read_list(_renumbered(node), choice.key, TakeFields(fields))
+            return
+        lengths, number = self.new_long(), len(self.program.lists)
+        self.program.streams += 2
+        first = self.program.streams - 2
+        place = "note" if value.node.kind in ("bytes", "string") else "long"
+        items = (Output(keys, "long", -1 - first, key.node), Output(values, place, -2 - first, value.node))
+        self.program.lists.append(ListOutput(choice.key, lengths, number, items))
+        mode = PAIRS_BYTES if place == "note" else PAIRS_LONG
+        self.emit(OP_PAIRS, mode, lengths, number, first, first + 1)
+
+    def read_spread(self, node: AvroNode, choice: TakeSpread) -> None:
+        pair = pair_of(node)
+        if pair is None or self.list_number >= 0:
+            raise UnknownShape("a map from int was expected")
+        key, value = pair
+        plain = without_null(value.node)
+        if not isinstance(plain, AvroPrimitive) or not isinstance(key.node, AvroPrimitive):
+            raise UnknownShape("a map to numbers or bytes was expected")
+        is_note = plain.kind in ("bytes", "string")
+        start, wanted = len(self.program.keys), sorted(set(choice.keys))
+        self.program.keys.extend(wanted)
+        for column in wanted:
+            if any(known.key == (choice.role, column) for known in self.outputs):
+                raise UnknownShape("a map may be chosen once")
+            self.column((choice.role, column), plain, "note" if is_note else "long")
+        first = (self.program.notes if is_note else self.program.longs) - len(wanted)
+        if isinstance(value.node, AvroPrimitive):
+            self.emit(OP_PAIRS, SPREAD_BYTES if is_note else SPREAD_LONG, first, len(wanted), start, 0)
+            return
+
+        def odd_value() -> None:
+            self.emit(OP_KEY, len(wanted), start)
+            self.slot_union(value.node, OP_SLOT_BYTES if is_note else OP_SLOT_LONG, first)
+
+        self.loop(-1, -1, smallest_size(node.items) if isinstance(node, AvroArray) else 1, odd_value)
+
+    def slot_union(self, node: AvroNode, op: int, first: int) -> None:
+        if not isinstance(node, AvroUnion):
+            raise UnknownShape("a union was expected")
+        at = self.emit(OP_UNION, len(node.branches), *([0] * len(node.branches)))
+        ends = []
+        for i, branch in enumerate(node.branches):
+            self.program.ops[at + 2 + i] = len(self.program.ops)
+            if branch != AvroPrimitive("null"):
+                self.emit(op, first)
+            ends.append(self.emit(OP_JUMP, 0))
+        for end in ends:
+            self.program.ops[end + 1] = len(self.program.ops)
+
+    # -- skipping the rest
+
+    def skip(self, node: AvroNode) -> None:
+        match node:
+            case AvroPrimitive("null"):
+                pass
+            case AvroPrimitive("int" | "long") | AvroEnum():
+                self.emit(OP_SKIP_LONG)
+            case AvroPrimitive("boolean"):
+                self.emit(OP_SKIP, 1)
+            case AvroPrimitive("float"):
+                self.emit(OP_SKIP, 4)
+            case AvroPrimitive("double"):
+                self.emit(OP_SKIP, 8)
+            case AvroPrimitive():
+                self.emit(OP_SKIP_BYTES)
+            case AvroFixed(size):
+                self.emit(OP_SKIP, size)
+            case AvroRecord(fields):
+                for child in fields:
+                    self.skip(child.node)
+            case AvroUnion():
+                self.union(node, None)
+            case AvroArray(items) if smallest_size(items) == 0:
+                self.emit(OP_EMPTY_ITEMS)
+            case AvroArray(items):
+                self.skip_items(node, items)
+            case AvroMap(values):
+                self.loop(-1, -1, 1 + smallest_size(values), lambda: self.skip_entry(values))
+            case AvroRecursion():
+                raise UnknownShape("a type holds itself")
+            case _:
+                raise AssertionError(f"an Avro type without a way to skip it: {node}")
+
+    def skip_items(self, node: AvroNode, items: AvroNode) -> None:
+        pair = pair_of(node)
+        if pair is not None and isinstance(pair[0].node, AvroPrimitive) and isinstance(pair[1].node, AvroPrimitive):
+            is_note = pair[1].node.kind in ("bytes", "string")
+            self.emit(OP_PAIRS, SPREAD_BYTES if is_note else SPREAD_LONG, 0, 0, 0, 0)
+        else:
+            self.loop(-1, -1, smallest_size(items), lambda: self.skip(items))
+
+    def skip_entry(self, values: AvroNode) -> None:
+        self.emit(OP_SKIP_BYTES)
+        self.skip(values)
+
+
+def without_null(node: AvroNode) -> AvroNode:
+    """The one branch of a union that is not null; the node itself if it is no such union."""
+    if isinstance(node, AvroUnion):
+        rest = [branch for branch in node.branches if branch != AvroPrimitive("null")]
+        if len(rest) == 1:
+            return rest[0]
+    return node
+
+
+def pair_of(node: AvroNode) -> tuple[AvroField, AvroField] | None:
+    """Key and value of an array that stands for a map from int to numbers or bytes, in that order."""
+    if not isinstance(node, AvroArray) or not isinstance(node.items, AvroRecord) or len(node.items.fields) != 2:
+        return None
+    key, value = node.items.fields
+    if key.node not in (AvroPrimitive("int"), AvroPrimitive("long")):
+        return None
+    plain = without_null(value.node)
+    if not isinstance(plain, AvroPrimitive) or plain.kind not in ("int", "long", "bytes", "string"):
+        return None
+    return key, value
+
+
+def _renumbered(node: AvroNode) -> AvroNode:
+    """The same array of pairs, with its key as field 1 and its value as field 2."""
+    assert isinstance(node, AvroArray)
+    assert isinstance(node.items, AvroRecord)
+    key, value = node.items.fields
+    return AvroArray(AvroRecord((AvroField(key.name, 1, key.node), AvroField(value.name, 2, value.node))))

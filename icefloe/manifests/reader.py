@@ -1,0 +1,215 @@
+"""Reading a manifest into columns: the format by its first bytes, fields by id, across all format versions."""
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.errors import CorruptFileError, InvalidValueError
+from icefloe.manifests.arrow_values import as_values
+from icefloe.manifests.avro_codec import MAGIC, Container, open_container
+from icefloe.manifests.avro_schema_codec import AvroNode, parse_avro_schema, plain_meaning
+from icefloe.manifests.columns import ManifestColumns, column_type
+from icefloe.manifests.content_stats_codec import metrics_from_stats
+from icefloe.manifests.decode import Decoded, decode
+from icefloe.manifests.entry_codec import PARTITION_ROLE, choose
+from icefloe.manifests.files import ManifestFile, Metric
+from icefloe.manifests.inheritance import inherit
+from icefloe.manifests.metrics import MetricColumns, map_type, value_type
+from icefloe.manifests.paths import resolve_paths
+from icefloe.manifests.program import Key, TakeFields, UnknownShape, compile_program
+from icefloe.manifests.wanted import ALWAYS, EVERYTHING, Wanted
+from icefloe.schema.types import IcebergType, NestedField, StringType, StructType, UnknownType
+
+Read = Callable[[str], bytes]
+"""Gives the bytes at a location."""
+
+PARQUET_MAGICS = (b"PAR1", b"PARE")
+
+
+def read_manifest(
+    manifest: ManifestFile,
+    read: Read,
+    wanted: Wanted = EVERYTHING,
+    *,
+    partition_type: StructType | None = None,
+    table_location: str | None = None,
+    committed: bool = True,
+) -> ManifestColumns:
+    """The entries of a manifest, with all that they inherit.
+
+    `partition_type` is the type of the manifest's spec; without it the types are those of the file. Relative paths become
+    locations under `table_location`.
+    """
+    columns = decode_manifest(
+        read(manifest.manifest_path),
+        manifest.manifest_path,
+        wanted,
+        partition_type=partition_type,
+        spec_id=manifest.partition_spec_id,
+    )
+    return resolve_paths(inherit(columns, manifest, committed=committed), table_location)
+
+
+def read_manifests(
+    manifests: Iterable[ManifestFile],
+    read: Read,
+    wanted: Wanted = EVERYTHING,
+    *,
+    partition_types: Callable[[int], StructType | None] = lambda _: None,
+    table_location: str | None = None,
+    workers: int = 1,
+) -> Iterator[ManifestColumns]:
+    """The entries of many manifests, in their order, decoded by several threads; a few are read ahead, not all."""
+
+    def work(manifest: ManifestFile) -> ManifestColumns:
+        kind = partition_types(manifest.partition_spec_id)
+        return read_manifest(manifest, read, wanted, partition_type=kind, table_location=table_location)
+
+    if workers <= 1:
+        yield from map(work, manifests)
+        return
+    with ThreadPoolExecutor(workers, thread_name_prefix="icefloe-manifest") as pool:
+        waiting = []
+        try:
+            for manifest in manifests:
+                waiting.append(pool.submit(work, manifest))
+                if len(waiting) > 2 * workers:
+                    yield waiting.pop(0).result()
+            while waiting:
+                yield waiting.pop(0).result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def decode_manifest(
+    data: bytes | memoryview,
+    location: str,
+    wanted: Wanted = EVERYTHING,
+    *,
+    partition_type: StructType | None = None,
+    spec_id: int = 0,
+) -> ManifestColumns:
+    """The entries as the file holds them; nothing is inherited."""
+    if bytes(memoryview(data)[:4]) in PARQUET_MAGICS:
+        from icefloe.manifests.parquet_codec import decode_parquet_manifest
+
+        return decode_parquet_manifest(data, location, wanted, partition_type, spec_id)
+    if bytes(memoryview(data)[: len(MAGIC)]) != MAGIC:
+        start = bytes(memoryview(data)[:4])
+        raise CorruptFileError(location, f"neither an Avro nor a Parquet manifest: it starts with {start!r}")
+    container = open_container(data, location)
+    choice = choose(
+        wanted.columns | ALWAYS, partition=wanted.partition, metrics=wanted.metrics, field_ids=wanted.field_ids
+    )
+    decoded = decode_rows(container, choice)
+    kinds = {key: plain_meaning(node) for key, node in decoded.nodes.items()}
+    try:
+        return assemble(decoded.columns, kinds, decoded, wanted, container, partition_type, spec_id)
+    except (InvalidValueError, pa.ArrowException) as error:
+        raise CorruptFileError(location, f"a column does not hold what its field says: {error}") from error
+
+
+def decode_rows(container: Container, choice: TakeFields) -> Decoded:
+    """The chosen fields of an Avro file as columns: by the walker, or by the reference library if it has no program."""
+    schema = parse_avro_schema(container.schema, container.location)
+    try:
+        program = compile_program(schema, choice)
+    except UnknownShape:
+        from icefloe.manifests.reference_codec import decode_slowly
+
+        return decode_slowly(container, schema, choice)
+    return decode(container, program)
+
+
+def assemble(
+    columns: dict[Key, Any],
+    kinds: dict[Key, IcebergType | None],
+    decoded: Decoded,
+    wanted: Wanted,
+    container: Container,
+    partition_type: StructType | None,
+    spec_id: int,
+) -> ManifestColumns:
+    """Columns by name, of the types that manifests have in memory."""
+    found = {name: scalar_column(name, columns[name, 0]) for name in wanted.columns | ALWAYS if (name, 0) in columns}
+    if "status" not in found or found["status"].null_count:
+        raise CorruptFileError(container.location, "it is not a manifest: its rows have no status")
+    if "content" not in found:
+        found["content"] = zeros(decoded.rows)
+    stored = {
+        key[1]: (column, kinds[key] or UnknownType()) for key, column in columns.items() if key[0] == PARTITION_ROLE
+    }
+    struct, partition = partition_columns(stored, partition_type)
+    metrics = _metrics(columns, decoded.nodes, decoded.rows)
+    return ManifestColumns(
+        decoded.rows, found, struct, partition, metrics, spec_id, container.location, container.metadata
+    )
+
+
+def zeros(length: int) -> Any:
+    """A column of the number 0."""
+    return pc.fill_null(pa.nulls(length, pa.int32()), 0)
+
+
+def scalar_column(name: str, column: Any) -> Any:
+    """A column in the type that manifests have in memory: ints become longs where a wider one is due."""
+    target = column_type(name)
+    if name == "content":
+        column = pc.fill_null(column, 0)
+    return column if column.type == target else column.cast(target)
+
+
+def partition_columns(
+    stored: dict[int, tuple[Any, IcebergType]], partition_type: StructType | None
+) -> tuple[StructType, dict[int, Any]]:
+    """The partition tuple in the types of the spec; where the spec cannot tell one, in those of the file."""
+    if partition_type is None:
+        fields = [NestedField(field_id, str(field_id), kind) for field_id, (_, kind) in sorted(stored.items())]
+        partition_type = StructType(*fields)
+    by_place = not any(field.field_id in stored for field in partition_type.fields)
+    fields, found = [], {}
+    for place, field in enumerate(partition_type.fields):
+        # Fields of files without ids are numbered -1, -2, ... by their place.
+        entry = stored.get(-1 - place if by_place else field.field_id)
+        if entry is None:
+            fields.append(field)
+            continue
+        column, kind = entry
+        is_vague = isinstance(field.field_type, UnknownType | StringType) and not isinstance(kind, UnknownType)
+        actual = kind if is_vague else field.field_type
+        fields.append(NestedField(field.field_id, field.name, actual))
+        if not isinstance(actual, UnknownType):
+            found[field.field_id] = as_values(column, actual)
+    return StructType(*fields), found
+
+
+def _metrics(columns: dict[Key, Any], nodes: dict[Key, AvroNode], rows: int) -> MetricColumns:
+    maps: dict[Metric, Any] = {}
+    spread: dict[tuple[Metric, int], Any] = metrics_from_stats(columns, nodes)
+    names = {metric.value: metric for metric in Metric}
+    for (role, field_id), column in columns.items():
+        metric = names.get(role)
+        if metric is None:
+            continue
+        if field_id == 0 and pa.types.is_list(column.type):
+            maps[metric] = as_map(metric, column)
+        else:
+            known = spread.get((metric, field_id))
+            mapped = column.cast(value_type(metric))
+            spread[metric, field_id] = mapped if known is None else pc.coalesce(known, mapped)
+    return MetricColumns(rows, maps, spread)
+
+
+def as_map(metric: Metric, column: Any) -> Any:
+    """A list of pairs as a map of the metric's type, sharing its memory."""
+    kind = map_type(metric)
+    keys, items = (column.values.field(place) for place in (0, 1))
+    pairs = pa.StructArray.from_arrays(
+        [keys.cast(kind.key_type), items.cast(kind.item_type)], fields=[kind.key_field, kind.item_field]
+    )
+    bitmap, offsets = column.buffers()[:2]
+    return pa.Array.from_buffers(kind, len(column), [bitmap, offsets], children=[pairs])

@@ -1,0 +1,183 @@
+"""Odd Avro files, read row by row with the reference library: the same columns as the walker's, many times slower."""
+
+import io
+from collections.abc import Iterable
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+
+from icefloe.errors import CorruptFileError
+from icefloe.manifests.avro_codec import Container, inflate
+from icefloe.manifests.avro_schema_codec import (
+    AvroArray,
+    AvroFixed,
+    AvroMap,
+    AvroNode,
+    AvroPrimitive,
+    AvroRecord,
+    AvroUnion,
+)
+from icefloe.manifests.decode import Decoded
+from icefloe.manifests.program import (
+    Choice,
+    Key,
+    Take,
+    TakeEach,
+    TakeFields,
+    TakeList,
+    TakePairs,
+    TakeRecords,
+    TakeSpread,
+    field_of,
+    smallest_size,
+    without_null,
+)
+
+_ARROW = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+}
+
+
+def decode_slowly(container: Container, schema: AvroNode, choice: TakeFields) -> Decoded:
+    """The chosen fields of every row, as `decode` gives them."""
+    if _holds_empty_items(schema):
+        raise CorruptFileError(container.location, "its schema has lists whose items take no bytes")
+    rows = list(_rows(container, smallest_size(schema)))
+    found = Decoded(len(rows), {}, {})
+    try:
+        _take(rows, schema, choice, found)
+    except (pa.ArrowException, AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+        raise CorruptFileError(container.location, f"its rows do not fit their schema: {error!r}") from error
+    return found
+
+
+def _holds_empty_items(node: AvroNode) -> bool:
+    match node:
+        case AvroArray(items):
+            return smallest_size(items) == 0 or _holds_empty_items(items)
+        case AvroMap(values):
+            return _holds_empty_items(values)
+        case AvroUnion(branches):
+            return any(map(_holds_empty_items, branches))
+        case AvroRecord(fields):
+            return any(_holds_empty_items(field.node) for field in fields)
+        case _:
+            return False
+
+
+def _rows(container: Container, smallest: int) -> Iterable[Any]:
+    # Logical types are our matter: without them the library gives plain numbers and bytes.
+    try:
+        schema = fastavro.parse_schema(_without_logical_types(container.schema))
+        for block, count in enumerate(container.blocks[:, 0].tolist()):
+            data = inflate(container, block)
+            if not 0 < smallest * count <= len(data) and count:
+                raise CorruptFileError(container.location, f"block {block} announces {count} rows")
+            stream = io.BytesIO(data)
+            for _ in range(count):
+                yield fastavro.schemaless_reader(stream, schema, None)
+            if stream.read(1):
+                raise CorruptFileError(container.location, f"block {block} ends after its last row")
+    except CorruptFileError:
+        raise
+    except Exception as error:  # the library raises anything at all on bad bytes
+        raise CorruptFileError(container.location, f"its rows cannot be read: {error!r}") from error
+
+
+def _without_logical_types(document: Any) -> Any:
+    if isinstance(document, dict):
+        return {key: _without_logical_types(value) for key, value in document.items() if key != "logicalType"}
+    if isinstance(document, list):
+        return [_without_logical_types(value) for value in document]
+    return document
+
+
+def _take(values: list[Any], node: AvroNode, choice: Choice, found: Decoded) -> None:
+    node = without_null(node)
+    match choice:
+        case TakeFields():
+            assert isinstance(node, AvroRecord)
+            for field_id, (name, inner) in choice.fields.items():
+                if (field := field_of(node, field_id, name)) is not None:
+                    _take([value and value[field.name] for value in values], field.node, inner, found)
+        case TakeEach():
+            _take_each(values, node, choice, found)
+        case Take():
+            if (kind := _kind(node)) is not None:
+                found.columns[choice.key] = pa.array(values, kind)
+                found.nodes[choice.key] = node
+        case TakeList():
+            assert isinstance(node, AvroArray)
+            found.columns[choice.key] = pa.array(values, pa.list_(_kind(without_null(node.items))))
+        case TakePairs():
+            key, value = _pair(node)
+            kind = pa.list_(pa.struct([("1", _kind(key)), ("2", _kind(value))]))
+            pairs = [
+                None if row is None else [dict(zip("12", item.values(), strict=True)) for item in row] for row in values
+            ]
+            found.columns[choice.key] = pa.array(pairs, kind)
+        case TakeSpread():
+            value = _pair(node)[1]
+            maps = [dict(tuple(item.values()) for item in row or ()) for row in values]
+            for wanted in choice.keys:
+                found.columns[choice.role, wanted] = pa.array([each.get(wanted) for each in maps], _kind(value))
+                found.nodes[choice.role, wanted] = value
+        case TakeRecords():
+            _take_records(values, node, choice, found)
+
+
+def _take_each(values: list[Any], node: AvroNode, choice: TakeEach, found: Decoded) -> None:
+    assert isinstance(node, AvroRecord)
+    for place, field in enumerate(node.fields):
+        number: int = field.field_id if field.field_id is not None else -1 - place
+        inner = without_null(field.node)
+        if choice.only is not None and number not in choice.only:
+            continue
+        child = [value and value[field.name] for value in values]
+        is_record = isinstance(inner, AvroRecord)
+        _take(child, inner, TakeEach(choice.role) if is_record else Take((choice.role, number)), found)
+
+
+def _take_records(values: list[Any], node: AvroNode, choice: TakeRecords, found: Decoded) -> None:
+    assert isinstance(node, AvroArray)
+    record = without_null(node.items)
+    assert isinstance(record, AvroRecord)
+    fields: list[tuple[str, Key, Any]] = []
+    for field_id, (name, key) in choice.fields.items():
+        if (field := field_of(record, field_id, name)) is not None:
+            fields.append((field.name, key, _kind(without_null(field.node))))
+    kind = pa.list_(pa.struct([(f"{key[0]}:{key[1]}", arrow) for _, key, arrow in fields]))
+    rows = [
+        None if row is None else [{f"{key[0]}:{key[1]}": item[name] for name, key, _ in fields} for item in row]
+        for row in values
+    ]
+    found.columns[choice.key] = pa.array(rows, kind)
+
+
+def _pair(node: AvroNode) -> tuple[AvroNode, AvroNode]:
+    assert isinstance(node, AvroArray)
+    assert isinstance(node.items, AvroRecord)
+    key, value = node.items.fields
+    return without_null(key.node), without_null(value.node)
+
+
+def _kind(node: AvroNode) -> Any:
+    match node:
+        case AvroPrimitive("null"):
+            return None
+        case AvroPrimitive(kind):
+            return _ARROW[kind]
+        case AvroFixed(size):
+            return pa.binary(size)
+        case AvroUnion(branches):
+            kinds = {_kind(branch) for branch in branches} - {None}
+            return pa.int64() if kinds == {pa.int32(), pa.int64()} else kinds.pop() if len(kinds) == 1 else pa.binary()
+        case _:
+            raise ValueError(f"{type(node).__name__} is no primitive")

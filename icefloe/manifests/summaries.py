@@ -1,0 +1,86 @@
+"""What a manifest list says about a manifest: counts, the smallest sequence number, and summaries of partition values."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.manifests.columns import ManifestColumns
+from icefloe.manifests.files import UNASSIGNED_SEQUENCE_NUMBER, EntryStatus, PartitionFieldSummary
+from icefloe.schema.binary import encode_array
+from icefloe.schema.types import IcebergType
+
+
+def count_entries(columns: ManifestColumns) -> dict[str, int]:
+    """Files and rows by status, under the names that ManifestFile has for them."""
+    status = columns.column("status").to_numpy()
+    rows = columns.column("record_count").to_numpy()
+    found = {}
+    for name, wanted in (
+        ("added", EntryStatus.ADDED),
+        ("existing", EntryStatus.EXISTING),
+        ("deleted", EntryStatus.DELETED),
+    ):
+        is_such = status == int(wanted)
+        found[f"{name}_files_count"] = int(is_such.sum())
+        found[f"{name}_rows_count"] = int(rows[is_such].sum())
+    return found
+
+
+def min_sequence_number(columns: ManifestColumns) -> int:
+    """The smallest known data sequence number of live files; unassigned if all of them wait for theirs."""
+    # Numbers that are still to be inherited are larger than all that exist.
+    smallest = pc.min(columns.column("sequence_number").filter(columns.is_live)).as_py()
+    return UNASSIGNED_SEQUENCE_NUMBER if smallest is None else int(smallest)
+
+
+def summarize_partitions(columns: ManifestColumns) -> tuple[PartitionFieldSummary, ...]:
+    """One summary for each field of the spec, over all entries."""
+    return tuple(
+        summarize(columns.partition[field.field_id], field.field_type)
+        if field.field_id in columns.partition
+        else PartitionFieldSummary(columns.length > 0, False)
+        for field in columns.partition_type.fields
+    )
+
+
+def summarize(values: Any, kind: IcebergType) -> PartitionFieldSummary:
+    """Whether there are nulls and NaNs, and the bounds of the rest."""
+    contains_null = values.null_count > 0
+    is_float = pa.types.is_floating(values.type)
+    contains_nan = False
+    if is_float:
+        is_nan = pc.is_nan(values)
+        contains_nan = bool(pc.any(is_nan).as_py())
+        values = values.filter(pc.invert(is_nan)) if contains_nan else values
+    known = values.drop_null()
+    if not len(known):
+        return PartitionFieldSummary(contains_null, contains_nan)
+    low, high = _float_bounds(known) if is_float else _bounds(known)
+    lower, upper = encode_array(pa.concat_arrays([low, high]), kind).to_pylist()
+    return PartitionFieldSummary(contains_null, contains_nan, lower, upper)
+
+
+def _bounds(known: Any) -> tuple[Any, Any]:
+    if pa.types.is_fixed_size_binary(known.type):
+        order = pc.sort_indices(known.cast(pa.binary()))
+        return known.take(order[:1]), known.take(order[-1:])
+    if pa.types.is_temporal(known.type):
+        # Python has no nanoseconds, so bounds stay numbers.
+        plain = known.view(pa.int32() if pa.types.is_date(known.type) else pa.int64())
+        low, high = _bounds(plain)
+        return low.view(known.type), high.view(known.type)
+    found = pc.min_max(known)
+    return pa.array([found["min"].as_py()], known.type), pa.array([found["max"].as_py()], known.type)
+
+
+def _float_bounds(known: Any) -> tuple[Any, Any]:
+    """-0.0 comes before 0.0, though they are equal (spec: Manifest Lists, field summaries)."""
+    values = known.to_numpy()
+    low, high = values.min(), values.max()
+    if low == 0 and np.signbit(values[values == 0]).any():
+        low = values.dtype.type(-0.0)
+    if high == 0:
+        high = values.dtype.type(0.0 if not np.signbit(values[values == 0]).all() else -0.0)
+    return pa.array([low], known.type), pa.array([high], known.type)

@@ -1,0 +1,413 @@
+"""The compiled interpreter that runs a program over Avro rows and notes their values; it decides nothing about manifests.
+
+A program (see `program.py`) is a flat array of operations. Every value lands in a cell: numbers as 64-bit patterns in
+`longs`, text and bytes as a note (where << 32 | length) in `notes`, items of lists in `streams`. Nothing is read outside
+of a block: every operation checks what is left of it, so hostile bytes end in a status, never in a loop or a bad read.
+
+This module is imported when the first file is read, since importing numba takes a while; kernels are compiled on their
+first call and cached on disk.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from icefloe.manifests.memory import byte_at, eight_at, put_byte, put_eight
+from icefloe.manifests.program import (
+    LAST_VARINT_OP,
+    OP_BOOL,
+    OP_BYTES,
+    OP_DOUBLE,
+    OP_END,
+    OP_ENTER,
+    OP_FIXED,
+    OP_FLOAT,
+    OP_JUMP,
+    OP_KEY,
+    OP_LONG,
+    OP_LOOP,
+    OP_PAIRS,
+    OP_SKIP,
+    OP_SKIP_LONG,
+    OP_SLOT_BYTES,
+    OP_SLOT_LONG,
+    OP_UNION,
+    PAIRS_LONG,
+    SPREAD_BYTES,
+    STATUS_BAD_BOOLEAN,
+    STATUS_BAD_BRANCH,
+    STATUS_BAD_COUNT,
+    STATUS_BAD_LENGTH,
+    STATUS_BAD_VARINT,
+    STATUS_GROW,
+    STATUS_LEFT_OVER,
+    STATUS_OK,
+)
+
+_U0 = np.uint64(0)
+_U1 = np.uint64(1)
+_U7 = np.uint64(7)
+_U127 = np.uint64(127)
+_DEPTH = 64
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _long_varint(data: Any, at: Any, end: Any) -> Any:
+    """A zigzag number of more than one byte; `at` is negative when it is cut off or does not fit 64 bits."""
+    value = _U0
+    shift = _U0
+    for i in range(10):
+        if at >= end:
+            return np.int64(0), np.int64(-1)
+        byte = np.uint64(byte_at(data, at))
+        at += 1
+        value |= (byte & _U127) << shift
+        if byte < 128:
+            if i == 9 and byte > 1:
+                return np.int64(0), np.int64(-1)
+            return np.int64(value >> _U1) ^ -np.int64(value & _U1), at
+        shift += _U7
+    return np.int64(0), np.int64(-1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def _varint(data: Any, at: Any, end: Any) -> Any:
+    """A zigzag number at `at` and the place after it; that is negative when there is none."""
+    if at < end:
+        byte = byte_at(data, at)
+        if byte < 128:
+            return (byte >> 1) ^ -(byte & 1), at + 1
+        if at + 1 < end:
+            byte = (byte & 127) | (byte_at(data, at + 1) << 7)
+            if byte < 16384:
+                return (byte >> 1) ^ -(byte & 1), at + 2
+    return _long_varint(data, at, end)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _slot_of(keys: Any, first: Any, count: Any, key: Any, hint: Any) -> Any:
+    """Which of `count` sorted keys from `first` on is `key`, or -1; `hint` is tried before searching."""
+    if hint < count and eight_at(keys, 8 * (first + hint)) == key:
+        return hint
+    low = 0
+    high = count
+    while low < high:
+        middle = (low + high) >> 1
+        if eight_at(keys, 8 * (first + middle)) < key:
+            low = middle + 1
+        else:
+            high = middle
+    if low < count and eight_at(keys, 8 * (first + low)) == key:
+        return low
+    return -1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _array_count(data: Any, at: Any, end: Any, smallest: Any) -> Any:
+    """The next count of an array: (count, place after, status). Counts that cannot fit in what is left are refused."""
+    count, at = _varint(data, at, end)
+    if at < 0:
+        return np.int64(0), at, STATUS_BAD_VARINT
+    if count < 0:
+        size, at = _varint(data, at, end)
+        if at < 0:
+            return np.int64(0), at, STATUS_BAD_VARINT
+        if size < 0 or size > end - at or count == np.int64(-9223372036854775808):
+            return np.int64(0), at, STATUS_BAD_COUNT
+        count = -count
+    if smallest > 0 and count > (end - at) // smallest:
+        return np.int64(0), at, STATUS_BAD_COUNT
+    return count, at, STATUS_OK
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def walk(
+    source: Any,
+    blocks: Any,
+    program: Any,
+    key_list: Any,
+    longs: Any,
+    valid: Any,
+    first_row: Any,
+    notes: Any,
+    streams: Any,
+    stream_valid: Any,
+    fill: Any,
+) -> Any:
+    """Run `program` once for each row of each block (start, end, rows); returns (status, row, place of trouble).
+
+    `longs` and `valid` are indexed by column and by row of the file, `notes` by column and by row of this call.
+    """
+    data = np.int64(source.ctypes.data)
+    keys = np.int64(key_list.ctypes.data)
+    remaining = np.zeros(_DEPTH, np.int64)
+    capacity = streams.shape[1]
+    row = np.int64(first_row)
+    note = np.int64(0)
+    for block in range(blocks.shape[0]):
+        at = blocks[block, 0]
+        end = blocks[block, 1]
+        for _ in range(blocks[block, 2]):
+            pc = 0
+            depth = 0
+            item = np.int64(0)
+            list_start = np.int64(0)
+            slot = np.int64(-1)
+            hint = np.int64(0)
+            while True:
+                op = program[pc]
+                if op <= LAST_VARINT_OP:
+                    value, at = _varint(data, at, end)
+                    if at < 0:
+                        return STATUS_BAD_VARINT, row, at
+                    if op == OP_LONG:
+                        target = program[pc + 1]
+                        if target >= 0:
+                            longs[target, row] = value
+                            valid[target, row] = 1
+                        else:
+                            streams[-1 - target, item] = value
+                            stream_valid[-1 - target, item] = 1
+                        pc += 2
+                    elif op == OP_SKIP_LONG:
+                        pc += 1
+                    elif op == OP_UNION:
+                        if value < 0 or value >= program[pc + 1]:
+                            return STATUS_BAD_BRANCH, row, at
+                        pc = program[pc + 2 + value]
+                    elif op == OP_KEY:
+                        slot = _slot_of(keys, program[pc + 2], program[pc + 1], value, hint)
+                        hint = slot + 1
+                        pc += 3
+                    elif op == OP_SLOT_LONG:
+                        if slot >= 0:
+                            longs[program[pc + 1] + slot, row] = value
+                            valid[program[pc + 1] + slot, row] = 1
+                        pc += 2
+                    else:
+                        # OP_BYTES, OP_SKIP_BYTES, OP_SLOT_BYTES: the number is a length
+                        if value < 0 or value > end - at:
+                            return STATUS_BAD_LENGTH, row, at
+                        if op == OP_BYTES:
+                            target = program[pc + 1]
+                            if target >= 0:
+                                notes[target, note] = (at << 32) | value
+                            else:
+                                streams[-1 - target, item] = (at << 32) | value
+                                stream_valid[-1 - target, item] = 1
+                            pc += 2
+                        elif op == OP_SLOT_BYTES:
+                            if slot >= 0:
+                                notes[program[pc + 1] + slot, note] = (at << 32) | value
+                            pc += 2
+                        else:
+                            pc += 1
+                        at += value
+                elif op == OP_PAIRS:
+                    mode = program[pc + 1]
+                    first = program[pc + 2]
+                    wanted = program[pc + 3]
+                    start = program[pc + 4]
+                    value_stream = program[pc + 5]
+                    place = np.int64(0)
+                    if mode >= PAIRS_LONG:
+                        place = fill[wanted]
+                    while True:
+                        count, at, status = _array_count(data, at, end, 2)
+                        if status != STATUS_OK:
+                            return status, row, at
+                        if count == 0:
+                            break
+                        if mode >= PAIRS_LONG and place + count > capacity:
+                            return STATUS_GROW, row, at
+                        hint = np.int64(0)
+                        for _ in range(count):
+                            key, at = _varint(data, at, end)
+                            if at < 0:
+                                return STATUS_BAD_VARINT, row, at
+                            value, at = _varint(data, at, end)
+                            if at < 0:
+                                return STATUS_BAD_VARINT, row, at
+                            if mode & SPREAD_BYTES:
+                                # the number is a length: note where the bytes are
+                                if value < 0 or value > end - at:
+                                    return STATUS_BAD_LENGTH, row, at
+                                at += value
+                                value = ((at - value) << 32) | value
+                            if mode >= PAIRS_LONG:
+                                streams[start, place] = key
+                                streams[value_stream, place] = value
+                                place += 1
+                            elif wanted > 0:
+                                if hint < wanted and eight_at(keys, 8 * (start + hint)) == key:
+                                    slot = hint
+                                else:
+                                    slot = _slot_of(keys, start, wanted, key, hint)
+                                if slot >= 0:
+                                    hint = slot + 1
+                                    if mode == SPREAD_BYTES:
+                                        notes[first + slot, note] = value
+                                    else:
+                                        longs[first + slot, row] = value
+                                        valid[first + slot, row] = 1
+                    if mode >= PAIRS_LONG:
+                        longs[first, row] = place - fill[wanted]
+                        valid[first, row] = 1
+                        fill[wanted] = place
+                    pc += 6
+                elif op == OP_END:
+                    break
+                elif op == OP_JUMP:
+                    pc = program[pc + 1]
+                elif op in (OP_BOOL, OP_FLOAT, OP_DOUBLE):
+                    width = 1 if op == OP_BOOL else (4 if op == OP_FLOAT else 8)
+                    if width > end - at:
+                        return STATUS_BAD_LENGTH, row, at
+                    bits = _U0
+                    for i in range(width):
+                        bits |= np.uint64(byte_at(data, at + i)) << np.uint64(8 * i)
+                    if op == OP_BOOL and bits > 1:
+                        return STATUS_BAD_BOOLEAN, row, at
+                    at += width
+                    target = program[pc + 1]
+                    if target >= 0:
+                        longs[target, row] = np.int64(bits)
+                        valid[target, row] = 1
+                    else:
+                        streams[-1 - target, item] = np.int64(bits)
+                        stream_valid[-1 - target, item] = 1
+                    pc += 2
+                elif op == OP_FIXED:
+                    length = program[pc + 2]
+                    if length > end - at:
+                        return STATUS_BAD_LENGTH, row, at
+                    target = program[pc + 1]
+                    if target >= 0:
+                        notes[target, note] = (at << 32) | length
+                    else:
+                        streams[-1 - target, item] = (at << 32) | length
+                        stream_valid[-1 - target, item] = 1
+                    at += length
+                    pc += 3
+                elif op == OP_SKIP:
+                    if program[pc + 1] > end - at:
+                        return STATUS_BAD_LENGTH, row, at
+                    at += program[pc + 1]
+                    pc += 2
+                elif op == OP_ENTER:
+                    remaining[depth] = 0
+                    depth += 1
+                    hint = np.int64(0)
+                    if program[pc + 1] >= 0:
+                        list_start = fill[program[pc + 1]]
+                    pc += 2
+                elif op == OP_LOOP:
+                    array = program[pc + 1]
+                    if remaining[depth - 1] == 0:
+                        count, at, status = _array_count(data, at, end, program[pc + 3])
+                        if status != STATUS_OK:
+                            return status, row, at
+                        if count == 0:
+                            depth -= 1
+                            if array >= 0:
+                                longs[program[pc + 2], row] = fill[array] - list_start
+                                valid[program[pc + 2], row] = 1
+                            pc = program[pc + 4]
+                            continue
+                        remaining[depth - 1] = count
+                    remaining[depth - 1] -= 1
+                    if array >= 0:
+                        item = fill[array]
+                        if item >= capacity:
+                            return STATUS_GROW, row, at
+                        fill[array] = item + 1
+                    pc += 5
+                else:
+                    # OP_EMPTY_ITEMS: items take no bytes, so counting them would be the only work
+                    count, at, status = _array_count(data, at, end, 0)
+                    if status != STATUS_OK:
+                        return status, row, at
+                    if count == 0:
+                        pc += 1
+            row += 1
+            note += 1
+        if at != end:
+            return STATUS_LEFT_OVER, row, at
+    return STATUS_OK, row, np.int64(0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def measure(notes: Any) -> Any:
+    """How many bytes the notes speak of; a negative note is a null."""
+    total = np.int64(0)
+    for i in range(notes.shape[0]):
+        if notes[i] > 0:
+            total += notes[i] & 0xFFFFFFFF
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def copy_bytes(source: Any, start: Any, out: Any, at: Any, length: Any) -> Any:
+    """Copy bytes between addresses, eight at a time; nothing outside of the two ranges is touched."""
+    if length >= 8:
+        last = length - 8
+        done = 0
+        while done < last:
+            put_eight(out, at + done, eight_at(source, start + done))
+            done += 8
+        put_eight(out, at + last, eight_at(source, start + last))
+    else:
+        for i in range(length):
+            put_byte(out, at + i, byte_at(source, start + i))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gather(source: Any, notes: Any, target: Any, offsets: Any, valid: Any, base: Any, at: Any) -> Any:
+    """Copy what the notes speak of to `target` from `at` on, ends into offsets[base + 1:], and mark what is there.
+
+    The notes come from `walk` over the same bytes, and `target` has room for what `measure` counted.
+    """
+    data = np.int64(source.ctypes.data)
+    out = np.int64(target.ctypes.data)
+    for i in range(notes.shape[0]):
+        note = notes[i]
+        if note >= 0:
+            length = note & 0xFFFFFFFF
+            copy_bytes(data, note >> 32, out, at, length)
+            at += length
+            valid[base + i] = 1
+        offsets[base + i + 1] = at
+    return at
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def find_blocks(source: Any, at: Any, sync: Any, out: Any) -> Any:
+    """Note (rows, start, end) of each block of a container from `at` on; returns (status, blocks noted, place)."""
+    data = np.int64(source.ctypes.data)
+    size = source.shape[0]
+    found = 0
+    while at < size:
+        if found == out.shape[0]:
+            return STATUS_GROW, found, at
+        start = at
+        rows, at = _varint(data, at, size)
+        if at < 0:
+            return STATUS_BAD_VARINT, found, start
+        length, at = _varint(data, at, size)
+        if at < 0:
+            return STATUS_BAD_VARINT, found, start
+        if rows < 0 or length < 0:
+            return STATUS_BAD_COUNT, found, start
+        if length > size - at or size - at - length < 16:
+            return STATUS_BAD_LENGTH, found, start
+        out[found, 0] = rows
+        out[found, 1] = at
+        out[found, 2] = at + length
+        at += length
+        for i in range(16):
+            if byte_at(data, at + i) != sync[i]:
+                return STATUS_LEFT_OVER, found, at
+        at += 16
+        found += 1
+    return STATUS_OK, found, at
