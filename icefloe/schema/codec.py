@@ -157,7 +157,26 @@ def _fields_from_json(document: Mapping[str, Any], path: str) -> list[NestedFiel
     if not _is_list(fields):
         raise _wrong(f"{path}: fields", "a list", fields)
     around = "" if path == "schema" else path
-    return [field_from_json(each, around) for each in fields]
+    return [_plain_field(each) or field_from_json(each, around) for each in fields]
+
+
+def _plain_field(document: object) -> NestedField | None:
+    """A field without nested ones and defaults: the schemas of a table share most of theirs, so they are read once."""
+    if type(document) is not dict or type(document.get("type")) is not str:
+        return None
+    if "initial-default" in document or "write-default" in document:
+        return None
+    try:
+        return _shared_field(
+            document["id"], document["name"], document["required"], document["type"], document.get("doc")
+        )
+    except (KeyError, TypeError, InvalidInputError):
+        return None
+
+
+@lru_cache(maxsize=16_384, typed=True)
+def _shared_field(field_id: object, name: object, required: object, kind: object, doc: object) -> NestedField:
+    return field_from_json({"id": field_id, "name": name, "required": required, "type": kind, "doc": doc})
 
 
 def _default_from_json(document: Mapping[str, Any], key: str, kind: IcebergType, path: str) -> Any:

@@ -1,8 +1,19 @@
 """Which schemas a table of each format version may have (spec: Schemas and Data Types, Default values)."""
 
+from math import isfinite
+
 from icefloe.errors import InvalidSchemaError
 from icefloe.schema.schema import MAX_COLUMN_ID, Schema
-from icefloe.schema.types import GeographyType, GeometryType, NestedField, StructType, UnknownType, VariantType
+from icefloe.schema.types import (
+    DoubleType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    NestedField,
+    StructType,
+    UnknownType,
+    VariantType,
+)
 from icefloe.versions import Feature, require
 
 
@@ -35,5 +46,8 @@ def check_defaults(field: NestedField, name: str) -> None:
                     f"struct column {name!r} has the default {default!r:.100}; it may be null or the empty struct,"
                     " and the fields in it have their own defaults"
                 )
+            # JSON, which schemas are stored in, has no other numbers (spec: Appendix D).
+            case FloatType() | DoubleType() if not isfinite(default):
+                raise InvalidSchemaError(f"column {name!r} has the default {default}; it must be finite")
             case _:
                 pass

@@ -177,22 +177,29 @@ class Schema:
 
 
 def _check_fields(fields: tuple[NestedField, ...]) -> None:
-    seen: dict[int, str] = {}
-    has_dots = False
+    """Runs for every schema of every metadata file that is read, so what is right is found right in few steps."""
+    walked = list(walk_fields(fields))
+    if len({field.field_id for field in walked}) != len(walked):
+        _name_duplicate_ids(walked)
     _check_names(fields, "")
-    for field in walk_fields(fields):
+    for field in walked:
+        kind = type(field.field_type)
+        if kind is StructType:
+            _check_names(field.field_type.fields, field.name)  # type: ignore[attr-defined]  # a struct, by its class
+        elif kind is UnknownType and field.required:
+            raise InvalidSchemaError(f"field {field.name!r} of type unknown is required; it must be optional")
+    if any("." in field.name for field in walked):
+        _check_full_names(fields)
+
+
+def _name_duplicate_ids(fields: list[NestedField]) -> None:
+    seen: dict[int, str] = {}
+    for field in fields:
         if field.field_id in seen:
             raise InvalidSchemaError(
                 f"field id {field.field_id} is used by both {seen[field.field_id]!r} and {field.name!r}; ids must be unique"
             )
         seen[field.field_id] = field.name
-        if isinstance(field.field_type, UnknownType) and field.required:
-            raise InvalidSchemaError(f"field {field.name!r} of type unknown is required; it must be optional")
-        if isinstance(field.field_type, StructType):
-            _check_names(field.field_type.fields, field.name)
-        has_dots = has_dots or "." in field.name
-    if has_dots:
-        _check_full_names(fields)
 
 
 def _check_full_names(fields: tuple[NestedField, ...]) -> None:
@@ -205,15 +212,15 @@ def _check_full_names(fields: tuple[NestedField, ...]) -> None:
 
 
 def _check_names(fields: tuple[NestedField, ...], around: str) -> None:
-    names: set[str] = set()
-    for field in fields:
-        if field.name in names:
-            raise InvalidSchemaError(
-                f"two fields are named {field.name!r}" + (f" in struct {around!r}" if around else "")
-            )
+    names = {field.name for field in fields}
+    if len(names) == len(fields) and "" not in names:
+        return
+    for place, field in enumerate(fields):
         if not field.name:
             raise InvalidSchemaError(f"field {field.field_id} has an empty name")
-        names.add(field.name)
+        if any(field.name == other.name for other in fields[:place]):
+            where = f" in struct {around!r}" if around else ""
+            raise InvalidSchemaError(f"two fields are named {field.name!r}{where}")
 
 
 def _full_names(

@@ -1,5 +1,7 @@
 """Which version allows which columns."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +10,8 @@ from icefloe.errors import InvalidSchemaError, UnsupportedVersionError
 from icefloe.schema.rules import check_schema_for_version
 from icefloe.schema.schema import MAX_COLUMN_ID, Schema
 from icefloe.schema.types import (
+    DoubleType,
+    FloatType,
     GeographyType,
     GeometryType,
     IcebergType,
@@ -59,6 +63,13 @@ def test_a_write_default_alone_harms_no_reader(version: int) -> None:
 def test_types_whose_defaults_are_null(kind: IcebergType) -> None:
     with pytest.raises(InvalidSchemaError, match="only null is allowed"):
         check_schema_for_version(Schema(NestedField(1, "c", kind, write_default=b"")), 3)
+
+
+@pytest.mark.parametrize("kind", [FloatType(), DoubleType()], ids=str)
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_defaults_are_finite(kind: IcebergType, value: float) -> None:
+    with pytest.raises(InvalidSchemaError, match="finite"):
+        check_schema_for_version(Schema(NestedField(1, "c", kind, write_default=value)), 3)
 
 
 def test_a_struct_default_is_null_or_empty() -> None:
