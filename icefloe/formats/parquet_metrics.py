@@ -58,17 +58,35 @@ def parquet_metrics(
 
     `seen` are counts by whoever saw the values: a footer does not tell how many are NaN, nor how many shapes are null.
     """
+    groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+    return _metrics(footer, groups, schema, modes, seen or Metrics(footer.num_rows), file_schema)
+
+
+def row_group_metrics(
+    footer: Any, schema: Schema, modes: Mapping[int, MetricsMode], file_schema: Schema
+) -> list[Metrics]:
+    """The metrics of each row group by itself."""
+    groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+    return [_metrics(footer, [each], schema, modes, Metrics(each.num_rows), file_schema) for each in groups]
+
+
+def _metrics(
+    footer: Any,
+    groups: list[Any],
+    schema: Schema,
+    modes: Mapping[int, MetricsMode],
+    seen: Metrics,
+    file_schema: Schema | None,
+) -> Metrics:
     arrow_schema = footer.schema.to_arrow_schema()
     ids = file_schema if file_schema is not None else file_schema_from_arrow(arrow_schema)
-    columns = list(_leaves(ids.fields, list(arrow_schema), False))
-    groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-    found = _Found(seen if seen is not None else Metrics(footer.num_rows))
-    for position, leaf in enumerate(columns):
+    found = _Found(seen)
+    for position, leaf in enumerate(_leaves(ids.fields, list(arrow_schema), False)):
         mode = modes.get(leaf.field.field_id, NO_METRICS)
         if mode.counts and not leaf.is_part and leaf.field.field_id in schema.fields_by_id:
             wanted = schema.fields_by_id[leaf.field.field_id].field_type
             found.add(leaf, wanted, mode, [group.column(position) for group in groups])
-    return Metrics(footer.num_rows, found.sizes, found.values, found.nulls, found.nans, found.lower, found.upper)
+    return Metrics(seen.record_count, found.sizes, found.values, found.nulls, found.nans, found.lower, found.upper)
 
 
 def leaf_fields(file_schema: Schema, arrow_schema: Any) -> list[int]:

@@ -16,9 +16,13 @@ from icefloe.errors import (
     InvalidSchemaError,
     InvalidValueError,
 )
+from icefloe.expressions.arrow import filter_rows
+from icefloe.expressions.binding import bind
+from icefloe.expressions.parser import parse_expression
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.metrics import leaves, metrics_modes
 from icefloe.formats.parquet_reader import ParquetFileReader
+from icefloe.formats.parquet_row_groups import row_group_filter
 from icefloe.formats.parquet_writer import ParquetFileWriter, WrittenFile
 from icefloe.schema.projection import select
 from icefloe.schema.reserved import POS
@@ -38,7 +42,7 @@ from icefloe.schema.types import (
 )
 from icefloe.versions import ALL_VERSIONS
 from tests.formats.rows import VARIANTS, arrow_table, contents, tables_of
-from tests.strategies import schemas, wkb_points
+from tests.strategies import FILTER_SCHEMA, predicates, schemas, wkb_points
 
 
 def finished(table: Any, schema: Schema, properties: dict[str, str] | None = None) -> tuple[bytes, WrittenFile]:
@@ -300,3 +304,32 @@ def test_damaged_files_give_our_errors(data: st.DataObject) -> None:
     except InvalidInputError:
         pass
     assert leaves(schema)
+
+
+@given(st.data())
+def test_row_groups_with_matching_rows_are_never_left_out(data: st.DataObject) -> None:
+    schema = FILTER_SCHEMA
+    predicate = bind(data.draw(predicates()), schema)
+    table = data.draw(tables_of(schema, max_rows=20))
+    sink = io.BytesIO()
+    writer = ParquetFileWriter(sink, schema, {"write.parquet.row-group-size-bytes": "1"})
+    for batch in table.to_batches(max_chunksize=4):
+        writer.write(batch)
+    writer.close()
+    reader = ParquetFileReader(io.BytesIO(sink.getvalue()), "x", Schema(*schema.fields, POS))
+    kept = list(reader.batches(row_groups=row_group_filter(predicate, schema)))
+    found = [position for batch in kept for position in filter_rows(predicate, batch).column("_pos").to_pylist()]
+    assert found == [p for batch in reader.batches() for p in filter_rows(predicate, batch).column("_pos").to_pylist()]
+
+
+def test_row_groups_out_of_range_are_left_out() -> None:
+    schema = Schema(NestedField(1, "id", LongType(), True))
+    sink = io.BytesIO()
+    writer = ParquetFileWriter(sink, schema, {"write.parquet.row-group-size-bytes": "1"})
+    for start in range(0, 100, 10):
+        writer.write(arrow_table(schema, [{"id": i} for i in range(start, start + 10)]))
+    writer.close()
+    reader = ParquetFileReader(io.BytesIO(sink.getvalue()), "x", schema)
+    chosen = row_group_filter(bind(parse_expression("id >= 35 and id < 45"), schema), schema)
+    kept = [batch.column("id").to_pylist() for batch in reader.batches(row_groups=chosen)]
+    assert [number for numbers in kept for number in numbers] == list(range(35, 45))
