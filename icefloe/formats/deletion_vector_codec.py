@@ -81,7 +81,7 @@ def decode_vector(
         raise CorruptFileError(location, f"a deletion vector starts with {body[:4].hex()}, not with {_MAGIC.hex()}")
     if crc32(body) != int.from_bytes(blob[-4:], "big"):
         raise CorruptFileError(location, f"the checksum of a deletion vector is wrong; computed {crc32(body):#010x}")
-    vector = DeletionVector(_read_bitmaps(body, location))
+    vector = DeletionVector(_read_bitmaps(body, location, row_count))
     if cardinality is not None and vector.cardinality != cardinality:
         raise CorruptFileError(location, f"a deletion vector has {vector.cardinality} positions, not {cardinality}")
     if row_count is not None and vector.highest is not None and vector.highest >= row_count:
@@ -91,7 +91,7 @@ def decode_vector(
     return vector
 
 
-def _read_bitmaps(body: bytes, location: str) -> tuple[tuple[int, FrozenBitMap], ...]:
+def _read_bitmaps(body: bytes, location: str, row_count: int | None) -> tuple[tuple[int, FrozenBitMap], ...]:
     count = int.from_bytes(body[4:12], "little")
     position = len(_MAGIC) + _COUNT_SIZE
     if count > (len(body) - position) // (_KEY_SIZE + EMPTY_BITMAP_SIZE):
@@ -108,6 +108,12 @@ def _read_bitmaps(body: bytes, location: str) -> tuple[tuple[int, FrozenBitMap],
             )
         bitmap, position = read_bitmap(body, position + _KEY_SIZE, location)
         if bitmap:
+            # Known at once, so that a blob of millions of bitmaps for a small file is not read to its end.
+            if row_count is not None and key << 32 >= row_count:
+                raise CorruptFileError(
+                    location,
+                    f"a deletion vector deletes position {key << 32 | bitmap.min()} of a data file with {row_count} rows",
+                )
             bitmaps.append((key, bitmap))
         last = key
     if position != len(body):

@@ -19,6 +19,7 @@ COOKIE_WITH_RUNS = 12347
 EMPTY_BITMAP_SIZE = 8
 """How long an empty bitmap is; none is shorter."""
 
+_EMPTY = COOKIE_WITHOUT_RUNS.to_bytes(4, "little") + bytes(4)
 _ARRAY, _BITSET, _RUN = 0, 1, 2
 _MAX_CONTAINERS = 1 << 16
 _MAX_ARRAY = 4096
@@ -47,6 +48,8 @@ class _Layout:
 
 def read_bitmap(data: bytes, start: int, location: str) -> tuple[FrozenBitMap, int]:
     """The bitmap that starts there, and where it ends; refuses everything that the form does not allow."""
+    if data[start : start + EMPTY_BITMAP_SIZE] == _EMPTY:
+        return FrozenBitMap(), start + EMPTY_BITMAP_SIZE
     layout = _read_layout(data, start, location)
     has_adjacent_runs = _check_contents(data, layout, location)
     portable = _rebuild(data, layout) if has_adjacent_runs else data[start : layout.end]

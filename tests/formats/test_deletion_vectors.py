@@ -345,6 +345,13 @@ def test_blobs_are_checked_against_the_manifest() -> None:
         read_vector(bytes_reader(data), 0, len(data) + 1, "blob")
 
 
+def test_bitmaps_beyond_the_rows_of_a_file_are_refused_at_the_first() -> None:
+    seven, broken = write_bitmap(FrozenBitMap([7])), b"never looked at"
+    blob = blob_of_bitmaps((0, seven), (3, seven), (4, broken))
+    with pytest.raises(CorruptFileError, match=f"position {(3 << 32) + 7} of a data file with 100 rows"):
+        decode_vector(blob, "blob", row_count=100)
+
+
 def test_blobs_with_wrong_frames_are_refused() -> None:
     data = encode_vector(DeletionVector.from_positions([1, 9]))
     broken = {
