@@ -1,0 +1,1 @@
+"""From intention to (updates, requirements): one module per operation, conflict checks, the retry loop."""
