@@ -15,6 +15,7 @@ from icefloe.metadata.snapshot import Snapshot
 from icefloe.metadata.table import TableMetadata
 from icefloe.partitioning.sorting import FIRST_ORDER_ID, UNSORTED, SortOrder, check_order
 from icefloe.partitioning.spec import FIRST_PARTITION_FIELD_ID, PartitionField, PartitionSpec, check_spec
+from icefloe.partitioning.transforms import VoidTransform
 from icefloe.schema.rules import check_schema_for_version
 from icefloe.schema.schema import Schema
 from icefloe.versions import Feature, allows, check_version
@@ -137,11 +138,17 @@ def _check_field_ids(metadata: TableMetadata, spec: PartitionSpec) -> None:
             known.setdefault(each.field_id, []).append(each)
     for each in spec.fields:
         namesakes = known.get(each.field_id, ())
-        if namesakes and not any(each.same_values(other) for other in namesakes):
+        if namesakes and not any(_is_same_field(each, other) for other in namesakes):
             raise InvalidPartitionSpecError(
                 f"partition field id {each.field_id} of {each.name!r} belongs to {namesakes[0]}; a new field needs a new id,"
                 f" above {metadata.last_partition_id}"
             )
+
+
+def _is_same_field(one: PartitionField, other: PartitionField) -> bool:
+    """Whether the fields may share an id: the same values, or one of them is void in place of the other."""
+    void = isinstance(one.transform, VoidTransform) or isinstance(other.transform, VoidTransform)
+    return one.same_values(other) or (void and one.source_ids == other.source_ids)
 
 
 def _with_absolute_paths(metadata: TableMetadata) -> TableMetadata:

@@ -1,0 +1,296 @@
+"""Views: their JSON, and what updates make of them."""
+
+import json
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icefloe.errors import (
+    IcefloeError,
+    IncompatibleChangeError,
+    InvalidInputError,
+    InvalidMetadataError,
+    InvalidPropertyError,
+    NoSuchObjectError,
+    UnsupportedVersionError,
+)
+from icefloe.metadata import (
+    LAST_ADDED,
+    AddSchemaUpdate,
+    AddViewVersionUpdate,
+    AssignUUIDUpdate,
+    MetadataCompression,
+    OtherViewRepresentation,
+    RemovePropertiesUpdate,
+    SetCurrentSchemaUpdate,
+    SetCurrentViewVersionUpdate,
+    SetLocationUpdate,
+    SetPropertiesUpdate,
+    SQLViewRepresentation,
+    UpgradeFormatVersionUpdate,
+    ViewMetadata,
+    ViewUpdate,
+    ViewVersion,
+    ViewVersionLogEntry,
+    apply_view_all,
+    decode_view_file,
+    encode_view_file,
+    view_from_json,
+    view_to_json,
+    view_to_object,
+)
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import NestedField, StringType
+from tests.metadata.tables import CREATED_MS, SCHEMA
+from tests.metadata.views import VERSION, VIEW, VIEW_UUID
+
+NOW_MS = CREATED_MS + 1_000_000
+HISTORY = "version.history.num-entries"
+
+
+def query(sql: str, *dialects: str) -> ViewVersion:
+    return replace(
+        VERSION,
+        representations=tuple(SQLViewRepresentation(sql, each) for each in dialects or ("spark",)),
+        timestamp_ms=CREATED_MS + len(sql),
+    )
+
+
+def commit(view: ViewMetadata | None, *updates: ViewUpdate) -> ViewMetadata:
+    return apply_view_all(view, updates, NOW_MS)
+
+
+def test_json() -> None:
+    document = {
+        "view-uuid": VIEW_UUID,
+        "format-version": 1,
+        "location": "s3://bucket/db/view",
+        "properties": {"comment": "daily"},
+        "schemas": [
+            {
+                "type": "struct",
+                "schema-id": 0,
+                "fields": [
+                    {"id": 1, "name": "id", "required": True, "type": "long"},
+                    {"id": 2, "name": "day", "required": False, "type": "date"},
+                    {"id": 3, "name": "name", "required": False, "type": "string"},
+                ],
+            }
+        ],
+        "current-version-id": 1,
+        "versions": [
+            {
+                "version-id": 1,
+                "timestamp-ms": CREATED_MS,
+                "schema-id": 0,
+                "summary": {"engine-name": "Spark"},
+                "default-catalog": "prod",
+                "default-namespace": ["db", "inner"],
+                "representations": [{"type": "sql", "sql": "SELECT * FROM t", "dialect": "spark"}],
+            }
+        ],
+        "version-log": [{"timestamp-ms": CREATED_MS, "version-id": 1}],
+    }
+    assert json.loads(view_to_json(VIEW)) == document
+    assert view_from_json(document) == view_from_json(json.dumps(document)) == VIEW
+    for compression in MetadataCompression:
+        assert decode_view_file(encode_view_file(VIEW, compression)) == VIEW
+    assert pickle.loads(pickle.dumps(VIEW)) == VIEW
+
+
+def test_other_representations_are_kept() -> None:
+    document = view_to_object(VIEW)
+    other = {"type": "substrait", "plan": {"a": [1]}}
+    document["versions"][0]["representations"].append(other)
+    view = view_from_json(document)
+    assert view.version().representations[1] == OtherViewRepresentation("substrait", {"plan": {"a": [1]}})
+    assert view_to_object(view) == document
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "named"),
+    [
+        (("view-uuid",), None, "view-uuid"),
+        (("format-version",), 2, "version 2"),
+        (("format-version",), "1", "format-version"),
+        (("location",), None, "location"),
+        (("schemas",), None, "schemas"),
+        (("schemas", 0, "fields"), 1, r"schemas\[0\].*fields"),
+        (("current-version-id",), 5, "current-version-id"),
+        (("versions",), [], "current-version-id"),
+        (("versions", 0, "schema-id"), 5, "schema-id"),
+        (("versions", 0, "summary"), None, r"versions\[0\].summary"),
+        (("versions", 0, "default-namespace"), "db", r"versions\[0\].default-namespace"),
+        (("versions", 0, "representations", 0, "sql"), 1, r"versions\[0\].*representations\[0\].*sql"),
+        (("versions", 0, "representations", 0, "type"), None, r"versions\[0\].*representations\[0\].*type"),
+        (("version-log", 0, "version-id"), None, r"version-log\[0\].version-id"),
+        (("properties",), {"a": 1}, "properties"),
+    ],
+)
+def test_refusals_name_the_field(path: tuple[str | int, ...], value: object, named: str) -> None:
+    document: Any = view_to_object(VIEW)
+    target = document
+    for part in path[:-1]:
+        target = target[part]
+    target[path[-1]] = value
+    with pytest.raises(InvalidInputError, match=named):
+        view_from_json(document)
+
+
+def test_ids_are_unique() -> None:
+    for field in ("versions", "schemas"):
+        document = view_to_object(VIEW)
+        document[field] *= 2
+        with pytest.raises(InvalidMetadataError, match=field):
+            view_from_json(document)
+
+
+@given(st.sampled_from(sorted(view_to_object(VIEW))), st.none() | st.integers() | st.text() | st.lists(st.integers()))
+def test_any_value_gives_a_view_or_our_error(field: str, value: object) -> None:
+    try:
+        view = view_from_json(view_to_object(VIEW) | {field: value})
+    except IcefloeError:
+        return
+    assert isinstance(view, ViewMetadata)
+
+
+def test_one_query_a_dialect() -> None:
+    with pytest.raises(InvalidMetadataError, match="'spark'"):
+        query("SELECT 1", "spark", "Spark")
+
+
+def test_the_query_for_a_dialect() -> None:
+    version = query("SELECT 1", "trino", "Spark")
+    assert version.sql_for("SPARK") == SQLViewRepresentation("SELECT 1", "Spark")
+    assert version.sql_for("duckdb") == SQLViewRepresentation("SELECT 1", "trino")
+    assert replace(version, representations=()).sql_for("spark") is None
+
+
+def test_a_view_is_created_by_updates() -> None:
+    created = commit(
+        None,
+        AssignUUIDUpdate(VIEW_UUID),
+        UpgradeFormatVersionUpdate(1),
+        SetLocationUpdate("s3://bucket/db/view"),
+        SetPropertiesUpdate({"comment": "daily"}),
+        AddSchemaUpdate(SCHEMA),
+        AddViewVersionUpdate(replace(VERSION, schema_id=LAST_ADDED)),
+        SetCurrentViewVersionUpdate(LAST_ADDED),
+    )
+    assert created == VIEW
+
+
+@pytest.mark.parametrize("dropped", range(4))
+def test_a_view_needs_all_its_parts(dropped: int) -> None:
+    updates: list[ViewUpdate] = [
+        AssignUUIDUpdate(VIEW_UUID),
+        SetLocationUpdate("s3://bucket/db/view"),
+        AddViewVersionUpdate(VERSION),
+        SetCurrentViewVersionUpdate(1),
+    ]
+    del updates[dropped]
+    with pytest.raises((InvalidMetadataError, NoSuchObjectError), match=r"UUID|location|version"):
+        commit(None, AddSchemaUpdate(SCHEMA), *updates)
+
+
+def test_a_view_is_replaced() -> None:
+    wider = Schema(*SCHEMA.fields, NestedField(4, "x", StringType()), schema_id=7)
+    new = replace(query("SELECT 2"), schema_id=LAST_ADDED)
+    view = commit(VIEW, AddSchemaUpdate(wider), AddViewVersionUpdate(new), SetCurrentViewVersionUpdate())
+    assert view.version() == replace(new, version_id=2, schema_id=1)
+    assert view.schema() == wider.with_id(1)
+    assert view.version_log == (*VIEW.version_log, ViewVersionLogEntry(2, new.timestamp_ms))
+    back = commit(view, SetCurrentViewVersionUpdate(1))
+    assert back.version_log[-1] == ViewVersionLogEntry(1, NOW_MS)
+    assert back.schema() == SCHEMA
+
+
+def test_a_version_that_is_there_is_used_again() -> None:
+    view = commit(VIEW, AddViewVersionUpdate(query("SELECT 2")), SetCurrentViewVersionUpdate())
+    again = replace(VERSION, version_id=9, timestamp_ms=5)
+    back = commit(view, AddViewVersionUpdate(again), SetCurrentViewVersionUpdate())
+    assert back.versions == view.versions
+    assert back.current_version_id == 1
+
+
+def test_updates_that_change_nothing() -> None:
+    assert (
+        commit(
+            VIEW,
+            AssignUUIDUpdate(VIEW_UUID),
+            UpgradeFormatVersionUpdate(1),
+            AddSchemaUpdate(SCHEMA),
+            SetLocationUpdate(VIEW.location),
+            SetPropertiesUpdate({"comment": "daily"}),
+            RemovePropertiesUpdate(("absent",)),
+            SetCurrentViewVersionUpdate(1),
+        )
+        is VIEW
+    )
+
+
+def test_properties_and_location() -> None:
+    view = commit(
+        VIEW, SetPropertiesUpdate({"a": "b"}), RemovePropertiesUpdate(("comment",)), SetLocationUpdate("s3://x")
+    )
+    assert (view.properties, view.location) == ({"a": "b"}, "s3://x")
+
+
+def test_dialects_are_not_lost_unless_allowed() -> None:
+    view = commit(VIEW, AddViewVersionUpdate(query("SELECT 2", "spark", "trino")), SetCurrentViewVersionUpdate())
+    lossy = (AddViewVersionUpdate(query("SELECT 3", "trino")), SetCurrentViewVersionUpdate())
+    with pytest.raises(IncompatibleChangeError, match="spark"):
+        commit(view, *lossy)
+    allowed = commit(view, SetPropertiesUpdate({"replace.drop-dialect.allowed": "true"}), *lossy)
+    assert allowed.version().dialects == ("trino",)
+
+
+@pytest.mark.parametrize("kept", [1, 2, 3, 10])
+def test_old_versions_are_dropped(kept: int) -> None:
+    view = commit(VIEW, SetPropertiesUpdate({HISTORY: str(kept)}))
+    for number in range(2, 7):
+        view = commit(view, AddViewVersionUpdate(query(f"SELECT {number}")), SetCurrentViewVersionUpdate())
+    wanted = list(range(1, 7))[-kept:]
+    assert [each.version_id for each in view.versions] == wanted
+    assert [each.version_id for each in view.version_log] == wanted
+
+
+def test_the_current_version_is_never_dropped() -> None:
+    view = VIEW
+    for number in range(2, 5):
+        view = commit(view, AddViewVersionUpdate(query(f"SELECT {number}")), SetCurrentViewVersionUpdate())
+    view = commit(view, SetCurrentViewVersionUpdate(1), SetPropertiesUpdate({HISTORY: "2"}))
+    assert [each.version_id for each in view.versions] == [1, 4]
+    # The log is cut at 3, which is gone: what stands before it would seem to have been current for longer.
+    assert [each.version_id for each in view.version_log] == [4, 1]
+    many = [AddViewVersionUpdate(query(f"SELECT 1{number}")) for number in range(4)]
+    assert len(commit(view, *many).versions) == 5
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "x"])
+def test_the_history_size_makes_sense(size: str) -> None:
+    with pytest.raises(InvalidPropertyError, match=HISTORY):
+        commit(VIEW, SetPropertiesUpdate({HISTORY: size}))
+
+
+@pytest.mark.parametrize(
+    ("update", "error", "named"),
+    [
+        (AssignUUIDUpdate("x"), IncompatibleChangeError, "UUID"),
+        (UpgradeFormatVersionUpdate(0), UnsupportedVersionError, "v0"),
+        (UpgradeFormatVersionUpdate(2), UnsupportedVersionError, "version 2"),
+        (SetCurrentViewVersionUpdate(9), NoSuchObjectError, "9"),
+        (SetCurrentViewVersionUpdate(), InvalidInputError, "added last"),
+        (AddViewVersionUpdate(replace(VERSION, schema_id=LAST_ADDED)), InvalidInputError, "added last"),
+        (AddViewVersionUpdate(replace(VERSION, schema_id=5)), NoSuchObjectError, "schema 5"),
+        (SetCurrentSchemaUpdate(0), InvalidInputError, "SetCurrentSchemaUpdate"),
+    ],
+    ids=str,
+)
+def test_updates_that_are_refused(update: Any, error: type[IcefloeError], named: str) -> None:
+    with pytest.raises(error, match=named):
+        commit(VIEW, update)
