@@ -1,0 +1,333 @@
+"""Filter texts mean what SQL means by them, and every predicate can be written as one."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icefloe.errors import InvalidExpressionError
+from icefloe.expressions import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    EqualTo,
+    Expression,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNaN,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Literal,
+    Not,
+    NotEqualTo,
+    NotNaN,
+    NotNull,
+    Or,
+    StartsWith,
+    bind,
+    bucket,
+    col,
+    days,
+    evaluate,
+    expression_from_json,
+    parse_expression,
+    truncate,
+)
+from icefloe.expressions.terms import IdReference
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import (
+    DateType,
+    DoubleType,
+    IntegerType,
+    NestedField,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+)
+from tests.strategies import FILTER_SCHEMA, expressions
+
+PARSED: list[tuple[str, Expression]] = [
+    ("a = 5", EqualTo("a", 5)),
+    ("a == 5", EqualTo("a", 5)),
+    ("a<5", LessThan("a", 5)),
+    ("A.B.c >= -5", GreaterThanOrEqual("A.B.c", -5)),
+    ("5 < a", GreaterThan("a", 5)),
+    ("'x' >= a", LessThanOrEqual("a", "x")),
+    ("true = a", EqualTo("a", True)),
+    ("a != 5", And(NotEqualTo("a", 5), NotNull("a"))),
+    ("a <> 5", And(NotEqualTo("a", 5), NotNull("a"))),
+    ("5 != a", And(NotEqualTo("a", 5), NotNull("a"))),
+    ("a is distinct from 5", NotEqualTo("a", 5)),
+    ("a is not distinct from 5", EqualTo("a", 5)),
+    ("a is distinct from null", NotNull("a")),
+    ("a <=> 5", EqualTo("a", 5)),
+    ("5 <=> a", EqualTo("a", 5)),
+    ("a <=> null", IsNull("a")),
+    ("not a <=> 5", NotEqualTo("a", 5)),
+    ("a in (1, 2)", In("a", [1, 2])),
+    ("a in (1)", EqualTo("a", 1)),
+    ("a not in (1, 2)", And(~In("a", [1, 2]), NotNull("a"))),
+    ("a between 1 and 2 and b = 3", And(GreaterThanOrEqual("a", 1), LessThanOrEqual("a", 2), EqualTo("b", 3))),
+    ("a is null", IsNull("a")),
+    ("a IS NOT NULL", NotNull("a")),
+    ("a is nan", IsNaN("a")),
+    ("a is not nan", NotNaN("a")),
+    ("a like 'abc%'", StartsWith("a", "abc")),
+    ("a like 'abc'", EqualTo("a", "abc")),
+    ("a like '%'", StartsWith("a", "")),
+    (r"a like 'a\%b\_c\\%'", StartsWith("a", "a%b_c\\")),
+    ("a not like 'abc%'", And(~StartsWith("a", "abc"), NotNull("a"))),
+    ("starts_with(a, 'abc')", StartsWith("a", "abc")),
+    ("not (a < 5)", And(Not(LessThan("a", 5)), NotNull("a"))),
+    ("not not a < 5", LessThan("a", 5)),
+    ("(a < 5) is not true", Not(LessThan("a", 5))),
+    ("(a < 5) is true", LessThan("a", 5)),
+    ("(a = 5) is false", And(NotEqualTo("a", 5), NotNull("a"))),
+    ("(a = 5) is not unknown", Or(EqualTo("a", 5), And(NotEqualTo("a", 5), NotNull("a")))),
+    ("a = 1 or b = 2 and c = 3", Or(EqualTo("a", 1), And(EqualTo("b", 2), EqualTo("c", 3)))),
+    ("(a = 1 or b = 2) and c = 3", And(Or(EqualTo("a", 1), EqualTo("b", 2)), EqualTo("c", 3))),
+    ("true", AlwaysTrue()),
+    ("FALSE", AlwaysFalse()),
+    ("a and not b", And(EqualTo("a", True), NotEqualTo("b", True), NotNull("b"))),
+    ("a is true", EqualTo("a", True)),
+    ("a is not true", NotEqualTo("a", True)),
+    ('"a b".c = 1', EqualTo("a b.c", 1)),
+    ("`a b` = 1", EqualTo("a b", 1)),
+    ('"say ""x""" = 1', EqualTo('say "x"', 1)),
+    ("größe = 1", EqualTo("größe", 1)),
+    ("date >= DATE '2024-01-31'", GreaterThanOrEqual("date", Literal(19753, DateType()))),
+    ("a = TIME '00:00:01'", EqualTo("a", Literal(1_000_000, TimeType()))),
+    ("a = TIMESTAMP '1970-01-01 00:00:01'", EqualTo("a", Literal(1_000_000, TimestampType()))),
+    ("a = TIMESTAMP '1970-01-01 00:00:01Z'", EqualTo("a", Literal(1_000_000, TimestamptzType()))),
+    ("a = TIMESTAMPTZ '1970-01-01'", EqualTo("a", Literal(0, TimestamptzType()))),
+    ("a = TIMESTAMP '1970-01-01 00:00:00.000000001'", EqualTo("a", Literal(1, TimestampNanoType()))),
+    ("a = TIMESTAMPTZ_NS '1970-01-01T01:00+01:00'", EqualTo("a", Literal(0, TimestamptzNanoType()))),
+    ("a = uuid 'f79c3e09-677c-4bbd-a479-3f349cb785e7'", EqualTo("a", UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7"))),
+    ("a = X'00ff'", EqualTo("a", b"\x00\xff")),
+    ("a = 1.50", EqualTo("a", Decimal("1.50"))),
+    ("a = -.5", EqualTo("a", Decimal("-0.5"))),
+    ("a = 1.5e3", EqualTo("a", 1500.0)),
+    ("a = +7", EqualTo("a", 7)),
+    ("a = 9223372036854775808", EqualTo("a", 2**63)),
+    ("a = DOUBLE '-inf'", EqualTo("a", -math.inf)),
+    ("a = DECIMAL '5'", EqualTo("a", Decimal(5))),
+    ("a = 'it''s'", EqualTo("a", "it's")),
+    ("a = ''", EqualTo("a", "")),
+    ("days(ts) = '2024-01-31'", days("ts") == "2024-01-31"),
+    ("'2024-01-31' < days(ts)", days("ts") > "2024-01-31"),
+    ("bucket(16, id) = 3", bucket(16, "id") == 3),
+    ("3 = bucket(id, 16)", bucket(16, "id") == 3),
+    ("truncate(name, 4) in ('abcd', 'efgh')", truncate(4, "name").is_in(["abcd", "efgh"])),
+    ("field_id(7) is null", IsNull(IdReference(7))),
+    ("  a\n=\t5 ", EqualTo("a", 5)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expression"), PARSED)
+def test_texts_are_read(text: str, expression: Expression) -> None:
+    assert parse_expression(text) == expression
+    assert parse_expression(str(expression)) == expression
+
+
+@given(expressions())
+def test_every_predicate_can_be_written_as_text(expression: Expression) -> None:
+    """Constants of column types may come back as wider ones; binding makes them the same."""
+    again = parse_expression(str(expression))
+    assert bind(again, FILTER_SCHEMA) == bind(expression, FILTER_SCHEMA)
+    assert parse_expression(str(again)) == again
+
+
+REFUSED = [
+    ("", "expected a column or a constant but found the end, at position 0"),
+    ("a =", "but found the end, at position 3"),
+    ("a = b", "columns cannot be compared with each other"),
+    ("a = null", "null is no constant; test with IS NULL"),
+    ("a = nan", "nan is no constant; test with IS NAN"),
+    ("a in ()", r"expected a column or a constant but found \)"),
+    ("a in (1, b)", "expected a constant but found the column b"),
+    ("a in 5", "expected '\\(' but found 5"),
+    ("a like '%x'", "only a % at the end"),
+    ("a like 'x_%'", "the wildcard _"),
+    ("a like 'x\\'", "lone backslash"),
+    ("a like 5", "expected a pattern"),
+    ("a not 5", "expected IN, LIKE or BETWEEN after NOT"),
+    ("a is 5", "expected NULL, NAN, TRUE, FALSE or DISTINCT FROM but found 5"),
+    ("(a = 1) is 5", "expected TRUE, FALSE or UNKNOWN"),
+    ("a between 1 or 2", "expected AND but found or"),
+    ("a > 5 b", "expected AND, OR or the end but found b, at position 6"),
+    ("(a = 1", "expected '\\)' but found the end"),
+    ("a = 1)", r"expected AND, OR or the end but found \)"),
+    ("'x", "a text is not closed"),
+    ('"x = 1', "a quoted name is empty or not closed"),
+    ("a @ 5", "'@' has no meaning here, at position 2"),
+    ("1 = 1", "both sides of the comparison are constants"),
+    ("5", "expected a comparison of 5 with a column but found the end"),
+    ("a = 5x", "the number 5 runs into a name"),
+    ("a = 1e999", "beyond the largest double"),
+    ("a = X'0'", "pairs of hexadecimal digits"),
+    ("a = X'zz'", "pairs of hexadecimal digits"),
+    ("a = DATE '2024-13-01'", "months are 01 to 12"),
+    ("a = MONEY '5'", "MONEY is not a type of constants; those are DECIMAL, DATE"),
+    ("a = DECIMAL 'x'", "is not a decimal number"),
+    ("a = DOUBLE 'nan'", "test with `is nan`"),
+    ("a = - 'x'", "expected a number after -"),
+    (f"a = {'9' * 39}", "has 39 digits; 38 are the most"),
+    (f"a = {'9' * 5000}", "larger than any type holds"),
+    ("year(ts) = 2024", r"write a range, or years\(...\)"),
+    ("upper(a) = 'X'", "the function upper is not known; known are years"),
+    ("bucket(id, id) = 3", "takes a whole number and a column"),
+    ("bucket(0, id) = 3", "number of buckets 0 is not"),
+    ("days(5) = 3", "expected a column but found 5"),
+    ("days(days(ts)) = 3", "expected a column but found days"),
+    ("days(ts)", r"expected a comparison of days\(ts\)"),
+    ("starts_with(a, 5)", "takes a column and a text"),
+    ("field_id(x) = 1", "is not a field id"),
+    ("a.5 = 3", "found .5"),
+    ("a. = 3", "expected the name of a nested column"),
+    ("in = 3", "expected a column or a constant but found in"),
+    ("(" * 5000 + "a = 1" + ")" * 5000, "nested more than 100 levels deep"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED)
+def test_other_texts_are_refused_with_a_position(text: str, message: str) -> None:
+    with pytest.raises(InvalidExpressionError, match=message) as caught:
+        parse_expression(text)
+    assert "at position" in str(caught.value)
+
+
+@given(st.text(st.sampled_from("ab1.5'\"()<>=!,-+ %_\\eXinotrulksdDATE`[]\n"), max_size=30))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        expression = parse_expression(text)
+    except InvalidExpressionError:
+        return
+    assert parse_expression(str(expression)) == expression
+
+
+def test_only_texts_are_read() -> None:
+    with pytest.raises(InvalidExpressionError, match="5 is not a filter text"):
+        parse_expression(5)  # type: ignore[arg-type]  # that is the point
+
+
+def test_long_chains_are_read() -> None:
+    text = " or ".join(f"a = {number}" for number in range(5000))
+    expression = parse_expression(text)
+    assert bind(expression, Schema(NestedField(1, "a", IntegerType()))) == bind(
+        In("a", range(5000)), Schema(NestedField(1, "a", IntegerType()))
+    )
+
+
+# --- SQL's three values ---
+
+NULLS = Schema(NestedField(1, "a", IntegerType()), NestedField(2, "b", StringType()), NestedField(3, "d", DoubleType()))
+ROWS = [(a, b, d) for a in (None, 1, 5) for b in (None, "x", "xy", "y") for d in (None, 0.5, 2.0)]
+
+
+@dataclass
+class Condition:
+    """A condition as text, and what SQL says of it: True, False or None for unknown."""
+
+    text: str
+    meaning: Any
+
+
+def _known(*values: Any) -> bool:
+    return None not in values
+
+
+LEAVES: list[Condition] = [
+    Condition("a = 1", lambda a, b, d: a == 1 if _known(a) else None),
+    Condition("a != 1", lambda a, b, d: a != 1 if _known(a) else None),
+    Condition("a < 5", lambda a, b, d: a < 5 if _known(a) else None),
+    Condition("a >= 5", lambda a, b, d: a >= 5 if _known(a) else None),
+    Condition("a in (1, 2)", lambda a, b, d: a in (1, 2) if _known(a) else None),
+    Condition("a not in (1, 2)", lambda a, b, d: a not in (1, 2) if _known(a) else None),
+    Condition("a not between 0 and 2", lambda a, b, d: not 0 <= a <= 2 if _known(a) else None),
+    Condition("a is null", lambda a, b, d: a is None),
+    Condition("a is distinct from 1", lambda a, b, d: a != 1),
+    Condition("b like 'x%'", lambda a, b, d: b.startswith("x") if _known(b) else None),
+    Condition("b not like 'x%'", lambda a, b, d: not b.startswith("x") if _known(b) else None),
+    Condition("d > 1.5", lambda a, b, d: d > 1.5 if _known(d) else None),
+    Condition("true", lambda a, b, d: True),
+]  # fmt: skip
+
+
+def _and(left: Any, right: Any) -> Any:
+    if left is False or right is False:
+        return False
+    return None if left is None or right is None else True
+
+
+def _not(value: Any) -> Any:
+    return None if value is None else not value
+
+
+def conditions() -> st.SearchStrategy[Condition]:
+    return st.recursive(
+        st.sampled_from(LEAVES),
+        lambda inner: st.one_of(
+            st.builds(
+                lambda x, y: Condition(
+                    f"({x.text}) and ({y.text})", lambda *row: _and(x.meaning(*row), y.meaning(*row))
+                ),
+                inner,
+                inner,
+            ),
+            st.builds(
+                lambda x, y: Condition(
+                    f"({x.text}) or ({y.text})",
+                    lambda *row: _not(_and(_not(x.meaning(*row)), _not(y.meaning(*row)))),
+                ),
+                inner,
+                inner,
+            ),
+            inner.map(lambda x: Condition(f"not ({x.text})", lambda *row: _not(x.meaning(*row)))),
+            inner.map(lambda x: Condition(f"({x.text}) is not true", lambda *row: x.meaning(*row) is not True)),
+            inner.map(lambda x: Condition(f"({x.text}) is false", lambda *row: x.meaning(*row) is False)),
+            inner.map(lambda x: Condition(f"({x.text}) is unknown", lambda *row: x.meaning(*row) is None)),
+        ),
+        max_leaves=4,
+    )
+
+
+@given(conditions())
+def test_texts_keep_the_rows_that_where_keeps(condition: Condition) -> None:
+    bound = bind(parse_expression(condition.text), NULLS)
+    assert [evaluate(bound, row) for row in ROWS] == [condition.meaning(*row) is True for row in ROWS]
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[Any]:
+    with duckdb.connect() as connection:
+        connection.execute("create table t (n int, a int, b varchar, d double)")
+        connection.executemany("insert into t values (?, ?, ?, ?)", [(n, *row) for n, row in enumerate(ROWS)])
+        yield connection
+
+
+@given(condition=conditions())
+def test_duckdb_reads_texts_as_we_do(database: Any, condition: Condition) -> None:
+    expression = parse_expression(condition.text)
+    bound = bind(expression, NULLS)
+    wanted = [n for n, row in enumerate(ROWS) if evaluate(bound, row)]
+    # DuckDB has no word for unknown.
+    for query in (condition.text.replace("is unknown", "is null"), str(expression)):
+        rows = database.execute(f"select n from t where {query} order by n").fetchall()
+        assert [row[0] for row in rows] == wanted
+
+
+def test_sql_and_json_give_the_same_predicate() -> None:
+    document = {"type": "gt", "term": "a", "value": 5}
+    assert parse_expression("a > 5") == expression_from_json(document) == (col("a") > 5)
