@@ -1,0 +1,360 @@
+"""Updates and requirements as JSON: the exact form of each, both ways, and refusals that name what is wrong."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icefloe.errors import IcefloeError, InvalidInputError
+from icefloe.metadata import (
+    AddEncryptionKeyUpdate,
+    AddPartitionSpecUpdate,
+    AddSchemaUpdate,
+    AddSnapshotUpdate,
+    AddSortOrderUpdate,
+    AddViewVersionUpdate,
+    AssertCreate,
+    AssertCurrentSchemaId,
+    AssertDefaultSortOrderId,
+    AssertDefaultSpecId,
+    AssertLastAssignedFieldId,
+    AssertLastAssignedPartitionId,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    AssertViewUUID,
+    AssignUUIDUpdate,
+    BlobMetadata,
+    EncryptedKey,
+    Operation,
+    PartitionStatisticsFile,
+    RemoveEncryptionKeyUpdate,
+    RemovePartitionSpecsUpdate,
+    RemovePartitionStatisticsUpdate,
+    RemovePropertiesUpdate,
+    RemoveSchemasUpdate,
+    RemoveSnapshotRefUpdate,
+    RemoveSnapshotsUpdate,
+    RemoveStatisticsUpdate,
+    Requirement,
+    SetCurrentSchemaUpdate,
+    SetCurrentViewVersionUpdate,
+    SetDefaultSortOrderUpdate,
+    SetDefaultSpecUpdate,
+    SetLocationUpdate,
+    SetPartitionStatisticsUpdate,
+    SetPropertiesUpdate,
+    SetSnapshotRefUpdate,
+    SetStatisticsUpdate,
+    Snapshot,
+    SnapshotRef,
+    SnapshotRefType,
+    StatisticsFile,
+    Summary,
+    Update,
+    UpgradeFormatVersionUpdate,
+    requirement_to_json,
+    table_requirement_from_json,
+    table_update_from_json,
+    tag,
+    update_to_json,
+    view_requirement_from_json,
+    view_update_from_json,
+)
+from icefloe.partitioning.codec import order_to_json, spec_to_json
+from icefloe.partitioning.sorting import UNSORTED, parse_sort_order
+from icefloe.schema.codec import schema_to_json
+from icefloe.versions import ALL_VERSIONS
+from tests.metadata.tables import BY_DAY, SCHEMA
+from tests.metadata.views import VERSION
+from tests.strategies import (
+    encrypted_keys,
+    partition_statistics_files,
+    schemas,
+    snapshot_chains,
+    snapshot_refs,
+    statistics_files,
+)
+
+JSON = dict[str, Any]
+ORDER = parse_sort_order(["id desc"], SCHEMA)
+SNAPSHOT = Snapshot(5, 7, "s3://a/l.avro", Summary(Operation.DELETE, {"k": "v"}), 4, 3, 0, 10, 20, "key")
+BRANCH = SnapshotRef(5, SnapshotRefType.BRANCH, 1, 2, 3)
+STATISTICS = StatisticsFile(5, "s3://a/s.puffin", 9, 8, (BlobMetadata("t", 5, 3, (1, 2), {"ndv": "4"}),), b"\x01\x02")
+KEY = EncryptedKey("k", b"\x00\xff", "m", {"KEY_TIMESTAMP": "1"})
+
+UPDATES: list[tuple[Update, JSON]] = [
+    (AssignUUIDUpdate("u"), {"action": "assign-uuid", "uuid": "u"}),
+    (UpgradeFormatVersionUpdate(3), {"action": "upgrade-format-version", "format-version": 3}),
+    (AddSchemaUpdate(SCHEMA), {"action": "add-schema", "schema": schema_to_json(SCHEMA), "last-column-id": 3}),
+    (SetCurrentSchemaUpdate(), {"action": "set-current-schema", "schema-id": -1}),
+    (AddPartitionSpecUpdate(BY_DAY), {"action": "add-spec", "spec": spec_to_json(BY_DAY, 2)}),
+    (SetDefaultSpecUpdate(4), {"action": "set-default-spec", "spec-id": 4}),
+    (AddSortOrderUpdate(ORDER), {"action": "add-sort-order", "sort-order": order_to_json(ORDER, 2)}),
+    (SetDefaultSortOrderUpdate(), {"action": "set-default-sort-order", "sort-order-id": -1}),
+    (
+        AddSnapshotUpdate(SNAPSHOT),
+        {
+            "action": "add-snapshot",
+            "snapshot": {
+                "sequence-number": 3,
+                "snapshot-id": 5,
+                "parent-snapshot-id": 4,
+                "timestamp-ms": 7,
+                "summary": {"operation": "delete", "k": "v"},
+                "manifest-list": "s3://a/l.avro",
+                "schema-id": 0,
+                "first-row-id": 10,
+                "added-rows": 20,
+                "key-id": "key",
+            },
+        },
+    ),
+    (
+        SetSnapshotRefUpdate("b", BRANCH),
+        {
+            "action": "set-snapshot-ref",
+            "ref-name": "b",
+            "snapshot-id": 5,
+            "type": "branch",
+            "min-snapshots-to-keep": 1,
+            "max-snapshot-age-ms": 2,
+            "max-ref-age-ms": 3,
+        },
+    ),
+    (
+        SetSnapshotRefUpdate("t", tag(5)),
+        {"action": "set-snapshot-ref", "ref-name": "t", "snapshot-id": 5, "type": "tag"},
+    ),
+    (RemoveSnapshotsUpdate((1, 2)), {"action": "remove-snapshots", "snapshot-ids": [1, 2]}),
+    (RemoveSnapshotRefUpdate("b"), {"action": "remove-snapshot-ref", "ref-name": "b"}),
+    (SetLocationUpdate("s3://x"), {"action": "set-location", "location": "s3://x"}),
+    (SetPropertiesUpdate({"a": "b"}), {"action": "set-properties", "updates": {"a": "b"}}),
+    (RemovePropertiesUpdate(("a",)), {"action": "remove-properties", "removals": ["a"]}),
+    (
+        SetStatisticsUpdate(STATISTICS),
+        {
+            "action": "set-statistics",
+            "snapshot-id": 5,
+            "statistics": {
+                "snapshot-id": 5,
+                "statistics-path": "s3://a/s.puffin",
+                "file-size-in-bytes": 9,
+                "file-footer-size-in-bytes": 8,
+                "key-metadata": "AQI=",
+                "blob-metadata": [
+                    {
+                        "type": "t",
+                        "snapshot-id": 5,
+                        "sequence-number": 3,
+                        "fields": [1, 2],
+                        "properties": {"ndv": "4"},
+                    }
+                ],
+            },
+        },
+    ),
+    (RemoveStatisticsUpdate(5), {"action": "remove-statistics", "snapshot-id": 5}),
+    (
+        SetPartitionStatisticsUpdate(PartitionStatisticsFile(5, "s3://a/p", 9)),
+        {
+            "action": "set-partition-statistics",
+            "partition-statistics": {"snapshot-id": 5, "statistics-path": "s3://a/p", "file-size-in-bytes": 9},
+        },
+    ),
+    (RemovePartitionStatisticsUpdate(5), {"action": "remove-partition-statistics", "snapshot-id": 5}),
+    (RemovePartitionSpecsUpdate((1, 2)), {"action": "remove-partition-specs", "spec-ids": [1, 2]}),
+    (RemoveSchemasUpdate((1, 2)), {"action": "remove-schemas", "schema-ids": [1, 2]}),
+    (
+        AddEncryptionKeyUpdate(KEY),
+        {
+            "action": "add-encryption-key",
+            "encryption-key": {
+                "key-id": "k",
+                "encrypted-key-metadata": "AP8=",
+                "encrypted-by-id": "m",
+                "properties": {"KEY_TIMESTAMP": "1"},
+            },
+        },
+    ),
+    (RemoveEncryptionKeyUpdate("k"), {"action": "remove-encryption-key", "key-id": "k"}),
+    (
+        AddViewVersionUpdate(VERSION),
+        {
+            "action": "add-view-version",
+            "view-version": {
+                "version-id": 1,
+                "timestamp-ms": VERSION.timestamp_ms,
+                "schema-id": 0,
+                "summary": {"engine-name": "Spark"},
+                "default-catalog": "prod",
+                "default-namespace": ["db", "inner"],
+                "representations": [{"type": "sql", "sql": "SELECT * FROM t", "dialect": "spark"}],
+            },
+        },
+    ),
+    (SetCurrentViewVersionUpdate(), {"action": "set-current-view-version", "view-version-id": -1}),
+]
+VIEW_ONLY = (AddViewVersionUpdate, SetCurrentViewVersionUpdate)
+COMMON = (
+    AssignUUIDUpdate,
+    UpgradeFormatVersionUpdate,
+    AddSchemaUpdate,
+    SetLocationUpdate,
+    SetPropertiesUpdate,
+    RemovePropertiesUpdate,
+)
+
+REQUIREMENTS: list[tuple[Requirement, JSON]] = [
+    (AssertCreate(), {"type": "assert-create"}),
+    (AssertTableUUID("u"), {"type": "assert-table-uuid", "uuid": "u"}),
+    (AssertViewUUID("u"), {"type": "assert-view-uuid", "uuid": "u"}),
+    (AssertRefSnapshotId("b", 5), {"type": "assert-ref-snapshot-id", "ref": "b", "snapshot-id": 5}),
+    (AssertRefSnapshotId("b", None), {"type": "assert-ref-snapshot-id", "ref": "b", "snapshot-id": None}),
+    (AssertLastAssignedFieldId(3), {"type": "assert-last-assigned-field-id", "last-assigned-field-id": 3}),
+    (AssertCurrentSchemaId(3), {"type": "assert-current-schema-id", "current-schema-id": 3}),
+    (
+        AssertLastAssignedPartitionId(3),
+        {"type": "assert-last-assigned-partition-id", "last-assigned-partition-id": 3},
+    ),
+    (AssertDefaultSpecId(3), {"type": "assert-default-spec-id", "default-spec-id": 3}),
+    (AssertDefaultSortOrderId(3), {"type": "assert-default-sort-order-id", "default-sort-order-id": 3}),
+]
+
+
+@pytest.mark.parametrize(("update", "document"), UPDATES, ids=lambda each: type(each).__name__)
+def test_updates(update: Update, document: JSON) -> None:
+    assert update_to_json(update) == document
+    assert json.loads(json.dumps(document)) == document
+    if isinstance(update, VIEW_ONLY):
+        assert view_update_from_json(document) == update
+        with pytest.raises(InvalidInputError, match=document["action"]):
+            table_update_from_json(document)
+    else:
+        assert table_update_from_json(document | {"unknown": 1}) == update
+        assert table_update_from_json(document | {"action": document["action"].upper()}) == update
+    if isinstance(update, COMMON):
+        assert view_update_from_json(document) == update
+    elif not isinstance(update, VIEW_ONLY):
+        with pytest.raises(InvalidInputError, match=document["action"]):
+            view_update_from_json(document)
+
+
+@pytest.mark.parametrize(("requirement", "document"), REQUIREMENTS, ids=str)
+def test_requirements(requirement: Requirement, document: JSON) -> None:
+    assert requirement_to_json(requirement) == document
+    if isinstance(requirement, AssertViewUUID):
+        assert view_requirement_from_json(document) == requirement
+        with pytest.raises(InvalidInputError, match="assert-view-uuid"):
+            table_requirement_from_json(document)
+    else:
+        assert table_requirement_from_json(document) == requirement
+    if not isinstance(requirement, AssertViewUUID | AssertCreate):
+        with pytest.raises(InvalidInputError, match=document["type"]):
+            view_requirement_from_json(document)
+
+
+def test_every_update_and_requirement_is_covered() -> None:
+    import icefloe.metadata as room
+
+    updates = {
+        each for each in room.__all__ if each.endswith("Update") and each not in ("Update", "TableUpdate", "ViewUpdate")
+    }
+    assert {type(update).__name__ for update, _ in UPDATES} == updates
+    assert {type(each).__name__ for each, _ in REQUIREMENTS} == {
+        each for each in room.__all__ if each.startswith("Assert")
+    }
+
+
+@pytest.mark.parametrize(
+    ("update", "document", "field"),
+    [(update, document, field) for update, document in UPDATES for field in document if field != "action"],
+    ids=lambda each: each if isinstance(each, str) else type(each).__name__,
+)
+def test_fields_that_are_missing_or_of_the_wrong_type(update: Update, document: JSON, field: str) -> None:
+    if field in ("last-column-id", "min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms"):
+        assert table_update_from_json({key: value for key, value in document.items() if key != field}) is not None
+        return
+    if isinstance(update, SetStatisticsUpdate) and field == "snapshot-id":
+        assert table_update_from_json({key: value for key, value in document.items() if key != field}) == update
+        return
+    read = view_update_from_json if isinstance(update, VIEW_ONLY) else table_update_from_json
+    without = {key: value for key, value in document.items() if key != field}
+    for broken in (without, document | {field: None}, document | {field: 1.5}, document | {field: [[1]]}):
+        with pytest.raises(InvalidInputError, match=field):
+            read(broken)
+
+
+@pytest.mark.parametrize(
+    ("document", "named"),
+    [
+        (1, "JSON object"),
+        (None, "JSON object"),
+        ("assign-uuid", "JSON object"),
+        ({}, "action"),
+        ({"action": 1}, "action"),
+        ({"action": "dance"}, "dance.*assign-uuid"),
+        ({"action": "add-snapshot", "snapshot": {"snapshot-id": 1}}, "add-snapshot: snapshot.*timestamp-ms"),
+        ({"action": "add-snapshot", "snapshot": {"snapshot-id": 1, "timestamp-ms": 1}}, "manifest list"),
+        ({"action": "set-snapshot-ref", "ref-name": "b", "snapshot-id": 1, "type": "x"}, "type.*branch, tag"),
+        ({"action": "add-schema", "schema": {"type": "struct"}}, "add-schema: `schema`.*fields"),
+        ({"action": "add-spec", "spec": {}}, "add-spec: `spec`.*fields"),
+        ({"action": "set-properties", "updates": {"a": 1}}, "updates"),
+        ({"action": "add-encryption-key", "encryption-key": {"key-id": "k"}}, "encrypted-key-metadata"),
+        ({"action": "set-current-schema", "schema-id": 2**31}, "schema-id"),
+    ],
+)
+def test_updates_that_are_refused(document: object, named: str) -> None:
+    with pytest.raises(InvalidInputError, match=named):
+        table_update_from_json(document)
+
+
+@pytest.mark.parametrize("document", [1, {}, {"type": None}, {"type": "assert-nothing"}, {"type": "assert-table-uuid"}])
+def test_requirements_that_are_refused(document: object) -> None:
+    with pytest.raises(InvalidInputError, match=r"requirement|uuid"):
+        table_requirement_from_json(document)
+
+
+def test_what_other_clients_send() -> None:
+    assert table_update_from_json({"action": "set-properties", "updated": {"a": "b"}}) == SetPropertiesUpdate(
+        {"a": "b"}
+    )
+    assert table_update_from_json({"action": "remove-properties", "removed": ["a"]}) == RemovePropertiesUpdate(("a",))
+    both = {"action": "set-properties", "updated": {"a": "old"}, "updates": {"a": "new"}}
+    assert table_update_from_json(both) == SetPropertiesUpdate({"a": "new"})
+    bare = {"action": "add-spec", "spec": {"fields": [{"source-id": 2, "transform": "identity", "name": "day"}]}}
+    assert table_update_from_json(bare) == AddPartitionSpecUpdate(BY_DAY)
+    unsorted = {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}}
+    assert table_update_from_json(unsorted) == AddSortOrderUpdate(UNSORTED)
+    missing = {"type": "assert-ref-snapshot-id", "ref": "b"}
+    assert table_requirement_from_json(missing) == AssertRefSnapshotId("b", None)
+
+
+@given(st.data())
+def test_round_trips(data: st.DataObject) -> None:
+    version = data.draw(st.sampled_from(ALL_VERSIONS))
+    updates: list[Update] = [
+        AddSchemaUpdate(data.draw(schemas(version))),
+        *(AddSnapshotUpdate(each) for each in data.draw(snapshot_chains(version))),
+        SetSnapshotRefUpdate(data.draw(st.text()), data.draw(snapshot_refs([1, 2]))),
+        SetStatisticsUpdate(data.draw(statistics_files())),
+        SetPartitionStatisticsUpdate(data.draw(partition_statistics_files())),
+        AddEncryptionKeyUpdate(data.draw(encrypted_keys())),
+    ]
+    for update in updates:
+        assert table_update_from_json(json.loads(json.dumps(update_to_json(update)))) == update
+
+
+@given(
+    st.sampled_from([document for _, document in UPDATES]),
+    st.data(),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.none()) | st.just({}),
+)
+def test_any_value_gives_an_update_or_our_error(document: JSON, data: st.DataObject, value: object) -> None:
+    field = data.draw(st.sampled_from(sorted(document)))
+    for read in (table_update_from_json, view_update_from_json):
+        try:
+            assert read(document | {field: value}) is not None
+        except IcefloeError:
+            continue
