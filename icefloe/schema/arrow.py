@@ -185,6 +185,8 @@ class _Reader:
         self._negative: Callable[[], int] = count(-1, -1).__next__
 
     def schema(self, schema: pa.Schema) -> Schema:
+        if not isinstance(schema, pa.Schema):
+            raise InvalidSchemaError(f"{schema!r:.100} is not a pyarrow.Schema")
         try:
             return Schema(*(self.field(field, "") for field in schema))
         except RecursionError:

@@ -6,7 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe.errors import IncompatibleChangeError, InvalidInputError, InvalidSchemaError, NoSuchColumnError
+from icefloe.errors import (
+    IncompatibleChangeError,
+    InvalidInputError,
+    InvalidSchemaError,
+    InvalidTypeError,
+    NoSuchColumnError,
+)
 from icefloe.schema.arrow import schema_from_arrow
 from icefloe.schema.field_tree import ROOT, FieldTree, Path, is_name, show
 from icefloe.schema.ids import assign_fresh_type_ids
@@ -96,6 +102,8 @@ class SchemaUpdate:
         parent, name = self._tree.find_place(path)
         if parent != ROOT:
             self._check_changeable(parent, "add a field below")
+        _check_doc(doc, path)
+        _check_type(field_type, path)
         field_id = self._next_id()
         kind = assign_fresh_type_ids(field_type, self._next_id)
         default = self._coerce_default(default_value, kind, path)
@@ -176,6 +184,7 @@ class SchemaUpdate:
 
     def set_doc(self, path: Path, doc: str | None) -> "SchemaUpdate":
         """Give a column another doc, or none."""
+        _check_doc(doc, path)
         field = self._find_struct_field(path, "document")
         return self._put(replace(field, doc=doc)) if field.doc != doc else self
 
@@ -250,6 +259,7 @@ class SchemaUpdate:
                 pass
 
     def _promote(self, path: Path, kind: IcebergType) -> None:
+        _check_type(kind, path)
         field = self._find(path, "change the type of")
         old = field.field_type
         if old == kind:
@@ -337,6 +347,16 @@ class SchemaUpdate:
                     f"cannot delete the identifier field {name!r}, or what it is in; set other identifier fields as well"
                 )
         return list(self._schema.identifier_field_ids)
+
+
+def _check_type(kind: object, path: Path) -> None:
+    if not isinstance(kind, IcebergType):
+        raise InvalidTypeError(f"the type of column {show(path)!r} is {kind!r:.100}; it must be a type like LongType()")
+
+
+def _check_doc(doc: object, path: Path) -> None:
+    if doc is not None and not isinstance(doc, str):
+        raise InvalidSchemaError(f"the doc of column {show(path)!r} is {doc!r:.100}; it must be a string or None")
 
 
 def _fills_old_rows(field: NestedField) -> bool:

@@ -223,6 +223,12 @@ def test_bad_ids(text: str) -> None:
         schema_from_arrow(pa.schema([pa.field("a", pa.int32(), metadata={ID: text})]))
 
 
+@pytest.mark.parametrize("value", [None, {}, [], "a int", pa.int32(), 3])
+def test_what_is_no_arrow_schema(value: Any) -> None:
+    with pytest.raises(InvalidSchemaError, match=r"pyarrow\.Schema"):
+        schema_from_arrow(value)
+
+
 def test_duplicate_ids() -> None:
     field = pa.field("a", pa.int32(), metadata={ID: "3"})
     with pytest.raises(InvalidSchemaError, match="field id 3"):

@@ -14,6 +14,7 @@ from icefloe.errors import (
     IcefloeError,
     IncompatibleChangeError,
     InvalidSchemaError,
+    InvalidTypeError,
     InvalidValueError,
     NoSuchColumnError,
     UnsupportedVersionError,
@@ -516,6 +517,22 @@ def _check_kept(before: NestedField, after: NestedField, version: int) -> None:
         assert type(before.field_type) is type(after.field_type)
     else:
         assert can_promote(before.field_type, after.field_type, version)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda u: u.add_column("a", "long"),
+        lambda u: u.add_column("a", LongType),
+        lambda u: u.update_column("id", "long"),
+        lambda u: u.add_column("a", LongType(), doc=3),
+        lambda u: u.set_doc("id", b"x"),
+        lambda u: u.union_by_name({"a": "long"}),
+    ],
+)
+def test_things_that_are_neither_type_nor_doc_nor_schema(change: Callable[[SchemaUpdate], object]) -> None:
+    with pytest.raises((InvalidTypeError, InvalidSchemaError)):
+        change(update())
 
 
 def test_binary_and_string_do_not_mix() -> None:
