@@ -222,7 +222,7 @@ def _bind_literal(predicate: LiteralPredicate, constant: Literal, term: BoundTer
         found = compare(type(predicate), term, place)
         if isinstance(found, LiteralPredicate):
             return without_transform(found, term.transform, term.reference)
-        return not_null(term.reference) if isinstance(found, NotNull) else found
+        return found
     return compare(type(predicate), term, place)
 
 

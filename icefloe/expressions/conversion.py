@@ -117,8 +117,8 @@ def compare(comparison: type[LiteralPredicate], term: BoundTerm, place: Place) -
 
 
 def not_null(term: BoundTerm) -> Expression:
-    """The term is not null; true when it cannot be."""
-    return NotNull(term) if term.is_nullable else AlwaysTrue()
+    """The term is not null, and so its column is not; true when it cannot be."""
+    return NotNull(term.reference) if term.is_nullable else AlwaysTrue()
 
 
 def limits(kind: IcebergType) -> tuple[int, int] | None:

@@ -87,7 +87,7 @@ def _opposite(expression: Expression) -> Expression:
                 return negation(expression)
             others: list[Expression] = [reversed_test(term, expression.literal)]
             if term.is_nullable:
-                others.append(IsNull(term))
+                others.append(IsNull(term.reference))
             if isinstance(term.kind, FloatType | DoubleType):
                 others.append(IsNaN(term))
             return disjunction(*others)
@@ -108,16 +108,20 @@ def _resolved(children: list[Expression], is_and: bool) -> list[Expression]:
     if not decided.isdisjoint(opposites):
         return [disjunction() if is_and else conjunction()]
     found: dict[Expression, None] = {}
+    is_shorter = False
     for child in children:
         if isinstance(child, And | Or):
             if not decided.isdisjoint(child.children):
                 continue  # `a and (a or b)` is `a`.
             rest = [part for part in child.children if part not in opposites]
-            combine = disjunction if is_and else conjunction
-            found[combine(*rest) if len(rest) < len(child.children) else child] = None
+            if len(rest) < len(child.children):
+                is_shorter = True
+                child = disjunction(*rest) if is_and else conjunction(*rest)
+            found[child] = None
         elif child not in implied:
             found[child] = None
-    return list(found)
+    # What became shorter may be a single test by now, and decide others.
+    return _resolved(list(found), is_and) if is_shorter else list(found)
 
 
 def _implied(unit: Expression, is_and: bool) -> Expression | None:

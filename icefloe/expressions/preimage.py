@@ -86,10 +86,9 @@ def without_transform(predicate: LiteralPredicate, transform: Transform, column:
         case GreaterThanOrEqual():
             return _from(_first(constant, transform, column.kind), column)
         case EqualTo():
-            return conjunction(
-                _from(_first(constant, transform, column.kind), column),
-                _below(_after(constant, transform, column.kind), column),
-            )
+            first, after = _first(constant, transform, column.kind), _after(constant, transform, column.kind)
+            # Nothing lies between them if the constant is no result of the transform.
+            return AlwaysFalse() if first == after else conjunction(_from(first, column), _below(after, column))
         case NotEqualTo():
             return negation(without_transform(EqualTo(column, constant), transform, column))
         case StartsWith():

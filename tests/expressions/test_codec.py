@@ -1,0 +1,285 @@
+"""Predicates as JSON: both forms are written and read, anything else is refused."""
+
+import json
+import math
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icefloe.errors import IcefloeError, InvalidExpressionError
+from icefloe.expressions import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    EqualTo,
+    Expression,
+    GreaterThan,
+    In,
+    IsNaN,
+    IsNull,
+    LessThan,
+    Literal,
+    Not,
+    NotNull,
+    Or,
+    StartsWith,
+    bind,
+    bucket,
+    col,
+    days,
+    expression_from_json,
+    expression_to_json,
+    expression_to_term_json,
+    truncate,
+    unbind,
+)
+from icefloe.expressions.terms import IdReference
+from icefloe.schema.types import DateType, DecimalType, TimestamptzType
+from tests.strategies import FILTER_SCHEMA, expressions
+
+UUID_TEXT = "f79c3e09-677c-4bbd-a479-3f349cb785e7"
+REF = {"type": "reference", "name": "a"}
+WRITTEN: list[tuple[Expression, Any]] = [
+    (AlwaysTrue(), True),
+    (AlwaysFalse(), False),
+    (IsNull("a"), {"type": "is-null", "child": REF}),
+    (NotNull(IdReference(7)), {"type": "not-null", "child": {"type": "reference", "id": 7}}),
+    (IsNaN("a"), {"type": "is-nan", "child": REF}),
+    (LessThan("a", 5), {"type": "lt", "left": REF, "right": 5}),
+    (EqualTo("a", 1.5), {"type": "eq", "left": REF, "right": 1.5}),
+    (EqualTo("a", True), {"type": "eq", "left": REF, "right": True}),
+    (StartsWith("a", "x"), {"type": "starts-with", "left": REF, "right": "x"}),
+    (~StartsWith("a", "x"), {"type": "not-starts-with", "left": REF, "right": "x"}),
+    (In("a", [1, 2]), {"type": "in", "child": REF, "values": [1, 2]}),
+    (~In("a", ["x", "y"]), {"type": "not-in", "child": REF, "values": ["x", "y"]}),
+    (
+        EqualTo("a", Literal(19753, DateType())),
+        {"type": "eq", "left": REF, "right": {"type": "literal", "value": "2024-01-31", "data-type": "date"}},
+    ),
+    (
+        In("a", [Decimal("1.50"), Decimal("2.50")]),
+        {
+            "type": "in",
+            "child": REF,
+            "values": {"type": "literals", "values": ["1.50", "2.50"], "data-type": "decimal(3, 2)"},
+        },
+    ),
+    (
+        In("a", [1, Decimal("2.50")]),
+        {
+            "type": "in",
+            "child": REF,
+            "values": [1, {"type": "literal", "value": "2.50", "data-type": "decimal(3, 2)"}],
+        },
+    ),
+    (
+        bucket(16, "a") == 3,
+        {
+            "type": "eq",
+            "left": {
+                "type": "apply",
+                "function": {"catalog": "iceberg_functions", "identifier": ["bucket"]},
+                "arguments": [16, REF],
+            },
+            "right": 3,
+        },
+    ),
+    (
+        Not(LessThan("a", 5)),
+        {"type": "not", "child": {"type": "lt", "left": REF, "right": 5}},
+    ),
+    (
+        And(IsNull("a"), IsNaN("a")),
+        {"type": "and", "left": {"type": "is-null", "child": REF}, "right": {"type": "is-nan", "child": REF}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("expression", "document"), WRITTEN)
+def test_the_form_of_the_spec(expression: Expression, document: Any) -> None:
+    assert expression_to_json(expression) == document
+    assert expression_from_json(json.loads(json.dumps(document))) == expression
+
+
+TERMS: list[tuple[Expression, Any]] = [
+    (IsNull("a"), {"type": "is-null", "term": "a"}),
+    (LessThan("a", 5), {"type": "lt", "term": "a", "value": 5}),
+    (In("a", [1, 2]), {"type": "in", "term": "a", "values": [1, 2]}),
+    (
+        bucket(16, "a") == 3,
+        {"type": "eq", "term": {"type": "transform", "transform": "bucket[16]", "term": "a"}, "value": 3},
+    ),
+    (days("a") < 5, {"type": "lt", "term": {"type": "transform", "transform": "day", "term": "a"}, "value": 5}),
+]
+
+
+@pytest.mark.parametrize(("expression", "document"), TERMS)
+def test_the_older_form(expression: Expression, document: Any) -> None:
+    assert expression_to_term_json(expression) == document
+    assert expression_from_json(document) == expression
+
+
+ACCEPTED: list[tuple[Any, Expression]] = [
+    ({"type": "true"}, AlwaysTrue()),
+    ({"type": "false"}, AlwaysFalse()),
+    ({"type": "literal", "value": True}, AlwaysTrue()),
+    ({"type": "lt", "term": {"type": "reference", "term": "a"}, "value": 5}, LessThan("a", 5)),
+    ({"type": "LT_EQ", "term": "a", "value": {"type": "literal", "value": 5}}, col("a") <= 5),
+    ({"type": "in", "term": "a", "values": [{"type": "literal", "value": 5}, 6]}, In("a", [5, 6])),
+    ({"type": "gt", "left": 5, "right": REF}, LessThan("a", 5)),
+    ({"type": "eq", "left": {"type": "apply", "function": "truncate", "arguments": [4, REF]}, "right": "x"}, truncate(4, "a") == "x"),
+    ({"type": "eq", "left": {"type": "apply", "function": ["day"], "arguments": [REF]}, "right": 5}, days("a") == 5),
+    ({"type": "eq", "left": {"type": "apply", "function": {"identifier": ["day"]}, "arguments": [REF]}, "right": 5}, days("a") == 5),
+    ({"type": "eq", "term": {"type": "transform", "transform": "day", "term": {"type": "reference", "term": "a"}}, "value": 5}, days("a") == 5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("document", "expression"), ACCEPTED)
+def test_other_spellings_are_accepted(document: Any, expression: Expression) -> None:
+    assert expression_from_json(document) == expression
+
+
+@given(expressions())
+def test_json_keeps_every_predicate(expression: Expression) -> None:
+    if "Infinity" in str(expression):
+        with pytest.raises(InvalidExpressionError, match="has no JSON form"):
+            expression_to_json(expression)
+        return
+    document = json.loads(json.dumps(expression_to_json(expression), allow_nan=False))
+    assert expression_from_json(document) == expression
+
+
+@given(expressions())
+def test_json_of_a_bound_predicate_is_bound_to_the_same(expression: Expression) -> None:
+    bound = bind(expression, FILTER_SCHEMA)
+    try:
+        document = expression_to_json(bound)
+    except InvalidExpressionError:
+        return
+    assert bind(expression_from_json(document), FILTER_SCHEMA) == bound
+
+
+@given(expressions())
+def test_the_older_form_is_read_with_a_schema(expression: Expression) -> None:
+    plain = unbind(bind(expression, FILTER_SCHEMA))
+    try:
+        document = json.loads(json.dumps(expression_to_term_json(plain), allow_nan=False))
+    except InvalidExpressionError:
+        return
+    assert bind(expression_from_json(document, FILTER_SCHEMA), FILTER_SCHEMA) == bind(expression, FILTER_SCHEMA)
+
+
+TYPED: list[tuple[Any, Expression]] = [
+    ({"type": "eq", "term": "blob", "value": "00ff"}, EqualTo("blob", b"\x00\xff")),
+    ({"type": "eq", "term": "key", "value": UUID_TEXT}, EqualTo("key", UUID(UUID_TEXT))),
+    ({"type": "eq", "term": "price", "value": "14.20"}, EqualTo("price", Literal(Decimal("14.20"), DecimalType(9, 2)))),
+    ({"type": "gt", "term": "small", "value": 3_000_000_000}, GreaterThan("small", 3_000_000_000)),
+    (
+        {"type": "eq", "term": "TS_TZ", "value": "1970-01-01T00:00:00+00:00"},
+        EqualTo("TS_TZ", Literal(0, TimestamptzType())),
+    ),
+]
+
+
+@pytest.mark.parametrize(("document", "expression"), TYPED)
+def test_a_schema_gives_constants_their_types(document: Any, expression: Expression) -> None:
+    assert expression_from_json(document, FILTER_SCHEMA, case_sensitive=False) == expression
+
+
+REFUSED: list[tuple[Any, str]] = [
+    (None, "None is not a predicate; its JSON is an object"),
+    (5, "5 is not a predicate"),
+    ([], "is not a predicate"),
+    ({}, "has no 'type'"),
+    ({"type": 5}, "has no 'type'"),
+    ({"type": "bogus", "term": "a"}, "'bogus' is not a type of predicates; those are and, or, not, is-null"),
+    ({"type": "literal", "value": 5}, "the constant 5 is not a predicate"),
+    ({"type": "not"}, "has no 'child'"),
+    ({"type": "and", "left": True}, "has no 'right'"),
+    ({"type": "lt", "left": REF}, "has no 'right'"),
+    ({"type": "lt", "term": "a"}, "has no 'value'"),
+    ({"type": "lt", "left": REF, "right": REF}, "does not compare a column with a constant"),
+    ({"type": "lt", "left": 1, "right": 2}, "does not compare a column with a constant"),
+    ({"type": "starts-with", "left": "x", "right": REF}, "does not compare"),
+    ({"type": "is-null", "child": "a"}, "does not test a column"),
+    ({"type": "lt", "left": REF, "right": None}, "test with `is null`"),
+    ({"type": "lt", "left": REF, "right": math.nan}, "test with `is nan`"),
+    ({"type": "lt", "left": REF, "right": [1]}, "is no constant"),
+    ({"type": "lt", "left": REF, "right": {"type": "literal", "value": "x", "data-type": "int"}}, "cannot be read"),
+    ({"type": "lt", "left": REF, "right": {"type": "literal", "value": 5, "data-type": "bogus"}}, "unknown type 'bogus'"),
+    ({"type": "lt", "left": REF, "right": {"type": "literal", "value": 5, "data-type": 7}}, "cannot be read"),
+    ({"type": "in", "child": REF, "values": 5}, "5 is not a list of constants"),
+    ({"type": "in", "child": REF, "values": [REF]}, "has a column among its constants"),
+    ({"type": "lt", "term": 5, "value": 5}, "5 is not a column"),
+    ({"type": "lt", "term": {"type": "reference"}, "value": 5}, "has no 'term'"),
+    ({"type": "lt", "term": {"type": "reference", "name": 7}, "value": 5}, "7 is not the name of a column"),
+    ({"type": "lt", "term": {"type": "reference", "id": "x"}, "value": 5}, "'x' is not a field id"),
+    ({"type": "lt", "term": {"type": "bogus"}, "value": 5}, "'bogus' is not a column"),
+    ({"type": "lt", "term": {"type": "transform", "transform": "zorder", "term": "a"}, "value": 5}, "is not a transform"),
+    ({"type": "lt", "term": {"type": "transform", "transform": "void", "term": "a"}, "value": 5}, "is not a transform"),
+    ({"type": "lt", "term": {"type": "transform", "transform": "bucket[0]", "term": "a"}, "value": 5}, "number of buckets 0"),
+    ({"type": "lt", "left": {"type": "apply", "function": "sqrt", "arguments": [REF]}, "right": 5}, "is not a transform"),
+    ({"type": "lt", "left": {"type": "apply", "function": {"catalog": "sql_functions", "identifier": ["day"]}, "arguments": [REF]}, "right": 5}, "is not known"),
+    ({"type": "lt", "left": {"type": "apply", "function": ["a", "day"], "arguments": [REF]}, "right": 5}, "is not known"),
+    ({"type": "lt", "left": {"type": "apply", "function": "day", "arguments": 5}, "right": 5}, "has no list of arguments"),
+    ({"type": "lt", "left": {"type": "apply", "function": "day", "arguments": [5]}, "right": 5}, "is not a transform of a column"),
+    ({"type": "lt", "left": {"type": "apply", "function": "bucket", "arguments": [1, 2, REF]}, "right": 5}, "too many arguments"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("document", "message"), REFUSED)
+def test_other_documents_are_refused(document: Any, message: str) -> None:
+    with pytest.raises(InvalidExpressionError, match=message):
+        expression_from_json(document)
+
+
+KEYS = st.sampled_from(("type", "term", "value", "values", "left", "right", "child", "name", "id", "function", "arguments", "data-type"))  # fmt: skip
+ATOMS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 5),
+    st.floats(),
+    st.sampled_from(
+        ("and", "or", "not", "lt", "eq", "in", "is-null", "starts-with", "reference", "literal", "literals", "apply",
+         "transform", "day", "bucket[4]", "a", "int", "date", "")
+    ),
+)  # fmt: skip
+
+
+@given(
+    st.recursive(
+        ATOMS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4), max_leaves=12
+    )
+)
+def test_any_document_is_read_or_refused(document: Any) -> None:
+    for schema in (None, FILTER_SCHEMA):
+        try:
+            expression_from_json(document, schema)
+        except IcefloeError:
+            continue
+
+
+def test_long_chains_are_written_flat_and_read_deep() -> None:
+    chain = Or(*(EqualTo("a", number) for number in range(3000)))
+    assert expression_from_json(json.loads(json.dumps(expression_to_json(chain)))) == chain
+    deep: Any = expression_to_json(EqualTo("a", 0))
+    for number in range(1, 3000):
+        deep = {"type": "or", "left": deep, "right": expression_to_json(EqualTo("a", number))}
+    assert expression_from_json(deep) == chain
+
+
+def test_nesting_that_is_too_deep_is_refused() -> None:
+    deep: Any = {"type": "is-null", "term": "a"}
+    for _ in range(500):
+        deep = {"type": "not", "child": {"type": "and", "left": deep, "right": {"type": "is-nan", "term": "b"}}}
+    with pytest.raises(InvalidExpressionError, match="levels deep"):
+        expression_from_json(deep)
+
+
+def test_what_the_older_form_cannot_say_is_refused() -> None:
+    with pytest.raises(InvalidExpressionError, match="names columns"):
+        expression_to_term_json(IsNull(IdReference(7)))
