@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InvalidTransformError, InvalidValueError
-from icefloe.partitioning.murmur import hash_longs, hash_ranges
+from icefloe.partitioning.murmur import BLOCK, hash_longs, hash_ranges
 from icefloe.partitioning.transforms import (
     HOURS_PER_DAY,
     MAX_INT,
@@ -94,7 +94,9 @@ def _hashes(array: Any, kind: IcebergType) -> npt.NDArray[np.uint32]:
             storage = typed.storage if isinstance(typed, pa.ExtensionArray) else typed
             return _hash_fixed(storage)
         case DecimalType():
-            return hash_ranges(*_decimal_ranges(_as_type(array, kind)))
+            typed = _as_type(array, kind)
+            blocks = [typed.slice(start, BLOCK) for start in range(0, len(typed), BLOCK)]
+            return np.concatenate([hash_ranges(*_decimal_ranges(block)) for block in blocks])
         case _:
             values = _integers(_as_type(array, kind))
             return hash_longs(values // NANOS_PER_MICRO if isinstance(kind, NANOSECOND_TYPES) else values)
@@ -121,7 +123,8 @@ def _byte_ranges(
 
 def _decimal_ranges(array: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Where the fewest big-endian bytes of each unscaled value are."""
-    little = _bytes_of(array.buffers()[1]).reshape(-1, DECIMAL_BYTES)[array.offset : array.offset + len(array)]
+    size, offset = DECIMAL_BYTES * len(array), DECIMAL_BYTES * array.offset
+    little = np.frombuffer(array.buffers()[1], np.uint8, size, offset).reshape(-1, DECIMAL_BYTES)
     big = np.ascontiguousarray(little[:, ::-1])
     high, low = _halves(array)
     sign = high >> 63

@@ -276,3 +276,9 @@ def test_wide_decimals(numbers: list[int]) -> None:
 def test_long_columns_cross_blocks_with_nulls_and_long_strings() -> None:
     items = [None if i % 11 == 0 else "é" * (i % 70) for i in range(70_000)]
     check(BucketTransform(1 << 20), pa.array(items), items, StringType())
+
+
+def test_decimals_cross_blocks() -> None:
+    kind = DecimalType(20, 2)
+    items = [None if i % 7 == 0 else Decimal((i % 2, tuple(map(int, str(i**4))), -2)) for i in range(40_000)]
+    check(BucketTransform(1 << 20), column(items, kind), items, kind)
