@@ -37,7 +37,13 @@ def file_columns(
     arrow_schema: Any, wanted: Schema, mapping: NameMapping | None = None, constants: Mapping[int, Any] | None = None
 ) -> Schema:
     """The schema of a file with the ids and types to project by."""
-    found = file_schema_from_arrow(arrow_schema)
+    return known_columns(file_schema_from_arrow(arrow_schema), wanted, mapping, constants)
+
+
+def known_columns(
+    found: Schema, wanted: Schema, mapping: NameMapping | None = None, constants: Mapping[int, Any] | None = None
+) -> Schema:
+    """The columns of a file, negative ids where it has none, with the ids and types to project by."""
     if mapping is not None:
         found = _without_constants(found, apply_name_mapping(found, mapping), constants or {})
     variants = {

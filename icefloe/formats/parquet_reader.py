@@ -10,12 +10,11 @@ from icefloe.errors import CorruptFileError
 from icefloe.formats.file_schema import columns_to_read, file_columns, without_positions
 from icefloe.formats.parquet_metrics import leaf_fields
 from icefloe.formats.projection import position_array, project_batch, with_positions
+from icefloe.formats.written_file import DEFAULT_BATCH_ROWS
 from icefloe.schema.name_mapping import NameMapping
 from icefloe.schema.projection import plan_projection
 from icefloe.schema.reserved import POS
 from icefloe.schema.schema import Schema
-
-DEFAULT_BATCH_ROWS = 131_072
 
 RowGroupFilter = Callable[[Any, Schema], Any]
 """From a footer and the file's schema to one boolean per row group: whether it may hold wanted rows."""

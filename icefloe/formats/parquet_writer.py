@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -11,9 +10,10 @@ import pyarrow.parquet as pq
 from icefloe.errors import InvalidPropertyError
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.arrow_types import conform, geo_schema, has_geo, is_plain_geography, stored_schema
-from icefloe.formats.metrics import COUNTS, Metrics, MetricsMode, leaves, metrics_modes
+from icefloe.formats.metrics import COUNTS, MetricsMode, leaves, metrics_modes
 from icefloe.formats.parquet_footer import VARIANT_ANNOTATION, FooterSink, Sink, geography_annotation
 from icefloe.formats.parquet_metrics import parquet_metrics, split_offsets
+from icefloe.formats.written_file import WrittenFile
 from icefloe.metadata.properties import (
     PARQUET_BLOOM_FILTER_COLUMN_PREFIX,
     PARQUET_COMPRESSION,
@@ -45,15 +45,6 @@ _CODECS = {
 _BLOOM_FPP_PREFIX = "write.parquet.bloom-filter-fpp.column."
 _BLOOM_NDV_PREFIX = "write.parquet.bloom-filter-ndv.column."
 _MAX_GROUP_ROWS = 1024 * 1024 * 8
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenFile:
-    """What a finished file says of itself."""
-
-    metrics: Metrics
-    split_offsets: tuple[int, ...]
-    file_size_in_bytes: int
 
 
 class ParquetFileWriter:

@@ -23,7 +23,8 @@ from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.metrics import leaves, metrics_modes
 from icefloe.formats.parquet_reader import ParquetFileReader
 from icefloe.formats.parquet_row_groups import row_group_filter
-from icefloe.formats.parquet_writer import ParquetFileWriter, WrittenFile
+from icefloe.formats.parquet_writer import ParquetFileWriter
+from icefloe.formats.written_file import WrittenFile
 from icefloe.schema.projection import select
 from icefloe.schema.reserved import POS
 from icefloe.schema.schema import Schema

@@ -1,0 +1,127 @@
+"""How rows come out of an Avro file: only the wanted columns, by field id, from the blocks of a split."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from icefloe.errors import IncompatibleChangeError
+from icefloe.formats.avro_container_codec import AvroBlock, AvroContainer
+from icefloe.formats.avro_decoding import RowDecoder
+from icefloe.formats.avro_file_schema_codec import parse_file_schema
+from icefloe.formats.avro_nodes import (
+    AvroArray,
+    AvroMap,
+    AvroNode,
+    AvroOption,
+    AvroRecord,
+    AvroUnion,
+    iceberg_schema,
+    pruned,
+    with_wanted_zones,
+)
+from icefloe.formats.file_schema import columns_to_read, known_columns, without_positions
+from icefloe.formats.projection import position_array, project_batch, with_positions
+from icefloe.formats.written_file import DEFAULT_BATCH_ROWS
+from icefloe.schema.name_mapping import NameMapping
+from icefloe.schema.projection import plan_projection
+from icefloe.schema.reserved import POS
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import NestedField, NestedType
+
+_BATCH_BYTES = 1 << 26
+
+
+class AvroFileReader:
+    """An open Avro file, read as rows of the wanted schema. `_pos` among the wanted columns gives row positions.
+
+    `source` is a seekable file. `constants` are values by field id for columns that the file lacks. Files without field ids
+    need a name mapping.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        location: str,
+        wanted: Schema,
+        *,
+        mapping: NameMapping | None = None,
+        constants: Mapping[int, Any] | None = None,
+    ) -> None:
+        self._location = location
+        self._wanted = wanted
+        self._container = AvroContainer(source, location)
+        record = parse_file_schema(self._container.header.schema, location)
+        found = known_columns(iceberg_schema(record, location), wanted, mapping, constants)
+        self.file_schema = Schema(*with_wanted_zones(found.fields, record, wanted))
+        for field, inner in zip(self.file_schema.fields, record.fields, strict=True):
+            _check_unions(field, inner.node, wanted, location)
+        self._read_schema = columns_to_read(wanted, self.file_schema, constants)
+        self._plan = plan_projection(without_positions(wanted), self._read_schema, constants)
+        self._with_rows = any(field.field_id == POS.field_id for field in wanted.fields)
+        self._decoder: RowDecoder | None = None
+        if self._read_schema.fields:
+            part = pruned(record, self.file_schema.as_struct, self._read_schema.as_struct)
+            assert isinstance(part, AvroRecord)
+            self._decoder = RowDecoder(record, part, self._read_schema, location)
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The key-value metadata of the file."""
+        return {key: value.decode("utf-8", "replace") for key, value in self._container.header.metadata.items()}
+
+    def batches(self, split: tuple[int, int] | None = None, batch_rows: int = DEFAULT_BATCH_ROWS) -> Iterator[Any]:
+        """Record batches of the wanted columns, in the order of the file.
+
+        `split` is (start, length) in bytes: the blocks that begin in it.
+        """
+        waiting: list[Any] = []
+        rows = size = 0
+        for block in self._container.blocks(split, self._with_rows):
+            for batch in self._block(block, batch_rows):
+                if waiting and (rows + batch.num_rows > batch_rows or size + batch.nbytes > _BATCH_BYTES):
+                    yield _together(waiting)
+                    waiting, rows, size = [], 0, 0
+                waiting.append(batch)
+                rows, size = rows + batch.num_rows, size + batch.nbytes
+        if waiting:
+            yield _together(waiting)
+
+    def _block(self, block: AvroBlock, batch_rows: int) -> Iterator[Any]:
+        decoded = None if self._decoder is None else self._decoder.batch(block)
+        for start in range(0, block.rows, batch_rows):
+            rows = min(batch_rows, block.rows - start)
+            part = pa.record_batch([]) if decoded is None else decoded.slice(start, rows)
+            projected = project_batch(part, self._plan, without_positions(self._wanted), self._location, rows)
+            positions = position_array(block.first_row + start, rows)
+            yield with_positions(projected, self._wanted, positions, POS.field_id)
+
+
+def _together(batches: list[Any]) -> Any:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _check_unions(field: NestedField, node: AvroNode, wanted: Schema, location: str) -> None:
+    """A union of several types is not a column; to read it as missing would hide its values."""
+    if isinstance(node, AvroOption):
+        node = node.value
+    if isinstance(node, AvroUnion):
+        if field.field_id in wanted.fields_by_id:
+            raise IncompatibleChangeError(
+                f"{location}: column {field.name!r} is a union of several Avro types;"
+                " a column is one type, or that and null (spec: Appendix A)"
+            )
+        return
+    below: tuple[AvroNode, ...] = ()
+    match node:
+        case AvroRecord(is_variant=False):
+            below = tuple(inner.node for inner in node.fields)
+        case AvroArray():
+            below = (node.items,)
+        case AvroMap():
+            below = (node.key, node.value)
+        case _:
+            return
+    if isinstance(field.field_type, NestedType):
+        for child, inner in zip(field.field_type.fields, below, strict=True):
+            _check_unions(child, inner, wanted, location)

@@ -1,0 +1,209 @@
+"""The Avro schema that a data file of a table has: types, ids, names and defaults (spec: Appendix A, Avro)."""
+
+import re
+from typing import Any
+
+from icefloe.schema.projection import default_value
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+    VariantType,
+)
+
+ROOT_NAME = "table"
+_AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+_PLAIN: dict[type[IcebergType], Any] = {
+    BooleanType: "boolean",
+    IntegerType: "int",
+    LongType: "long",
+    FloatType: "float",
+    DoubleType: "double",
+    StringType: "string",
+    BinaryType: "bytes",
+    GeometryType: "bytes",
+    GeographyType: "bytes",
+    DateType: {"type": "int", "logicalType": "date"},
+    TimeType: {"type": "long", "logicalType": "time-micros"},
+    TimestampType: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
+    TimestamptzType: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True},
+    TimestampNanoType: {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": False},
+    TimestamptzNanoType: {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": True},
+}
+
+
+def avro_schema_of(schema: Schema) -> dict[str, Any]:
+    """The Avro schema of files with these columns, none of them of type unknown."""
+    return _Emitter().record(schema.fields, ROOT_NAME)
+
+
+def null_comes_second(field: NestedField) -> bool:
+    """Whether the union of an optional field has null as its second branch: Avro wants the default's type first."""
+    return field.optional and _has_avro_default(field)
+
+
+def decimal_width(precision: int) -> int:
+    """The fewest bytes that hold every decimal of that precision."""
+    limit: int = 10**precision - 1
+    return (limit.bit_length() + 8) // 8
+
+
+def avro_name(name: str) -> str:
+    """The name as Avro allows it: other characters as `_x` and their code, a leading digit after an underscore."""
+    if _AVRO_NAME.fullmatch(name):
+        return name
+    fixed = "".join(c if c == "_" or (c.isascii() and c.isalnum()) else f"_x{ord(c):X}" for c in name)
+    return f"_{fixed}" if fixed[:1].isdigit() else fixed
+
+
+class _Emitter:
+    """Named types are written out once and by name after that, as Avro demands."""
+
+    def __init__(self) -> None:
+        self._named: set[str] = set()
+
+    def record(self, fields: tuple[NestedField, ...], name: str) -> dict[str, Any]:
+        names = _unique_names(fields)
+        return {
+            "type": "record",
+            "name": name,
+            "fields": [self.field(field, names[field.field_id]) for field in fields],
+        }
+
+    def field(self, field: NestedField, name: str) -> dict[str, Any]:
+        kind = self.type(field.field_type, field.field_id)
+        found: dict[str, Any] = {"name": name, "type": kind}
+        if field.optional:
+            found["type"] = [kind, "null"] if null_comes_second(field) else ["null", kind]
+        if _has_avro_default(field):
+            found["default"] = _avro_default(default_value(field), field.field_type)
+        elif field.optional:
+            found["default"] = None
+        if field.doc:
+            found["doc"] = field.doc
+        if name != field.name:
+            found["iceberg-field-name"] = field.name
+        found["field-id"] = field.field_id
+        return found
+
+    def type(self, kind: IcebergType, field_id: int) -> Any:
+        match kind:
+            case StructType():
+                return self.record(kind.fields, f"r{field_id}")
+            case ListType():
+                items = _option(self.type(kind.element_type, kind.element_id), kind.element_required)
+                return {"type": "array", "items": items, "element-id": kind.element_id}
+            case MapType():
+                return self.map(kind)
+            case VariantType():
+                parts = [{"name": "metadata", "type": "bytes"}, {"name": "value", "type": "bytes"}]
+                return {"type": "record", "logicalType": "variant", "name": f"r{field_id}", "fields": parts}
+            case UUIDType():
+                return self.once("uuid_fixed", {"type": "fixed", "size": 16, "logicalType": "uuid"})
+            case FixedType():
+                return self.once(f"fixed_{kind.length}", {"type": "fixed", "size": kind.length})
+            case DecimalType():
+                logical = {"logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
+                fixed = {"type": "fixed", "size": decimal_width(kind.precision)} | logical
+                return self.once(f"decimal_{kind.precision}_{kind.scale}", fixed)
+            case _:
+                return _PLAIN[type(kind)]
+
+    def map(self, kind: MapType) -> dict[str, Any]:
+        """Avro's own map for string keys; an array of pairs for others."""
+        key = self.type(kind.key_type, kind.key_id)
+        value = _option(self.type(kind.value_type, kind.value_id), kind.value_required)
+        if isinstance(kind.key_type, StringType):
+            return {"type": "map", "values": value, "key-id": kind.key_id, "value-id": kind.value_id}
+        pair = [
+            {"name": "key", "type": key, "field-id": kind.key_id},
+            {"name": "value", "type": value, "field-id": kind.value_id},
+        ]
+        if not kind.value_required:
+            pair[1]["default"] = None
+        record = {"type": "record", "name": f"k{kind.key_id}_v{kind.value_id}", "fields": pair}
+        return {"type": "array", "logicalType": "map", "items": record}
+
+    def once(self, name: str, document: dict[str, Any]) -> Any:
+        if name in self._named:
+            return name
+        self._named.add(name)
+        return document | {"name": name}
+
+
+def _option(kind: Any, required: bool) -> Any:
+    return kind if required else ["null", kind]
+
+
+def _unique_names(fields: tuple[NestedField, ...]) -> dict[int, str]:
+    """Avro names by field id; two names that become the same one are told apart by their ids."""
+    taken = {field.name for field in fields if avro_name(field.name) == field.name}
+    found: dict[int, str] = {}
+    for field in fields:
+        name = avro_name(field.name)
+        if name != field.name:
+            while name in taken:
+                name = f"{name}_{field.field_id}"
+            taken.add(name)
+        found[field.field_id] = name
+    return found
+
+
+def _has_avro_default(field: NestedField) -> bool:
+    """Lists and maps have none: Avro could not say a value for an optional element."""
+    if field.initial_default is None:
+        return False
+    match field.field_type:
+        case StructType():
+            return all(inner.optional or _has_avro_default(inner) for inner in field.field_type)
+        case PrimitiveType():
+            return True
+        case _:
+            return False
+
+
+def _avro_default(value: Any, kind: IcebergType) -> Any:
+    if value is None:
+        return None
+    match kind:
+        case StructType():
+            names = _unique_names(kind.fields)
+            by_id = dict(value)
+            return {
+                names[field.field_id]: _avro_default(by_id[field.field_id], field.field_type)
+                if _has_avro_default(field)
+                else None
+                for field in kind.fields
+            }
+        case DecimalType():
+            unscaled = int(value.scaleb(kind.scale))
+            return unscaled.to_bytes(decimal_width(kind.precision), "big", signed=True).decode("latin-1")
+        case UUIDType():
+            return value.bytes.decode("latin-1")
+        case FixedType() | BinaryType() | GeometryType() | GeographyType():
+            return value.decode("latin-1")
+        case _:
+            return value

@@ -1,0 +1,115 @@
+"""How rows become an Avro file: ids in its schema, blocks that can be read apart, and the metrics of what was written."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from icefloe.formats.array_metrics import MetricsCollector
+from icefloe.formats.arrow_types import conform, stored_schema
+from icefloe.formats.avro_container_codec import SYNC_SIZE, block_bytes, codec_of, header_bytes
+from icefloe.formats.avro_encoding import encode_rows
+from icefloe.formats.avro_schema_codec import avro_schema_of
+from icefloe.formats.metrics import MetricsMode, metrics_modes
+from icefloe.formats.parquet_footer import Sink
+from icefloe.formats.written_file import WrittenFile
+from icefloe.partitioning.sorting import UNSORTED, SortOrder
+from icefloe.schema.codec import schema_to_json
+from icefloe.schema.schema import Schema
+
+BLOCK_BYTES = 1 << 18
+"""About how many bytes of rows one block holds before it is compressed."""
+
+_SLICE_ROWS = 1 << 16
+_SLICE_BYTES = 1 << 26
+
+
+class AvroFileWriter:
+    """Writes batches of a table's columns to a sink, block by block; `close` gives the metrics.
+
+    Nothing is written to the sink after an error, and it is the caller who closes or aborts the sink.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        schema: Schema,
+        properties: Mapping[str, str] | None = None,
+        *,
+        sort_order: SortOrder = UNSORTED,
+        modes: dict[int, MetricsMode] | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> None:
+        settings = properties or {}
+        self._schema = stored_schema(schema)
+        self._codec = codec_of(settings)
+        self._sync = os.urandom(SYNC_SIZE)
+        self._seen = MetricsCollector(
+            self._schema, modes if modes is not None else metrics_modes(self._schema, settings, sort_order)
+        )
+        self._sink = sink
+        self._written = self._raw = 0
+        self._waiting: list[memoryview] = []
+        self._waiting_bytes = self._waiting_rows = 0
+        about = {"iceberg.schema": json.dumps(schema_to_json(schema)), **(metadata or {})}
+        self._put(header_bytes(avro_schema_of(self._schema), about, self._codec, self._sync))
+        self._header = self._written
+
+    @property
+    def bytes_written(self) -> int:
+        """About how large the file would be if it were closed now; for rolling to the next file at a target size."""
+        shrinking = (self._written - self._header) / self._raw if self._raw else 1.0
+        return self._written + int(self._waiting_bytes * shrinking)
+
+    def write(self, batch: Any) -> None:
+        """Take in a record batch or table with the columns of the schema, found by name."""
+        batch = conform(batch, self._schema)
+        pieces = [batch] if isinstance(batch, pa.RecordBatch) else batch.to_batches()
+        encoded = [encode_rows(part, self._schema) for piece in pieces for part in _slices(piece)]
+        self._seen.add(batch)
+        for rows in encoded:
+            self._take(rows)
+
+    def close(self) -> WrittenFile:
+        """Write what waits, and say what the file holds. The sink is left open."""
+        self._flush()
+        # Blocks are many and small: any place in the file is as good as any other to split it at.
+        return WrittenFile(self._seen.metrics(), (), self._written)
+
+    def _take(self, rows: Any) -> None:
+        """Add encoded rows to what waits, and write every block that gets full."""
+        _, offset_buffer, data_buffer = rows.buffers()
+        offsets = np.frombuffer(offset_buffer, np.int32, len(rows) + 1, rows.offset * 4)
+        data = memoryview(b"" if data_buffer is None else data_buffer)
+        start = 0
+        while start < len(rows):
+            full = int(np.searchsorted(offsets, int(offsets[start]) + BLOCK_BYTES - self._waiting_bytes, "left"))
+            stop = min(max(full, start + 1), len(rows))
+            part = data[int(offsets[start]) : int(offsets[stop])]
+            self._waiting.append(part)
+            self._waiting_bytes += len(part)
+            self._waiting_rows += stop - start
+            if self._waiting_bytes >= BLOCK_BYTES:
+                self._flush()
+            start = stop
+
+    def _flush(self) -> None:
+        if self._waiting_rows:
+            self._put(block_bytes(self._waiting_rows, b"".join(self._waiting), self._codec, self._sync))
+            self._raw += self._waiting_bytes
+            self._waiting, self._waiting_bytes, self._waiting_rows = [], 0, 0
+
+    def _put(self, data: bytes) -> None:
+        self._sink.write(data)
+        self._written += len(data)
+
+
+def _slices(batch: Any) -> Iterator[Any]:
+    """The batch in pieces small enough for the 32-bit offsets of their bytes, and for little memory."""
+    pieces = max(1, -(-batch.num_rows // _SLICE_ROWS), -(-batch.nbytes // _SLICE_BYTES))
+    rows = max(1, -(-batch.num_rows // pieces))
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)
