@@ -185,7 +185,7 @@ class _Decoder:
                 stream = -1 - output.index
                 values = items[stream, :used]
                 if output.place == "note":
-                    nulls = values if _is_pairs(found) else np.where(item_valid[stream, :used], values, -1)
+                    nulls = values if found.fused else np.where(item_valid[stream, :used], values, -1)
                     texts = self.item_texts.setdefault(stream, _Texts(0))
                     texts.append(data, nulls, 1.0, self.container.location)
                 else:
@@ -243,7 +243,7 @@ class _Decoder:
         offsets = np.zeros(self.rows + 1, np.int32)
         offsets[1:] = ends
         arrays = [self._items(found, output) for output in found.items]
-        items = arrays[0] if len(arrays) == 1 else pa.StructArray.from_arrays(arrays, _item_names(found))
+        items = arrays[0] if not found.records else _struct(arrays, _item_names(found), int(ends[-1]) if len(ends) else 0)
         kind = pa.list_(pa.field("item", items.type))
         bitmap = _bitmap(self.valid[found.lengths])
         return pa.Array.from_buffers(kind, self.rows, [bitmap, pa.py_buffer(offsets)], children=[items])
@@ -254,18 +254,18 @@ class _Decoder:
             return self._checked(self.item_texts.get(stream, _Texts(0)).array(output.node))
         values = np.concatenate(self.item_longs.get(stream, [np.zeros(0, np.int64)]))
         valid = np.concatenate(self.item_valid.get(stream, [np.zeros(0, np.uint8)]))
-        if _is_pairs(found):
+        if found.fused:
             valid = np.ones(len(values), np.uint8)
         return self._numbers(output.node, values, valid)
 
 
-def _is_pairs(found: ListOutput) -> bool:
-    """Whether the walker read the list as pairs, whose items are never null."""
-    return len(found.items) == 2 and found.items[0].key == (found.key[0], 1)
-
-
 def _item_names(found: ListOutput) -> list[str]:
     return [f"{output.key[0]}:{output.key[1]}" for output in found.items]
+
+
+def _struct(arrays: list[Any], names: list[str], length: int) -> Any:
+    kind = pa.struct([pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)])
+    return pa.Array.from_buffers(kind, length, [None], children=arrays)
 
 
 def _joined(parts: list[Any]) -> Bytes:

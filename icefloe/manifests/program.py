@@ -145,12 +145,17 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class ListOutput:
-    """A list column: the long column of its lengths, its number, and what its items hold, by stream."""
+    """A list column: the long column of its lengths, its number, and what its items hold, by stream.
+
+    Items of `records` are structs even with one field; those of `fused` pairs are never null and have no marks.
+    """
 
     key: Key
     lengths: int
     number: int
     items: tuple[Output, ...]
+    records: bool = True
+    fused: bool = False
 
 
 @dataclass(slots=True)
@@ -332,7 +337,8 @@ class _Compiler:
         self.program.lists.append(ListOutput(key, lengths, self.list_number, ()))
         number = self.list_number
         self.loop(number, lengths, smallest, lambda: self.read(node.items, element))
-        self.program.lists[number] = ListOutput(key, lengths, number, tuple(self.outputs))
+        records = not isinstance(element, Take)
+        self.program.lists[number] = ListOutput(key, lengths, number, tuple(self.outputs), records)
         self.list_number, self.outputs = -1, self.program.outputs
 
     def loop(self, number: int, lengths: int, smallest: int, body: Callable[[], None]) -> None:
@@ -361,7 +367,7 @@ class _Compiler:
         first = self.program.streams - 2
         place = "note" if value.node.kind in ("bytes", "string") else "long"
         items = (Output(keys, "long", -1 - first, key.node), Output(values, place, -2 - first, value.node))
-        self.program.lists.append(ListOutput(choice.key, lengths, number, items))
+        self.program.lists.append(ListOutput(choice.key, lengths, number, items, fused=True))
         mode = PAIRS_BYTES if place == "note" else PAIRS_LONG
         self.emit(OP_PAIRS, mode, lengths, number, first, first + 1)
 

@@ -47,7 +47,7 @@ _ARROW = {
 
 def decode_slowly(container: Container, schema: AvroNode, choice: TakeFields) -> Decoded:
     """The chosen fields of every row, as `decode` gives them."""
-    if _holds_empty_items(schema):
+    if holds_empty_items(schema):
         raise CorruptFileError(container.location, "its schema has lists whose items take no bytes")
     rows = list(_rows(container, smallest_size(schema)))
     found = Decoded(len(rows), {}, {})
@@ -58,16 +58,17 @@ def decode_slowly(container: Container, schema: AvroNode, choice: TakeFields) ->
     return found
 
 
-def _holds_empty_items(node: AvroNode) -> bool:
+def holds_empty_items(node: AvroNode) -> bool:
+    """Whether some list has items that take no bytes; the reference library would count them for ever."""
     match node:
         case AvroArray(items):
-            return smallest_size(items) == 0 or _holds_empty_items(items)
+            return smallest_size(items) == 0 or holds_empty_items(items)
         case AvroMap(values):
-            return _holds_empty_items(values)
+            return holds_empty_items(values)
         case AvroUnion(branches):
-            return any(map(_holds_empty_items, branches))
+            return any(map(holds_empty_items, branches))
         case AvroRecord(fields):
-            return any(_holds_empty_items(field.node) for field in fields)
+            return any(holds_empty_items(field.node) for field in fields)
         case _:
             return False
 
