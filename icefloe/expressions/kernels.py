@@ -142,22 +142,23 @@ def _any_within(constants: tuple[Literal, ...], bounds: Bounds) -> Mask:
             found |= ~(lower(pc.greater, constant) | upper(pc.less, constant))
         return found
     values = to_value_set(constants)
-    lower_ranks, upper_ranks, ranks = _ranks(bounds, values)
-    first = np.searchsorted(ranks, lower_ranks, side="left")
-    is_there = first < len(ranks)
-    found = np.zeros(bounds.size, dtype=np.bool_)
-    found[is_there] = ranks[first[is_there]] <= upper_ranks[is_there]
-    return found
+    values = values.take(pc.sort_indices(values))
+    first = _search(values, bounds.lower, bounds.size)
+    is_there = first < len(values)
+    if bounds.upper is None:
+        return is_there
+    nearest = values.take(pa.array(np.minimum(first, len(values) - 1)))
+    return is_there & ~known(pc.greater(nearest, bounds.upper))
 
 
-def _ranks(bounds: Bounds, values: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Bounds and sorted values as numbers of the same order; an unknown bound is below or above all."""
-    nothing = pa.nulls(bounds.size, values.type)
-    lower = nothing if bounds.lower is None else bounds.lower
-    upper = nothing if bounds.upper is None else bounds.upper
-    ranks = pc.rank(pa.chunked_array([lower, upper, values]), sort_keys="ascending", tiebreaker="dense")
-    numbers: npt.NDArray[np.int64] = ranks.to_numpy().astype(np.int64)
-    low, high, sought = np.split(numbers, [bounds.size, 2 * bounds.size])
-    low[known(pc.is_null(lower))] = 0
-    high[known(pc.is_null(upper))] = np.iinfo(np.int64).max
-    return low, high, np.sort(sought)
+def _search(values: Any, lower: Any | None, size: int) -> npt.NDArray[np.int64]:
+    """For each bound the position of the first of the sorted values that is not below it: a binary search of all at once."""
+    low, high = np.zeros(size, dtype=np.int64), np.full(size, len(values), dtype=np.int64)
+    if lower is None:
+        return low
+    for _ in range(len(values).bit_length()):
+        middle = (low + high) // 2
+        is_below = known(pc.less(values.take(pa.array(np.minimum(middle, len(values) - 1))), lower)) & (low < high)
+        low = np.where(is_below, middle + 1, low)
+        high = np.where(is_below, high, middle)
+    return low

@@ -197,6 +197,23 @@ def test_statistics_are_sound_for_one_column_of_many_values(data: st.DataObject)
         assert not must[position] or all(matches)
 
 
+@given(
+    st.lists(st.integers(-30, 30), min_size=20, max_size=60),
+    st.lists(st.tuples(st.integers(-40, 40) | st.none(), st.integers(-40, 40) | st.none()), min_size=1, max_size=8),
+)
+def test_large_sets_are_looked_up_exactly(numbers: list[int], ranges: list[tuple[int | None, int | None]]) -> None:
+    for kind, value in ((IntegerType(), int), (StringType(), lambda number: f"{number + 50:03}")):
+        bound = bind(In("a", [value(number) for number in numbers]), Schema(NestedField(1, "a", kind)))
+        files = Columns([5] * len(ranges))
+        files.lower[1] = [None if low is None else value(low) for low, _ in ranges]
+        files.upper[1] = [None if high is None else value(high) for _, high in ranges]
+        wanted = [
+            any((low is None or low <= one) and (high is None or one <= high) for one in numbers)
+            for low, high in ranges
+        ]
+        assert might_match(bound, files).tolist() == wanted
+
+
 ONE_COLUMN = {
     "i": Schema(NestedField(1, "a", IntegerType())),
     "d": Schema(NestedField(1, "a", DoubleType())),
