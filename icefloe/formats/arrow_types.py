@@ -62,7 +62,7 @@ def _stored(fields: tuple[NestedField, ...], around: str) -> list[NestedField]:
     ]
     if not kept:
         raise InvalidSchemaError(
-            f"{around} has only columns of type unknown, which are not stored; a file needs at least one other"
+            f"{around} has no columns, or only columns of type unknown, which are not stored; a file needs at least one other"
         )
     return kept
 

@@ -102,7 +102,7 @@ def _values(array: Any, plan: ValuePlan, kind: IcebergType, arrow_type: Any) -> 
                 _field(each, children, len(array), inner.type)
                 for each, inner in zip(plan.fields, arrow_type, strict=True)
             ]
-            return pa.StructArray.from_arrays(columns, fields=list(arrow_type), mask=_nulls(array))
+            return _struct(columns, array, arrow_type)
         case ProjectList(), ListType():
             return _list(
                 array, lambda values, inner: _values(values, plan.element, kind.element_type, inner), arrow_type
@@ -130,7 +130,7 @@ def _kept(array: Any, kind: IcebergType, arrow_type: Any) -> Any:
                 _kept(array.field(i), field.field_type, inner.type)
                 for i, (field, inner) in enumerate(zip(kind.fields, arrow_type, strict=True))
             ]
-            return pa.StructArray.from_arrays(children, fields=list(arrow_type), mask=_nulls(array))
+            return _struct(children, array, arrow_type)
         case ListType():
             return _list(array, lambda values, inner: _kept(values, kind.element_type, inner), arrow_type)
         case MapType():
@@ -142,6 +142,15 @@ def _kept(array: Any, kind: IcebergType, arrow_type: Any) -> Any:
             )
         case _:
             return _cast(array, arrow_type)
+
+
+def _struct(children: list[Any], array: Any, arrow_type: Any) -> Any:
+    """The children as a struct that is null where the array is."""
+    if children:
+        return pa.StructArray.from_arrays(children, fields=list(arrow_type), mask=_nulls(array))
+    # Of a struct whose fields were all dropped, only its nulls are left.
+    valid = np.packbits(pc.is_valid(array).to_numpy(zero_copy_only=False), bitorder="little")
+    return pa.Array.from_buffers(arrow_type, len(array), [pa.py_buffer(valid)])
 
 
 def _list(array: Any, inner: Any, arrow_type: Any) -> Any:

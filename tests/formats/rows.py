@@ -91,7 +91,8 @@ def _numeric(kind: Any) -> Any:
     if isinstance(kind, pa.BaseExtensionType):
         return kind.storage_type
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_numeric(field.type)) for field in kind])
+        # Nullable: pyarrow has nulls below null structs, and refuses to cast them to what is not.
+        return pa.struct([field.with_type(_numeric(field.type)).with_nullable(True) for field in kind])
     if pa.types.is_map(kind):
         key, item = kind.key_field, kind.item_field
         return pa.map_(key.with_type(_numeric(key.type)), item.with_type(_numeric(item.type)))

@@ -285,7 +285,7 @@ def test_rows_that_do_not_fit_are_refused_by_column(table: Any, message: str) ->
 
 
 def test_a_table_of_unknown_alone_cannot_be_stored() -> None:
-    with pytest.raises(InvalidSchemaError, match="only columns of type unknown"):
+    with pytest.raises(InvalidSchemaError, match="only columns of type unknown, which are not stored"):
         ParquetFileWriter(io.BytesIO(), Schema(NestedField(1, "n", UnknownType())))
 
 
