@@ -1,0 +1,216 @@
+"""Which files a commit may add: data and delete files given as values or in columns, checked before anything is written."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.commit.partitions import partition_type_of
+from icefloe.errors import InvalidInputError, InvalidPartitionSpecError, InvalidSchemaError
+from icefloe.manifests.columns import ManifestColumns, columns_of
+from icefloe.manifests.files import DataFile, EntryStatus, FileContent, ManifestContent, ManifestEntry
+from icefloe.metadata.table import TableMetadata
+from icefloe.partitioning.spec import PartitionField
+from icefloe.partitioning.transforms import BucketTransform, VoidTransform
+from icefloe.schema.types import DoubleType, FloatType, ListType, MapType, PrimitiveType, StructType
+from icefloe.versions import Feature, allows, require
+
+FilesInput = Iterable[DataFile] | ManifestColumns | Sequence[ManifestColumns]
+"""Files as values, or in columns: those of one spec, or several of them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FileGroup:
+    """Files of one spec and one kind of manifest, in columns."""
+
+    content: ManifestContent
+    columns: ManifestColumns
+
+    @property
+    def spec_id(self) -> int:
+        """The spec of the files."""
+        return self.columns.spec_id
+
+
+def group_files(files: FilesInput, metadata: TableMetadata, content: ManifestContent) -> tuple[FileGroup, ...]:
+    """The files by spec, as new entries of manifests; a file that cannot be in this table is an error."""
+    groups = []
+    for columns in _columns_by_spec(files, metadata):
+        entries = _as_new(columns)
+        _check_fit(entries, metadata)
+        if content is ManifestContent.DELETES:
+            check_delete_files(entries, metadata)
+        else:
+            _refuse(
+                entries, pc.not_equal(entries.column("content"), 0), "is a delete file; it was given as a data file"
+            )
+        groups.append(FileGroup(content, entries))
+    check_distinct(groups)
+    return tuple(groups)
+
+
+def with_sequence_number(group: FileGroup, sequence_number: int | None) -> FileGroup:
+    """The group with an explicit data sequence number in each entry; None leaves it to the commit."""
+    if sequence_number is None:
+        return group
+    numbers = pa.array(np.full(len(group.columns), sequence_number, np.int64))
+    return FileGroup(group.content, group.columns.with_columns(sequence_number=numbers))
+
+
+def check_distinct(groups: Sequence[FileGroup]) -> None:
+    """Fail if a file is named twice; deletion vectors may share a file, but not a place in it."""
+    paths = [pc.filter(each.columns.column("file_path"), _is_whole_file(each.columns)) for each in groups]
+    if not paths:
+        return
+    every = pa.concat_arrays(paths)
+    if pc.count_distinct(every).as_py() == len(every):
+        return
+    counted = pc.value_counts(every)
+    repeated = counted.filter(pc.greater(counted.field("counts"), 1))
+    path, times = repeated.field("values")[0].as_py(), repeated.field("counts")[0].as_py()
+    raise InvalidInputError(f"file {path!r} is added {times} times in one commit; each file can be added once")
+
+
+def check_delete_files(columns: ManifestColumns, metadata: TableMetadata) -> None:
+    """Fail unless tables of this version take such delete files, whose columns are columns of the table."""
+    version = metadata.format_version
+    if not len(columns):
+        return
+    path = columns.column("file_path")[0].as_py()
+    require(version, Feature.DELETE_FILES, f"adding delete file {path!r}")
+    kinds = columns.column("content")
+    _refuse(columns, pc.equal(kinds, int(FileContent.DATA)), "is a data file; it was given as a delete file")
+    is_vector = vector_mask(columns)
+    is_position = pc.equal(kinds, int(FileContent.POSITION_DELETES))
+    if not allows(version, Feature.DELETION_VECTORS):
+        _refuse(columns, is_vector, f"is a deletion vector; v{version} tables take position delete files")
+    if not allows(version, Feature.NEW_POSITION_DELETE_FILES):
+        _refuse(
+            columns,
+            pc.and_not(is_position, is_vector),
+            f"is a position delete file; v{version} tables take deletion vectors instead",
+        )
+    is_equality = pc.equal(kinds, int(FileContent.EQUALITY_DELETES))
+    _check_equality_ids(columns.filter(is_equality), metadata)
+
+
+def vector_mask(columns: ManifestColumns) -> Any:
+    """Which entries are deletion vectors, as a boolean column."""
+    is_position = pc.equal(columns.column("content"), int(FileContent.POSITION_DELETES))
+    is_puffin = pc.equal(pc.utf8_lower(columns.column("file_format")), "puffin")
+    return pc.fill_null(pc.and_(is_position, is_puffin), False)
+
+
+def _is_whole_file(columns: ManifestColumns) -> Any:
+    return pc.invert(vector_mask(columns))
+
+
+def _columns_by_spec(files: FilesInput, metadata: TableMetadata) -> Iterable[ManifestColumns]:
+    if isinstance(files, ManifestColumns):
+        return _checked_specs([files], metadata)
+    given = list(files)
+    if all(isinstance(each, ManifestColumns) for each in given):
+        return _checked_specs([each for each in given if isinstance(each, ManifestColumns)], metadata)
+    by_spec: dict[int, list[DataFile]] = {}
+    for file in given:
+        if not isinstance(file, DataFile):
+            raise InvalidInputError(
+                f"{file!r} is not a DataFile; files are given as DataFile values or ManifestColumns"
+            )
+        by_spec.setdefault(file.spec_id, []).append(file)
+    return [_from_values(members, metadata, spec_id) for spec_id, members in by_spec.items()]
+
+
+def _from_values(files: list[DataFile], metadata: TableMetadata, spec_id: int) -> ManifestColumns:
+    _check_spec(spec_id, metadata, files[0].file_path)
+    entries = (ManifestEntry(EntryStatus.ADDED, file) for file in files)
+    return columns_of(entries, partition_type_of(metadata, spec_id), spec_id)
+
+
+def _checked_specs(parts: list[ManifestColumns], metadata: TableMetadata) -> Iterable[ManifestColumns]:
+    for columns in parts:
+        if not len(columns):
+            continue
+        path = columns.column("file_path")[0].as_py()
+        _check_spec(columns.spec_id, metadata, path)
+        wanted = partition_type_of(metadata, columns.spec_id)
+        if [each.field_id for each in columns.partition_type.fields] != [each.field_id for each in wanted.fields]:
+            raise InvalidPartitionSpecError(
+                f"files such as {path!r} have the partition fields {columns.partition_type};"
+                f" spec {columns.spec_id} has {wanted}"
+            )
+        yield columns
+
+
+def _check_spec(spec_id: int, metadata: TableMetadata, path: str | None) -> None:
+    if spec_id not in metadata.specs_by_id:
+        known = ", ".join(map(str, metadata.specs_by_id))
+        raise InvalidPartitionSpecError(
+            f"file {path!r} is of partition spec {spec_id}, which the table does not have; it has {known}"
+        )
+
+
+def _as_new(columns: ManifestColumns) -> ManifestColumns:
+    length = len(columns)
+    nothing = pa.nulls(length, pa.int64())
+    return columns.with_columns(
+        status=pa.array(np.full(length, int(EntryStatus.ADDED), np.int32)),
+        content=pc.fill_null(columns.column("content"), int(FileContent.DATA)),
+        snapshot_id=nothing,
+        sequence_number=nothing,
+        file_sequence_number=nothing,
+        # New files get their row ids from the commit; what another snapshot gave them does not count here.
+        first_row_id=nothing,
+    )
+
+
+def _check_fit(columns: ManifestColumns, metadata: TableMetadata) -> None:
+    for name in ("file_path", "file_format", "record_count", "file_size_in_bytes"):
+        _refuse(columns, pc.is_null(columns.column(name)), f"has no {name}")
+    _refuse(columns, pc.equal(columns.column("file_path"), ""), "has an empty path")
+    for name in ("record_count", "file_size_in_bytes"):
+        _refuse(columns, pc.less(columns.column(name), 0), f"has a negative {name}")
+    spec = metadata.spec(columns.spec_id)
+    for field in spec.fields:
+        _check_values(columns, field)
+
+
+def _check_values(columns: ManifestColumns, field: PartitionField) -> None:
+    values = columns.partition.get(field.field_id)
+    if values is None:
+        return
+    match field.transform:
+        case VoidTransform():
+            _refuse(columns, pc.is_valid(values), f"has a value for the partition field {field.name!r}, which is void")
+        case BucketTransform(num_buckets):
+            outside = pc.or_(pc.less(values, 0), pc.greater_equal(values, num_buckets))
+            _refuse(columns, outside, f"is not in a bucket of {field.name!r}, which has {num_buckets}")
+        case _:
+            pass
+
+
+def _check_equality_ids(columns: ManifestColumns, metadata: TableMetadata) -> None:
+    schema = metadata.schema()
+    ids = columns.column("equality_ids")
+    _refuse(columns, pc.is_null(ids), "is an equality delete file without equality ids")
+    for field_id in pc.unique(pc.list_flatten(ids)).to_pylist():
+        field = schema.fields_by_id.get(field_id)
+        if field is None:
+            raise InvalidSchemaError(f"equality delete files name column {field_id}, which the schema does not have")
+        around = [each.field_type for each in schema.ancestors(field_id)]
+        plain = isinstance(field.field_type, PrimitiveType) and not isinstance(field.field_type, FloatType | DoubleType)
+        if not plain or any(isinstance(each, ListType | MapType) for each in around):
+            raise InvalidSchemaError(
+                f"equality delete files name column {field.name!r} of type {field.field_type}; it must be a primitive,"
+                " no float or double, and not inside a list or map"
+            )
+        assert all(isinstance(each, StructType) for each in around)
+
+
+def _refuse(columns: ManifestColumns, is_wrong: Any, problem: str) -> None:
+    if len(columns) and pc.any(is_wrong, min_count=0).as_py():
+        place = pc.index(pc.fill_null(is_wrong, False), True).as_py()
+        raise InvalidInputError(f"file {columns.column('file_path')[place].as_py()!r} {problem}")

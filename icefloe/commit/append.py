@@ -1,0 +1,37 @@
+"""Append: data files are added and nothing else changes, so it applies to any state of the table.
+
+A fast append adds manifests; a merge append also merges small ones when there are many (`commit.manifest.*`).
+"""
+
+from icefloe.commit.added import FilesInput, group_files
+from icefloe.commit.duplicates import check_not_live
+from icefloe.commit.merging import merge_manifests
+from icefloe.commit.producer import Delta
+from icefloe.commit.view import View
+from icefloe.commit.writing import write_added
+from icefloe.manifests.files import ManifestContent
+from icefloe.metadata.snapshot import Operation
+from icefloe.metadata.table import TableMetadata
+
+
+class Append:
+    """Adds data files. With `check_duplicates`, paths that are in the table already are an error."""
+
+    def __init__(
+        self, files: FilesInput, metadata: TableMetadata, *, merge: bool = False, check_duplicates: bool = True
+    ) -> None:
+        self._groups = group_files(files, metadata, ManifestContent.DATA)
+        self._merge = merge
+        self._check_duplicates = check_duplicates
+
+    def apply(self, view: View) -> Delta:
+        """The parent's manifests and those of the new files."""
+        if self._check_duplicates:
+            check_not_live(view, self._groups)
+        new = write_added(view, self, self._groups)
+        kept = tuple(each for each in view.manifests() if each.has_live_files)
+        added = [group.columns for group in self._groups]
+        if not self._merge:
+            return Delta(Operation.APPEND, (*new, *kept), added)
+        merged = merge_manifests(view, (*new, *kept))
+        return Delta(Operation.APPEND, merged.manifests, added, replaced_manifests=merged.replaced)

@@ -1,0 +1,102 @@
+"""The changes of branches, tags and the current snapshot under their names, in one commit for all of a `with` block."""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from icefloe.commit import refs
+from icefloe.commit.change import Change
+from icefloe.commit.refs import Retention
+from icefloe.metadata.refs import SnapshotRefType
+
+
+class ManageSnapshots:
+    """Collects changes; `commit`, or leaving the `with` block, does them together."""
+
+    def __init__(self, submit: Callable[[list[Change]], None]) -> None:
+        self._submit = submit
+        self._changes: list[Change] = []
+
+    def create_branch(
+        self,
+        branch_name: str,
+        snapshot_id: int | None = None,
+        max_ref_age_ms: int | None = None,
+        max_snapshot_age_ms: int | None = None,
+        min_snapshots_to_keep: int | None = None,
+    ) -> Self:
+        """A new branch, at the current snapshot if none is given."""
+        kept = Retention(min_snapshots_to_keep, max_snapshot_age_ms, max_ref_age_ms)
+        return self._add(refs.create_ref(branch_name, SnapshotRefType.BRANCH, snapshot_id, kept))
+
+    def create_tag(self, tag_name: str, snapshot_id: int | None = None, max_ref_age_ms: int | None = None) -> Self:
+        """A new tag, at the current snapshot if none is given."""
+        kept = Retention(max_ref_age_ms=max_ref_age_ms)
+        return self._add(refs.create_ref(tag_name, SnapshotRefType.TAG, snapshot_id, kept))
+
+    def replace_branch(self, branch_name: str, snapshot_id: int) -> Self:
+        """Move a branch to any snapshot."""
+        return self._add(refs.replace_ref(branch_name, SnapshotRefType.BRANCH, snapshot_id))
+
+    def replace_tag(self, tag_name: str, snapshot_id: int) -> Self:
+        """Move a tag to any snapshot."""
+        return self._add(refs.replace_ref(tag_name, SnapshotRefType.TAG, snapshot_id))
+
+    def remove_branch(self, branch_name: str) -> Self:
+        """Drop a branch."""
+        return self._add(refs.remove_ref(branch_name, SnapshotRefType.BRANCH))
+
+    def remove_tag(self, tag_name: str) -> Self:
+        """Drop a tag."""
+        return self._add(refs.remove_ref(tag_name, SnapshotRefType.TAG))
+
+    def rename_branch(self, branch_name: str, new_name: str) -> Self:
+        """Give a branch another name."""
+        return self._add(refs.rename_branch(branch_name, new_name))
+
+    def fast_forward(self, branch_name: str, to: str) -> Self:
+        """Move a branch forward to the head of another that came from it."""
+        return self._add(refs.fast_forward(branch_name, to))
+
+    def set_retention(
+        self,
+        name: str,
+        max_ref_age_ms: int | None = None,
+        max_snapshot_age_ms: int | None = None,
+        min_snapshots_to_keep: int | None = None,
+    ) -> Self:
+        """Change how long a branch or tag, and a branch's snapshots, are kept."""
+        return self._add(
+            refs.set_retention(name, Retention(min_snapshots_to_keep, max_snapshot_age_ms, max_ref_age_ms))
+        )
+
+    def set_current_snapshot(self, snapshot_id: int) -> Self:
+        """Make any snapshot the current one."""
+        return self._add(refs.set_current_snapshot(snapshot_id))
+
+    def rollback_to_snapshot(self, snapshot_id: int) -> Self:
+        """Make an earlier snapshot of `main` the current one."""
+        return self._add(refs.rollback_to_snapshot(snapshot_id))
+
+    def rollback_to_timestamp(self, timestamp_ms: int) -> Self:
+        """Make the snapshot of `main` the current one that was it before that time."""
+        return self._add(refs.rollback_to_timestamp(timestamp_ms))
+
+    def commit(self) -> None:
+        """Do what was collected."""
+        changes, self._changes = self._changes, []
+        if changes:
+            self._submit(changes)
+
+    def _add(self, change: Change) -> Self:
+        self._changes.append(change)
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.commit()

@@ -1,0 +1,181 @@
+"""Which partitions files are in, for whole columns: partition types, sets of partitions, and which manifests may hold them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.errors import InvalidValueError
+from icefloe.manifests.columns import ManifestColumns
+from icefloe.manifests.files import ManifestFile
+from icefloe.manifests.metrics import MetricColumns
+from icefloe.metadata.table import TableMetadata
+from icefloe.partitioning.spec import partition_type
+from icefloe.schema.binary import decode_array
+from icefloe.schema.types import DoubleType, FloatType, IcebergType, StructType, UnknownType, UUIDType
+
+Mask = npt.NDArray[np.bool_]
+
+_MOST_CODES = 2**62
+
+
+def partition_type_of(metadata: TableMetadata, spec_id: int) -> StructType:
+    """The type of the partition tuple of one of the table's specs."""
+    newest_first = sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True)
+    return partition_type(metadata.spec(spec_id), metadata.schema(), *newest_first)
+
+
+def partition_table(columns: ManifestColumns) -> Any:
+    """The partition tuples as an Arrow table, for predicates on them."""
+    arrays = [_partition_column(columns, field.field_id) for field in columns.partition_type.fields]
+    names = [field.name for field in columns.partition_type.fields]
+    if not arrays:
+        # A table without columns does not know its number of rows.
+        arrays, names = [pa.nulls(len(columns))], [""]
+    return pa.table(arrays, names=names)
+
+
+def partition_codes(parts: Sequence[ManifestColumns]) -> list[npt.NDArray[np.int64]]:
+    """A number for the partition of each file, equal for equal partitions over all parts, which are of one spec."""
+    lengths = [len(part) for part in parts]
+    codes = np.zeros(sum(lengths), np.int64)
+    count = 1
+    for field in parts[0].partition_type.fields:
+        column = _concat([_partition_column(part, field.field_id) for part in parts])
+        if pa.types.is_null(column.type):
+            continue
+        encoded = _canonical(column, field.field_type).dictionary_encode(null_encoding="encode")
+        size = max(len(encoded.dictionary), 1)
+        if count > _MOST_CODES // size:
+            _, codes = np.unique(codes, return_inverse=True)
+            count = int(codes.max(initial=0)) + 1
+        codes = codes * size + encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        count *= size
+    return np.split(codes, np.cumsum(lengths)[:-1])
+
+
+def count_partitions(groups: Iterable[ManifestColumns]) -> int:
+    """How many different partitions the files are in; equal tuples of different specs are different partitions."""
+    by_spec: dict[int, list[ManifestColumns]] = {}
+    for columns in groups:
+        if len(columns):
+            by_spec.setdefault(columns.spec_id, []).append(columns)
+    return sum(len(np.unique(np.concatenate(partition_codes(parts)))) for parts in by_spec.values())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartitionSet:
+    """Partitions of any specs: those of the files in `members`, one for each spec."""
+
+    members: dict[int, ManifestColumns]
+
+    @staticmethod
+    def of(groups: Iterable[ManifestColumns]) -> "PartitionSet":
+        """The partitions that these files are in."""
+        found: dict[int, list[ManifestColumns]] = {}
+        for columns in groups:
+            if len(columns):
+                found.setdefault(columns.spec_id, []).append(only_partitions(columns))
+        return PartitionSet({spec_id: _distinct(concat_partitions(parts)) for spec_id, parts in found.items()})
+
+    def __bool__(self) -> bool:
+        return bool(self.members)
+
+    def __len__(self) -> int:
+        return sum(len(each) for each in self.members.values())
+
+    def mask(self, columns: ManifestColumns) -> Mask:
+        """Which of the files are in one of the partitions."""
+        own = self.members.get(columns.spec_id)
+        if own is None:
+            return np.zeros(len(columns), bool)
+        mine, theirs = partition_codes([own, only_partitions(columns)])
+        return np.isin(theirs, mine)
+
+    def may_be_in(self, manifest: ManifestFile) -> bool:
+        """Whether the manifest's summaries allow for a file in one of the partitions."""
+        own = self.members.get(manifest.partition_spec_id)
+        if own is None:
+            return False
+        summaries = manifest.partitions
+        fields = own.partition_type.fields
+        if summaries is None or len(summaries) != len(fields):
+            return True
+        possible = np.ones(len(own), bool)
+        for field, summary in zip(fields, summaries, strict=True):
+            column = _partition_column(own, field.field_id)
+            if pa.types.is_null(column.type) or isinstance(field.field_type, FloatType | DoubleType | UUIDType):
+                continue
+            is_null = column.is_null().to_numpy(zero_copy_only=False)
+            within = _within(column, summary.lower_bound, summary.upper_bound, field.field_type)
+            possible &= np.where(is_null, summary.contains_null, within)
+        return bool(possible.any())
+
+
+def only_partitions(columns: ManifestColumns) -> ManifestColumns:
+    """The files with nothing but their partitions."""
+    return replace(columns, columns={}, metrics=MetricColumns(len(columns)), location="", header=None)
+
+
+def concat_partitions(parts: Sequence[ManifestColumns]) -> ManifestColumns:
+    """The partitions of all parts, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    length = sum(len(part) for part in parts)
+    columns = {
+        field.field_id: _concat([_partition_column(part, field.field_id) for part in parts])
+        for field in first.partition_type.fields
+    }
+    return replace(first, length=length, partition=columns, metrics=MetricColumns(length))
+
+
+def _distinct(columns: ManifestColumns) -> ManifestColumns:
+    _, places = np.unique(partition_codes([columns])[0], return_index=True)
+    return columns if len(places) == len(columns) else columns.take(np.sort(places))
+
+
+def _partition_column(columns: ManifestColumns, field_id: int) -> Any:
+    found = columns.partition.get(field_id)
+    return pa.nulls(len(columns)) if found is None else found
+
+
+def _concat(arrays: list[Any]) -> Any:
+    if len(arrays) == 1:
+        return arrays[0]
+    kind = next((each.type for each in arrays if not pa.types.is_null(each.type)), pa.null())
+    try:
+        return pa.concat_arrays([each if each.type == kind else each.cast(kind) for each in arrays])
+    except pa.ArrowException as error:
+        raise InvalidValueError(f"partition values of one field are of different types: {error}") from error
+
+
+def _canonical(column: Any, kind: IcebergType) -> Any:
+    """Values that are equal exactly if they are one partition: NaNs are one, -0.0 and 0.0 are two (spec: Scan Planning)."""
+    if not isinstance(kind, FloatType | DoubleType) or isinstance(kind, UnknownType):
+        return column
+    values = column.to_numpy(zero_copy_only=False).copy()
+    values[np.isnan(values)] = np.nan
+    bits = pa.array(values.view(np.int32 if values.dtype == np.float32 else np.int64))
+    return pc.if_else(column.is_valid(), bits, pa.scalar(None, bits.type))
+
+
+def _within(column: Any, lower: bytes | None, upper: bytes | None, kind: IcebergType) -> Mask:
+    found = np.ones(len(column), bool)
+    if lower is None and upper is None:
+        # Bounds are left out when all values are null or NaN.
+        return ~found
+    for bound, compare in ((lower, pc.greater_equal), (upper, pc.less_equal)):
+        if bound is not None:
+            limit = decode_array(pa.array([bound], pa.binary()), kind)
+            answer = compare(_ordered(column), _ordered(limit)[0])
+            found &= pc.fill_null(answer, True).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _ordered(column: Any) -> Any:
+    return column.cast(pa.binary()) if pa.types.is_fixed_size_binary(column.type) else column

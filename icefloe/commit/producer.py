@@ -1,0 +1,189 @@
+"""How a snapshot is made of what an operation does to the manifests: ids, numbers, parent, list, summary, branch.
+
+The same for every operation. In each attempt there is a new manifest list, with new numbers; manifests are used again.
+"""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from icefloe.commit.change import Prepared
+from icefloe.commit.counting import count_changes
+from icefloe.commit.view import View, manifests_of
+from icefloe.commit.workbench import Workbench
+from icefloe.errors import InvalidInputError, NoSuchSnapshotError
+from icefloe.manifests.columns import ManifestColumns
+from icefloe.manifests.files import ManifestContent, ManifestFile
+from icefloe.manifests.inheritance import assign_first_row_ids, assign_sequence_numbers
+from icefloe.manifests.list_codec import encode_manifest_list
+from icefloe.metadata.locations import relativize
+from icefloe.metadata.properties import PARTITION_SUMMARY_LIMIT
+from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef, branch
+from icefloe.metadata.requirements import AssertRefSnapshotId
+from icefloe.metadata.snapshot import Operation, Snapshot
+from icefloe.metadata.summary import ChangeCounts, summarize
+from icefloe.metadata.table import TableMetadata
+from icefloe.metadata.updates import AddSnapshotUpdate, SetSnapshotRefUpdate
+from icefloe.versions import Feature, allows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Delta:
+    """What an operation makes of the parent's manifests, and the files that it added and removed.
+
+    `counts` are filled in from the files unless the operation counts for itself. `notes` go into the summary.
+    """
+
+    operation: Operation
+    manifests: tuple[ManifestFile, ...]
+    added: Sequence[ManifestColumns] = ()
+    removed: Sequence[ManifestColumns] = ()
+    replaced_manifests: int = 0
+    duplicates: int = 0
+    entries_processed: int | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+
+class SnapshotOperation(Protocol):
+    """One kind of change of files: it may be applied many times, on newer and newer snapshots."""
+
+    def apply(self, view: View) -> Delta | None:
+        """What it does to the files that are there now, after checking all that it relies on; None: nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a new snapshot goes: to the head of a branch, or, staged, to no branch at all."""
+
+    branch: str = MAIN_BRANCH
+    staged: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+class SnapshotChange:
+    """A change that makes one snapshot by an operation; its id stays the same in all attempts."""
+
+    def __init__(self, operation: SnapshotOperation, target: Target | None = None) -> None:
+        self.operation = operation
+        self.target = target or Target()
+        self._snapshot_id: int | None = None
+
+    @property
+    def snapshot_ids(self) -> tuple[int, ...]:
+        """The id of the snapshot, once it has one."""
+        return () if self._snapshot_id is None else (self._snapshot_id,)
+
+    def prepare(self, metadata: TableMetadata, bench: Workbench, /) -> Prepared:
+        """The snapshot on top of the branch as it is now."""
+        if self._snapshot_id is None:
+            self._snapshot_id = new_snapshot_id(metadata)
+        parent = head_of(metadata, self.target.branch)
+        view = View(metadata, parent, self._snapshot_id, bench)
+        delta = self.operation.apply(view)
+        if delta is None:
+            return Prepared()
+        snapshot = make_snapshot(view, delta, self.target)
+        added = AddSnapshotUpdate(snapshot)
+        if self.target.staged:
+            return Prepared((added,))
+        ref = metadata.refs.get(self.target.branch)
+        moved = branch(snapshot.snapshot_id) if ref is None else replace(ref, snapshot_id=snapshot.snapshot_id)
+        return Prepared(
+            (added, SetSnapshotRefUpdate(self.target.branch, moved)),
+            (AssertRefSnapshotId(self.target.branch, None if ref is None else ref.snapshot_id),),
+        )
+
+
+def new_snapshot_id(metadata: TableMetadata) -> int:
+    """A random id that no snapshot of the table has."""
+    while True:
+        found = secrets.randbits(63)
+        if found and found not in metadata.snapshots_by_id:
+            return found
+
+
+def head_of(metadata: TableMetadata, name: str) -> Snapshot | None:
+    """The snapshot that a commit to the branch builds on; a branch that does not exist starts at the head of `main`."""
+    ref: SnapshotRef | None = metadata.refs.get(name)
+    if ref is None:
+        return metadata.current_snapshot()
+    if not ref.is_branch:
+        raise InvalidInputError(f"{name!r} is a tag; commits go to branches")
+    found = metadata.snapshot_by_id(ref.snapshot_id)
+    if found is None:
+        raise NoSuchSnapshotError(f"branch {name!r} is at snapshot {ref.snapshot_id}, which the table does not have")
+    return found
+
+
+def make_snapshot(view: View, delta: Delta, target: Target) -> Snapshot:
+    """The snapshot with these manifests, whose list is written."""
+    metadata, version = view.metadata, view.metadata.format_version
+    number = metadata.next_sequence_number
+    manifests = _in_order(delta.manifests)
+    if allows(version, Feature.SEQUENCE_NUMBERS):
+        manifests = assign_sequence_numbers(manifests, view.snapshot_id, number)
+    first_row_id = added_rows = None
+    if allows(version, Feature.ROW_LINEAGE):
+        first_row_id = metadata.next_row_id
+        manifests, next_row_id = assign_first_row_ids(manifests, first_row_id)
+        added_rows = next_row_id - first_row_id
+    parent_id = None if view.parent is None else view.parent.snapshot_id
+    relative = metadata.location if allows(version, Feature.RELATIVE_PATHS) else None
+    data, _ = encode_manifest_list(
+        manifests,
+        version,
+        snapshot_id=view.snapshot_id,
+        parent_snapshot_id=parent_id,
+        sequence_number=number,
+        first_row_id=first_row_id,
+        table_location=relative,
+    )
+    location = view.bench.list_name(metadata, view.snapshot_id)
+    view.bench.write(location, data)
+    view.bench.caches.lists.keep(location, manifests)
+    return Snapshot(
+        snapshot_id=view.snapshot_id,
+        timestamp_ms=view.bench.clock_ms(),
+        manifest_list=relativize(relative, location),
+        summary=summarize(
+            delta.operation,
+            _counts(view, delta, manifests),
+            _previous_summary(view.parent),
+            {**target.properties, **delta.notes},
+            PARTITION_SUMMARY_LIMIT.of(metadata.properties),
+        ),
+        parent_snapshot_id=parent_id,
+        sequence_number=number,
+        schema_id=metadata.current_schema_id,
+        first_row_id=first_row_id,
+        added_rows=added_rows,
+    )
+
+
+def _in_order(manifests: tuple[ManifestFile, ...]) -> tuple[ManifestFile, ...]:
+    """Data manifests first; each kind in the order of the operation."""
+    return tuple(sorted(manifests, key=lambda each: each.content is ManifestContent.DELETES))
+
+
+def _counts(view: View, delta: Delta, manifests: Sequence[ManifestFile]) -> ChangeCounts:
+    limit = PARTITION_SUMMARY_LIMIT.of(view.metadata.properties)
+    created = sum(each.added_snapshot_id == view.snapshot_id for each in manifests)
+    return replace(
+        count_changes(delta.added, delta.removed, view.metadata, limit, delta.duplicates),
+        manifests_created=created,
+        manifests_kept=len(manifests) - created,
+        manifests_replaced=delta.replaced_manifests,
+        entries_processed=delta.entries_processed,
+    )
+
+
+def _previous_summary(parent: Snapshot | None) -> Mapping[str, str] | None:
+    if parent is None:
+        return None
+    return {} if parent.summary is None else parent.summary.properties
+
+
+def committed_manifests(snapshot: Snapshot, metadata: TableMetadata, bench: Workbench) -> set[str]:
+    """The locations of all manifests of a snapshot."""
+    return {each.manifest_path for each in manifests_of(snapshot, metadata, bench)}

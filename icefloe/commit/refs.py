@@ -1,0 +1,234 @@
+"""Changes of branches and tags: made, moved, dropped, kept for longer or shorter; and of what `main` is at.
+
+A ref is moved or dropped as it was when that was asked for: if another writer moved it in between, the change is refused,
+since it would take the other's commit off the branch without anybody having seen it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from icefloe.commit.change import Prepared
+from icefloe.commit.workbench import Workbench
+from icefloe.errors import AlreadyExistsError, InvalidInputError, NoSuchSnapshotError, ValidationError
+from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
+from icefloe.metadata.requirements import AssertRefSnapshotId
+from icefloe.metadata.table import TableMetadata
+from icefloe.metadata.updates import RemoveSnapshotRefUpdate, SetSnapshotRefUpdate, TableUpdate
+
+
+class RefChange:
+    """One change of a ref, as a function of the metadata; `names` are the refs that must not move in between."""
+
+    def __init__(self, change: Callable[[TableMetadata], tuple[TableUpdate, ...]], *names: str) -> None:
+        self._change = change
+        self._names = names
+        self._seen: dict[str, int | None] | None = None
+
+    @property
+    def snapshot_ids(self) -> tuple[int, ...]:
+        """None: refs are at snapshots that exist."""
+        return ()
+
+    def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
+        """The update, unless a ref is not where it was when this was first asked for."""
+        found = {name: _snapshot_id(metadata, name) for name in self._names}
+        if self._seen is None:
+            self._seen = found
+        for name, seen in self._seen.items():
+            if found[name] != seen:
+                raise ValidationError(
+                    f"{name!r} was moved by another commit, from snapshot {seen} to {found[name]}; look at it and try again"
+                )
+        updates = self._change(metadata)
+        if not updates:
+            return Prepared()
+        return Prepared(updates, tuple(AssertRefSnapshotId(name, each) for name, each in found.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long a ref and its snapshots are kept; None leaves that to the table's properties."""
+
+    min_snapshots_to_keep: int | None = None
+    max_snapshot_age_ms: int | None = None
+    max_ref_age_ms: int | None = None
+
+
+def create_ref(
+    name: str, kind: SnapshotRefType, snapshot_id: int | None = None, retention: Retention | None = None
+) -> RefChange:
+    """A new branch or tag, at the current snapshot if none is given."""
+    _check_name(name)
+    kept = retention or Retention()
+
+    def change(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
+        if name in metadata.refs:
+            raise AlreadyExistsError(f"there is a {metadata.refs[name].ref_type} {name!r} already")
+        if name == MAIN_BRANCH and kind is SnapshotRefType.TAG:
+            raise InvalidInputError(f"{name!r} cannot be a tag; it is the main branch")
+        at = metadata.current_snapshot_id if snapshot_id is None else snapshot_id
+        if at is None:
+            raise NoSuchSnapshotError(f"{kind} {name!r} needs a snapshot, and the table has none yet")
+        ref = SnapshotRef(at, kind, kept.min_snapshots_to_keep, kept.max_snapshot_age_ms, kept.max_ref_age_ms)
+        metadata.snapshot(at)
+        return (SetSnapshotRefUpdate(name, ref),)
+
+    return RefChange(change, name)
+
+
+def replace_ref(name: str, kind: SnapshotRefType, snapshot_id: int) -> RefChange:
+    """A branch or tag at another snapshot; its retention stays."""
+
+    def change(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
+        ref = _ref(metadata, name, kind)
+        metadata.snapshot(snapshot_id)
+        return () if ref.snapshot_id == snapshot_id else (_moved(name, ref, snapshot_id),)
+
+    return RefChange(change, name)
+
+
+def remove_ref(name: str, kind: SnapshotRefType) -> RefChange:
+    """No such branch or tag any more; its snapshots stay until they expire."""
+
+    def change(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
+        if name == MAIN_BRANCH:
+            raise InvalidInputError(f"branch {name!r} cannot be removed; every table has it")
+        _ref(metadata, name, kind)
+        return (RemoveSnapshotRefUpdate(name),)
+
+    return RefChange(change, name)
+
+
+def rename_branch(name: str, new_name: str) -> RefChange:
+    """The branch under another name."""
+    _check_name(new_name)
+
+    def change(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
+        if name == MAIN_BRANCH:
+            raise InvalidInputError(f"branch {name!r} cannot be renamed; every table has it")
+        ref = _ref(metadata, name, SnapshotRefType.BRANCH)
+        if new_name in metadata.refs:
+            raise AlreadyExistsError(f"there is a {metadata.refs[new_name].ref_type} {new_name!r} already")
+        return (RemoveSnapshotRefUpdate(name), SetSnapshotRefUpdate(new_name, ref))
+
+    return RefChange(change, name, new_name)
+
+
+def set_retention(name: str, retention: Retention) -> RefChange:
+    """The ref with these rules; what is None in them stays as it is."""
+
+    def change(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
+        ref = metadata.refs.get(name)
+        if ref is None:
+            raise _missing(metadata, name)
+        changed = SnapshotRef(
+            ref.snapshot_id,
+            ref.ref_type,
+            _first(retention.min_snapshots_to_keep, ref.min_snapshots_to_keep),
+            _first(retention.max_snapshot_age_ms, ref.max_snapshot_age_ms),
+            _first(retention.max_ref_age_ms, ref.max_ref_age_ms),
+        )
+        return () if changed == ref else (SetSnapshotRefUpdate(name, changed),)
+
+    return RefChange(change, name)
+
+
+def fast_forward(name: str, to: str) -> RefChange:
+    """The branch at the head of another ref, which must have come from it; a branch that does not exist is made."""
+
+    def change(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
+        if to not in metadata.refs:
+            raise _missing(metadata, to)
+        target = metadata.refs[to].snapshot_id
+        if name not in metadata.refs:
+            return (SetSnapshotRefUpdate(name, SnapshotRef(target, SnapshotRefType.BRANCH)),)
+        ref = _ref(metadata, name, SnapshotRefType.BRANCH)
+        if ref.snapshot_id == target:
+            return ()
+        if not metadata.is_ancestor(ref.snapshot_id, of=target):
+            raise ValidationError(
+                f"branch {name!r} cannot be moved forward to {to!r}: its snapshot {ref.snapshot_id} is no ancestor of {target}"
+            )
+        return (_moved(name, ref, target),)
+
+    return RefChange(change, name, to)
+
+
+def set_current_snapshot(snapshot_id: int) -> RefChange:
+    """`main` at any snapshot of the table."""
+
+    def change(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
+        metadata.snapshot(snapshot_id)
+        return _main_at(metadata, snapshot_id)
+
+    return RefChange(change, MAIN_BRANCH)
+
+
+def rollback_to_snapshot(snapshot_id: int) -> RefChange:
+    """`main` at one of its own earlier snapshots."""
+
+    def change(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
+        metadata.snapshot(snapshot_id)
+        current = metadata.current_snapshot_id
+        if current is None or not metadata.is_ancestor(snapshot_id, of=current):
+            raise ValidationError(
+                f"cannot roll back to snapshot {snapshot_id}: it is no ancestor of the current one, {current}"
+            )
+        return _main_at(metadata, snapshot_id)
+
+    return RefChange(change, MAIN_BRANCH)
+
+
+def rollback_to_timestamp(timestamp_ms: int) -> RefChange:
+    """`main` at the newest of its own snapshots from before that time."""
+
+    def change(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
+        current = metadata.current_snapshot_id
+        ancestors = () if current is None else tuple(metadata.ancestors(current))
+        older = [each for each in ancestors if each.timestamp_ms < timestamp_ms]
+        if not older:
+            raise NoSuchSnapshotError(
+                f"cannot roll back: no snapshot of {MAIN_BRANCH!r} is older than {timestamp_ms} ms"
+            )
+        return _main_at(metadata, max(older, key=lambda each: each.timestamp_ms).snapshot_id)
+
+    return RefChange(change, MAIN_BRANCH)
+
+
+def _main_at(metadata: TableMetadata, snapshot_id: int) -> tuple[TableUpdate, ...]:
+    if metadata.current_snapshot_id == snapshot_id:
+        return ()
+    ref = metadata.refs.get(MAIN_BRANCH, SnapshotRef(snapshot_id, SnapshotRefType.BRANCH))
+    return (_moved(MAIN_BRANCH, ref, snapshot_id),)
+
+
+def _moved(name: str, ref: SnapshotRef, snapshot_id: int) -> SetSnapshotRefUpdate:
+    return SetSnapshotRefUpdate(name, replace(ref, snapshot_id=snapshot_id))
+
+
+def _ref(metadata: TableMetadata, name: str, kind: SnapshotRefType) -> SnapshotRef:
+    ref = metadata.refs.get(name)
+    if ref is None:
+        raise _missing(metadata, name)
+    if ref.ref_type is not kind:
+        raise InvalidInputError(f"{name!r} is a {ref.ref_type}, not a {kind}")
+    return ref
+
+
+def _missing(metadata: TableMetadata, name: str) -> NoSuchSnapshotError:
+    known = ", ".join(sorted(metadata.refs)) or "none"
+    return NoSuchSnapshotError(f"no branch or tag named {name!r}; there are: {known}")
+
+
+def _snapshot_id(metadata: TableMetadata, name: str) -> int | None:
+    ref = metadata.refs.get(name)
+    return None if ref is None else ref.snapshot_id
+
+
+def _first(*values: int | None) -> int | None:
+    return next((each for each in values if each is not None), None)
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidInputError(f"{name!r} cannot be the name of a branch or tag; it must be text that is not empty")

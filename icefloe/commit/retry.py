@@ -1,0 +1,233 @@
+"""The one retry loop: what is tried again, how an outcome is found out, and when written files may be deleted.
+
+Only a lost race is tried again. Before that, and before anything is deleted, the table is read back and searched for our
+own snapshots: a commit that seemed lost may have happened. What is neither certain is unknown, and deletes nothing.
+"""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from icefloe.commit.change import Prepared
+from icefloe.commit.committer import Committer, TableState
+from icefloe.commit.outcome import Committed, Outcome, Rejected, Unknown
+from icefloe.commit.swap import check_committed, check_same_table
+from icefloe.commit.workbench import Workbench
+from icefloe.errors import (
+    CommitFailed,
+    CommitStateUnknown,
+    IcefloeError,
+    InvalidInputError,
+    InvalidPropertyError,
+    StateError,
+)
+from icefloe.metadata.apply import apply_all
+from icefloe.metadata.properties import (
+    COMMIT_MAX_WAIT_MS,
+    COMMIT_MIN_WAIT_MS,
+    COMMIT_NUM_RETRIES,
+    COMMIT_STATUS_MAX_WAIT_MS,
+    COMMIT_STATUS_MIN_WAIT_MS,
+    COMMIT_STATUS_NUM_RETRIES,
+    COMMIT_STATUS_TOTAL_TIMEOUT_MS,
+    COMMIT_TOTAL_TIMEOUT_MS,
+    Properties,
+)
+from icefloe.metadata.summary import SOURCE_SNAPSHOT_ID
+from icefloe.metadata.table import TableMetadata
+from icefloe.metadata.updates import TableUpdate
+
+
+def _clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Where waiting and the time come from; tests put their own here."""
+
+    sleep: Callable[[float], None] = time.sleep
+    clock_ms: Callable[[], int] = _clock_ms
+    jitter: Callable[[], float] = field(default_factory=lambda: random.SystemRandom().random)
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """How often and how long to wait between attempts, in milliseconds."""
+
+    retries: int
+    min_wait_ms: int
+    max_wait_ms: int
+    total_timeout_ms: int
+
+    def wait_ms(self, attempt: int, jitter: float) -> float:
+        """How long to wait after the attempt of that number, from 1 on: twice as long each time, less a random part."""
+        longest = min(self.min_wait_ms * 2.0 ** min(attempt - 1, 60), max(self.max_wait_ms, self.min_wait_ms))
+        return longest * (0.5 + 0.5 * jitter)
+
+
+def commit_backoff(properties: Properties) -> Backoff:
+    """What a table says about trying a commit again."""
+    return Backoff(
+        COMMIT_NUM_RETRIES.of(properties),
+        COMMIT_MIN_WAIT_MS.of(properties),
+        COMMIT_MAX_WAIT_MS.of(properties),
+        COMMIT_TOTAL_TIMEOUT_MS.of(properties),
+    )
+
+
+def status_backoff(properties: Properties) -> Backoff:
+    """What a table says about reading it back after a commit whose outcome is not known."""
+    return Backoff(
+        COMMIT_STATUS_NUM_RETRIES.of(properties),
+        COMMIT_STATUS_MIN_WAIT_MS.of(properties),
+        COMMIT_STATUS_MAX_WAIT_MS.of(properties),
+        COMMIT_STATUS_TOTAL_TIMEOUT_MS.of(properties),
+    )
+
+
+def _readable(read: Callable[[Properties], Backoff], properties: Properties) -> Backoff:
+    """The same, or the defaults if another writer stored nonsense: a table must not become uncommittable by that."""
+    try:
+        return read(properties)
+    except InvalidPropertyError:
+        return read({})
+
+
+Attempt = Callable[[TableState], Prepared]
+"""Makes the commit anew on a state of the table."""
+
+
+class CommitLoop:
+    """One commit, tried until it is committed, rejected or unknown."""
+
+    def __init__(
+        self,
+        committer: Committer,
+        bench: Workbench,
+        attempt: Attempt,
+        snapshot_ids: Callable[[], Sequence[int]],
+        timing: Timing,
+    ) -> None:
+        self._committer = committer
+        self._bench = bench
+        self._attempt = attempt
+        self._snapshot_ids = snapshot_ids
+        self._timing = timing
+
+    def run(self, base: TableState, first: Prepared | None = None) -> Outcome:
+        """The outcome of the commit; `first` is what was prepared on `base` already."""
+        backoff = _readable(commit_backoff, base.metadata.properties)
+        started = self._timing.clock_ms()
+        state, prepared, attempts = base, first, 1
+        while True:
+            try:
+                prepared = self._attempt(state) if prepared is None else prepared
+            except IcefloeError as error:
+                return self._rejected(base.metadata, error, attempts)
+            if not prepared.updates:
+                return Committed(state, (), attempts)
+            ended = self._try(state, prepared, attempts)
+            if not isinstance(ended, CommitFailed):
+                return ended
+            waited = self._timing.clock_ms() - started
+            if attempts > backoff.retries or waited >= backoff.total_timeout_ms:
+                return self._rejected(base.metadata, ended, attempts)
+            self._timing.sleep(backoff.wait_ms(attempts, self._timing.jitter()) / 1000)
+            try:
+                state = self._committer.load()
+                check_same_table(base.metadata, state.metadata, self._committer.name)
+            except IcefloeError as error:
+                return self._rejected(base.metadata, error, attempts)
+            if self._is_in(state.metadata):
+                return self._committed(state, attempts)
+            attempts += 1
+            self._bench.attempt = attempts
+            prepared = None
+
+    def _try(self, state: TableState, prepared: Prepared, attempts: int) -> Outcome | CommitFailed:
+        try:
+            done = self._committer.commit(state, prepared.requirements, prepared.updates)
+            done = check_committed(done, prepared.updates, self._committer.name)
+        except CommitFailed as error:
+            return error
+        except (InvalidInputError, StateError) as error:
+            return self._rejected(state.metadata, error, attempts)
+        except Exception as error:  # noqa: BLE001 - whatever cannot be classified is unknown, and found out below
+            return self._find_out(state, prepared.updates, error, attempts)
+        return self._committed(done, attempts)
+
+    def _find_out(self, state: TableState, updates: Sequence[TableUpdate], error: Exception, attempts: int) -> Outcome:
+        """Read the table back until our commit is seen in it; not to see it proves nothing, as it may still arrive."""
+        backoff = _readable(status_backoff, state.metadata.properties)
+        started = self._timing.clock_ms()
+        for check in range(1, backoff.retries + 2):
+            try:
+                found = self._committer.load()
+                check_same_table(state.metadata, found.metadata, self._committer.name)
+                if self._is_in(found.metadata) or self._has_effect(found.metadata, updates):
+                    return self._committed(found, attempts)
+            except Exception as problem:  # noqa: BLE001 - as long as nothing can be read, nothing is known
+                error.add_note(f"reading {self._committer.name} back failed: {problem}")
+            if check > backoff.retries or self._timing.clock_ms() - started >= backoff.total_timeout_ms:
+                break
+            self._timing.sleep(backoff.wait_ms(check, self._timing.jitter()) / 1000)
+        return Unknown(error, attempts)
+
+    def _is_in(self, metadata: TableMetadata) -> bool:
+        return any(is_in_history(each, metadata) for each in self._snapshot_ids())
+
+    def _has_effect(self, metadata: TableMetadata, updates: Sequence[TableUpdate]) -> bool:
+        """Whether a commit without snapshots is there in effect: doing it again would change nothing."""
+        if self._snapshot_ids():
+            return False
+        return apply_all(metadata, updates, metadata.last_updated_ms) is metadata
+
+    def _committed(self, state: TableState, attempts: int) -> Committed:
+        return Committed(state, tuple(self._snapshot_ids()), attempts)
+
+    def _rejected(self, base: TableMetadata, error: Exception, attempts: int) -> Outcome:
+        """Delete what was written, but only if the table can be read and our snapshots are nowhere in it."""
+        if not self._bench.written:
+            return Rejected(error, attempts, True)
+        try:
+            found = self._committer.load()
+            check_same_table(base, found.metadata, self._committer.name)
+        except Exception as problem:  # noqa: BLE001 - without proof nothing is deleted, whatever went wrong
+            error.add_note(
+                f"the files of this commit are kept, as {self._committer.name} cannot be read back: {problem}"
+            )
+            return Rejected(error, attempts, False)
+        if self._is_in(found.metadata):
+            return self._committed(found, attempts)
+        return Rejected(error, attempts, self._bench.discard(self._bench.written))
+
+
+def is_in_history(snapshot_id: int, metadata: TableMetadata) -> bool:
+    """Whether a snapshot is or ever was in the table, by all that its metadata tells."""
+    return (
+        snapshot_id in metadata.snapshots_by_id
+        or any(entry.snapshot_id == snapshot_id for entry in metadata.snapshot_log)
+        or any(ref.snapshot_id == snapshot_id for ref in metadata.refs.values())
+        or any(each.parent_snapshot_id == snapshot_id for each in metadata.snapshots)
+        or any(
+            each.summary is not None and each.summary.get(SOURCE_SNAPSHOT_ID) == str(snapshot_id)
+            for each in metadata.snapshots
+        )
+    )
+
+
+def result_of(outcome: Outcome, name: str) -> Committed:
+    """The outcome if the commit happened, else its error."""
+    match outcome:
+        case Committed():
+            return outcome
+        case Rejected(error):
+            raise error
+        case Unknown(CommitStateUnknown() as error):
+            raise error
+        case Unknown(error):
+            raise CommitStateUnknown(
+                f"whether the commit to {name} happened is not known: {error}; its files are kept, look at the table"
+            ) from error

@@ -1,0 +1,226 @@
+"""Changes of what a table is made of: schema, partition spec, sort order, properties, location, format version.
+
+Schema, spec and order are planned on the ones that the table had; if another writer changed them first, the change is
+refused, never bent (spec: Commit Conflict Resolution and Retry).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from icefloe.commit.change import Prepared
+from icefloe.commit.workbench import Workbench
+from icefloe.errors import InvalidPropertyError, ValidationError
+from icefloe.metadata import properties as known_properties
+from icefloe.metadata.properties import Property, refuse_reserved
+from icefloe.metadata.requirements import AssertCurrentSchemaId
+from icefloe.metadata.table import TableMetadata
+from icefloe.metadata.updates import (
+    AddPartitionSpecUpdate,
+    AddSchemaUpdate,
+    AddSortOrderUpdate,
+    RemovePropertiesUpdate,
+    SetCurrentSchemaUpdate,
+    SetDefaultSortOrderUpdate,
+    SetDefaultSpecUpdate,
+    SetLocationUpdate,
+    SetPropertiesUpdate,
+    TableUpdate,
+    UpgradeFormatVersionUpdate,
+)
+from icefloe.partitioning.evolution import PartitionSpecUpdate, SortOrderUpdate
+from icefloe.partitioning.sorting import SortOrder
+from icefloe.partitioning.spec import PartitionSpec
+from icefloe.partitioning.transforms import IdentityTransform, VoidTransform
+from icefloe.schema.evolution import SchemaUpdate
+from icefloe.schema.schema import Schema
+from icefloe.versions import check_version
+
+
+class _WithoutSnapshots:
+    """A change that makes no snapshot."""
+
+    @property
+    def snapshot_ids(self) -> tuple[int, ...]:
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True)
+class SetSchema(_WithoutSnapshots):
+    """Make a schema that was planned on `planned` the current one."""
+
+    schema: Schema
+    planned: TableMetadata = field(repr=False)
+
+    def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
+        """The schema added and made current; nothing when it is already."""
+        _check_same("schema", metadata.schema(), self.planned.schema())
+        _check_same("last column id", metadata.last_column_id, self.planned.last_column_id)
+        if self.schema.same_columns(metadata.schema()):
+            return Prepared()
+        return Prepared((AddSchemaUpdate(self.schema), SetCurrentSchemaUpdate()))
+
+
+@dataclass(frozen=True)
+class SetSpec(_WithoutSnapshots):
+    """Make a partition spec that was planned on `planned` the default one."""
+
+    spec: PartitionSpec
+    planned: TableMetadata = field(repr=False)
+
+    def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
+        """The spec added and made the default; nothing when it is already."""
+        _check_same("default partition spec", metadata.spec(), self.planned.spec())
+        _check_same("last partition id", metadata.last_partition_id, self.planned.last_partition_id)
+        if self.spec.spec_id == metadata.default_spec_id:
+            return Prepared()
+        if self.spec.spec_id in metadata.specs_by_id:
+            return Prepared((SetDefaultSpecUpdate(self.spec.spec_id),))
+        return Prepared((AddPartitionSpecUpdate(self.spec), SetDefaultSpecUpdate()))
+
+
+@dataclass(frozen=True)
+class SetSortOrder(_WithoutSnapshots):
+    """Make a sort order that was planned on `planned` the default one."""
+
+    order: SortOrder
+    planned: TableMetadata = field(repr=False)
+
+    def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
+        """The order added and made the default; nothing when it is already."""
+        _check_same("default sort order", metadata.sort_order(), self.planned.sort_order())
+        # An order says columns by id: of another schema, it may mean other columns.
+        schema = (AssertCurrentSchemaId(metadata.current_schema_id),)
+        if self.order.order_id == metadata.default_sort_order_id:
+            return Prepared()
+        if self.order.order_id in metadata.sort_orders_by_id:
+            return Prepared((SetDefaultSortOrderUpdate(self.order.order_id),), schema)
+        return Prepared((AddSortOrderUpdate(self.order), SetDefaultSortOrderUpdate()), schema)
+
+
+@dataclass(frozen=True)
+class SetProperties(_WithoutSnapshots):
+    """Set some properties and remove others; it applies to any state of the table."""
+
+    updates: Mapping[str, str] = field(default_factory=dict)
+    removals: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if both := sorted(self.updates.keys() & set(self.removals)):
+            raise InvalidPropertyError(f"property {both[0]!r} is set and removed in one change")
+        refuse_reserved((*self.updates, *self.removals))
+        check_properties(self.updates)
+
+    def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
+        """What is not so already."""
+        updates: list[TableUpdate] = []
+        changed = {key: value for key, value in self.updates.items() if metadata.properties.get(key) != value}
+        if changed:
+            updates.append(SetPropertiesUpdate(changed))
+        if removed := tuple(key for key in self.removals if key in metadata.properties):
+            updates.append(RemovePropertiesUpdate(removed))
+        return Prepared(tuple(updates))
+
+
+@dataclass(frozen=True)
+class SetLocation(_WithoutSnapshots):
+    """Move the base location for new files."""
+
+    location: str
+
+    def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
+        """The new location, unless it is that already."""
+        return Prepared(() if metadata.location == self.location else (SetLocationUpdate(self.location),))
+
+
+@dataclass(frozen=True)
+class UpgradeFormatVersion(_WithoutSnapshots):
+    """Upgrade the table to a format version; a table that is there already, by another writer too, stays."""
+
+    version: int
+
+    def __post_init__(self) -> None:
+        check_version(self.version, "format version")
+
+    def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
+        """The upgrade; a version below the table's is an error of the metadata."""
+        if metadata.format_version == self.version:
+            return Prepared()
+        return Prepared((UpgradeFormatVersionUpdate(self.version),))
+
+
+@dataclass(frozen=True)
+class SendUpdates(_WithoutSnapshots):
+    """Updates that are given as they are; they are not changed when they are tried again."""
+
+    updates: tuple[TableUpdate, ...]
+
+    def prepare(self, _: TableMetadata, __: Workbench, /) -> Prepared:
+        """The updates."""
+        return Prepared(self.updates)
+
+
+def schema_update(metadata: TableMetadata, **options: bool) -> SchemaUpdate:
+    """The evolution of the current schema, with what its rules must know of the table."""
+    keeps_values = (IdentityTransform, VoidTransform)
+    bound = {
+        source
+        for spec in metadata.partition_specs
+        for each in spec.fields
+        if not isinstance(each.transform, keeps_values)
+        for source in each.source_ids
+    }
+    return SchemaUpdate(
+        metadata.schema(),
+        metadata.last_column_id,
+        metadata.format_version,
+        partition_source_ids=[source for each in metadata.spec().fields for source in each.source_ids],
+        sort_source_ids=[source for each in metadata.sort_order().fields for source in each.source_ids],
+        type_bound_source_ids=bound,
+        **options,
+    )
+
+
+def spec_update(metadata: TableMetadata, *, case_sensitive: bool = True) -> PartitionSpecUpdate:
+    """The evolution of the default partition spec."""
+    return PartitionSpecUpdate(
+        metadata.spec(),
+        metadata.partition_specs,
+        metadata.schema(),
+        metadata.format_version,
+        metadata.last_partition_id,
+        case_sensitive=case_sensitive,
+    )
+
+
+def sort_order_update(metadata: TableMetadata, *, case_sensitive: bool = True) -> SortOrderUpdate:
+    """A new sort order."""
+    return SortOrderUpdate(metadata.sort_orders, metadata.schema(), case_sensitive=case_sensitive)
+
+
+def check_properties(properties: Mapping[str, str]) -> None:
+    """Fail on a property that is not text, or a known one whose value means nothing: it would break every later commit."""
+    text_check(properties, "property")
+    for known in _known():
+        known.of(properties)
+
+
+def text_check(properties: Mapping[Any, Any], what: str) -> None:
+    """Fail unless all keys and values are text."""
+    for key, value in properties.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise InvalidPropertyError(f"{what} {key!r} is {value!r}; keys and values must be text")
+
+
+def _known() -> Iterator[Property[object]]:
+    for value in vars(known_properties).values():
+        if isinstance(value, Property):
+            yield value
+
+
+def _check_same(what: str, found: object, planned: object) -> None:
+    if found != planned:
+        raise ValidationError(
+            f"the table's {what} was changed by another commit since this change was planned; load the table and plan anew"
+        )

@@ -1,0 +1,160 @@
+"""Several changes, one commit: each is prepared on what the ones before it leave, and nothing is visible before the end."""
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from icefloe.commit.change import Change, Prepared
+from icefloe.commit.committer import Committer, TableState
+from icefloe.commit.outcome import Committed, Outcome
+from icefloe.commit.producer import committed_manifests
+from icefloe.commit.retry import CommitLoop, Timing, result_of
+from icefloe.commit.view import list_location
+from icefloe.commit.workbench import Caches, Workbench
+from icefloe.errors import CommitFailed, InvalidInputError
+from icefloe.metadata.apply import Applied, finish, step
+from icefloe.metadata.requirements import TableRequirement, requirements_for
+from icefloe.metadata.snapshot import Snapshot
+from icefloe.metadata.table import TableMetadata
+from icefloe.metadata.updates import TableUpdate
+
+
+class CommitTransaction:
+    """Changes that are collected, and committed together or not at all.
+
+    A change is prepared at once, so that bad input is told where it is given, and prepared again on newer metadata only
+    when another writer was faster.
+    """
+
+    def __init__(
+        self, base: TableState, committer: Committer, *, caches: Caches | None = None, timing: Timing | None = None
+    ) -> None:
+        self.base = base
+        self._committer = committer
+        self._timing = timing or Timing()
+        self._bench = Workbench(committer.storage, caches or Caches(), self._timing.clock_ms)
+        self._changes: list[Change] = []
+        self._applied = Applied(base.metadata)
+        self._prepared: list[Prepared] = []
+        self._outcome: Outcome | None = None
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """What the table will be: the base with all changes so far."""
+        return self._applied.metadata
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was neither committed nor given up."""
+        return self._outcome is None
+
+    def add(self, change: Change) -> Prepared:
+        """One more change, prepared on what those before it leave."""
+        self._check_open()
+        prepared = change.prepare(self.metadata, self._bench)
+        self._applied = self._after(self._applied, prepared)
+        self._changes.append(change)
+        self._prepared.append(prepared)
+        return prepared
+
+    def commit(self) -> Committed:
+        """Commit all changes, or fail as a whole."""
+        return result_of(self.try_commit(), self._committer.name)
+
+    def try_commit(self) -> Outcome:
+        """The same, with the outcome as a value instead of an error."""
+        self._check_open()
+        loop = CommitLoop(self._committer, self._bench, self._attempt, self._snapshot_ids, self._timing)
+        first = _combined(self.base.metadata, self._prepared)
+        # A check of the whole that would fail in the catalog too, but with nothing sent yet.
+        if first.updates:
+            finish(self._applied, self._timing.clock_ms())
+        self._outcome = loop.run(self.base, first)
+        if isinstance(self._outcome, Committed):
+            self._tidy(self._outcome)
+        return self._outcome
+
+    def abandon(self) -> None:
+        """Give it up: nothing was sent to the catalog, so that its files can go."""
+        if self.is_open:
+            self._bench.discard(self._bench.written)
+            self._changes.clear()
+            self._prepared.clear()
+            self._applied = Applied(self.base.metadata)
+
+    def _attempt(self, state: TableState) -> Prepared:
+        applied = Applied(state.metadata)
+        prepared = []
+        for change in self._changes:
+            one = change.prepare(applied.metadata, self._bench)
+            applied = self._after(applied, one)
+            prepared.append(one)
+        return _combined(state.metadata, prepared)
+
+    def _after(self, applied: Applied, prepared: Prepared) -> Applied:
+        for update in prepared.updates:
+            applied = step(applied, update, self._timing.clock_ms())
+        return applied
+
+    def _snapshot_ids(self) -> Sequence[int]:
+        return [each for change in self._changes for each in change.snapshot_ids]
+
+    def _check_open(self) -> None:
+        if not self.is_open:
+            raise InvalidInputError("the transaction is over; begin another one")
+
+    def _tidy(self, outcome: Committed) -> None:
+        """Delete what only failed attempts needed; if anything is in doubt, nothing."""
+        metadata = outcome.state.metadata
+        leftovers = [location for location in self._bench.written if location.endswith(".avro")]
+        if self._bench.attempt == 1 or not leftovers:
+            return
+        snapshots = [metadata.snapshot_by_id(each) for each in outcome.snapshot_ids]
+        needed: set[str] = set()
+        try:
+            for snapshot in snapshots:
+                place = None if snapshot is None else list_location(snapshot, metadata)
+                if snapshot is None or place is None:
+                    return
+                needed.add(place)
+                needed |= committed_manifests(snapshot, metadata, self._bench)
+        except Exception:  # noqa: BLE001 - the commit happened; what cannot be read only keeps leftovers alive
+            return
+        self._bench.discard(set(leftovers) - needed)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            if self.is_open:
+                self.commit()
+        elif issubclass(kind, Exception):
+            self.abandon()
+
+
+def _combined(base: TableMetadata, parts: Sequence[Prepared]) -> Prepared:
+    """All updates in order, with what they rely on in the table as it is, not as earlier ones of them leave it."""
+    updates: tuple[TableUpdate, ...] = tuple(update for part in parts for update in part.updates)
+    if not updates:
+        return Prepared()
+    implied = requirements_for(base, updates)
+    own = (each for part in parts for each in part.requirements if _holds(each, base))
+    return Prepared(updates, tuple(dict.fromkeys((*implied, *own))))
+
+
+def _holds(requirement: TableRequirement, base: TableMetadata) -> bool:
+    """Whether it is about the base: what an earlier change of the same commit brings about is no condition."""
+    try:
+        requirement.check(base)
+    except CommitFailed:
+        return False
+    return True
+
+
+def snapshots_of(outcome: Committed) -> list[Snapshot]:
+    """The snapshots that a commit made, in order."""
+    found: Mapping[int, Snapshot] = outcome.state.metadata.snapshots_by_id
+    return [found[each] for each in outcome.snapshot_ids if each in found]

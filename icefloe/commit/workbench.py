@@ -1,0 +1,137 @@
+"""Which files one commit writes and under which names, and what it keeps from one attempt to the next."""
+
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from icefloe.errors import InvalidLocationError
+from icefloe.manifests.cache import ManifestCache
+from icefloe.manifests.files import ManifestFile
+from icefloe.metadata.locations import is_absolute
+from icefloe.metadata.properties import METADATA_PATH
+from icefloe.metadata.table import TableMetadata
+from icefloe.storage.storage import Storage
+
+Kept = TypeVar("Kept")
+
+_LISTS_KEPT = 64
+
+
+class ManifestLists:
+    """The manifest lists used last, by location: they never change. Threads may share it."""
+
+    def __init__(self, capacity: int = _LISTS_KEPT) -> None:
+        self._capacity = capacity
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, tuple[ManifestFile, ...]] = OrderedDict()
+
+    def find(self, location: str) -> tuple[ManifestFile, ...] | None:
+        """The manifests of the list at a location, if they are kept."""
+        with self._lock:
+            if location in self._kept:
+                self._kept.move_to_end(location)
+            return self._kept.get(location)
+
+    def keep(self, location: str, manifests: tuple[ManifestFile, ...]) -> None:
+        """Keep the manifests of a list."""
+        with self._lock:
+            self._kept[location] = manifests
+            self._kept.move_to_end(location)
+            while len(self._kept) > self._capacity:
+                self._kept.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """What one handle of a table remembers of files that never change; never shared between credentials."""
+
+    lists: ManifestLists = field(default_factory=ManifestLists)
+    manifests: ManifestCache = field(default_factory=ManifestCache)
+
+
+class Workbench:
+    """The files of one commit, over all its attempts, and what its changes keep for the next attempt.
+
+    Nothing here deletes: whoever knows how the commit ended says `discard`.
+    """
+
+    def __init__(self, storage: Storage, caches: Caches, clock_ms: Callable[[], int]) -> None:
+        self.storage = storage
+        self.caches = caches
+        self.clock_ms = clock_ms
+        self.commit_uuid = str(uuid.uuid4())
+        self.attempt = 1
+        self._manifests = 0
+        self._vectors = 0
+        self._written: dict[str, None] = {}
+        self._memory: dict[Hashable, Any] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The locations of all files that were written, in order."""
+        return tuple(self._written)
+
+    def write(self, location: str, data: bytes) -> None:
+        """Write a file of this commit; it counts as written even if that fails halfway."""
+        with self._lock:
+            self._written[location] = None
+        self.storage.write(location, data)
+
+    def discard(self, locations: Iterable[str]) -> bool:
+        """Delete files that this commit wrote; whether all of them are gone. It never fails: files may stay behind."""
+        own = [location for location in locations if location in self._written]
+        try:
+            failures = {failure.location for failure in self.storage.delete(own)}
+        except Exception:  # noqa: BLE001 - the outcome of the commit stands, whatever happens to leftovers
+            return False
+        for location in own:
+            if location not in failures:
+                self._written.pop(location, None)
+        return not failures
+
+    def remember(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
+        """What was made under the key in an earlier attempt, or what `make` gives now."""
+        if key not in self._memory:
+            self._memory[key] = make()
+        found: Kept = self._memory[key]
+        return found
+
+    def manifest_names(self, metadata: TableMetadata) -> Iterator[str]:
+        """Locations for new manifests, without end."""
+        while True:
+            with self._lock:
+                number, self._manifests = self._manifests, self._manifests + 1
+            yield f"{metadata_folder(metadata)}/{self.commit_uuid}-m{number}.avro"
+
+    def list_name(self, metadata: TableMetadata, snapshot_id: int) -> str:
+        """The location of the manifest list of this attempt."""
+        return f"{metadata_folder(metadata)}/snap-{snapshot_id}-{self.attempt}-{self.commit_uuid}.avro"
+
+    def vectors_name(self, metadata: TableMetadata) -> str:
+        """A location for a new file of deletion vectors."""
+        with self._lock:
+            number, self._vectors = self._vectors, self._vectors + 1
+        return f"{table_location(metadata)}/data/{self.commit_uuid}-deletes-{number}.puffin"
+
+
+def table_location(metadata: TableMetadata) -> str:
+    """Where the table's files go; metadata that leaves it to the catalog must have been completed by that."""
+    if metadata.location is None:
+        raise InvalidLocationError(
+            "the table's metadata has no location, so there is no place for new files; the catalog must supply one"
+        )
+    return metadata.location
+
+
+def metadata_folder(metadata: TableMetadata) -> str:
+    """Where manifests, manifest lists and metadata files go (spec: Appendix F, Path Construction)."""
+    wanted = METADATA_PATH.of(metadata.properties)
+    if wanted is None:
+        return f"{table_location(metadata)}/metadata"
+    path = wanted.rstrip("/")
+    # A path of a file system without a scheme is a place of its own, too.
+    return path if is_absolute(path) or path.startswith("/") else f"{table_location(metadata)}/{path}"

@@ -1,0 +1,67 @@
+"""How new manifests are written: in the form that the table's version and properties ask for, once for all attempts."""
+
+from collections.abc import Hashable, Sequence
+from functools import partial
+
+from icefloe.commit.added import FileGroup
+from icefloe.commit.view import View
+from icefloe.errors import InvalidPropertyError
+from icefloe.manifests.columns import ManifestColumns
+from icefloe.manifests.files import ManifestContent, ManifestFile
+from icefloe.manifests.writer import ManifestFormat, write_manifests
+from icefloe.metadata.properties import MANIFEST_COMPRESSION, MANIFEST_COMPRESSION_LEVEL, MANIFEST_TARGET_SIZE_BYTES
+from icefloe.versions import Feature, allows
+
+_MANY = 100_000
+"""From this number of entries on, a second core is used to pack them."""
+
+
+def write_entries(view: View, columns: ManifestColumns, content: ManifestContent) -> tuple[ManifestFile, ...]:
+    """The entries as new manifests of the target size."""
+    metadata = view.metadata
+    version = metadata.format_version
+    form = ManifestFormat(
+        version=version,
+        schema=metadata.schema(),
+        spec=metadata.spec(columns.spec_id),
+        snapshot_id=view.snapshot_id,
+        content=content,
+        codec=MANIFEST_COMPRESSION.of(metadata.properties),
+        level=_level(metadata.properties.get(MANIFEST_COMPRESSION_LEVEL.key)),
+        table_location=metadata.location if allows(version, Feature.RELATIVE_PATHS) else None,
+        older_schemas=tuple(sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True)),
+    )
+    return tuple(
+        write_manifests(
+            columns,
+            form,
+            view.bench.manifest_names(metadata),
+            view.bench.write,
+            target_size=MANIFEST_TARGET_SIZE_BYTES.of(metadata.properties),
+            workers=2 if len(columns) >= _MANY else 1,
+        )
+    )
+
+
+def write_added(view: View, key: Hashable, groups: Sequence[FileGroup]) -> tuple[ManifestFile, ...]:
+    """Manifests of new files, written in the first attempt and used again in later ones.
+
+    `key` tells the groups of one operation from those of others. An upgrade of the table in between makes new manifests.
+    """
+    version = view.metadata.format_version
+    return tuple(
+        manifest
+        for place, group in enumerate(groups)
+        if len(group.columns)
+        for manifest in view.bench.remember(
+            ("added", key, version, place), partial(write_entries, view, group.columns, group.content)
+        )
+    )
+
+
+def _level(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.strip().lstrip("-").isdigit():
+        raise InvalidPropertyError(f"property {MANIFEST_COMPRESSION_LEVEL.key!r} is {text!r}; it must be a number")
+    return int(text)

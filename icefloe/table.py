@@ -1,0 +1,366 @@
+"""The handle of a table that users hold: what it is now, and the ways to change it. It joins rooms and holds no rule."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from icefloe.commit.change import Change
+from icefloe.commit.committer import Committer, TableState
+from icefloe.commit.expire import Expire
+from icefloe.commit.manage_snapshots import ManageSnapshots
+from icefloe.commit.outcome import Committed, Outcome
+from icefloe.commit.retry import Timing
+from icefloe.commit.statistics import StatisticsChange
+from icefloe.commit.structure import (
+    SendUpdates,
+    SetLocation,
+    SetProperties,
+    SetSchema,
+    SetSortOrder,
+    SetSpec,
+    UpgradeFormatVersion,
+    schema_update,
+    sort_order_update,
+    spec_update,
+)
+from icefloe.commit.swap import check_same_table
+from icefloe.commit.transaction import CommitTransaction
+from icefloe.commit.update_snapshot import UpdateSnapshot
+from icefloe.commit.wap import target_of
+from icefloe.commit.workbench import Caches
+from icefloe.metadata.refs import SnapshotRef
+from icefloe.metadata.snapshot import Snapshot, SnapshotLogEntry
+from icefloe.metadata.statistics import PartitionStatisticsFile, StatisticsFile
+from icefloe.metadata.table import TableMetadata
+from icefloe.metadata.updates import TableUpdate
+from icefloe.partitioning.evolution import PartitionSpecUpdate, SortOrderUpdate
+from icefloe.partitioning.sorting import SortOrder
+from icefloe.partitioning.spec import PartitionSpec
+from icefloe.schema.evolution import SchemaUpdate
+from icefloe.schema.schema import Schema
+from icefloe.storage.storage import Storage
+
+
+class Table:
+    """A table of a catalog, as it was when it was loaded, last refreshed, or last changed through this handle."""
+
+    def __init__(
+        self,
+        identifier: tuple[str, ...],
+        state: TableState,
+        committer: Committer,
+        *,
+        caches: Caches | None = None,
+        timing: Timing | None = None,
+    ) -> None:
+        self._identifier = tuple(identifier)
+        self._state = state
+        self._committer = committer
+        self._caches = caches or Caches()
+        self._timing = timing or Timing()
+
+    def __repr__(self) -> str:
+        return f"Table({'.'.join(self._identifier)}, {self._state.metadata_location})"
+
+    # -- what it is
+
+    def name(self) -> tuple[str, ...]:
+        """The identifier: the levels of its namespace and its own name."""
+        return self._identifier
+
+    @property
+    def state(self) -> TableState:
+        """The metadata and where it is stored."""
+        return self._state
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """All that the table's metadata says."""
+        return self._state.metadata
+
+    @property
+    def metadata_location(self) -> str | None:
+        """Where the metadata is stored."""
+        return self._state.metadata_location
+
+    @property
+    def storage(self) -> Storage:
+        """Where the table's files are."""
+        return self._committer.storage
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table's properties."""
+        return self.metadata.properties
+
+    @property
+    def format_version(self) -> int:
+        """The version of the table format."""
+        return self.metadata.format_version
+
+    def location(self) -> str | None:
+        """The base location of the table's files."""
+        return self.metadata.location
+
+    def schema(self) -> Schema:
+        """The current schema."""
+        return self.metadata.schema()
+
+    def schemas(self) -> dict[int, Schema]:
+        """All schemas by id."""
+        return dict(self.metadata.schemas_by_id)
+
+    def spec(self) -> PartitionSpec:
+        """The partition spec of new data."""
+        return self.metadata.spec()
+
+    def specs(self) -> dict[int, PartitionSpec]:
+        """All partition specs by id."""
+        return dict(self.metadata.specs_by_id)
+
+    def sort_order(self) -> SortOrder:
+        """The sort order of new data."""
+        return self.metadata.sort_order()
+
+    def sort_orders(self) -> dict[int, SortOrder]:
+        """All sort orders by id."""
+        return dict(self.metadata.sort_orders_by_id)
+
+    def snapshots(self) -> list[Snapshot]:
+        """All snapshots, in the order in which they came."""
+        return list(self.metadata.snapshots)
+
+    def current_snapshot(self) -> Snapshot | None:
+        """The head of `main`; None in a table that nothing was committed to."""
+        return self.metadata.current_snapshot()
+
+    def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
+        """The snapshot of that id, if there is one."""
+        return self.metadata.snapshot_by_id(snapshot_id)
+
+    def snapshot_by_name(self, name: str) -> Snapshot | None:
+        """The snapshot that a branch or tag is at, if there is such a ref."""
+        return self.metadata.snapshot_by_name(name)
+
+    def snapshot_as_of_timestamp(self, timestamp_ms: int) -> Snapshot:
+        """What was current at that time."""
+        return self.metadata.snapshot_as_of(timestamp_ms)
+
+    def refs(self) -> dict[str, SnapshotRef]:
+        """Branches and tags by name."""
+        return dict(self.metadata.refs)
+
+    def history(self) -> list[SnapshotLogEntry]:
+        """Which snapshot was current from when on."""
+        return list(self.metadata.snapshot_log)
+
+    def statistics(self) -> list[StatisticsFile]:
+        """The statistics files."""
+        return list(self.metadata.statistics)
+
+    def partition_statistics(self) -> list[PartitionStatisticsFile]:
+        """The partition statistics files."""
+        return list(self.metadata.partition_statistics)
+
+    def refresh(self) -> "Table":
+        """The same handle at the newest state; an error if another table has the name by now."""
+        found = self._committer.load()
+        check_same_table(self.metadata, found.metadata, ".".join(self._identifier))
+        self._state = found
+        return self
+
+    # -- how it changes
+
+    def transaction(self) -> "Transaction":
+        """Several changes, one commit: `with table.transaction() as tx: ...`."""
+        return Transaction(self)
+
+    def update_snapshot(
+        self,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        *,
+        stage_only: bool = False,
+    ) -> UpdateSnapshot:
+        """Low-level changes of files, each one committed at once."""
+        target = target_of(self.metadata, branch, snapshot_properties, stage_only=stage_only)
+        return UpdateSnapshot(self.metadata, target, self._commit_one)
+
+    @contextmanager
+    def update_schema(
+        self, allow_incompatible_changes: bool = False, case_sensitive: bool = True
+    ) -> Iterator[SchemaUpdate]:
+        """Change the schema: `with table.update_schema() as update: update.add_column(...)`."""
+        with self.transaction() as tx, tx.update_schema(allow_incompatible_changes, case_sensitive) as update:
+            yield update
+
+    @contextmanager
+    def update_spec(self, case_sensitive: bool = True) -> Iterator[PartitionSpecUpdate]:
+        """Change the partition spec: `with table.update_spec() as update: update.add_field(...)`."""
+        with self.transaction() as tx, tx.update_spec(case_sensitive) as update:
+            yield update
+
+    @contextmanager
+    def update_sort_order(self, case_sensitive: bool = True) -> Iterator[SortOrderUpdate]:
+        """Replace the sort order: `with table.update_sort_order() as update: update.asc(...)`."""
+        with self.transaction() as tx, tx.update_sort_order(case_sensitive) as update:
+            yield update
+
+    def manage_snapshots(self) -> ManageSnapshots:
+        """Change branches, tags and the current snapshot."""
+        return ManageSnapshots(self._commit_all)
+
+    def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Set table properties."""
+        self._commit_all([SetProperties(dict(properties))])
+
+    def remove_properties(self, *keys: str) -> None:
+        """Remove table properties."""
+        self._commit_all([SetProperties(removals=keys)])
+
+    def upgrade_format_version(self, version: int) -> None:
+        """Move the table to a newer format version; there is no way back."""
+        self._commit_all([UpgradeFormatVersion(version)])
+
+    def _commit_one(self, change: Change) -> Snapshot | None:
+        self._commit_all([change])
+        made = change.snapshot_ids
+        return self.metadata.snapshot_by_id(made[-1]) if made else None
+
+    def _commit_all(self, changes: Sequence[Change]) -> None:
+        with self.transaction() as tx:
+            for change in changes:
+                tx.add(change)
+
+
+class Transaction:
+    """Changes that are committed together; the table is not touched before, and all of it or nothing happens.
+
+    Leaving the `with` block commits; leaving it by an error gives everything up.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._changes = CommitTransaction(table._state, table._committer, caches=table._caches, timing=table._timing)
+
+    @property
+    def table_metadata(self) -> TableMetadata:
+        """What the table's metadata will be, with all changes so far."""
+        return self._changes.metadata
+
+    def add(self, change: Change) -> None:
+        """One more change."""
+        self._changes.add(change)
+
+    def update_snapshot(
+        self,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        *,
+        stage_only: bool = False,
+    ) -> UpdateSnapshot:
+        """Low-level changes of files."""
+        target = target_of(self.table_metadata, branch, snapshot_properties, stage_only=stage_only)
+        return UpdateSnapshot(self.table_metadata, target, self._add_one)
+
+    @contextmanager
+    def update_schema(
+        self, allow_incompatible_changes: bool = False, case_sensitive: bool = True
+    ) -> Iterator[SchemaUpdate]:
+        """Change the schema."""
+        planned = self.table_metadata
+        update = schema_update(
+            planned, allow_incompatible_changes=allow_incompatible_changes, case_sensitive=case_sensitive
+        )
+        yield update
+        self.add(SetSchema(update.apply(), planned))
+
+    @contextmanager
+    def update_spec(self, case_sensitive: bool = True) -> Iterator[PartitionSpecUpdate]:
+        """Change the partition spec."""
+        planned = self.table_metadata
+        update = spec_update(planned, case_sensitive=case_sensitive)
+        yield update
+        self.add(SetSpec(update.apply().spec, planned))
+
+    @contextmanager
+    def update_sort_order(self, case_sensitive: bool = True) -> Iterator[SortOrderUpdate]:
+        """Replace the sort order."""
+        planned = self.table_metadata
+        update = sort_order_update(planned, case_sensitive=case_sensitive)
+        yield update
+        self.add(SetSortOrder(update.apply(), planned))
+
+    def manage_snapshots(self) -> ManageSnapshots:
+        """Change branches, tags and the current snapshot."""
+        return ManageSnapshots(self._add_all)
+
+    def set_properties(self, properties: Mapping[str, str] | None = None, **more: str) -> Self:
+        """Set table properties."""
+        self.add(SetProperties({**(properties or {}), **more}))
+        return self
+
+    def remove_properties(self, *keys: str) -> Self:
+        """Remove table properties."""
+        self.add(SetProperties(removals=keys))
+        return self
+
+    def update_location(self, location: str) -> Self:
+        """Move the base location for new files."""
+        self.add(SetLocation(location))
+        return self
+
+    def upgrade_format_version(self, version: int) -> Self:
+        """Move the table to a newer format version; there is no way back."""
+        self.add(UpgradeFormatVersion(version))
+        return self
+
+    def update_statistics(self, change: StatisticsChange) -> Self:
+        """Set and remove statistics files."""
+        self.add(change)
+        return self
+
+    def expire_snapshots(self, expire: Expire) -> Self:
+        """Drop old snapshots from the metadata; no file is deleted."""
+        self.add(expire)
+        return self
+
+    def apply_updates(self, *updates: TableUpdate) -> Self:
+        """Any updates, as they are."""
+        self.add(SendUpdates(updates))
+        return self
+
+    def commit_transaction(self) -> Table:
+        """Commit all changes, or fail as a whole."""
+        done = self._changes.commit()
+        self._table._state = done.state
+        return self._table
+
+    def try_commit(self) -> Outcome:
+        """The same, with the outcome as a value instead of an error."""
+        outcome = self._changes.try_commit()
+        if isinstance(outcome, Committed):
+            self._table._state = outcome.state
+        return outcome
+
+    def _add_one(self, change: Change) -> Snapshot | None:
+        self.add(change)
+        made = change.snapshot_ids
+        return self.table_metadata.snapshot_by_id(made[-1]) if made else None
+
+    def _add_all(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            self.add(change)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            if self._changes.is_open:
+                self.commit_transaction()
+        elif issubclass(kind, Exception):
+            self._changes.abandon()
