@@ -436,9 +436,9 @@ def encrypted_keys() -> st.SearchStrategy[EncryptedKey]:
 
 
 @st.composite
-def new_tables(draw: st.DrawFn, version: int) -> TableMetadata:
-    """Metadata of a table that nothing was committed to."""
-    schema = draw(schemas(version))
+def new_tables(draw: st.DrawFn, version: int, types_of: int | None = None) -> TableMetadata:
+    """Metadata of a table that nothing was committed to; its columns may be kept to the types of an older version."""
+    schema = draw(schemas(types_of or version))
     located = not allows(version, Feature.OPTIONAL_LOCATION) or draw(st.booleans())
     return new_table_metadata(
         schema,
@@ -453,10 +453,10 @@ def new_tables(draw: st.DrawFn, version: int) -> TableMetadata:
 
 
 @st.composite
-def table_metadata(draw: st.DrawFn, version: int) -> TableMetadata:
+def table_metadata(draw: st.DrawFn, version: int, types_of: int | None = None) -> TableMetadata:
     """Metadata of a table of this version with everything that it may hold."""
-    base = draw(new_tables(version))
-    other = draw(schemas(version)).with_id(base.current_schema_id + 1)
+    base = draw(new_tables(version, types_of))
+    other = draw(schemas(types_of or version)).with_id(base.current_schema_id + 1)
     chain = draw(snapshot_chains(version))
     ids = [each.snapshot_id for each in chain]
     current = draw(st.none() | st.sampled_from(ids)) if ids else None
