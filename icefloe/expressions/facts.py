@@ -75,7 +75,10 @@ class PartitionSummaries(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Lower and upper bounds as arrays of the storage type, without NaN; None or null: unknown."""
+    """Lower and upper bounds as arrays of the storage type; None or null: unknown.
+
+    NaN is as good as unknown, since every comparison with it is false.
+    """
 
     size: int
     lower: Any | None = None
@@ -208,10 +211,7 @@ def _comparable(bounds: Any | None, kind: IcebergType) -> Any | None:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     wanted = storage_type(kind)
-    array = array if array.type == wanted else array.cast(wanted)
-    if pa.types.is_floating(wanted):
-        return pc.if_else(pc.is_nan(array), pa.scalar(None, wanted), array)
-    return array
+    return array if array.type == wanted else array.cast(wanted)
 
 
 def _one_array(array: Any) -> Any:

@@ -27,6 +27,8 @@ from icefloe.expressions import (
     to_arrow,
 )
 from icefloe.expressions.values import And, Or, Predicate
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import DoubleType, NestedField
 from tests.expressions.rows import Row, arrow_table, naive
 from tests.strategies import FILTER_SCHEMA, expressions
 from tests.strategies import filter_rows as rows_of_filter_schema
@@ -86,6 +88,30 @@ def test_masks_take_columns_of_other_arrow_types(kind: Any) -> None:
     table = pa.table({"name": pa.array(["a", "b", None]).cast(kind)})
     assert mask(bind(In("name", ["a", "c"]), FILTER_SCHEMA), table).to_pylist() == [True, False, False]
     assert mask(bind(LessThan("name", "b"), FILTER_SCHEMA), table.to_batches()[0]).to_pylist() == [True, False, False]
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_negative_zero_is_zero(zero: float) -> None:
+    rows = [(0.0,), (-0.0,), (1.0,), (float("nan"),)]
+    schema = Schema(NestedField(1, "score", DoubleType()))
+    table = arrow_table(rows, schema)
+    for expression in (EqualTo("score", zero), In("score", [zero, 7.0]), ~NotEqualTo("score", zero)):
+        bound = bind(expression, schema)
+        assert [evaluate(bound, row) for row in rows] == [True, True, False, False]
+        assert mask(bound, table).to_pylist() == [True, True, False, False]
+        assert table.filter(to_arrow(bound)).num_rows == 2
+    assert mask(bind(LessThan("score", zero), schema), table).to_pylist() == [False] * 4
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_comparisons_with_null_and_nan_are_false_and_their_negations_true(missing: float | None) -> None:
+    schema = Schema(NestedField(1, "score", DoubleType()))
+    tests = [col("score") < 5, col("score") <= 5, col("score") > 5, col("score") >= 5, col("score") == 5]
+    for test in [*tests, col("score").is_in([5, 6])]:
+        for expression, wanted in ((test, False), (~test, True)):
+            bound = bind(expression, schema)
+            assert evaluate(bound, (missing,)) == wanted
+            assert mask(bound, arrow_table([(missing,)], schema)).to_pylist() == [wanted]
 
 
 def test_the_null_of_a_struct_is_the_null_of_its_fields() -> None:
