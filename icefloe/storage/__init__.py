@@ -1,7 +1,7 @@
 """One small protocol for files, over the local disk, memory, object stores and HDFS."""
 
 from icefloe.metadata.locations import is_absolute, relativize, resolve_location
-from icefloe.storage.files import DeleteFailure, FileInfo, Files, OutputStream, Tail
+from icefloe.storage.files import FOLDER_MARK, DeleteFailure, FileInfo, Files, OutputStream, Tail
 from icefloe.storage.locations import (
     Location,
     LocationMatch,
@@ -15,6 +15,7 @@ from icefloe.storage.storage import Storage
 from icefloe.storage.streams import prefetch
 
 __all__ = [
+    "FOLDER_MARK",
     "DeleteFailure",
     "FileInfo",
     "Files",

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -161,6 +161,15 @@ class Files(Protocol):
     def list_prefix(self, location: Location) -> Iterator[FileInfo]:
         """Every file beneath the location, which counts as a folder, in no order."""
 
+    def list_folders(self, location: Location) -> Iterator[str]:
+        """The names of the folders directly beneath the location, in no order."""
+
+    def make_folder(self, location: Location) -> None:
+        """Let there be a folder, though nothing is in it; one that is there is no failure."""
+
+    def remove_folder(self, location: Location) -> None:
+        """Let an empty folder be no more; one that is not empty, or not there, stays as it is."""
+
     def stat(self, location: Location) -> FileInfo:
         """Size and time of one file, or LocationNotFoundError."""
 
@@ -169,6 +178,15 @@ class Files(Protocol):
 
     def open_output(self, location: Location) -> OutputStream:
         """A writer that pyarrow accepts."""
+
+
+FOLDER_MARK = ".icefloe-folder"
+"""The file that keeps an empty folder alive where folders are only parts of names."""
+
+
+def marked(location: Location) -> Location:
+    """The file that marks a folder."""
+    return replace(location, path=f"{location.path.rstrip('/')}/{FOLDER_MARK}")
 
 
 def check_range(location: Location, offset: int, length: int) -> None:

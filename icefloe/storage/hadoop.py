@@ -135,6 +135,30 @@ class ArrowFiles:
                 elif info.type == fs.FileType.File:
                     yield _info(f"{location.root}{info.path}", info)
 
+    def list_folders(self, location: Location) -> Iterator[str]:
+        """The names of the folders directly beneath the location."""
+        for info in self._inside(location):
+            if info.type == fs.FileType.Directory:
+                yield info.base_name
+
+    def _inside(self, location: Location) -> list[Any]:
+        top = _attempt(location, lambda: self._system.get_file_info(location.path))
+        if top.type != fs.FileType.Directory:
+            return []
+        selector = fs.FileSelector(location.path, allow_not_found=True)
+        return list(_attempt(location, lambda: self._system.get_file_info(selector)))
+
+    def make_folder(self, location: Location) -> None:
+        """Let there be a folder."""
+        _attempt(location, lambda: self._system.create_dir(location.path, recursive=True))
+
+    def remove_folder(self, location: Location) -> None:
+        """Let an empty folder be no more."""
+        top = _attempt(location, lambda: self._system.get_file_info(location.path))
+        # Between the look and the removal a file could appear, and be lost; pyarrow has no removal of empty ones only.
+        if top.type == fs.FileType.Directory and not self._inside(location):
+            _attempt(location, lambda: self._system.delete_dir(location.path))
+
     def stat(self, location: Location) -> FileInfo:
         """Size and time of one file, or LocationNotFoundError."""
         info = _attempt(location, lambda: self._system.get_file_info(location.path))

@@ -22,6 +22,7 @@ TEMPORARY = ".icefloe-"
 """How names of unfinished files start."""
 
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+_NOT_REMOVED = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR})
 _BUFFER = 1 << 20
 
 
@@ -106,6 +107,31 @@ class LocalFiles:
                 continue
             except OSError as error:
                 raise _translated(Location("file", "", folder, location.root), error) from error
+
+    def list_folders(self, location: Location) -> Iterator[str]:
+        """The names of the folders directly beneath the location."""
+        try:
+            with os.scandir(location.path) as entries:
+                yield from [entry.name for entry in entries if entry.is_dir()]
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            raise _translated(location, error) from error
+
+    def make_folder(self, location: Location) -> None:
+        """Let there be a folder."""
+        try:
+            _make_folder(location.path)
+        except OSError as error:
+            raise _translated(location, error) from error
+
+    def remove_folder(self, location: Location) -> None:
+        """Let an empty folder be no more."""
+        try:
+            os.rmdir(location.path)
+        except OSError as error:
+            if error.errno not in _NOT_REMOVED:
+                raise _translated(location, error) from error
 
     def stat(self, location: Location) -> FileInfo:
         """Size and time of one file, or LocationNotFoundError."""

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from icefloe.errors import InvalidLocationError, LocationExistsError, LocationNotFoundError
-from icefloe.storage.files import DeleteFailure, FileInfo, OutputStream, Tail, check_range, short_read
+from icefloe.storage.files import DeleteFailure, FileInfo, OutputStream, Tail, check_range, marked, short_read
 from icefloe.storage.locations import Location
 
 
@@ -85,6 +85,20 @@ class MemoryFiles:
             found = [(path, file) for path, file in _FILES[location.authority].items() if path.startswith(folder)]
         for path, file in found:
             yield FileInfo(f"{location.root}{path}", len(file.data), file.modified_ms)
+
+    def list_folders(self, location: Location) -> Iterator[str]:
+        """The names of the folders directly beneath the location."""
+        start = len(location.path.rstrip("/")) + 1
+        below = (info.location.removeprefix(location.root)[start:] for info in self.list_prefix(location))
+        yield from {rest.partition("/")[0] for rest in below if "/" in rest}
+
+    def make_folder(self, location: Location) -> None:
+        """Let there be a folder, by a mark in it."""
+        self.write(marked(location), b"")
+
+    def remove_folder(self, location: Location) -> None:
+        """Let an empty folder be no more."""
+        list(self.delete([marked(location)]))
 
     def stat(self, location: Location) -> FileInfo:
         """Size and time of one file, or LocationNotFoundError."""

@@ -35,7 +35,7 @@ from icefloe.errors import (
     LocationNotFoundError,
     StorageError,
 )
-from icefloe.storage.files import DeleteFailure, FileInfo, OutputStream, Tail, check_range, short_read
+from icefloe.storage.files import DeleteFailure, FileInfo, OutputStream, Tail, check_range, marked, short_read
 from icefloe.storage.locations import Location
 from icefloe.storage.properties import redacted
 from icefloe.storage.streams import SMALL_FILE, TAIL_LENGTH, RangedInput
@@ -277,6 +277,26 @@ class ObjectFiles:
                 # A marker of the folder itself comes back under the folder's name.
                 if found["path"] != folder:
                     yield _info(f"{location.root}/{found['path']}", found)
+
+    def list_folders(self, location: Location) -> Iterator[str]:
+        """The names of the folders directly beneath the location, without listing what is in them."""
+        folder = location.key.removesuffix("/")
+        if folder:
+            _check_key(location, folder, empty_names=False)
+        _Threads.check(location)
+        store = self._store(True, None)
+        found = self._attempt(location, lambda: obstore.list_with_delimiter(store, folder or None))
+        for prefix in found["common_prefixes"]:
+            yield prefix.rstrip("/").rpartition("/")[2]
+
+    def make_folder(self, location: Location) -> None:
+        """Let there be a folder, by a mark in it."""
+        self.write(marked(location), b"")
+
+    def remove_folder(self, location: Location) -> None:
+        """Let an empty folder be no more."""
+        for failure in self.delete([marked(location)]):
+            raise failure.error
 
     def stat(self, location: Location) -> FileInfo:
         """Size and time of one file, or LocationNotFoundError."""

@@ -83,6 +83,24 @@ class Storage:
         files, place = self._place(location)
         return files.list_prefix(place)
 
+    def list_folders(self, location: str) -> Iterator[str]:
+        """The names of the folders directly beneath the location, in no order; none if it is not there."""
+        files, place = self._place(location)
+        return files.list_folders(place)
+
+    def make_folder(self, location: str) -> None:
+        """Let there be a folder, though nothing is in it; one that is there is no failure.
+
+        Where folders are only parts of names, a file named FOLDER_MARK keeps it alive.
+        """
+        files, place = self._place(location)
+        files.make_folder(place)
+
+    def remove_folder(self, location: str) -> None:
+        """Let an empty folder be no more; one that is not empty, or not there, stays as it is."""
+        files, place = self._place(location)
+        files.remove_folder(place)
+
     def stat(self, location: str) -> FileInfo:
         """Size and time of one file, or LocationNotFoundError."""
         files, place = self._place(location)
