@@ -107,7 +107,8 @@ def finish(applied: Applied, now_ms: int) -> TableMetadata:
     log = metadata.snapshot_log
     if passing and any(entry.snapshot_id in passing for entry in log):
         log = tuple(entry for entry in log if entry.snapshot_id not in passing)
-    return metadata.evolve(snapshot_log=log, last_updated_ms=now_ms)
+    before_ms = max(metadata.last_updated_ms, log[-1].timestamp_ms if log else 0)
+    return metadata.evolve(snapshot_log=log, last_updated_ms=snapshots.not_long_before(before_ms, now_ms))
 
 
 def with_previous(

@@ -13,6 +13,9 @@ from icefloe.versions import Feature, allows, require
 
 OfSnapshot = TypeVar("OfSnapshot", StatisticsFile, PartitionStatisticsFile)
 
+CLOCK_TOLERANCE_MS = 60_000
+"""How far a time in a log may be before the one in front of it: Java refuses to read logs that go back further."""
+
 
 def add_snapshot(metadata: TableMetadata, snapshot: Snapshot) -> TableMetadata:
     """The table with one more snapshot, which no branch points to yet."""
@@ -47,11 +50,18 @@ def set_ref(metadata: TableMetadata, name: str, ref: SnapshotRef, changed_ms: in
         raise InvalidMetadataError(f"{MAIN_BRANCH!r} cannot be set to a tag; it must be a branch")
     if ref.snapshot_id == metadata.current_snapshot_id:
         return metadata.evolve(refs=refs)
+    log = metadata.snapshot_log
+    logged_ms = not_long_before(log[-1].timestamp_ms, changed_ms) if log else changed_ms
     return metadata.evolve(
         refs=refs,
         current_snapshot_id=ref.snapshot_id,
-        snapshot_log=(*metadata.snapshot_log, SnapshotLogEntry(ref.snapshot_id, changed_ms)),
+        snapshot_log=(*log, SnapshotLogEntry(ref.snapshot_id, logged_ms)),
     )
+
+
+def not_long_before(earlier_ms: int, later_ms: int) -> int:
+    """The time of what came later; by clocks that differ too much, it came with what was before."""
+    return earlier_ms if later_ms < earlier_ms - CLOCK_TOLERANCE_MS else later_ms
 
 
 def remove_ref(metadata: TableMetadata, name: str) -> TableMetadata:

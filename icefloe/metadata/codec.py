@@ -98,7 +98,9 @@ def metadata_from_json(document: str | bytes | Mapping[str, Any]) -> TableMetada
         wire = read_wire(document, _MetadataWire, _WHAT)
     except InvalidMetadataError:
         # A version from the future may differ anywhere; that it is one says more than what differs.
-        check_version(read_wire(document, _VersionWire, _WHAT).format_version, f"{_WHAT}: format-version")
+        version = read_wire(document, _VersionWire, _WHAT).format_version
+        if isinstance(version, int):
+            check_version(version, f"{_WHAT}: format-version")
         raise
     version = check_version(wire.format_version, f"{_WHAT}: format-version")
     metadata = _from_wire(wire, version)

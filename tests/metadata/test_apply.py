@@ -4,7 +4,7 @@ from copy import deepcopy
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icefloe.errors import (
@@ -492,6 +492,21 @@ def test_a_rollback_is_logged_with_its_own_time(version: int) -> None:
 
 
 @versions
+def test_clocks_that_differ_do_not_turn_the_logs_around(version: int) -> None:
+    """Java reads no metadata whose logs go back by more than a minute."""
+    metadata = append(new_table(version), 1)
+    head_ms = metadata.snapshot_log[-1].timestamp_ms
+    for behind_ms, logged_ms in ((60_000, head_ms - 60_000), (60_001, head_ms)):
+        late = next_snapshot(metadata, 2, 1, timestamp_ms=head_ms - behind_ms)
+        updates = (AddSnapshotUpdate(late), SetSnapshotRefUpdate(MAIN_BRANCH, branch(2)))
+        changed = commit(metadata, *updates, now_ms=late.timestamp_ms)
+        assert changed.snapshot_log[-1] == SnapshotLogEntry(2, logged_ms)
+        assert changed.snapshots[-1] == late
+    long_ago = commit(metadata, SetPropertiesUpdate({"a": "b"}), now_ms=5)
+    assert long_ago.last_updated_ms == metadata.last_updated_ms
+
+
+@versions
 def test_other_retention_of_main_is_no_change_of_the_current_snapshot(version: int) -> None:
     metadata = append(new_table(version), 1)
     kept = SnapshotRef(1, SnapshotRefType.BRANCH, min_snapshots_to_keep=5)
@@ -694,6 +709,7 @@ def test_legal_updates_keep_a_table_whole(version: int, data: st.DataObject) -> 
 
 
 @versions
+@settings(max_examples=25)
 @given(data=st.data())
 def test_apply_never_changes_its_input(version: int, data: st.DataObject) -> None:
     metadata = data.draw(table_metadata(version))
