@@ -1,0 +1,130 @@
+"""Arrow arrays of a table's types as what pyarrow writes to ORC, and back.
+
+pyarrow knows ORC's timestamps in nanoseconds only, so that those before 1677-09-21 or after 2262-04-11 can be neither
+written nor read; both fail with a sentence that says so.
+"""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.errors import InvalidValueError
+from icefloe.schema.types import (
+    FixedType,
+    IcebergType,
+    ListType,
+    MapType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    UUIDType,
+    VariantType,
+)
+
+RANGE = "ORC files hold timestamps from 1677-09-21 to 2262-04-11 here; Parquet and Avro hold all of them"
+
+
+def to_orc(array: Any, kind: IcebergType, orc_type: Any, name: str) -> Any:
+    """An array of the table's type as the one that pyarrow writes; nulls in required places are refused."""
+    match kind:
+        case StructType():
+            children = []
+            for part, field, inner in zip(array.flatten(), kind.fields, orc_type, strict=True):
+                _check_required(part, field.required, array.null_count, f"{name}.{field.name}")
+                children.append(to_orc(part, field.field_type, inner.type, f"{name}.{field.name}"))
+            return pa.StructArray.from_arrays(children, fields=list(orc_type), mask=nulls(array))
+        case ListType():
+            values = array.flatten()
+            _check_required(values, kind.element_required, 0, f"{name}.element")
+            items = to_orc(values, kind.element_type, orc_type.value_type, f"{name}.element")
+            return pa.ListArray.from_arrays(list_offsets(array), items, type=orc_type, mask=nulls(array))
+        case MapType():
+            offsets, keys, items = map_parts(array)
+            _check_required(items, kind.value_required, 0, f"{name}.value")
+            keys = to_orc(keys, kind.key_type, orc_type.key_type, f"{name}.key")
+            items = to_orc(items, kind.value_type, orc_type.item_type, f"{name}.value")
+            return pa.MapArray.from_arrays(offsets, keys, items, type=orc_type, mask=nulls(array))
+        case VariantType():
+            return array
+        case UUIDType() | FixedType():
+            return (array.storage if isinstance(array, pa.ExtensionArray) else array).cast(pa.binary())
+        case TimestampType() | TimestamptzType():
+            try:
+                return array.cast(orc_type)
+            except pa.ArrowInvalid:
+                raise InvalidValueError(f"column {name!r} has a timestamp out of range; {RANGE}") from None
+        case _:
+            return array if array.type.equals(orc_type) else array.cast(orc_type)
+
+
+def unsliced(array: Any) -> Any:
+    """A copy of nested values that is no slice: pyarrow's ORC writer takes the nulls of slices from wrong places."""
+    return array.take(pa.array(np.arange(len(array)))) if pa.types.is_nested(array.type) else array
+
+
+def from_orc(array: Any, kind: IcebergType, arrow_type: Any) -> Any:
+    """An array as pyarrow reads it made one of the table's type; raises ArrowInvalid where a length is wrong."""
+    match kind:
+        case StructType():
+            children = [
+                from_orc(array.field(i), field.field_type, inner.type)
+                for i, (field, inner) in enumerate(zip(kind.fields, arrow_type, strict=True))
+            ]
+            return pa.StructArray.from_arrays(children, fields=list(arrow_type), mask=nulls(array))
+        case ListType():
+            items = from_orc(array.flatten(), kind.element_type, arrow_type.value_type)
+            return pa.ListArray.from_arrays(list_offsets(array), items, type=arrow_type, mask=nulls(array))
+        case MapType():
+            offsets, keys, items = map_parts(array)
+            keys = from_orc(keys, kind.key_type, arrow_type.key_type)
+            items = from_orc(items, kind.value_type, arrow_type.item_type)
+            return pa.MapArray.from_arrays(offsets, keys, items, type=arrow_type, mask=nulls(array))
+        case VariantType():
+            parts = [array.field(field.name) for field in arrow_type]
+            return pa.StructArray.from_arrays(parts, fields=list(arrow_type), mask=nulls(array))
+        case UUIDType():
+            return array.cast(pa.binary(16)).cast(arrow_type)
+        case TimestampType() | TimestamptzType():
+            return _micros(array).cast(arrow_type)
+        case TimestampNanoType() | TimestamptzNanoType():
+            return array.cast(pa.int64()).cast(arrow_type)
+        case _:
+            return array if array.type.equals(arrow_type) else array.cast(arrow_type)
+
+
+def _micros(array: Any) -> Any:
+    """Nanoseconds cut to microseconds, downwards on both sides of 1970."""
+    nanos = array.cast(pa.int64())
+    ticks = pc.fill_null(nanos, 0).to_numpy(zero_copy_only=False) // 1000
+    return pa.array(ticks, mask=np.asarray(pc.is_null(array))) if array.null_count else pa.array(ticks)
+
+
+def _check_required(array: Any, required: bool, expected_nulls: int, name: str) -> None:
+    if required and array.null_count > expected_nulls:
+        raise InvalidValueError(f"required column {name!r} has {array.null_count - expected_nulls} nulls")
+
+
+def nulls(array: Any) -> Any:
+    """Where the array is null, if anywhere."""
+    return pc.is_null(array) if array.null_count else None
+
+
+def list_offsets(array: Any) -> Any:
+    """The offsets of lists in their flattened elements."""
+    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+    offsets = np.zeros(len(array) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    return pa.array(offsets)
+
+
+def map_parts(array: Any) -> tuple[Any, Any, Any]:
+    """Offsets, keys and items of maps, without what lies below nulls and outside of a slice."""
+    if array.offset or array.null_count:
+        array = array.take(pa.array(np.arange(len(array))))
+    first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
+    offsets = pc.subtract(array.offsets, first) if first else array.offsets
+    return offsets, array.keys.slice(first, last - first), array.items.slice(first, last - first)
