@@ -1,6 +1,18 @@
 """Small tables that the tests of this room start from."""
 
-from icefloe.metadata import Operation, Snapshot, Summary, TableMetadata, new_table_metadata
+from icefloe.metadata import (
+    MAIN_BRANCH,
+    AddSnapshotUpdate,
+    Operation,
+    SetSnapshotRefUpdate,
+    Snapshot,
+    Summary,
+    TableMetadata,
+    TableUpdate,
+    apply_all,
+    branch,
+    new_table_metadata,
+)
 from icefloe.partitioning.sorting import UNSORTED, SortOrder
 from icefloe.partitioning.spec import UNPARTITIONED, PartitionSpec, parse_partition_spec
 from icefloe.schema.schema import Schema
@@ -9,6 +21,7 @@ from icefloe.versions import Feature, allows
 
 UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
 CREATED_MS = 1_700_000_000_000
+NOW_MS = CREATED_MS + 1_000_000
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), True),
     NestedField(2, "day", DateType()),
@@ -51,3 +64,15 @@ def next_snapshot(
         metadata.next_row_id if lineage else None,
         rows if lineage else None,
     )
+
+
+def commit(metadata: TableMetadata, *updates: TableUpdate, now_ms: int = NOW_MS) -> TableMetadata:
+    """The table after a commit of these updates."""
+    return apply_all(metadata, updates, now_ms)
+
+
+def append(metadata: TableMetadata, snapshot_id: int, name: str = MAIN_BRANCH) -> TableMetadata:
+    """The table after a commit of one more snapshot to a branch."""
+    head = metadata.snapshot_by_name(name)
+    snapshot = next_snapshot(metadata, snapshot_id, None if head is None else head.snapshot_id)
+    return commit(metadata, AddSnapshotUpdate(snapshot), SetSnapshotRefUpdate(name, branch(snapshot_id)))

@@ -1,4 +1,4 @@
-"""Updates applied to tables: what each one changes, what is refused, and that nothing else changes."""
+"""Updates of a table as a whole: creation, upgrades, location, properties; and any sequence of legal updates."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -8,28 +8,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icefloe.errors import (
-    AlreadyExistsError,
-    CommitFailed,
     IncompatibleChangeError,
     InvalidInputError,
     InvalidLocationError,
     InvalidMetadataError,
-    InvalidPartitionSpecError,
     InvalidPropertyError,
     NoSuchObjectError,
-    NoSuchSnapshotError,
     UnsupportedVersionError,
 )
 from icefloe.metadata import (
     LAST_ADDED,
     MAIN_BRANCH,
-    AddEncryptionKeyUpdate,
     AddPartitionSpecUpdate,
     AddSchemaUpdate,
     AddSnapshotUpdate,
     AddSortOrderUpdate,
     AssignUUIDUpdate,
-    EncryptedKey,
     MetadataLogEntry,
     PartitionStatisticsFile,
     RemoveEncryptionKeyUpdate,
@@ -45,14 +39,10 @@ from icefloe.metadata import (
     SetDefaultSortOrderUpdate,
     SetDefaultSpecUpdate,
     SetLocationUpdate,
-    SetPartitionStatisticsUpdate,
     SetPropertiesUpdate,
     SetSnapshotRefUpdate,
     SetStatisticsUpdate,
     Snapshot,
-    SnapshotLogEntry,
-    SnapshotRef,
-    SnapshotRefType,
     StatisticsFile,
     TableMetadata,
     TableUpdate,
@@ -63,39 +53,15 @@ from icefloe.metadata import (
     metadata_from_json,
     metadata_to_json,
     tag,
-    with_previous,
 )
 from icefloe.partitioning.sorting import UNSORTED, parse_sort_order
-from icefloe.partitioning.spec import UNPARTITIONED, PartitionField, PartitionSpec, parse_partition_spec
-from icefloe.partitioning.transforms import BucketTransform, IdentityTransform, VoidTransform
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import LongType, NestedField, StringType, VariantType
+from icefloe.schema.types import LongType, NestedField
 from icefloe.versions import ALL_VERSIONS, Feature, allows
-from tests.metadata.tables import BY_DAY, CREATED_MS, SCHEMA, UUID, new_table, next_snapshot
+from tests.metadata.tables import BY_DAY, CREATED_MS, NOW_MS, SCHEMA, UUID, append, commit, new_table, next_snapshot
 from tests.strategies import new_tables, partition_specs, schemas, sort_orders, table_metadata
 
-NOW_MS = CREATED_MS + 1_000_000
-
 versions = pytest.mark.parametrize("version", ALL_VERSIONS)
-numbered_versions = pytest.mark.parametrize(
-    "version", [each for each in ALL_VERSIONS if allows(each, Feature.SEQUENCE_NUMBERS)]
-)
-lineage_versions = pytest.mark.parametrize(
-    "version", [each for each in ALL_VERSIONS if allows(each, Feature.ROW_LINEAGE)]
-)
-
-
-def commit(metadata: TableMetadata, *updates: TableUpdate, now_ms: int = NOW_MS) -> TableMetadata:
-    return apply_all(metadata, updates, now_ms)
-
-
-def append(metadata: TableMetadata, snapshot_id: int, name: str = MAIN_BRANCH) -> TableMetadata:
-    head = metadata.snapshot_by_name(name)
-    snapshot = next_snapshot(metadata, snapshot_id, None if head is None else head.snapshot_id)
-    return commit(metadata, AddSnapshotUpdate(snapshot), SetSnapshotRefUpdate(name, branch(snapshot_id)))
-
-
-# --- the whole table -------------------------------------------------------------------------------------------------
 
 
 @versions
@@ -260,364 +226,6 @@ def test_properties() -> None:
 def test_reserved_properties_are_refused(key: str) -> None:
     with pytest.raises(InvalidPropertyError, match=key):
         commit(new_table(2), SetPropertiesUpdate({key: "1"}))
-
-
-# --- schemas, specs, orders ------------------------------------------------------------------------------------------
-
-WIDER = Schema(*SCHEMA.fields, NestedField(7, "extra", StringType()))
-
-
-@versions
-def test_schemas(version: int) -> None:
-    metadata = commit(new_table(version), AddSchemaUpdate(WIDER), SetCurrentSchemaUpdate())
-    assert metadata.current_schema_id == 1
-    assert metadata.schema() == WIDER.with_id(1)
-    assert metadata.last_column_id == 7
-    back = commit(metadata, AddSchemaUpdate(SCHEMA.with_id(9)), SetCurrentSchemaUpdate())
-    assert back.schemas == metadata.schemas
-    assert back.current_schema_id == 0
-    assert back.last_column_id == 7
-    assert commit(back, RemoveSchemasUpdate((1,))).schemas == back.schemas[:1]
-    third = commit(back, RemoveSchemasUpdate((1,)), AddSchemaUpdate(WIDER)).schemas[-1]
-    assert third.schema_id == 1
-    with pytest.raises(IncompatibleChangeError, match="schema 0 is the current"):
-        commit(back, RemoveSchemasUpdate((0, 1)))
-    with pytest.raises(NoSuchObjectError, match="no schema with id 5"):
-        commit(back, SetCurrentSchemaUpdate(5))
-
-
-@versions
-def test_a_schema_must_suit_the_version(version: int) -> None:
-    variant = Schema(*SCHEMA.fields, NestedField(4, "v", VariantType()))
-    if allows(version, Feature.VARIANT):
-        assert commit(new_table(version), AddSchemaUpdate(variant)).last_column_id == 4
-    else:
-        with pytest.raises(UnsupportedVersionError, match="variant"):
-            commit(new_table(version), AddSchemaUpdate(variant))
-
-
-@pytest.mark.parametrize("update", [SetCurrentSchemaUpdate(), SetDefaultSpecUpdate(), SetDefaultSortOrderUpdate()])
-def test_the_last_added_must_have_been_added(update: TableUpdate) -> None:
-    with pytest.raises(InvalidInputError, match="added last"):
-        commit(new_table(2), update)
-
-
-def test_the_last_added_is_one_that_was_there_before() -> None:
-    metadata = commit(new_table(2), AddSchemaUpdate(WIDER), AddSchemaUpdate(SCHEMA), SetCurrentSchemaUpdate())
-    assert metadata.current_schema_id == 0
-
-
-@versions
-def test_the_default_spec_must_fit_the_current_schema(version: int) -> None:
-    metadata = new_table(version, BY_DAY)
-    narrow = Schema(SCHEMA.fields[0])
-    with pytest.raises(IncompatibleChangeError, match="'day'"):
-        commit(metadata, AddSchemaUpdate(narrow), SetCurrentSchemaUpdate())
-    void = PartitionSpec(PartitionField(2, 1000, VoidTransform(), "day"))
-    fits = commit(
-        metadata,
-        AddPartitionSpecUpdate(void),
-        SetDefaultSpecUpdate(),
-        AddSchemaUpdate(narrow),
-        SetCurrentSchemaUpdate(),
-    )
-    assert fits.spec().is_unpartitioned
-
-
-@versions
-def test_the_default_order_must_fit_the_current_schema(version: int) -> None:
-    metadata = new_table(version, order=parse_sort_order(["name"], SCHEMA))
-    with pytest.raises(InvalidInputError, match="3 is not in the schema"):
-        commit(metadata, AddSchemaUpdate(Schema(SCHEMA.fields[0])), SetCurrentSchemaUpdate())
-
-
-@versions
-def test_specs(version: int) -> None:
-    metadata = commit(new_table(version), AddPartitionSpecUpdate(BY_DAY), SetDefaultSpecUpdate())
-    assert metadata.spec() == BY_DAY.with_id(1)
-    assert metadata.last_partition_id == 1000
-    renumbered = PartitionSpec(PartitionField(2, 1005, IdentityTransform(), "day"), spec_id=8)
-    again = commit(metadata, AddPartitionSpecUpdate(renumbered), SetDefaultSpecUpdate())
-    assert again is metadata
-    back = commit(metadata, SetDefaultSpecUpdate(0))
-    assert back.spec().is_unpartitioned
-    assert commit(back, RemovePartitionSpecsUpdate((1,))).partition_specs == (UNPARTITIONED,)
-    with pytest.raises(IncompatibleChangeError, match="partition spec 0 is the default"):
-        commit(back, RemovePartitionSpecsUpdate((0,)))
-    with pytest.raises(NoSuchObjectError, match="no partition spec with id 5"):
-        commit(back, SetDefaultSpecUpdate(5))
-    with pytest.raises(InvalidPartitionSpecError, match="not in the schema"):
-        commit(back, AddPartitionSpecUpdate(PartitionSpec(PartitionField(77, 1001, IdentityTransform(), "gone"))))
-
-
-@versions
-def test_partition_field_ids_are_not_given_twice(version: int) -> None:
-    metadata = new_table(version, BY_DAY)
-    other = PartitionSpec(PartitionField(1, 1000, BucketTransform(4), "id_bucket"))
-    fresh = PartitionSpec(PartitionField(1, 1001, BucketTransform(4), "id_bucket"))
-    both = parse_partition_spec(["day", "bucket(4, id)"], SCHEMA)
-    assert commit(metadata, AddPartitionSpecUpdate(both)).last_partition_id == 1001
-    if allows(version, Feature.PARTITION_FIELD_IDS):
-        with pytest.raises(InvalidPartitionSpecError, match="1000"):
-            commit(metadata, AddPartitionSpecUpdate(other))
-        assert commit(metadata, AddPartitionSpecUpdate(fresh)).last_partition_id == 1001
-    else:
-        with pytest.raises(InvalidPartitionSpecError, match="1001"):
-            commit(metadata, AddPartitionSpecUpdate(fresh))
-
-
-@versions
-def test_sort_orders(version: int) -> None:
-    by_id, by_name = parse_sort_order(["id"], SCHEMA), parse_sort_order(["name"], SCHEMA)
-    metadata = commit(new_table(version), AddSortOrderUpdate(by_id), SetDefaultSortOrderUpdate())
-    assert metadata.default_sort_order_id == 1
-    metadata = commit(metadata, AddSortOrderUpdate(by_name), AddSortOrderUpdate(by_id), SetDefaultSortOrderUpdate())
-    assert [each.order_id for each in metadata.sort_orders] == [0, 1, 2]
-    assert metadata.sort_order() == by_id
-    assert commit(metadata, AddSortOrderUpdate(UNSORTED), SetDefaultSortOrderUpdate()).sort_order().is_unsorted
-    with pytest.raises(NoSuchObjectError, match="no sort order with id 5"):
-        commit(metadata, SetDefaultSortOrderUpdate(5))
-
-
-def test_unsorted_keeps_id_0_when_it_comes_later() -> None:
-    metadata = new_table(2, order=parse_sort_order(["id"], SCHEMA))
-    assert [each.order_id for each in metadata.sort_orders] == [1]
-    metadata = commit(metadata, AddSortOrderUpdate(UNSORTED), SetDefaultSortOrderUpdate())
-    assert [each.order_id for each in metadata.sort_orders] == [1, 0]
-    assert metadata.default_sort_order_id == 0
-
-
-# --- snapshots and refs ----------------------------------------------------------------------------------------------
-
-
-@versions
-def test_an_append(version: int) -> None:
-    metadata = append(append(new_table(version), 1), 2)
-    assert metadata.current_snapshot_id == 2
-    assert metadata.refs == {MAIN_BRANCH: branch(2)}
-    assert [each.snapshot_id for each in metadata.ancestors(2)] == [2, 1]
-    assert metadata.snapshot_log == (SnapshotLogEntry(1, CREATED_MS + 1), SnapshotLogEntry(2, CREATED_MS + 2))
-    numbered = allows(version, Feature.SEQUENCE_NUMBERS)
-    assert metadata.last_sequence_number == (2 if numbered else 0)
-    assert metadata.next_row_id == (20 if allows(version, Feature.ROW_LINEAGE) else 0)
-    assert metadata.snapshots_by_id == {1: metadata.snapshots[0], 2: metadata.snapshots[1]}
-
-
-@versions
-def test_a_snapshot_that_no_branch_points_to(version: int) -> None:
-    metadata = append(new_table(version), 1)
-    staged = commit(metadata, AddSnapshotUpdate(next_snapshot(metadata, 2, 1)))
-    assert staged.current_snapshot_id == 1
-    assert staged.snapshot_log == metadata.snapshot_log
-    assert staged.next_row_id == (20 if allows(version, Feature.ROW_LINEAGE) else 0)
-
-
-@versions
-def test_a_snapshot_id_is_taken(version: int) -> None:
-    metadata = append(new_table(version), 1)
-    with pytest.raises(AlreadyExistsError, match="snapshot 1 "):
-        commit(metadata, AddSnapshotUpdate(next_snapshot(metadata, 1, 1)))
-
-
-@numbered_versions
-def test_a_sequence_number_that_was_overtaken(version: int) -> None:
-    metadata = append(append(new_table(version), 1), 2)
-    late = replace(next_snapshot(metadata, 3, 1), sequence_number=2)
-    with pytest.raises(CommitFailed, match="sequence number 2"):
-        commit(metadata, AddSnapshotUpdate(late))
-    rootless = replace(late, parent_snapshot_id=None)
-    assert commit(metadata, AddSnapshotUpdate(rootless)).last_sequence_number == 2
-
-
-def test_v1_has_no_sequence_numbers() -> None:
-    metadata = new_table(1)
-    with pytest.raises(UnsupportedVersionError, match="sequence numbers"):
-        commit(metadata, AddSnapshotUpdate(replace(next_snapshot(metadata, 1), sequence_number=1)))
-
-
-@lineage_versions
-def test_row_ids_are_not_given_twice(version: int) -> None:
-    metadata = append(new_table(version), 1)
-    late = replace(next_snapshot(metadata, 2, 1), first_row_id=5)
-    with pytest.raises(CommitFailed, match="first row id 5"):
-        commit(metadata, AddSnapshotUpdate(late))
-    ahead = replace(late, first_row_id=100)
-    assert commit(metadata, AddSnapshotUpdate(ahead)).next_row_id == 110
-    with pytest.raises(InvalidMetadataError, match="no first row id"):
-        commit(metadata, AddSnapshotUpdate(replace(late, first_row_id=None, added_rows=None)))
-
-
-@versions
-def test_a_snapshot_has_the_form_of_its_version(version: int) -> None:
-    metadata = new_table(version)
-    good = next_snapshot(metadata, 1)
-    inline = replace(good, manifest_list=None, manifests=("s3://a/m.avro",))
-    for snapshot, allowed in (
-        (good, True),
-        (inline, allows(version, Feature.INLINE_MANIFESTS)),
-        (replace(good, summary=None), not allows(version, Feature.SNAPSHOT_SUMMARY_REQUIRED)),
-        (replace(good, key_id="k"), allows(version, Feature.ENCRYPTION_KEYS)),
-        (replace(good, first_row_id=0, added_rows=1), allows(version, Feature.ROW_LINEAGE)),
-        (replace(good, snapshot_id=-5), False),
-    ):
-        if allowed:
-            assert commit(metadata, AddSnapshotUpdate(snapshot)).snapshots == (snapshot,)
-        else:
-            with pytest.raises(InvalidInputError, match="snapshot"):
-                commit(metadata, AddSnapshotUpdate(snapshot))
-
-
-@versions
-def test_branches_and_tags(version: int) -> None:
-    metadata = append(append(new_table(version), 1), 2)
-    metadata = commit(metadata, SetSnapshotRefUpdate("b", branch(1)), SetSnapshotRefUpdate("t", tag(2)))
-    assert metadata.refs == {MAIN_BRANCH: branch(2), "b": branch(1), "t": tag(2)}
-    metadata = append(metadata, 3, "b")
-    assert metadata.current_snapshot_id == 2
-    assert [each.snapshot_id for each in metadata.ancestors(3)] == [3, 1]
-    assert commit(metadata, RemoveSnapshotRefUpdate("b")).refs == {MAIN_BRANCH: branch(2), "t": tag(2)}
-    with pytest.raises(NoSuchSnapshotError, match="99"):
-        commit(metadata, SetSnapshotRefUpdate("b", branch(99)))
-    with pytest.raises(InvalidMetadataError, match="'main'"):
-        commit(metadata, SetSnapshotRefUpdate(MAIN_BRANCH, tag(1)))
-
-
-@versions
-def test_a_rollback_is_logged_with_its_own_time(version: int) -> None:
-    metadata = commit(append(append(new_table(version), 1), 2), SetSnapshotRefUpdate(MAIN_BRANCH, branch(1)))
-    assert metadata.current_snapshot_id == 1
-    assert metadata.snapshot_log[-1] == SnapshotLogEntry(1, NOW_MS)
-    assert metadata.snapshot_as_of(NOW_MS).snapshot_id == 1
-    assert metadata.snapshot_as_of(NOW_MS - 1).snapshot_id == 2
-
-
-@versions
-def test_clocks_that_differ_do_not_turn_the_logs_around(version: int) -> None:
-    """Java reads no metadata whose logs go back by more than a minute."""
-    metadata = append(new_table(version), 1)
-    head_ms = metadata.snapshot_log[-1].timestamp_ms
-    for behind_ms, logged_ms in ((60_000, head_ms - 60_000), (60_001, head_ms)):
-        late = next_snapshot(metadata, 2, 1, timestamp_ms=head_ms - behind_ms)
-        updates = (AddSnapshotUpdate(late), SetSnapshotRefUpdate(MAIN_BRANCH, branch(2)))
-        changed = commit(metadata, *updates, now_ms=late.timestamp_ms)
-        assert changed.snapshot_log[-1] == SnapshotLogEntry(2, logged_ms)
-        assert changed.snapshots[-1] == late
-    long_ago = commit(metadata, SetPropertiesUpdate({"a": "b"}), now_ms=5)
-    assert long_ago.last_updated_ms == metadata.last_updated_ms
-
-
-@versions
-def test_other_retention_of_main_is_no_change_of_the_current_snapshot(version: int) -> None:
-    metadata = append(new_table(version), 1)
-    kept = SnapshotRef(1, SnapshotRefType.BRANCH, min_snapshots_to_keep=5)
-    changed = commit(metadata, SetSnapshotRefUpdate(MAIN_BRANCH, kept))
-    assert changed.refs == {MAIN_BRANCH: kept}
-    assert changed.snapshot_log == metadata.snapshot_log
-    assert metadata_from_json(metadata_to_json(changed)) == changed
-
-
-@versions
-def test_what_was_current_inside_of_a_commit_only_is_not_logged(version: int) -> None:
-    metadata = append(new_table(version), 1)
-    first = next_snapshot(metadata, 2, 1)
-    middle = apply(metadata, AddSnapshotUpdate(first), timestamp_ms=NOW_MS)
-    second = next_snapshot(middle, 3, 2)
-    done = commit(
-        metadata,
-        AddSnapshotUpdate(first),
-        SetSnapshotRefUpdate(MAIN_BRANCH, branch(2)),
-        AddSnapshotUpdate(second),
-        SetSnapshotRefUpdate(MAIN_BRANCH, branch(3)),
-    )
-    assert [entry.snapshot_id for entry in done.snapshot_log] == [1, 3]
-    assert [each.snapshot_id for each in done.snapshots] == [1, 2, 3]
-
-
-@versions
-def test_without_main_nothing_is_current(version: int) -> None:
-    metadata = commit(append(new_table(version), 1), RemoveSnapshotRefUpdate(MAIN_BRANCH))
-    assert metadata.current_snapshot() is None
-    assert metadata.refs == {}
-    assert metadata_from_json(metadata_to_json(metadata)) == metadata
-
-
-@versions
-def test_removed_snapshots_take_what_hangs_on_them(version: int) -> None:
-    metadata = new_table(version)
-    for snapshot_id in (1, 2, 3, 4):
-        metadata = append(metadata, snapshot_id)
-    metadata = commit(
-        metadata,
-        SetSnapshotRefUpdate("old", tag(2)),
-        SetStatisticsUpdate(StatisticsFile(2, "s3://a/2.puffin", 10, 5)),
-        SetStatisticsUpdate(StatisticsFile(3, "s3://a/3.puffin", 10, 5)),
-        SetPartitionStatisticsUpdate(PartitionStatisticsFile(2, "s3://a/2.parquet", 10)),
-    )
-    removed = commit(metadata, RemoveSnapshotsUpdate((2, 99)))
-    assert [each.snapshot_id for each in removed.snapshots] == [1, 3, 4]
-    assert removed.refs == {MAIN_BRANCH: branch(4)}
-    assert [each.snapshot_id for each in removed.statistics] == [3]
-    assert removed.partition_statistics == ()
-    # 1 was current before 2; with 2 gone the log may not tell that it was until 3 came.
-    assert [entry.snapshot_id for entry in removed.snapshot_log] == [3, 4]
-    assert removed.snapshots_by_id.keys() == {1, 3, 4}
-    assert removed.next_row_id == metadata.next_row_id
-    assert commit(metadata, RemoveSnapshotsUpdate((4,))).current_snapshot_id is None
-
-
-def test_statistics_are_one_a_snapshot() -> None:
-    first, second = StatisticsFile(1, "s3://a/1.puffin", 10, 5), StatisticsFile(1, "s3://a/2.puffin", 10, 5)
-    metadata = commit(new_table(2), SetStatisticsUpdate(first), SetStatisticsUpdate(second))
-    assert metadata.statistics == (second,)
-    assert commit(metadata, RemoveStatisticsUpdate(1)).statistics == ()
-    mine, yours = PartitionStatisticsFile(1, "s3://a/1", 10), PartitionStatisticsFile(1, "s3://a/2", 10)
-    metadata = commit(new_table(2), SetPartitionStatisticsUpdate(mine), SetPartitionStatisticsUpdate(yours))
-    assert metadata.partition_statistics == (yours,)
-    assert commit(metadata, RemovePartitionStatisticsUpdate(1)).partition_statistics == ()
-
-
-@versions
-def test_encryption_keys(version: int) -> None:
-    metadata = new_table(version)
-    key = EncryptedKey("k", b"\x01", "master", {"KEY_TIMESTAMP": "1"})
-    if not allows(version, Feature.ENCRYPTION_KEYS):
-        with pytest.raises(UnsupportedVersionError, match="'k'"):
-            commit(metadata, AddEncryptionKeyUpdate(key))
-        return
-    added = commit(metadata, AddEncryptionKeyUpdate(key), AddEncryptionKeyUpdate(replace(key, encrypted_by_id=None)))
-    assert added.encryption_keys == (key,)
-    assert commit(added, RemoveEncryptionKeyUpdate("k")).encryption_keys == ()
-
-
-def test_the_metadata_log_is_bounded() -> None:
-    metadata = new_table(2)
-    for number in range(5):
-        changed = commit(metadata, SetPropertiesUpdate({"n": str(number)}), now_ms=NOW_MS + number)
-        metadata = with_previous(changed, metadata, f"s3://t/{number}.metadata.json", max_entries=3)
-    assert metadata.metadata_log == (
-        MetadataLogEntry("s3://t/2.metadata.json", NOW_MS + 1),
-        MetadataLogEntry("s3://t/3.metadata.json", NOW_MS + 2),
-        MetadataLogEntry("s3://t/4.metadata.json", NOW_MS + 3),
-    )
-    few = commit(metadata, SetPropertiesUpdate({"write.metadata.previous-versions-max": "2"}))
-    assert len(with_previous(few, metadata, "s3://t/5.metadata.json").metadata_log) == 2
-    none = commit(metadata, SetPropertiesUpdate({"write.metadata.previous-versions-max": "-1"}))
-    assert len(with_previous(none, metadata, "s3://t/5.metadata.json").metadata_log) == 1
-
-
-def test_many_snapshots_are_added_in_time_that_grows_with_their_number() -> None:
-    """Counts what is looked at, not seconds: the lookup table of a big table is carried over, never built again."""
-    metadata = new_table(3).evolve(snapshots=tuple(next_snapshot(new_table(3), each) for each in range(1, 2_000)))
-    index = metadata.snapshots_by_id
-    added = apply(metadata, AddSnapshotUpdate(next_snapshot(metadata, 5_000)), timestamp_ms=NOW_MS)
-    assert added.__dict__["snapshots_by_id"] == {**index, 5_000: added.snapshots[-1]}
-    moved = apply(added, SetSnapshotRefUpdate(MAIN_BRANCH, branch(5_000)), timestamp_ms=NOW_MS)
-    assert moved.snapshots_by_id is added.snapshots_by_id
-    assert metadata.snapshots_by_id is index
-    assert 5_000 not in index
-
-
-# --- any sequence of legal updates -----------------------------------------------------------------------------------
 
 
 @st.composite
