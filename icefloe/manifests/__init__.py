@@ -22,6 +22,7 @@ from icefloe.manifests.list_codec import (
 )
 from icefloe.manifests.metrics import MetricColumns
 from icefloe.manifests.reader import decode_manifest, read_manifest, read_manifests
+from icefloe.manifests.summaries import SummaryColumns
 from icefloe.manifests.wanted import BOUNDS, COUNTS, EVERYTHING, WITHOUT_METRICS, Wanted, wanted
 from icefloe.manifests.writer import ManifestFormat, StatsForm, write_manifest, write_manifests
 
@@ -44,6 +45,7 @@ __all__ = [
     "MetricColumns",
     "PartitionFieldSummary",
     "StatsForm",
+    "SummaryColumns",
     "Wanted",
     "assign_first_row_ids",
     "assign_sequence_numbers",

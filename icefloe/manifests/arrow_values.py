@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from icefloe.errors import InvalidValueError
 from icefloe.schema.binary import arrow_value_type, decode_array
+from icefloe.schema.bounds import decode_bounds
 from icefloe.schema.types import (
     BinaryType,
     DateType,
@@ -57,6 +58,17 @@ def to_internal(column: Any, kind: IcebergType) -> list[Any]:
         column = column.view(pa.int64())
     found: list[Any] = column.to_pylist()
     return found
+
+
+def bound_values(column: Any, kind: IcebergType) -> Any | None:
+    """Bounds in binary form as values of the type; None if they are not.
+
+    A scan that takes them for unknown is right, if slower; one that fails for them would make the table unreadable.
+    """
+    try:
+        return decode_bounds(column, kind)
+    except InvalidValueError:
+        return None
 
 
 def as_values(column: Any, kind: IcebergType) -> Any:

@@ -1,5 +1,6 @@
 """What an Avro schema says about the bytes of a row: its JSON as a tree of nodes, and back from a manifest's fields."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -111,8 +112,12 @@ class AvroRecursion(AvroNode):
     """A named type inside itself, which no program can follow."""
 
 
-def parse_avro_schema(document: object, location: str) -> AvroNode:
-    """The tree of an Avro schema document; `location` names the file in errors."""
+def parse_avro_schema(text: bytes | str, location: str) -> AvroNode:
+    """The tree of an Avro schema; `location` names the file in errors."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CorruptFileError(location, f"its Avro schema is not one: {error}") from error
     return _Parser(location).node(document, "", 0)
 
 

@@ -8,13 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.errors import InvalidInputError, InvalidValueError
-from icefloe.manifests.arrow_values import from_internal, to_internal
+from icefloe.errors import InvalidInputError
+from icefloe.manifests.arrow_values import bound_values, from_internal, to_internal, value_array_type
 from icefloe.manifests.entry_codec import COLUMN_TYPES
 from icefloe.manifests.files import DataFile, EntryStatus, FileContent, ManifestEntry, Metric
 from icefloe.manifests.metrics import MetricColumns, map_type
 from icefloe.schema.binary import arrow_value_type
-from icefloe.schema.bounds import decode_bounds
 from icefloe.schema.types import IcebergType, ListType, StructType, UnknownType
 
 
@@ -64,27 +63,47 @@ class ManifestColumns:
         columns = (*self.columns.values(), *self.partition.values())
         return sum(int(column.nbytes) for column in columns) + self.metrics.nbytes
 
-    # -- statistics of one field, for whole-column evaluation
+    @property
+    def partition_table(self) -> Any:
+        """The partition tuples as a table, with the names of the fields; null where the manifest lacks one."""
+        fields = self.partition_type.fields
+        arrays = [
+            self.partition.get(field.field_id, pa.nulls(self.length, value_array_type(field.field_type)))
+            for field in fields
+        ]
+        return pa.Table.from_arrays(arrays, [field.name for field in fields])
 
-    def lower(self, field_id: int, kind: IcebergType) -> Any:
-        """Lower bounds of a field as values of its type; null where not known."""
-        return self._bounds(Metric.LOWER_BOUNDS, field_id, kind)
+    # -- statistics of one field for all files, as `expressions.facts.Statistics` wants them
 
-    def upper(self, field_id: int, kind: IcebergType) -> Any:
-        """Upper bounds of a field as values of its type; null where not known."""
-        return self._bounds(Metric.UPPER_BOUNDS, field_id, kind)
+    @property
+    def size(self) -> int:
+        """How many entries there are."""
+        return self.length
 
-    def count(self, metric: Metric, field_id: int) -> Any:
-        """A count for one field; null where not known."""
-        return self.metrics.column(metric, field_id)
+    @property
+    def record_counts(self) -> Any:
+        """Rows of each file."""
+        return self.column("record_count")
 
-    def _bounds(self, metric: Metric, field_id: int, kind: IcebergType) -> Any:
-        column = self.metrics.column(metric, field_id)
-        try:
-            return decode_bounds(column, kind)
-        except InvalidValueError as error:
-            place = f"{metric.value} of field {field_id} in {self.location or 'a manifest'}"
-            raise InvalidValueError(f"{place}: {error}") from error
+    def value_counts(self, field_id: int) -> Any:
+        """Values of a field, nulls and NaNs among them; null where not known."""
+        return self.metrics.column(Metric.VALUE_COUNTS, field_id)
+
+    def null_counts(self, field_id: int) -> Any:
+        """Nulls of a field; null where not known."""
+        return self.metrics.column(Metric.NULL_VALUE_COUNTS, field_id)
+
+    def nan_counts(self, field_id: int) -> Any:
+        """NaNs of a field; null where not known."""
+        return self.metrics.column(Metric.NAN_VALUE_COUNTS, field_id)
+
+    def lower_bounds(self, field_id: int, kind: IcebergType) -> Any | None:
+        """Lower bounds of a field as values of its type; None if some are no such values, which makes all unknown."""
+        return bound_values(self.metrics.column(Metric.LOWER_BOUNDS, field_id), kind)
+
+    def upper_bounds(self, field_id: int, kind: IcebergType) -> Any | None:
+        """Upper bounds of a field as values of its type; None if some are no such values, which makes all unknown."""
+        return bound_values(self.metrics.column(Metric.UPPER_BOUNDS, field_id), kind)
 
     # -- rows
 

@@ -35,6 +35,10 @@ def decode(container: Container, program: Program) -> Decoded:
     return _Decoder(container, program).run()
 
 
+_ALL_VALID = np.zeros(0, np.uint8)
+"""Marks that say that nothing is null."""
+
+
 class _Texts:
     """A growing column of text or bytes."""
 
@@ -156,9 +160,9 @@ class _Decoder:
         notes = np.full((self.program.notes, count), -1, np.int64)
         fill = np.zeros(max(len(self.program.lists), 1), np.int64)
         streams = max(self.program.streams, 1)
-        room = min(self.stream_room, len(data) + 1)
+        room = min(max(self.stream_room, 12 * count), len(data) + 1)
         while True:
-            items = np.zeros((streams, room if self.program.streams else 1), np.int64)
+            items = np.empty((streams, room if self.program.streams else 1), np.int64)
             item_valid = np.zeros((streams, items.shape[1]), np.uint8)
             status, where, _ = walk(
                 data, blocks, self.ops, self.keys, self.longs, self.valid, row, notes, items, item_valid, fill
@@ -189,8 +193,15 @@ class _Decoder:
                     texts = self.item_texts.setdefault(stream, _Texts(0))
                     texts.append(data, nulls, 1.0, self.container.location)
                 else:
-                    self.item_longs.setdefault(stream, []).append(values.copy())
-                    self.item_valid.setdefault(stream, []).append(item_valid[stream, :used].copy())
+                    # Numbers are checked and narrowed while they are in cache.
+                    is_int = output.node == AvroPrimitive("int")
+                    marks = None if found.fused else item_valid[stream, :used].copy()
+                    if marks is not None:
+                        values = np.where(marks, values, 0)
+                    kept = self._narrow(values) if is_int else values.copy()
+                    self.item_longs.setdefault(stream, []).append(kept)
+                    if marks is not None:
+                        self.item_valid.setdefault(stream, []).append(marks)
 
     def _finish(self) -> Decoded:
         columns: dict[Key, Any] = {}
@@ -213,14 +224,12 @@ class _Decoder:
             raise CorruptFileError(self.container.location, f"text that is not UTF-8: {error}") from error
         return array
 
-    def _numbers(self, node: AvroNode, values: Numbers, valid: Bytes) -> Any:
+    def _numbers(self, node: AvroNode, values: Any, valid: Bytes) -> Any:
         assert isinstance(node, AvroPrimitive)
         bitmap = _bitmap(valid)
         match node.kind:
             case "int":
-                narrow = values.astype(np.int32)
-                if not np.array_equal(narrow, values):
-                    raise CorruptFileError(self.container.location, "an int has more than 32 bits")
+                narrow = self._narrow(values)
                 return pa.Array.from_buffers(pa.int32(), len(values), [bitmap, pa.py_buffer(narrow)])
             case "long":
                 return pa.Array.from_buffers(pa.int64(), len(values), [bitmap, pa.py_buffer(values)])
@@ -235,6 +244,12 @@ class _Decoder:
             case _:
                 raise AssertionError(f"not a number: {node.kind}")
 
+    def _narrow(self, values: Any) -> Any:
+        narrow = values.astype(np.int32, copy=False)
+        if narrow is not values and not np.array_equal(narrow, values):
+            raise CorruptFileError(self.container.location, "an int has more than 32 bits")
+        return narrow
+
     def _list(self, found: ListOutput) -> Any:
         lengths = self.longs[found.lengths]
         ends = np.cumsum(lengths)
@@ -243,7 +258,9 @@ class _Decoder:
         offsets = np.zeros(self.rows + 1, np.int32)
         offsets[1:] = ends
         arrays = [self._items(found, output) for output in found.items]
-        items = arrays[0] if not found.records else _struct(arrays, _item_names(found), int(ends[-1]) if len(ends) else 0)
+        items = (
+            arrays[0] if not found.records else _struct(arrays, _item_names(found), int(ends[-1]) if len(ends) else 0)
+        )
         kind = pa.list_(pa.field("item", items.type))
         bitmap = _bitmap(self.valid[found.lengths])
         return pa.Array.from_buffers(kind, self.rows, [bitmap, pa.py_buffer(offsets)], children=[items])
@@ -253,9 +270,9 @@ class _Decoder:
         if output.place == "note":
             return self._checked(self.item_texts.get(stream, _Texts(0)).array(output.node))
         values = np.concatenate(self.item_longs.get(stream, [np.zeros(0, np.int64)]))
-        valid = np.concatenate(self.item_valid.get(stream, [np.zeros(0, np.uint8)]))
         if found.fused:
-            valid = np.ones(len(values), np.uint8)
+            return self._numbers(output.node, values, _ALL_VALID)
+        valid = np.concatenate(self.item_valid.get(stream, [np.zeros(0, np.uint8)]))
         return self._numbers(output.node, values, valid)
 
 

@@ -175,26 +175,25 @@ def choose(
     columns: frozenset[str], *, partition: bool, metrics: frozenset[Metric], field_ids: tuple[int, ...] | None
 ) -> TakeFields:
     """What to take from the rows of a manifest; metrics of all fields if `field_ids` is None."""
-    file: dict[int, tuple[str, Choice]] = {}
+    file: list[tuple[int, str, Choice]] = []
     for name, field_id in FILE_COLUMNS.items():
         if name in columns:
             key = (name, 0)
-            file[field_id] = (name, TakeList(key) if name in LIST_COLUMNS else Take(key))
+            file.append((field_id, name, TakeList(key) if name in LIST_COLUMNS else Take(key)))
     if partition:
-        file[PARTITION_ID] = (PARTITION_ROLE, TakeEach(PARTITION_ROLE))
+        file.append((PARTITION_ID, PARTITION_ROLE, TakeEach(PARTITION_ROLE)))
     if field_ids is None or field_ids:
-        for metric in metrics:
+        for metric in sorted(metrics, key=lambda each: each.value):
             role = metric.value
             taken: Choice = TakePairs((role, 0)) if field_ids is None else TakeSpread(role, field_ids)
-            file[_METRICS[metric][0]] = (role, taken)
+            file.append((METRIC_IDS[metric], role, taken))
         if metrics - {Metric.COLUMN_SIZES}:
             only = None if field_ids is None else frozenset(map(stats_base_id, field_ids)) - {-1}
-            file[CONTENT_STATS_ID] = (CONTENT_STATS_ROLE, TakeEach(CONTENT_STATS_ROLE, only))
-    entry: dict[int, tuple[str, Choice]] = {
-        field_id: (name, Take((name, 0))) for name, field_id in ENTRY_COLUMNS.items() if name in columns
-    }
-    entry[DATA_FILE_ID] = ("data_file", TakeFields(file))
-    return TakeFields(entry)
+            file.append((CONTENT_STATS_ID, CONTENT_STATS_ROLE, TakeEach(CONTENT_STATS_ROLE, only)))
+    entry: list[tuple[int, str, Choice]] = [
+        (field_id, name, Take((name, 0))) for name, field_id in ENTRY_COLUMNS.items() if name in columns
+    ]
+    return TakeFields((*entry, (DATA_FILE_ID, "data_file", TakeFields(tuple(file)))))
 
 
 _FIRST_STATS_ID = 10_000

@@ -21,7 +21,7 @@ from icefloe.manifests.avro_schema_codec import avro_schema_of
 from icefloe.manifests.encode import encode_rows
 from icefloe.manifests.files import ManifestContent, ManifestFile, PartitionFieldSummary
 from icefloe.manifests.inheritance import assign_first_row_ids, assign_sequence_numbers
-from icefloe.manifests.program import Choice, Take, TakeFields, TakeRecords
+from icefloe.manifests.program import Take, TakeFields, TakeRecords
 from icefloe.manifests.reader import Read, decode_rows
 from icefloe.metadata.locations import relativize, resolve_location
 from icefloe.schema.binary import arrow_value_type
@@ -72,6 +72,19 @@ _SUMMARY = StructType(
 )
 _SUMMARIES = ListType(508, _SUMMARY)
 
+_CHOICE = TakeFields(
+    (
+        *((field_id, name, Take((name, 0))) for name, (field_id, _) in _FIELDS.items()),
+        (
+            _PARTITIONS_ID,
+            "partitions",
+            TakeRecords(
+                ("partitions", 0), tuple((field.field_id, field.name, (field.name, 0)) for field in _SUMMARY.fields)
+            ),
+        ),
+    )
+)
+
 
 def read_manifest_list(location: str, read: Read, *, table_location: str | None = None) -> tuple[ManifestFile, ...]:
     """The manifests of the list at a location; relative paths become locations under `table_location`."""
@@ -80,13 +93,8 @@ def read_manifest_list(location: str, read: Read, *, table_location: str | None 
 
 def decode_manifest_list(data: bytes, location: str, *, table_location: str | None = None) -> tuple[ManifestFile, ...]:
     """The manifests that the bytes of a list name, in its order."""
-    fields: dict[int, tuple[str, Choice]] = {
-        field_id: (name, Take((name, 0))) for name, (field_id, _) in _FIELDS.items()
-    }
-    summary = {field.field_id: (field.name, (field.name, 0)) for field in _SUMMARY.fields}
-    fields[_PARTITIONS_ID] = ("partitions", TakeRecords(("partitions", 0), summary))
     container = open_container(data, location)
-    decoded = decode_rows(container, TakeFields(fields))
+    decoded = decode_rows(container, _CHOICE)
     columns = {key[0]: column for key, column in decoded.columns.items()}
     for name in _NEVER_NULL:
         if name not in columns or columns[name].null_count:

@@ -3,7 +3,7 @@
 Fields are found by id, and by name only where the file carries no ids. What is not chosen is skipped, whatever its type.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from icefloe.manifests.avro_schema_codec import (
@@ -94,10 +94,10 @@ class TakeList:
 
 @dataclass(frozen=True, slots=True)
 class TakeRecords:
-    """A list of records as a list column of chosen fields, by id or name."""
+    """A list of records as a list column of chosen fields: id, name for files without ids, and column."""
 
     key: Key
-    fields: Mapping[int, tuple[str, Key]]
+    fields: tuple[tuple[int, str, Key], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +125,9 @@ class TakeEach:
 
 @dataclass(frozen=True, slots=True)
 class TakeFields:
-    """Chosen fields of a record: field id to (name for files without ids, choice)."""
+    """Chosen fields of a record: id, name for files without ids, and what to take."""
 
-    fields: Mapping[int, tuple[str, "Choice"]]
+    fields: tuple[tuple[int, str, "Choice"], ...]
 
 
 Choice = Take | TakeList | TakeRecords | TakePairs | TakeSpread | TakeEach | TakeFields
@@ -210,6 +210,7 @@ def field_of(record: AvroRecord, field_id: int, name: str) -> AvroField | None:
 class _Compiler:
     def __init__(self) -> None:
         self.program = Program()
+        self.known: dict[Key, Output] = {}
         self.loops = 0
         self.list_number = -1
         self.outputs: list[Output] = self.program.outputs
@@ -229,7 +230,7 @@ class _Compiler:
 
     def column(self, key: Key, node: AvroNode, place: str) -> int:
         """A new output column for a leaf; negative numbers name streams of items."""
-        known = next((found for found in self.outputs if found.key == key), None)
+        known = self.known.get(key)
         if known is not None:
             if known.place != place or known.node != node:
                 raise UnknownShape("branches of a union are stored in different ways")
@@ -242,7 +243,8 @@ class _Compiler:
             index = self.program.notes - 1
         else:
             index = self.new_long()
-        self.outputs.append(Output(key, place, index, node))
+        self.known[key] = Output(key, place, index, node)
+        self.outputs.append(self.known[key])
         return index
 
     # -- reading what is chosen
@@ -261,7 +263,7 @@ class _Compiler:
             case TakeList():
                 self.read_list(node, choice.key, Take((choice.key[0], 1)))
             case TakeRecords():
-                fields = TakeFields({i: (name, Take(key)) for i, (name, key) in choice.fields.items()})
+                fields = TakeFields(tuple((field_id, name, Take(key)) for field_id, name, key in choice.fields))
                 self.read_list(node, choice.key, fields)
             case TakePairs():
                 self.read_pairs(node, choice)
@@ -286,7 +288,7 @@ class _Compiler:
             raise UnknownShape("a record was expected")
         chosen = {
             id(found): inner
-            for field_id, (name, inner) in choice.fields.items()
+            for field_id, name, inner in choice.fields
             if (found := field_of(node, field_id, name)) is not None
         }
         for child in node.fields:
@@ -334,12 +336,13 @@ class _Compiler:
         if smallest == 0 or any(known.key == key for known in self.program.lists):
             raise UnknownShape("a list whose items take bytes was expected")
         lengths, self.list_number, self.outputs = self.new_long(), len(self.program.lists), []
+        outside, self.known = self.known, {}
         self.program.lists.append(ListOutput(key, lengths, self.list_number, ()))
         number = self.list_number
         self.loop(number, lengths, smallest, lambda: self.read(node.items, element))
         records = not isinstance(element, Take)
         self.program.lists[number] = ListOutput(key, lengths, number, tuple(self.outputs), records)
-        self.list_number, self.outputs = -1, self.program.outputs
+        self.list_number, self.outputs, self.known = -1, self.program.outputs, outside
 
     def loop(self, number: int, lengths: int, smallest: int, body: Callable[[], None]) -> None:
         self.loops += 1
@@ -359,7 +362,7 @@ class _Compiler:
         key, value = pair
         keys, values = (choice.key[0], 1), (choice.key[0], 2)
         if not isinstance(key.node, AvroPrimitive) or not isinstance(value.node, AvroPrimitive):
-            fields = {1: (key.name, Take(keys)), 2: (value.name, Take(values))}
+            fields = ((1, key.name, Take(keys)), (2, value.name, Take(values)))
             self.read_list(_renumbered(node), choice.key, TakeFields(fields))
             return
         lengths, number = self.new_long(), len(self.program.lists)
@@ -383,7 +386,7 @@ class _Compiler:
         start, wanted = len(self.program.keys), sorted(set(choice.keys))
         self.program.keys.extend(wanted)
         for column in wanted:
-            if any(known.key == (choice.role, column) for known in self.outputs):
+            if (choice.role, column) in self.known:
                 raise UnknownShape("a map may be chosen once")
             self.column((choice.role, column), plain, "note" if is_note else "long")
         first = (self.program.notes if is_note else self.program.longs) - len(wanted)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from icefloe.manifests.files import ManifestFile, Metric
 from icefloe.manifests.inheritance import inherit
 from icefloe.manifests.metrics import MetricColumns, map_type, value_type
 from icefloe.manifests.paths import resolve_paths
-from icefloe.manifests.program import Key, TakeFields, UnknownShape, compile_program
+from icefloe.manifests.program import Key, Program, TakeFields, UnknownShape, compile_program
 from icefloe.manifests.wanted import ALWAYS, EVERYTHING, Wanted
 from icefloe.schema.types import IcebergType, NestedField, StringType, StructType, UnknownType
 
@@ -115,14 +116,25 @@ def decode_manifest(
 
 def decode_rows(container: Container, choice: TakeFields) -> Decoded:
     """The chosen fields of an Avro file as columns: by the walker, or by the reference library if it has no program."""
-    schema = parse_avro_schema(container.schema, container.location)
     try:
-        program = compile_program(schema, choice)
-    except UnknownShape:
+        schema, program = _compiled(container.schema, choice)
+    except CorruptFileError as error:
+        raise CorruptFileError(container.location, error.problem) from None
+    if program is None:
         from icefloe.manifests.reference_codec import decode_slowly
 
         return decode_slowly(container, schema, choice)
     return decode(container, program)
+
+
+@lru_cache(maxsize=64)
+def _compiled(schema_text: bytes, choice: TakeFields) -> tuple[AvroNode, Program | None]:
+    """The program for rows of a schema; the manifests of a table mostly share a few schemas."""
+    schema = parse_avro_schema(schema_text, "")
+    try:
+        return schema, compile_program(schema, choice)
+    except UnknownShape:
+        return schema, None
 
 
 def assemble(

@@ -1,6 +1,7 @@
 """Odd Avro files, read row by row with the reference library: the same columns as the walker's, many times slower."""
 
 import io
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -76,7 +77,7 @@ def holds_empty_items(node: AvroNode) -> bool:
 def _rows(container: Container, smallest: int) -> Iterable[Any]:
     # Logical types are our matter: without them the library gives plain numbers and bytes.
     try:
-        schema = fastavro.parse_schema(_without_logical_types(container.schema))
+        schema = fastavro.parse_schema(_without_logical_types(json.loads(container.schema)))
         for block, count in enumerate(container.blocks[:, 0].tolist()):
             data = inflate(container, block)
             if not 0 < smallest * count <= len(data) and count:
@@ -105,7 +106,7 @@ def _take(values: list[Any], node: AvroNode, choice: Choice, found: Decoded) -> 
     match choice:
         case TakeFields():
             assert isinstance(node, AvroRecord)
-            for field_id, (name, inner) in choice.fields.items():
+            for field_id, name, inner in choice.fields:
                 if (field := field_of(node, field_id, name)) is not None:
                     _take([value and value[field.name] for value in values], field.node, inner, found)
         case TakeEach():
@@ -151,7 +152,7 @@ def _take_records(values: list[Any], node: AvroNode, choice: TakeRecords, found:
     record = without_null(node.items)
     assert isinstance(record, AvroRecord)
     fields: list[tuple[str, Key, Any]] = []
-    for field_id, (name, key) in choice.fields.items():
+    for field_id, name, key in choice.fields:
         if (field := field_of(record, field_id, name)) is not None:
             fields.append((field.name, key, _kind(without_null(field.node))))
     kind = pa.list_(pa.struct([(f"{key[0]}:{key[1]}", arrow) for _, key, arrow in fields]))

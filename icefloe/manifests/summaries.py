@@ -1,15 +1,50 @@
 """What a manifest list says about a manifest: counts, the smallest sequence number, and summaries of partition values."""
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.manifests.arrow_values import bound_values
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import UNASSIGNED_SEQUENCE_NUMBER, EntryStatus, PartitionFieldSummary
+from icefloe.manifests.files import UNASSIGNED_SEQUENCE_NUMBER, EntryStatus, ManifestFile, PartitionFieldSummary
 from icefloe.schema.binary import encode_array
 from icefloe.schema.types import IcebergType
+
+
+class SummaryColumns:
+    """Partition summaries of manifests of one spec, in columns, as `expressions.facts.PartitionSummaries` wants them."""
+
+    def __init__(self, manifests: Sequence[ManifestFile]) -> None:
+        self._manifests = manifests
+
+    @property
+    def size(self) -> int:
+        """How many manifests there are."""
+        return len(self._manifests)
+
+    def contains_null(self, position: int) -> Any:
+        """Whether the field is null in some file; null where not known."""
+        return pa.array([found and found.contains_null for found in self._at(position)], pa.bool_())
+
+    def contains_nan(self, position: int) -> Any:
+        """Whether the field is NaN in some file; null where not known."""
+        return pa.array([found and found.contains_nan for found in self._at(position)], pa.bool_())
+
+    def lower_bounds(self, position: int, kind: IcebergType) -> Any | None:
+        """Lower bounds of the field as values of its type; None if some are no such values."""
+        return bound_values(pa.array([found and found.lower_bound for found in self._at(position)], pa.binary()), kind)
+
+    def upper_bounds(self, position: int, kind: IcebergType) -> Any | None:
+        """Upper bounds of the field as values of its type; None if some are no such values."""
+        return bound_values(pa.array([found and found.upper_bound for found in self._at(position)], pa.binary()), kind)
+
+    def _at(self, position: int) -> Iterator[PartitionFieldSummary | None]:
+        for manifest in self._manifests:
+            summaries = manifest.partitions or ()
+            yield summaries[position] if position < len(summaries) else None
 
 
 def count_entries(columns: ManifestColumns) -> dict[str, int]:

@@ -222,10 +222,10 @@ def test_stats_in_maps_and_in_content_stats_say_the_same() -> None:
             }
         for choice in (EVERYTHING, wanted("file_path", field_ids=[1, 2])):
             columns = decode_manifest(data, "m", choice)
-            assert columns.lower(1, LongType()).to_pylist() == [5, None]
-            assert columns.upper(2, StringType()).to_pylist() == ["zz", None]
-            assert columns.count(Metric.NULL_VALUE_COUNTS, 2).to_pylist() == [3, None]
-            assert columns.count(Metric.NULL_VALUE_COUNTS, 99).to_pylist() == [None, None]
+            assert columns.lower_bounds(1, LongType()).to_pylist() == [5, None]
+            assert columns.upper_bounds(2, StringType()).to_pylist() == ["zz", None]
+            assert columns.null_counts(2).to_pylist() == [3, None]
+            assert columns.null_counts(99).to_pylist() == [None, None]
             assert columns.file_at(0).lower_bounds == metrics["lower_bounds"]
 
 
@@ -235,7 +235,7 @@ def test_bounds_written_before_a_promotion_are_read_as_the_new_type() -> None:
         added("s3://b/2", lower_bounds={1: encode(6, LongType())}),
     ]
     columns = decode_manifest(write(rows, ManifestFormat(2, SCHEMA, UNPARTITIONED, 1))[1], "m")
-    assert columns.lower(1, LongType()).to_pylist() == [5, 6]
+    assert columns.lower_bounds(1, LongType()).to_pylist() == [5, 6]
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
@@ -248,7 +248,7 @@ def test_only_what_is_wanted_is_decoded(version: int) -> None:
     assert not few.metrics.spread
     one = decode_manifest(data, "m", wanted("file_path", field_ids=[2], metrics=[Metric.VALUE_COUNTS]))
     assert set(one.metrics.spread) == {(Metric.VALUE_COUNTS, 2)}
-    assert one.count(Metric.VALUE_COUNTS, 2).to_pylist() == [2 * i for i in range(50)]
+    assert one.value_counts(2).to_pylist() == [2 * i for i in range(50)]
     most = decode_manifest(data, "m", WITHOUT_METRICS)
     everything = decode_manifest(data, "m")
     assert few.nbytes < one.nbytes < everything.nbytes
@@ -265,10 +265,10 @@ def test_rows_are_taken_without_the_others() -> None:
     assert columns.entry_at(5).data_file == rows[5].data_file
     part = columns.slice(4, 6)
     assert [entry.data_file for entry in part.entries()] == [entry.data_file for entry in rows[4:10]]
-    assert part.count(Metric.VALUE_COUNTS, 1).to_pylist() == [None, 5, None, 7, None, 9]
+    assert part.value_counts(1).to_pylist() == [None, 5, None, 7, None, 9]
     odd = columns.filter(pa.array([i % 2 == 1 for i in range(20)]))
-    assert odd.count(Metric.VALUE_COUNTS, 1).to_pylist() == list(range(1, 20, 2))
-    assert odd.slice(2).count(Metric.VALUE_COUNTS, 1).to_pylist() == list(range(5, 20, 2))
+    assert odd.value_counts(1).to_pylist() == list(range(1, 20, 2))
+    assert odd.slice(2).value_counts(1).to_pylist() == list(range(5, 20, 2))
 
 
 @given(st.data())

@@ -39,7 +39,8 @@ WANTED_KEYS = (0, 2, 3, 9)
 def files(draw: st.DrawFn) -> tuple[Any, list[Any], TakeFields]:
     """A schema of manifest shape with fields of every kind, rows for it, and a choice of some of the fields."""
     names = new_names()
-    fields, choices = [], {}
+    fields: list[Any] = []
+    choices: list[Any] = []
     for field_id in range(1, draw(st.integers(2, 8)) + 1):
         kind = draw(st.sampled_from(("leaf", "list", "pairs", "spread", "each", "records", "skip", "skip")))
         typed, choice = _field(draw, kind, field_id, names)
@@ -47,7 +48,7 @@ def files(draw: st.DrawFn) -> tuple[Any, list[Any], TakeFields]:
             typed = nullable(typed, draw(st.booleans()))
         fields.append((field_id, typed))
         if choice is not None and draw(st.integers(0, 4)):
-            choices[field_id] = (f"f{field_id}", choice)
+            choices.append((field_id, f"f{field_id}", choice))
     schema = {
         "type": "record",
         "name": "row",
@@ -58,7 +59,7 @@ def files(draw: st.DrawFn) -> tuple[Any, list[Any], TakeFields]:
     }
     row = st.fixed_dictionaries({"always": LEAVES["int"], **{f"f{i}": typed[1] for i, typed in fields}})
     rows = draw(st.lists(row, max_size=12))
-    return schema, rows, TakeFields({0: ("always", Take(("always", 0))), **choices})
+    return schema, rows, TakeFields(((0, "always", Take(("always", 0))), *choices))
 
 
 def _field(draw: st.DrawFn, kind: str, field_id: int, names: Any) -> tuple[Any, Any]:
@@ -87,7 +88,7 @@ def _field(draw: st.DrawFn, kind: str, field_id: int, names: Any) -> tuple[Any, 
         values = st.fixed_dictionaries({f"c{i}": each[1] for i, each in enumerate(inner)})
         if kind == "each":
             return (record, values), TakeEach(role)
-        picked = {100 + i: (f"c{i}", (f"c{i}", 0)) for i in range(len(inner))}
+        picked = tuple((100 + i, f"c{i}", (f"c{i}", 0)) for i in range(len(inner)))
         return ({"type": "array", "items": record}, st.lists(values, max_size=3)), TakeRecords((role, 0), picked)
     return draw(odd(names)), None
 
@@ -114,7 +115,7 @@ def test_walker_reads_what_the_reference_reads(file: Any, codec: str, per_block:
     if not holds_empty_items(node):
         assert as_lists(found) == as_lists(decode_slowly(opened, node, choice))
     assert found.columns["always", 0].to_pylist() == [row["always"] for row in rows]
-    for field_id, (name, chosen) in choice.fields.items():
+    for field_id, name, chosen in choice.fields:
         if isinstance(chosen, Take) and (name, 0) in found.columns and field_id:
             assert found.columns[name, 0].to_pylist() == [row[name] for row in rows]
 
@@ -152,9 +153,9 @@ def record(*fields: Any) -> Any:
 LONGS = pairs("int", ("long", st.none()), "k")[0]
 BYTES = pairs("int", ("bytes", st.none()), "k")[0]
 HUGE = zigzag(2**62)
-ALL = TakeFields({0: ("f0", Take(("f0", 0))), 1: ("f1", TakePairs(("f1", 0))), 2: ("f2", TakeList(("f2", 0)))})
-SPREAD = TakeFields({0: ("f0", Take(("f0", 0))), 1: ("f1", TakeSpread("f1", (1, 2)))})
-NONE = TakeFields({})
+ALL = TakeFields(((0, "f0", Take(("f0", 0))), (1, "f1", TakePairs(("f1", 0))), (2, "f2", TakeList(("f2", 0)))))
+SPREAD = TakeFields(((0, "f0", Take(("f0", 0))), (1, "f1", TakeSpread("f1", (1, 2)))))
+NONE = TakeFields(())
 
 
 @pytest.mark.parametrize("choice", [ALL, SPREAD, NONE], ids=["all", "spread", "skipped"])
@@ -200,7 +201,7 @@ def test_a_boolean_that_is_neither_is_refused() -> None:
 def test_items_without_bytes_are_skipped_without_counting_them() -> None:
     schema = record("long", {"type": "array", "items": "null"})
     body = zigzag(7) + zigzag(2**60) + zigzag(-(2**60)) + zigzag(0) + zigzag(0)
-    found = decode_rows(open_container(hostile(schema, 1, body), "f"), TakeFields({0: ("f0", Take(("a", 0)))}))
+    found = decode_rows(open_container(hostile(schema, 1, body), "f"), TakeFields(((0, "f0", Take(("a", 0))),)))
     assert found.columns["a", 0].to_pylist() == [7]
 
 
@@ -224,14 +225,14 @@ def test_a_type_inside_itself_is_read_by_the_reference_library() -> None:
     link = {"type": "record", "name": "link", "fields": [{"name": "next", "type": ["null", "link"]}]}
     schema = record("long", link)
     rows = [{"f0": i, "f1": {"next": {"next": None}}} for i in range(5)]
-    choice = TakeFields({0: ("f0", Take(("a", 0)))})
+    choice = TakeFields(((0, "f0", Take(("a", 0))),))
     found = decode_rows(open_container(container(schema, rows), "f"), choice)
     assert found.columns["a", 0].to_pylist() == [0, 1, 2, 3, 4]
 
 
 def test_fields_are_found_by_id_and_by_name_only_without_ids() -> None:
     schema = {"type": "record", "name": "row", "fields": [{"name": "old", "type": "int", "field-id": 5}]}
-    choice = TakeFields({5: ("new", Take(("a", 0)))})
+    choice = TakeFields(((5, "new", Take(("a", 0))),))
     found = decode_rows(open_container(container(schema, [{"old": 1}]), "f"), choice)
     assert found.columns["a", 0].to_pylist() == [1]
     without = {"type": "record", "name": "row", "fields": [{"name": "new", "type": "int"}]}
@@ -247,13 +248,13 @@ def test_maps_in_several_counted_parts(sizes: bool) -> None:
     count = zigzag(-1) + zigzag(len(part)) if sizes else zigzag(1)
     body = zigzag(1) + count + part + count + zigzag(2) + zigzag(20) + zigzag(0)
     opened = open_container(hostile(record("long", LONGS), 1, body), "f")
-    spread = decode_rows(opened, TakeFields({1: ("f1", TakeSpread("m", (2, 3, 4)))}))
+    spread = decode_rows(opened, TakeFields(((1, "f1", TakeSpread("m", (2, 3, 4))),)))
     assert {key: column.to_pylist() for key, column in spread.columns.items()} == {
         ("m", 2): [20],
         ("m", 3): [None],
         ("m", 4): [40],
     }
-    whole = decode_rows(opened, TakeFields({1: ("f1", TakePairs(("m", 0)))}))
+    whole = decode_rows(opened, TakeFields(((1, "f1", TakePairs(("m", 0))),)))
     assert as_lists(whole) == {("m", 0): [[[4, 40], [2, 20]]]}
 
 
