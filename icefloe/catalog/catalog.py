@@ -1,0 +1,434 @@
+"""Decides what a user can ask of any catalog: namespaces, tables and views by name.
+
+What is the same everywhere is here; how names are kept, and how one metadata file takes the place of another, is in
+`memory`, `sql` and `hadoop`.
+"""
+
+import uuid
+from abc import abstractmethod
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from types import MappingProxyType, TracebackType
+from typing import Self
+
+from icefloe.catalog.clock import now_ms
+from icefloe.catalog.definitions import (
+    OrderLike,
+    SchemaLike,
+    SpecLike,
+    TableDefinition,
+    checked_table_properties,
+    define_table,
+)
+from icefloe.catalog.identifiers import Identifier, Name, parse_identifier, parse_namespace, show
+from icefloe.catalog.locations import default_location, storage_properties, warehouse_of
+from icefloe.catalog.metadata_files import read_table_metadata
+from icefloe.catalog.namespaces import PropertiesUpdateSummary, checked_namespace_properties, summarize_change
+from icefloe.catalog.purge import check_purgeable, delete_reachable, reachable_files
+from icefloe.catalog.staging import CreateTable, ReplaceTable, StagedCommitter
+from icefloe.catalog.views import ViewOperations
+from icefloe.commit.committer import Committer, TableState
+from icefloe.errors import (
+    CommitFailed,
+    InvalidInputError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from icefloe.metadata.locations import strip_trailing_slash
+from icefloe.metadata.table import TableMetadata
+from icefloe.storage.locations import absolute_location
+from icefloe.storage.storage import Storage
+from icefloe.table import Table, Transaction
+
+_TABLE_DEFAULT = "table-default."
+_TABLE_OVERRIDE = "table-override."
+_PURGE_ATTEMPTS = 5
+
+
+class Catalog(ViewOperations):
+    """Names for tables and views, and the one atomic step that changes what a name stands for.
+
+    Threads may share it, and a pickle carries its name and properties. Close it when it is no longer needed, or use it in
+    a `with` block.
+    """
+
+    def __init__(self, name: str, properties: Mapping[str, str]) -> None:
+        self._name = name
+        self._properties = dict(properties)
+        self._warehouse = warehouse_of(name, properties)
+        self._storage = Storage(storage_properties(properties))
+
+    @property
+    def name(self) -> str:
+        """The catalog's own name."""
+        return self._name
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """What it was made with, credentials among them, read only."""
+        return MappingProxyType(self._properties)
+
+    @property
+    def storage(self) -> Storage:
+        """Where the files of its tables are."""
+        return self._storage
+
+    @property
+    def warehouse(self) -> str | None:
+        """Where tables go that are created without a location."""
+        return self._warehouse
+
+    def close(self) -> None:
+        """Give back connections; the catalog opens new ones if it is used again."""
+
+    # Namespaces
+
+    def create_namespace(self, namespace: Name, properties: Mapping[str, object] | None = None) -> None:
+        """Create a namespace; the ones around it need not exist."""
+        wanted = parse_namespace(namespace)
+        self._check_name(wanted)
+        settings = checked_namespace_properties(properties)
+        if self._namespace_exists(wanted):
+            raise NamespaceAlreadyExistsError(f"namespace {show(wanted)} already exists in catalog {self._name!r}")
+        self._create_namespace(wanted, settings)
+
+    def create_namespace_if_not_exists(self, namespace: Name, properties: Mapping[str, object] | None = None) -> None:
+        """Create a namespace unless it is there."""
+        with suppress(NamespaceAlreadyExistsError):
+            self.create_namespace(namespace, properties)
+
+    def drop_namespace(self, namespace: Name) -> None:
+        """Drop a namespace that holds nothing."""
+        wanted = self._existing_namespace(namespace)
+        for what, found in (
+            ("namespaces", self._child_namespaces(wanted)),
+            ("tables", self._table_names(wanted)),
+            ("views", self._view_names(wanted)),
+        ):
+            if found:
+                names = ", ".join(show(each) for each in sorted(found)[:3]) + (", ..." if len(found) > 3 else "")
+                raise NamespaceNotEmptyError(f"namespace {show(wanted)} still holds {len(found)} {what}: {names}")
+        self._drop_namespace(wanted)
+
+    def list_namespaces(self, namespace: Name = ()) -> list[Identifier]:
+        """The namespaces directly in another, or at the top, in order."""
+        parent = self._existing_namespace(namespace) if namespace else ()
+        return sorted(self._child_namespaces(parent))
+
+    def namespace_exists(self, namespace: Name) -> bool:
+        """Whether the namespace is there, by itself or because something is in it."""
+        return self._namespace_exists(parse_namespace(namespace))
+
+    def load_namespace_properties(self, namespace: Name) -> dict[str, str]:
+        """The properties of a namespace."""
+        return self._load_namespace(self._existing_namespace(namespace))
+
+    def update_namespace_properties(
+        self, namespace: Name, removals: Collection[str] | None = None, updates: Mapping[str, object] | None = None
+    ) -> PropertiesUpdateSummary:
+        """Remove and set properties of a namespace, in one step."""
+        wanted = self._existing_namespace(namespace)
+        settings = checked_namespace_properties(updates)
+        if isinstance(removals, str):
+            raise InvalidInputError(f"removals are a set of keys, not the text {removals!r}")
+        gone = frozenset(removals or ())
+        if both := sorted(gone & settings.keys()):
+            raise InvalidInputError(f"property {both[0]!r} is to be both removed and set; choose one")
+        before = self._change_namespace(wanted, gone, settings)
+        return summarize_change(before, gone, settings)
+
+    # Tables
+
+    def create_table(
+        self,
+        identifier: Name,
+        schema: SchemaLike,
+        location: str | None = None,
+        partition_spec: SpecLike = None,
+        sort_order: OrderLike = None,
+        properties: Mapping[str, object] | None = None,
+    ) -> Table:
+        """Create a table; `format-version` is among the properties. All ids of the schema are given afresh."""
+        wanted = self._free_name(identifier)
+        definition = self._define(schema, partition_spec, sort_order, properties)
+        return self._handle(wanted, self._create_table(wanted, self._new_metadata(wanted, definition, location)))
+
+    def create_table_if_not_exists(
+        self,
+        identifier: Name,
+        schema: SchemaLike,
+        location: str | None = None,
+        partition_spec: SpecLike = None,
+        sort_order: OrderLike = None,
+        properties: Mapping[str, object] | None = None,
+    ) -> Table:
+        """Create a table, or load the one that has the name, whatever its schema."""
+        try:
+            return self.create_table(identifier, schema, location, partition_spec, sort_order, properties)
+        except TableAlreadyExistsError:
+            return self.load_table(identifier)
+
+    def create_table_transaction(
+        self,
+        identifier: Name,
+        schema: SchemaLike,
+        location: str | None = None,
+        partition_spec: SpecLike = None,
+        sort_order: OrderLike = None,
+        properties: Mapping[str, object] | None = None,
+    ) -> Transaction:
+        """A transaction at whose commit the table comes into being, with all that was added to it before."""
+        wanted = self._free_name(identifier)
+        definition = self._define(schema, partition_spec, sort_order, properties)
+        return self._staged_create(wanted, self._new_metadata(wanted, definition, location))
+
+    def replace_table_transaction(
+        self,
+        identifier: Name,
+        schema: SchemaLike,
+        location: str | None = None,
+        partition_spec: SpecLike = None,
+        sort_order: OrderLike = None,
+        properties: Mapping[str, object] | None = None,
+    ) -> Transaction:
+        """A transaction that gives an existing table another definition and no rows; UUID and history stay."""
+        definition = self._define(schema, partition_spec, sort_order, properties)
+        return self._staged_replace(self.load_table(identifier), definition, location)
+
+    def create_or_replace_table_transaction(
+        self,
+        identifier: Name,
+        schema: SchemaLike,
+        location: str | None = None,
+        partition_spec: SpecLike = None,
+        sort_order: OrderLike = None,
+        properties: Mapping[str, object] | None = None,
+    ) -> Transaction:
+        """The one of both that fits what is there now."""
+        arguments = (identifier, schema, location, partition_spec, sort_order, properties)
+        if self.table_exists(identifier):
+            return self.replace_table_transaction(*arguments)
+        return self.create_table_transaction(*arguments)
+
+    def replace_table(
+        self,
+        identifier: Name,
+        schema: SchemaLike,
+        location: str | None = None,
+        partition_spec: SpecLike = None,
+        sort_order: OrderLike = None,
+        properties: Mapping[str, object] | None = None,
+    ) -> Table:
+        """Give an existing table another definition and no rows; its UUID and history stay."""
+        arguments = (identifier, schema, location, partition_spec, sort_order, properties)
+        return self.replace_table_transaction(*arguments).commit_transaction()
+
+    def create_or_replace_table(
+        self,
+        identifier: Name,
+        schema: SchemaLike,
+        location: str | None = None,
+        partition_spec: SpecLike = None,
+        sort_order: OrderLike = None,
+        properties: Mapping[str, object] | None = None,
+    ) -> Table:
+        """Create the table, or replace the one that has the name."""
+        arguments = (identifier, schema, location, partition_spec, sort_order, properties)
+        return self.create_or_replace_table_transaction(*arguments).commit_transaction()
+
+    def load_table(self, identifier: Name) -> Table:
+        """The table of that name, as it is now."""
+        wanted = parse_identifier(identifier)
+        return self._handle(wanted, self._existing_table(wanted))
+
+    def table_exists(self, identifier: Name) -> bool:
+        """Whether there is a table of that name."""
+        return self._has_table(parse_identifier(identifier))
+
+    def list_tables(self, namespace: Name) -> list[Identifier]:
+        """The tables in a namespace, in order."""
+        return sorted(self._table_names(self._existing_namespace(namespace)))
+
+    def rename_table(self, source: Name, target: Name) -> Table:
+        """Give a table another name, in its namespace or another; its files stay where they are."""
+        old, new = parse_identifier(source), parse_identifier(target)
+        self._check_name(new)
+        if not self._has_table(old):
+            raise self._no_table(old)
+        if old != new:
+            self._require_namespace(new[:-1])
+            self._check_free(new)
+            self._rename_table(old, new)
+        return self.load_table(new)
+
+    def drop_table(self, identifier: Name) -> None:
+        """Drop a table's name; its files stay, unless the catalog knows tables by nothing but their files."""
+        wanted = parse_identifier(identifier)
+        if not self._drop_table(wanted, None):
+            raise self._no_table(wanted)
+
+    def purge_table(self, identifier: Name) -> None:
+        """Drop a table and delete every file that any of its snapshots needs.
+
+        What is to be deleted is found out first: if that fails, or if the table says `gc.enabled=false`, nothing happens.
+        """
+        wanted = parse_identifier(identifier)
+        for _ in range(_PURGE_ATTEMPTS):
+            state = self._existing_table(wanted)
+            check_purgeable(state.metadata, show(wanted))
+            files = reachable_files(state, self._storage)
+            if self._drop_table(wanted, state):
+                delete_reachable(files, self._storage)
+                return
+        raise CommitFailed(f"table {show(wanted)} changes too fast to be purged; nothing was dropped or deleted")
+
+    def register_table(self, identifier: Name, metadata_location: str, overwrite: bool = False) -> Table:
+        """Give a name to a table that exists as a metadata file; with `overwrite` the name may be in use."""
+        wanted = parse_identifier(identifier)
+        self._check_name(wanted)
+        self._require_namespace(wanted[:-1])
+        location = absolute_location(metadata_location)
+        metadata = read_table_metadata(self._storage, location)
+        current = self._table_state(wanted) if overwrite else None
+        if current is None:
+            self._check_free(wanted)
+        state = TableState(metadata, location)
+        self._register_table(wanted, state, current)
+        return self._handle(wanted, state)
+
+    # What each catalog does in its own way
+
+    @abstractmethod
+    def _namespace_exists(self, namespace: Identifier) -> bool: ...
+
+    @abstractmethod
+    def _create_namespace(self, namespace: Identifier, properties: dict[str, str]) -> None: ...
+
+    @abstractmethod
+    def _drop_namespace(self, namespace: Identifier) -> None: ...
+
+    @abstractmethod
+    def _child_namespaces(self, parent: Identifier) -> set[Identifier]: ...
+
+    @abstractmethod
+    def _load_namespace(self, namespace: Identifier) -> dict[str, str]: ...
+
+    @abstractmethod
+    def _change_namespace(
+        self, namespace: Identifier, removals: frozenset[str], updates: dict[str, str]
+    ) -> dict[str, str]:
+        """Change the properties, and say what they were before."""
+
+    @abstractmethod
+    def _has_table(self, identifier: Identifier) -> bool: ...
+
+    @abstractmethod
+    def _table_names(self, namespace: Identifier) -> set[Identifier]: ...
+
+    @abstractmethod
+    def _table_state(self, identifier: Identifier) -> TableState | None:
+        """What the table is now; None if there is none of that name."""
+
+    @abstractmethod
+    def _create_table(self, identifier: Identifier, metadata: TableMetadata) -> TableState:
+        """Bring a table into being, in one step; AlreadyExistsError if the name is taken."""
+
+    @abstractmethod
+    def _register_table(self, identifier: Identifier, state: TableState, current: TableState | None) -> None: ...
+
+    @abstractmethod
+    def _rename_table(self, source: Identifier, target: Identifier) -> None: ...
+
+    @abstractmethod
+    def _drop_table(self, identifier: Identifier, state: TableState | None) -> bool:
+        """Drop the name, if it stands for that state, or for any; whether it did."""
+
+    @abstractmethod
+    def _committer(self, identifier: Identifier) -> Committer: ...
+
+    def _default_location(self, identifier: Identifier) -> str:
+        """Where a new table of that name goes."""
+        return default_location(self._warehouse, identifier, self._properties, self._storage, self._name)
+
+    def _check_free(self, identifier: Identifier) -> None:
+        """Fail if the name is in use."""
+        if self._has_table(identifier):
+            raise TableAlreadyExistsError(f"table {show(identifier)} already exists in catalog {self._name!r}")
+
+    def _no_table(self, identifier: Identifier) -> NoSuchTableError:
+        return NoSuchTableError(f"no table {show(identifier)} in catalog {self._name!r}")
+
+    # Steps that several operations share
+
+    def _existing_namespace(self, namespace: Name) -> Identifier:
+        wanted = parse_namespace(namespace)
+        self._require_namespace(wanted)
+        return wanted
+
+    def _require_namespace(self, namespace: Identifier) -> None:
+        if not self._namespace_exists(namespace):
+            raise NoSuchNamespaceError(
+                f"no namespace {show(namespace)} in catalog {self._name!r}; create_namespace makes one"
+            )
+
+    def _free_name(self, identifier: Name, what: str = "table") -> Identifier:
+        wanted = parse_identifier(identifier, what)
+        self._check_name(wanted)
+        self._require_namespace(wanted[:-1])
+        self._check_free(wanted)
+        return wanted
+
+    def _existing_table(self, identifier: Identifier) -> TableState:
+        state = self._table_state(identifier)
+        if state is None:
+            raise self._no_table(identifier)
+        return state
+
+    def _handle(self, identifier: Identifier, state: TableState) -> Table:
+        return Table(identifier, state, self._committer(identifier))
+
+    def _define(
+        self, schema: SchemaLike, spec: SpecLike, order: OrderLike, properties: Mapping[str, object] | None
+    ) -> TableDefinition:
+        given = checked_table_properties(properties)
+        return define_table(
+            schema, spec, order, {**self._prefixed(_TABLE_DEFAULT), **given, **self._prefixed(_TABLE_OVERRIDE)}
+        )
+
+    def _prefixed(self, prefix: str) -> dict[str, str]:
+        """Table properties that the catalog's own set or enforce, as in the Java library."""
+        return {key.removeprefix(prefix): value for key, value in self._properties.items() if key.startswith(prefix)}
+
+    def _new_metadata(self, identifier: Identifier, definition: TableDefinition, location: str | None) -> TableMetadata:
+        place = self._default_location(identifier) if location is None else self._given_location(identifier, location)
+        return definition.new_metadata(place, str(uuid.uuid4()), now_ms())
+
+    def _given_location(self, identifier: Identifier, location: str) -> str:  # noqa: ARG002 - hadoop looks at the name
+        return strip_trailing_slash(absolute_location(location))
+
+    def _staged_create(self, identifier: Identifier, metadata: TableMetadata) -> Transaction:
+        usual = self._committer(identifier)
+        committer = StagedCommitter(identifier, metadata, usual, self._table_state, self._create_table, now_ms)
+        transaction = Table(identifier, TableState(metadata, None), committer).transaction()
+        transaction.add(CreateTable(metadata))
+        return transaction
+
+    def _staged_replace(self, table: Table, definition: TableDefinition, location: str | None) -> Transaction:
+        place = None if location is None else self._given_location(table.name(), location)
+        transaction = table.transaction()
+        transaction.add(ReplaceTable(definition, place))
+        return transaction
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._name!r}, warehouse={self._warehouse!r})"

@@ -1,0 +1,345 @@
+"""Decides how tables live in a file system without anything beside it: the folder is the name, the highest version the table.
+
+A commit creates `v<N+1>.metadata.json`, which exactly one writer can. Which version is the newest is found by listing;
+`version-hint.text` is written for other programs, and never read. Old versions are not deleted, whatever the table asks
+for: a version number that became free could be taken once more by a writer that was slow, and its commit would be lost.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+from icefloe.catalog.catalog import Catalog
+from icefloe.catalog.clock import now_ms
+from icefloe.catalog.identifiers import Identifier, show
+from icefloe.catalog.metadata_files import LOG, compression_for, delete_quietly, read_table_metadata
+from icefloe.catalog.purge import check_purgeable
+from icefloe.catalog.views import View
+from icefloe.commit.committer import Committer, TableState
+from icefloe.commit.swap import check_committed, check_same_table, next_state
+from icefloe.errors import (
+    CommitFailed,
+    CommitStateUnknown,
+    InvalidInputError,
+    InvalidLocationError,
+    InvalidPropertyError,
+    LocationExistsError,
+    LocationNotFoundError,
+    NamespaceNotEmptyError,
+    StorageError,
+    TableAlreadyExistsError,
+)
+from icefloe.metadata.codec import encode_metadata_file
+from icefloe.metadata.files import MetadataCompression, versioned_file_name
+from icefloe.metadata.properties import METADATA_PATH
+from icefloe.metadata.requirements import TableRequirement
+from icefloe.metadata.table import TableMetadata
+from icefloe.metadata.updates import TableUpdate
+from icefloe.metadata.view import ViewMetadata
+from icefloe.storage.locations import absolute_location, same_location
+from icefloe.storage.storage import Storage
+from icefloe.versions import Feature, require
+
+VERSION_HINT = "version-hint.text"
+"""The file that tells other programs a version to begin their search at."""
+
+_VERSION_FILE = re.compile(r"v([0-9]{1,18})(\.metadata\.json|\.gz\.metadata\.json|\.metadata\.json\.gz)")
+
+
+class HadoopCatalog(Catalog):
+    """Tables as folders of a warehouse, for stores that can create a file exclusively; v1 to v3, no views."""
+
+    def __init__(self, name: str, properties: Mapping[str, str]) -> None:
+        super().__init__(name, properties)
+        if self._warehouse is None:
+            raise InvalidPropertyError(
+                f"catalog {name!r} of type hadoop has no `warehouse`; give the folder that its tables are in"
+            )
+
+    def _check_name(self, identifier: Identifier) -> None:
+        for part in identifier:
+            if "/" in part or "\\" in part or set(part) == {"."}:
+                raise InvalidInputError(
+                    f"{show(identifier)} has the part {part!r}, which cannot be the name of a folder"
+                )
+
+    def _folder(self, identifier: Identifier) -> str:
+        self._check_name(identifier)
+        return "/".join((str(self._warehouse).rstrip("/"), *identifier))
+
+    def _default_location(self, identifier: Identifier) -> str:
+        return self._folder(identifier)
+
+    def _given_location(self, identifier: Identifier, location: str) -> str:
+        folder = self._folder(identifier)
+        if not same_location(absolute_location(location).rstrip("/"), folder):
+            raise InvalidLocationError(
+                f"table {show(identifier)} cannot be at {location!r}: in a catalog of type hadoop it is at {folder!r}"
+            )
+        return folder
+
+    # Namespaces
+
+    def _namespace_exists(self, namespace: Identifier) -> bool:
+        if any(self._has_table(namespace[:depth]) for depth in range(1, len(namespace) + 1)):
+            return False
+        return namespace[-1] in self._storage.list_folders(self._folder(namespace[:-1]))
+
+    def _create_namespace(self, namespace: Identifier, properties: dict[str, str]) -> None:
+        if properties:
+            self._refuse_properties(namespace)
+        for depth in range(1, len(namespace) + 1):
+            if self._has_table(namespace[:depth]):
+                raise TableAlreadyExistsError(
+                    f"{show(namespace[:depth])} is a table, so that no namespace can be there"
+                )
+        self._storage.make_folder(self._folder(namespace))
+
+    def _drop_namespace(self, namespace: Identifier) -> None:
+        self._storage.remove_folder(self._folder(namespace))
+        if self._namespace_exists(namespace):
+            raise NamespaceNotEmptyError(f"the folder of namespace {show(namespace)} still holds files")
+
+    def _child_namespaces(self, parent: Identifier) -> set[Identifier]:
+        found = {(*parent, name) for name in self._storage.list_folders(self._folder(parent))}
+        return {each for each in found if not self._has_table(each)}
+
+    def _load_namespace(self, namespace: Identifier) -> dict[str, str]:
+        return {"location": self._folder(namespace)}
+
+    def _change_namespace(
+        self,
+        namespace: Identifier,
+        removals: frozenset[str],  # noqa: ARG002 - refused whatever they are
+        updates: dict[str, str],  # noqa: ARG002 - the same
+    ) -> dict[str, str]:
+        self._refuse_properties(namespace)
+
+    def _refuse_properties(self, namespace: Identifier) -> NoReturn:
+        raise InvalidInputError(
+            f"namespace {show(namespace)} can have no properties: in a catalog of type hadoop it is just a folder"
+        )
+
+    # Tables
+
+    def _newest(self, identifier: Identifier) -> tuple[int, str] | None:
+        """The highest version and its file. Two files of one version are told apart as the Java library does."""
+        folder = f"{self._folder(identifier)}/metadata"
+        versions: dict[int, list[str]] = {}
+        for info in self._storage.list_prefix(folder):
+            name = info.location.rpartition("/")[2]
+            if (found := _VERSION_FILE.fullmatch(name)) and info.location == f"{folder}/{name}":
+                versions.setdefault(int(found[1]), []).append(name)
+        if not versions:
+            return None
+        newest = max(versions)
+        return newest, f"{folder}/{min(versions[newest], key=_preference)}"
+
+    def _has_table(self, identifier: Identifier) -> bool:
+        return self._newest(identifier) is not None
+
+    def _table_names(self, namespace: Identifier) -> set[Identifier]:
+        found = {(*namespace, name) for name in self._storage.list_folders(self._folder(namespace))}
+        return {each for each in found if self._has_table(each)}
+
+    def _table_state(self, identifier: Identifier) -> TableState | None:
+        found = self._newest(identifier)
+        if found is None:
+            return None
+        metadata = read_table_metadata(self._storage, found[1])
+        _check_version(metadata, identifier)
+        return TableState(metadata, found[1])
+
+    def _create_table(self, identifier: Identifier, metadata: TableMetadata) -> TableState:
+        self._check_storable(identifier, metadata)
+        if self._has_table(identifier):
+            raise TableAlreadyExistsError(f"table {show(identifier)} already exists in catalog {self._name!r}")
+        # Never compressed, so that there is one name that all who create the table compete for.
+        try:
+            return self._store(identifier, metadata, 1, MetadataCompression.NONE)
+        except CommitFailed:
+            raise TableAlreadyExistsError(
+                f"table {show(identifier)} was created by another writer at the same time"
+            ) from None
+
+    def _store(
+        self, identifier: Identifier, metadata: TableMetadata, version: int, compression: MetadataCompression
+    ) -> TableState:
+        """Make the metadata the table's version of that number: this is the commit."""
+        folder = f"{self._folder(identifier)}/metadata"
+        location = f"{folder}/{versioned_file_name(version, compression)}"
+        data = encode_metadata_file(metadata, compression)
+        try:
+            self._storage.create_exclusive(location, data)
+        except LocationExistsError:
+            raise CommitFailed(f"another writer was faster: {location} exists") from None
+        except StorageError as error:
+            self._find_out(location, data, error)
+        self._write_hint(folder, version)
+        return TableState(metadata, location)
+
+    def _find_out(self, location: str, data: bytes, error: StorageError) -> None:
+        """After a create whose outcome is open: return if our file is there, and say what is known if it is not."""
+        try:
+            found = self._storage.read(location)
+        except StorageError as problem:
+            seen = (
+                "it is not there yet" if isinstance(problem, LocationNotFoundError) else f"reading it failed: {problem}"
+            )
+            raise CommitStateUnknown(f"whether {location} was created is not known: {error}; {seen}") from error
+        if found != data:
+            raise CommitFailed(f"another writer was faster: {location} exists") from error
+
+    def _write_hint(self, folder: str, version: int) -> None:
+        try:
+            self._storage.write(f"{folder}/{VERSION_HINT}", str(version).encode())
+        except Exception as error:  # noqa: BLE001 - the commit happened, and nobody depends on the hint
+            LOG.warning("the version hint was not written: %s", error)
+
+    def _check_storable(self, identifier: Identifier, metadata: TableMetadata) -> None:
+        """Fail unless the metadata may be a version of a table in a file system."""
+        _check_version(metadata, identifier)
+        folder = self._folder(identifier)
+        if metadata.location is None or not same_location(metadata.location, folder):
+            raise InvalidLocationError(
+                f"table {show(identifier)} cannot move to {metadata.location!r}: its folder {folder!r} is its name"
+            )
+        if METADATA_PATH.of(metadata.properties) is not None:
+            raise InvalidPropertyError(
+                f"property {METADATA_PATH.key!r} cannot be set on table {show(identifier)}: a table in a file system is"
+                " found by its metadata folder"
+            )
+        if not self._storage.supports_exclusive_create(f"{folder}/metadata/{versioned_file_name(1)}"):
+            raise InvalidLocationError(
+                f"{folder!r} cannot hold tables without a catalog: its store has no exclusive create, so that commits of"
+                " two writers could not be told apart; use a catalog of type sql"
+            )
+
+    def _register_table(self, identifier: Identifier, state: TableState, current: TableState | None) -> None:  # noqa: ARG002 - refused in any case
+        raise InvalidInputError(
+            f"{show(identifier)} cannot be registered: in a catalog of type hadoop a table is where its name says"
+        )
+
+    def _rename_table(self, source: Identifier, target: Identifier) -> None:  # noqa: ARG002 - refused in any case
+        raise InvalidInputError(
+            f"table {show(source)} cannot be renamed: in a catalog of type hadoop the folder is the name"
+        )
+
+    def _drop_table(self, identifier: Identifier, state: TableState | None) -> bool:
+        """Delete the folder with all that is in it: the table is not known by anything else."""
+        current = self._table_state(identifier)
+        if current is None or (state is not None and state.metadata_location != current.metadata_location):
+            return False
+        check_purgeable(current.metadata, show(identifier))
+        folder = self._folder(identifier)
+        versions = [
+            (int(found[1]), info.location)
+            for info in self._storage.list_prefix(f"{folder}/metadata")
+            if (found := _VERSION_FILE.fullmatch(info.location.rpartition("/")[2]))
+        ]
+        # The newest goes last: before that the table is whole, after it there is none; never an older one.
+        for _, location in sorted(versions):
+            for failure in self._storage.delete([location]):
+                raise failure.error
+        delete_quietly(
+            self._storage, [info.location for info in self._storage.list_prefix(folder)], "of a dropped table"
+        )
+        self._remove_folders(folder)
+        return True
+
+    def _remove_folders(self, folder: str) -> None:
+        try:
+            for name in self._storage.list_folders(folder):
+                self._remove_folders(f"{folder}/{name}")
+            self._storage.remove_folder(folder)
+        except StorageError as error:
+            LOG.warning("an empty folder of a dropped table stays behind: %s", error)
+
+    def _committer(self, identifier: Identifier) -> Committer:
+        return HadoopCommitter(self, identifier)
+
+    # Views
+
+    def _has_view(self, identifier: Identifier) -> bool:  # noqa: ARG002 - there are none
+        return False
+
+    def _view_names(self, namespace: Identifier) -> set[Identifier]:  # noqa: ARG002 - there are none
+        return set()
+
+    def _find_view(self, identifier: Identifier) -> View | None:  # noqa: ARG002 - there are none
+        return None
+
+    def _create_view(self, identifier: Identifier, view: ViewMetadata) -> View:  # noqa: ARG002 - refused
+        raise InvalidInputError(f"view {show(identifier)} cannot be created: a catalog of type hadoop keeps no views")
+
+    def _swap_view(self, base: View, changed: ViewMetadata) -> View:  # noqa: ARG002 - refused
+        raise InvalidInputError(f"view {show(base.identifier)} cannot change: a catalog of type hadoop keeps no views")
+
+    def _rename_view(self, source: Identifier, target: Identifier) -> bool:  # noqa: ARG002 - there are none
+        return False
+
+    def _drop_view(self, identifier: Identifier) -> bool:  # noqa: ARG002 - there are none
+        return False
+
+    def __reduce__(self) -> tuple[type["HadoopCatalog"], tuple[str, dict[str, str]]]:
+        return HadoopCatalog, (self._name, {**self._properties, "warehouse": str(self._warehouse)})
+
+
+class HadoopCommitter:
+    """One table of a catalog of folders."""
+
+    def __init__(self, catalog: HadoopCatalog, identifier: Identifier) -> None:
+        self._catalog = catalog
+        self._identifier = identifier
+
+    @property
+    def storage(self) -> Storage:
+        """Where the table's files are."""
+        return self._catalog.storage
+
+    @property
+    def name(self) -> str:
+        """The table's full name."""
+        return show((self._catalog.name, *self._identifier))
+
+    def load(self) -> TableState:
+        """The newest state."""
+        return self._catalog._existing_table(self._identifier)
+
+    def commit(
+        self, base: TableState, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+    ) -> TableState:
+        """One attempt to change the table: see `Committer.commit`."""
+        try:
+            version, current = self._current(base)
+            check_same_table(base.metadata, current.metadata, self.name)
+            changed = next_state(current, requirements, updates, now_ms())
+            if changed is current.metadata:
+                return current
+            self._catalog._check_storable(self._identifier, changed)
+        except StorageError as error:
+            raise CommitFailed(f"the commit to {self.name} was not begun, and nothing happened: {error}") from error
+        # As the base says, not the new metadata: all who build on one version must compete for one name.
+        compression = compression_for(current.metadata.properties)
+        done = self._catalog._store(self._identifier, changed, version + 1, compression)
+        return check_committed(done, updates, self.name)
+
+    def _current(self, base: TableState) -> tuple[int, TableState]:
+        found = self._catalog._newest(self._identifier)
+        if found is None:
+            raise self._catalog._no_table(self._identifier)
+        version, location = found
+        if location == base.metadata_location:
+            return version, base
+        return version, TableState(read_table_metadata(self.storage, location), location)
+
+
+def _check_version(metadata: TableMetadata, identifier: Identifier) -> None:
+    require(
+        metadata.format_version, Feature.FILE_SYSTEM_TABLES, f"table {show(identifier)} in a catalog of type hadoop"
+    )
+
+
+def _preference(name: str) -> int:
+    found = _VERSION_FILE.fullmatch(name)
+    return (".metadata.json", ".gz.metadata.json", ".metadata.json.gz").index(found[2]) if found else 3

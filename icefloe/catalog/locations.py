@@ -1,0 +1,75 @@
+"""Decides where a table goes that is created without a location, and which catalog properties are for the storage."""
+
+import itertools
+import re
+import uuid
+from collections.abc import Mapping
+
+from icefloe.catalog.identifiers import Identifier, show
+from icefloe.errors import InvalidLocationError
+from icefloe.metadata.locations import strip_trailing_slash
+from icefloe.metadata.properties import property_as_bool
+from icefloe.storage.locations import absolute_location
+from icefloe.storage.storage import Storage
+
+UNIQUE_TABLE_LOCATION = "unique-table-location"
+"""Property that puts a suffix of its own behind every default location, as in the Java library."""
+
+_OWN_PROPERTIES = frozenset(
+    (
+        "type",
+        "uri",
+        "warehouse",
+        "schema_version",
+        "init_catalog_tables",
+        "echo",
+        "pool_pre_ping",
+        UNIQUE_TABLE_LOCATION,
+    )
+)
+_OWN_PREFIXES = ("jdbc.", "table-default.", "table-override.")
+_UNSAFE = re.compile(r'[/\\?#%*:|"<>]')
+
+
+def warehouse_of(name: str, properties: Mapping[str, str]) -> str | None:
+    """The warehouse as an absolute location; a bare path becomes `file:///...`."""
+    given = properties.get("warehouse")
+    if given is None:
+        return None
+    if not given.strip():
+        raise InvalidLocationError(f"the warehouse of catalog {name!r} is empty; give a path or a location")
+    return strip_trailing_slash(absolute_location(given))
+
+
+def storage_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties that are for files: all that are not for the catalog itself."""
+    return {
+        key: value
+        for key, value in properties.items()
+        if key not in _OWN_PROPERTIES and not key.startswith(_OWN_PREFIXES)
+    }
+
+
+def folder_name(part: str) -> str:
+    """A part of a name as a folder, which it cannot leave: what has a meaning in paths is percent-encoded."""
+    safe = _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", part)
+    return safe.replace(".", "%2E") if set(safe) == {"."} else safe
+
+
+def default_location(
+    warehouse: str | None, identifier: Identifier, properties: Mapping[str, str], storage: Storage, catalog: str
+) -> str:
+    """`<warehouse>/<namespace>/<table>`, one folder for each part, as the Java library's JDBC catalog has it.
+
+    Where something lies already, left by a table that was dropped or renamed, the new table gets a folder of its own: two
+    tables in one folder would take each other's files for leftovers.
+    """
+    if warehouse is None:
+        raise InvalidLocationError(
+            f"table {show(identifier)} needs a location: catalog {catalog!r} has no `warehouse` to put it in"
+        )
+    place = "/".join((warehouse.rstrip("/"), *(folder_name(part) for part in identifier)))
+    unique = property_as_bool(properties, UNIQUE_TABLE_LOCATION, False)
+    if unique or any(itertools.islice(storage.list_prefix(place), 1)):
+        return f"{place}-{uuid.uuid4().hex}"
+    return place

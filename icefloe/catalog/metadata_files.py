@@ -1,0 +1,90 @@
+"""Decides where metadata files of tables and views are, what they are called, and when old ones may go."""
+
+import logging
+import uuid
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from icefloe.commit.committer import TableState
+from icefloe.commit.swap import superseded_metadata_files
+from icefloe.commit.workbench import metadata_folder
+from icefloe.errors import CorruptFileError, InvalidInputError, InvalidLocationError, UnsupportedVersionError
+from icefloe.metadata.codec import decode_metadata_file, encode_metadata_file
+from icefloe.metadata.files import MetadataCompression, metadata_file_name, next_metadata_version
+from icefloe.metadata.locations import resolve_location, strip_trailing_slash
+from icefloe.metadata.properties import METADATA_COMPRESSION, METADATA_DELETE_AFTER_COMMIT, METADATA_PATH, Properties
+from icefloe.metadata.table import TableMetadata
+from icefloe.metadata.view import ViewMetadata
+from icefloe.metadata.view_codec import decode_view_file, encode_view_file
+from icefloe.storage.storage import Storage
+
+Document = TypeVar("Document", TableMetadata, ViewMetadata)
+
+LOG = logging.getLogger("icefloe.catalog")
+
+
+def read_table_metadata(storage: Storage, location: str) -> TableMetadata:
+    """The table metadata in a file."""
+    return _read(storage, location, decode_metadata_file)
+
+
+def read_view_metadata(storage: Storage, location: str) -> ViewMetadata:
+    """The view metadata in a file."""
+    return _read(storage, location, decode_view_file)
+
+
+def write_table_metadata(storage: Storage, metadata: TableMetadata, previous: str | None) -> str:
+    """Write the metadata as the version after the file `previous`; the new file's location."""
+    location = f"{metadata_folder(metadata)}/{_new_name(previous, metadata.properties)}"
+    storage.write(location, encode_metadata_file(metadata, compression_for(metadata.properties)))
+    return location
+
+
+def write_view_metadata(storage: Storage, view: ViewMetadata, previous: str | None) -> str:
+    """The same for a view."""
+    folder = METADATA_PATH.of(view.properties) or f"{strip_trailing_slash(view.location)}/metadata"
+    location = f"{strip_trailing_slash(folder)}/{_new_name(previous, view.properties)}"
+    storage.write(location, encode_view_file(view, compression_for(view.properties)))
+    return location
+
+
+def compression_for(properties: Properties) -> MetadataCompression:
+    """How new metadata files are compressed."""
+    return MetadataCompression(METADATA_COMPRESSION.of(properties))
+
+
+def delete_quietly(storage: Storage, locations: Iterable[str], why: str) -> None:
+    """Delete files that nothing needs any more; a failure is noted in the log, and changes nothing."""
+    try:
+        for failure in storage.delete(locations):
+            LOG.warning("a file that is %s stays behind: %s", why, failure.error)
+    except Exception as error:  # noqa: BLE001 - what was decided before stands, whatever happens to leftovers
+        LOG.warning("files that are %s stay behind: %s", why, error)
+
+
+def delete_superseded(storage: Storage, base: TableState | None, changed: TableMetadata) -> None:
+    """After a commit: delete the metadata files that fell out of the log, if the table asks for that."""
+    try:
+        wanted = METADATA_DELETE_AFTER_COMMIT.of(changed.properties)
+        old = [resolve_location(changed.location, each) for each in superseded_metadata_files(base, changed)]
+    except InvalidInputError as error:
+        LOG.warning("old metadata files stay behind: %s", error)
+        return
+    if wanted and old:
+        delete_quietly(storage, old, "superseded")
+
+
+def _new_name(previous: str | None, properties: Properties) -> str:
+    return metadata_file_name(next_metadata_version(previous), str(uuid.uuid4()), compression_for(properties))
+
+
+def _read(storage: Storage, location: str, decode: Callable[[bytes], Document]) -> Document:
+    data = storage.read(location)
+    try:
+        return decode(data)
+    except UnsupportedVersionError as error:
+        raise UnsupportedVersionError(f"{location}: {error}") from error
+    except InvalidLocationError:
+        raise
+    except InvalidInputError as error:
+        raise CorruptFileError(location, str(error)) from error

@@ -1,0 +1,232 @@
+"""Decides how a catalog commits that keeps, for each name, the location of a metadata file: write, then swap the pointer.
+
+A subclass keeps names and pointers. Each of its steps is conditional and tells what it did; a step that fails in a way that
+leaves it open whether it happened raises CommitStateUnknown, and then no file is deleted here; a StorageError says for
+certain that it did not.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from enum import Enum
+
+from icefloe.catalog.catalog import Catalog
+from icefloe.catalog.clock import now_ms
+from icefloe.catalog.identifiers import Identifier, show
+from icefloe.catalog.metadata_files import (
+    delete_quietly,
+    delete_superseded,
+    read_table_metadata,
+    read_view_metadata,
+    write_table_metadata,
+    write_view_metadata,
+)
+from icefloe.catalog.views import View
+from icefloe.commit.committer import Committer, TableState
+from icefloe.commit.swap import check_committed, check_same_table, next_state
+from icefloe.errors import (
+    AlreadyExistsError,
+    CommitFailed,
+    CommitStateUnknown,
+    NoSuchTableError,
+    StorageError,
+    TableAlreadyExistsError,
+    ViewAlreadyExistsError,
+)
+from icefloe.metadata.requirements import TableRequirement
+from icefloe.metadata.table import TableMetadata
+from icefloe.metadata.updates import TableUpdate
+from icefloe.metadata.view import ViewMetadata
+from icefloe.storage.storage import Storage
+
+
+class Kind(Enum):
+    """What a name stands for; tables and views share their names."""
+
+    TABLE = "TABLE"
+    VIEW = "VIEW"
+
+
+class PointerCatalog(Catalog):
+    """A catalog that keeps a metadata location for each name."""
+
+    @abstractmethod
+    def _pointer(self, kind: Kind, identifier: Identifier) -> str | None:
+        """The metadata location of the name; None if it stands for nothing of that kind."""
+
+    @abstractmethod
+    def _insert_pointer(self, kind: Kind, identifier: Identifier, location: str) -> bool:
+        """Take a name that is free; whether it was."""
+
+    @abstractmethod
+    def _swap_pointer(self, kind: Kind, identifier: Identifier, expected: str, location: str) -> bool:
+        """Set another location if the present one is the expected one, in one conditional step; whether it was."""
+
+    @abstractmethod
+    def _remove_pointer(self, kind: Kind, identifier: Identifier, expected: str | None) -> bool:
+        """Free a name, if it has the expected location, or whatever it has; whether it did."""
+
+    @abstractmethod
+    def _move_pointer(self, kind: Kind, source: Identifier, target: Identifier) -> bool:
+        """Give a name another one, which must be free (AlreadyExistsError); whether there was such a name."""
+
+    @abstractmethod
+    def _names(self, kind: Kind, namespace: Identifier) -> set[Identifier]:
+        """The names in a namespace."""
+
+    def _has_table(self, identifier: Identifier) -> bool:
+        return self._pointer(Kind.TABLE, identifier) is not None
+
+    def _table_names(self, namespace: Identifier) -> set[Identifier]:
+        return self._names(Kind.TABLE, namespace)
+
+    def _has_view(self, identifier: Identifier) -> bool:
+        return self._pointer(Kind.VIEW, identifier) is not None
+
+    def _view_names(self, namespace: Identifier) -> set[Identifier]:
+        return self._names(Kind.VIEW, namespace)
+
+    def _table_state(self, identifier: Identifier) -> TableState | None:
+        location = self._pointer(Kind.TABLE, identifier)
+        return None if location is None else TableState(read_table_metadata(self._storage, location), location)
+
+    def _create_table(self, identifier: Identifier, metadata: TableMetadata) -> TableState:
+        location = write_table_metadata(self._storage, metadata, None)
+        self._insert(Kind.TABLE, identifier, location)
+        return TableState(metadata, location)
+
+    def _insert(self, kind: Kind, identifier: Identifier, location: str) -> None:
+        """Let a new file have the name, or delete the file again if it is certain that it does not."""
+        try:
+            done = self._insert_pointer(kind, identifier, location)
+        except CommitStateUnknown:
+            # The name may be ours all the same; to find it free proves nothing, as our step may still arrive.
+            found = self._pointer(kind, identifier)
+            if found is None:
+                raise
+            done = found == location
+        except StorageError:
+            delete_quietly(self._storage, [location], "of a name that was not taken")
+            raise
+        if not done:
+            delete_quietly(self._storage, [location], "of a name that was taken")
+            raise self._taken(identifier)
+
+    def _swap(self, kind: Kind, identifier: Identifier, expected: str, location: str) -> None:
+        """Let a new file take the place of the expected one; if it is certain that it does not, it is deleted again."""
+        try:
+            done = self._swap_pointer(kind, identifier, expected, location)
+            problem = f"another writer was faster: it is no longer at {expected}"
+        except StorageError as error:
+            done, problem = False, f"nothing happened: {error}"
+        if not done:
+            delete_quietly(self._storage, [location], "of a commit that did not happen")
+            raise CommitFailed(f"{kind.name.lower()} {show((self._name, *identifier))} was not changed; {problem}")
+
+    def _taken(self, identifier: Identifier) -> AlreadyExistsError:
+        if self._pointer(Kind.VIEW, identifier) is not None:
+            return ViewAlreadyExistsError(f"{show(identifier)} is a view in catalog {self._name!r}")
+        return TableAlreadyExistsError(f"table {show(identifier)} already exists in catalog {self._name!r}")
+
+    def _check_free(self, identifier: Identifier) -> None:
+        if self._pointer(Kind.TABLE, identifier) is not None or self._pointer(Kind.VIEW, identifier) is not None:
+            raise self._taken(identifier)
+
+    def _no_table(self, identifier: Identifier) -> NoSuchTableError:
+        if self._pointer(Kind.VIEW, identifier) is not None:
+            return NoSuchTableError(f"{show(identifier)} is a view, not a table, in catalog {self._name!r}")
+        return super()._no_table(identifier)
+
+    def _register_table(self, identifier: Identifier, state: TableState, current: TableState | None) -> None:
+        location = str(state.metadata_location)
+        if current is None:
+            if not self._insert_pointer(Kind.TABLE, identifier, location):
+                raise self._taken(identifier)
+        elif location != current.metadata_location and not self._swap_pointer(
+            Kind.TABLE, identifier, str(current.metadata_location), location
+        ):
+            raise CommitFailed(f"table {show(identifier)} changed while it was registered anew; nothing was done")
+
+    def _rename_table(self, source: Identifier, target: Identifier) -> None:
+        if not self._move_pointer(Kind.TABLE, source, target):
+            raise self._no_table(source)
+
+    def _drop_table(self, identifier: Identifier, state: TableState | None) -> bool:
+        expected = None if state is None else state.metadata_location
+        return self._remove_pointer(Kind.TABLE, identifier, expected)
+
+    def _committer(self, identifier: Identifier) -> Committer:
+        return PointerCommitter(self, identifier)
+
+    def _find_view(self, identifier: Identifier) -> View | None:
+        location = self._pointer(Kind.VIEW, identifier)
+        return None if location is None else View(identifier, read_view_metadata(self._storage, location), location)
+
+    def _create_view(self, identifier: Identifier, view: ViewMetadata) -> View:
+        location = write_view_metadata(self._storage, view, None)
+        self._insert(Kind.VIEW, identifier, location)
+        return View(identifier, view, location)
+
+    def _swap_view(self, base: View, changed: ViewMetadata) -> View:
+        try:
+            location = write_view_metadata(self._storage, changed, base.metadata_location)
+        except StorageError as error:
+            raise CommitFailed(
+                f"the commit to view {show(base.identifier)} was not begun, and nothing happened: {error}"
+            ) from error
+        self._swap(Kind.VIEW, base.identifier, base.metadata_location, location)
+        return View(base.identifier, changed, location)
+
+    def _rename_view(self, source: Identifier, target: Identifier) -> bool:
+        return self._move_pointer(Kind.VIEW, source, target)
+
+    def _drop_view(self, identifier: Identifier) -> bool:
+        return self._remove_pointer(Kind.VIEW, identifier, None)
+
+
+class PointerCommitter:
+    """One table of a catalog that keeps pointers."""
+
+    def __init__(self, catalog: PointerCatalog, identifier: Identifier) -> None:
+        self._catalog = catalog
+        self._identifier = identifier
+
+    @property
+    def storage(self) -> Storage:
+        """Where the table's files are."""
+        return self._catalog.storage
+
+    @property
+    def name(self) -> str:
+        """The table's full name."""
+        return show((self._catalog.name, *self._identifier))
+
+    def load(self) -> TableState:
+        """The newest state."""
+        return self._catalog._existing_table(self._identifier)
+
+    def commit(
+        self, base: TableState, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+    ) -> TableState:
+        """One attempt to change the table: see `Committer.commit`."""
+        try:
+            current = self._current(base)
+            check_same_table(base.metadata, current.metadata, self.name)
+            changed = next_state(current, requirements, updates, now_ms())
+            if changed is current.metadata:
+                return current
+            location = write_table_metadata(self.storage, changed, current.metadata_location)
+        except StorageError as error:
+            raise CommitFailed(f"the commit to {self.name} was not begun, and nothing happened: {error}") from error
+        self._catalog._swap(Kind.TABLE, self._identifier, str(current.metadata_location), location)
+        done = check_committed(TableState(changed, location), updates, self.name)
+        delete_superseded(self.storage, current, changed)
+        return done
+
+    def _current(self, base: TableState) -> TableState:
+        """What the catalog holds; metadata files never change, so that the base is not read again."""
+        location = self._catalog._pointer(Kind.TABLE, self._identifier)
+        if location is None:
+            raise self._catalog._no_table(self._identifier)
+        if location == base.metadata_location:
+            return base
+        return TableState(read_table_metadata(self.storage, location), location)

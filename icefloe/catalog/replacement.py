@@ -1,0 +1,102 @@
+"""Decides how one table takes the place of another under the same name: its UUID, history and ids go on, its data does not.
+
+The rules are those of the Java library's replace transactions: columns of the same name keep their ids, all others get new
+ones; properties are added to those that are there; `main` starts anew, other branches and tags stay.
+"""
+
+from collections.abc import Iterator
+from itertools import count
+
+from icefloe.catalog.definitions import TableDefinition
+from icefloe.metadata.refs import MAIN_BRANCH
+from icefloe.metadata.table import TableMetadata
+from icefloe.metadata.updates import (
+    AddPartitionSpecUpdate,
+    AddSchemaUpdate,
+    AddSortOrderUpdate,
+    RemoveSnapshotRefUpdate,
+    SetCurrentSchemaUpdate,
+    SetDefaultSortOrderUpdate,
+    SetDefaultSpecUpdate,
+    SetLocationUpdate,
+    SetPropertiesUpdate,
+    TableUpdate,
+    UpgradeFormatVersionUpdate,
+)
+from icefloe.partitioning.sorting import rebind_order
+from icefloe.partitioning.spec import PartitionField, PartitionSpec, rebind_spec
+from icefloe.partitioning.transforms import VoidTransform
+from icefloe.schema.ids import assign_fresh_ids
+from icefloe.versions import Feature, allows
+
+_Key = tuple[tuple[int, ...], str]
+
+
+def replacement_updates(
+    base: TableMetadata, definition: TableDefinition, location: str | None
+) -> tuple[TableUpdate, ...]:
+    """The updates that make the table what the definition says."""
+    return tuple(_updates(base, definition, location))
+
+
+def _updates(base: TableMetadata, definition: TableDefinition, location: str | None) -> Iterator[TableUpdate]:
+    version = base.format_version if definition.format_version is None else definition.format_version
+    if version != base.format_version:
+        yield UpgradeFormatVersionUpdate(version)
+    if MAIN_BRANCH in base.refs:
+        yield RemoveSnapshotRefUpdate(MAIN_BRANCH)
+    schema = assign_fresh_ids(definition.schema, base.last_column_id + 1, base.schema())
+    spec = rebind_spec(definition.spec, definition.schema, schema)
+    yield AddSchemaUpdate(schema)
+    yield SetCurrentSchemaUpdate()
+    yield AddPartitionSpecUpdate(_with_known_ids(spec, base))
+    yield SetDefaultSpecUpdate()
+    yield AddSortOrderUpdate(rebind_order(definition.order, definition.schema, schema))
+    yield SetDefaultSortOrderUpdate()
+    if location is not None and location != base.location:
+        yield SetLocationUpdate(location)
+    if definition.properties:
+        yield SetPropertiesUpdate(dict(definition.properties))
+
+
+def _with_known_ids(spec: PartitionSpec, base: TableMetadata) -> PartitionSpec:
+    """The spec with the ids of partition fields that the table had before, and new ones for the others."""
+    numbers = count(base.last_partition_id + 1)
+    if not allows(base.format_version, Feature.DROPPING_PARTITION_FIELDS):
+        return _carried_forward(spec, base.spec(), numbers)
+    known: dict[_Key, int] = {}
+    for other in base.partition_specs:
+        for field in other.fields:
+            known[_key(field)] = max(field.field_id, known.get(_key(field), 0))
+    fields = [
+        PartitionField(
+            field.source_ids,
+            known[key] if (key := _key(field)) in known else next(numbers),
+            field.transform,
+            field.name,
+        )
+        for field in spec.fields
+    ]
+    return PartitionSpec(*fields, spec_id=spec.spec_id)
+
+
+def _carried_forward(spec: PartitionSpec, current: PartitionSpec, numbers: Iterator[int]) -> PartitionSpec:
+    """The same where fields cannot go: those of the current spec stay in their places, void if the new one lacks them."""
+    wanted = {_key(field): field for field in spec.fields}
+    names = {field.name for field in spec.fields}
+    fields = []
+    for old in current.fields:
+        new = wanted.pop(_key(old), None)
+        if new is not None:
+            fields.append(PartitionField(new.source_ids, old.field_id, new.transform, new.name))
+        else:
+            name = f"{old.name}_{old.field_id}" if old.name in names else old.name
+            fields.append(PartitionField(old.source_ids, old.field_id, VoidTransform(), name))
+    fields.extend(
+        PartitionField(field.source_ids, next(numbers), field.transform, field.name) for field in wanted.values()
+    )
+    return PartitionSpec(*fields, spec_id=spec.spec_id)
+
+
+def _key(field: PartitionField) -> _Key:
+    return field.source_ids, str(field.transform)

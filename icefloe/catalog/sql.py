@@ -1,0 +1,298 @@
+"""Decides how a SQL database keeps names: in the tables of the Java library's JDBC catalog, which PyIceberg shares.
+
+Version 1 of their layout has a column that tells views from tables; a database of version 0 is used as it is, without views,
+unless `schema_version` (PyIceberg) or `jdbc.schema-version` (Java) asks for version 1. A namespace is there when it has
+properties or when something is in it, or in a namespace in it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from icefloe.catalog.identifiers import Identifier, check_length, show
+from icefloe.catalog.namespaces import EXISTS
+from icefloe.catalog.pointers import Kind, PointerCatalog
+from icefloe.catalog.sql_database import Database, TakenError
+from icefloe.catalog.views import View
+from icefloe.errors import (
+    InvalidInputError,
+    InvalidPropertyError,
+    NamespaceAlreadyExistsError,
+    StateError,
+    StorageError,
+)
+from icefloe.metadata.properties import property_as_bool, property_as_choice
+from icefloe.metadata.view import ViewMetadata
+
+NAME_LENGTH = 255
+"""The longest name of a catalog, a namespace with its dots, a table, or a property."""
+TEXT_LENGTH = 1000
+"""The longest metadata location or property value."""
+
+_SCHEMA = sa.MetaData()
+_POINTERS = sa.Table(
+    "iceberg_tables",
+    _SCHEMA,
+    sa.Column("catalog_name", sa.String(NAME_LENGTH), nullable=False, primary_key=True),
+    sa.Column("table_namespace", sa.String(NAME_LENGTH), nullable=False, primary_key=True),
+    sa.Column("table_name", sa.String(NAME_LENGTH), nullable=False, primary_key=True),
+    sa.Column("metadata_location", sa.String(TEXT_LENGTH), nullable=True),
+    sa.Column("previous_metadata_location", sa.String(TEXT_LENGTH), nullable=True),
+    sa.Column("iceberg_type", sa.String(5), nullable=True),
+)
+_NAMESPACES = sa.Table(
+    "iceberg_namespace_properties",
+    _SCHEMA,
+    sa.Column("catalog_name", sa.String(NAME_LENGTH), nullable=False, primary_key=True),
+    sa.Column("namespace", sa.String(NAME_LENGTH), nullable=False, primary_key=True),
+    sa.Column("property_key", sa.String(NAME_LENGTH), nullable=False, primary_key=True),
+    sa.Column("property_value", sa.String(TEXT_LENGTH), nullable=True),
+)
+
+
+class SqlCatalog(PointerCatalog):
+    """A catalog in a database of SQLite or PostgreSQL."""
+
+    def __init__(self, name: str, properties: Mapping[str, str]) -> None:
+        check_length(name, NAME_LENGTH, "catalog name")
+        self._database = Database(name, properties.get("uri"))
+        super().__init__(name, properties)
+        self._tells_views = self._prepare()
+
+    def close(self) -> None:
+        """Close the connections; the catalog opens new ones if it is used again."""
+        self._database.close()
+
+    def _prepare(self) -> bool:
+        """Create the tables if they are missing; whether they tell views from tables."""
+        columns = self._columns()
+        if columns is None:
+            if not self._setting_is_true("init_catalog_tables", "jdbc.init-catalog-tables"):
+                raise StateError(f"{self._database} has no tables of a catalog, and is not to get any")
+            try:
+                self._database.create_tables(_SCHEMA)
+            except (StorageError, TakenError):
+                # Another program may have created them at the same moment.
+                if self._columns() is None:
+                    raise
+            columns = self._columns() or frozenset()
+        if "iceberg_type" in columns:
+            return True
+        key = "schema_version" if "schema_version" in self._properties else "jdbc.schema-version"
+        if property_as_choice(self._properties, key, "v0", ("v0", "v1")) == "v0":
+            return False
+        self._database.write(
+            lambda c: c.execute(sa.text("ALTER TABLE iceberg_tables ADD COLUMN iceberg_type VARCHAR(5)"))
+        )
+        return True
+
+    def _columns(self) -> frozenset[str] | None:
+        """The columns of the table of pointers; None unless both tables are there."""
+
+        def look(inspector: Any) -> frozenset[str] | None:
+            if not inspector.has_table(_POINTERS.name) or not inspector.has_table(_NAMESPACES.name):
+                return None
+            return frozenset(column["name"].lower() for column in inspector.get_columns(_POINTERS.name))
+
+        return self._database.inspect(look)
+
+    def _setting_is_true(self, *keys: str) -> bool:
+        return all(property_as_bool(self._properties, key, True) for key in keys)
+
+    # Names
+
+    def _check_name(self, identifier: Identifier) -> None:
+        for part in identifier:
+            check_length(part, NAME_LENGTH, "name")
+        # The last part of a table's name may hold dots; that the namespace is checked without it is seen to by callers.
+        check_length(".".join(identifier[:-1]), NAME_LENGTH, "namespace")
+
+    def _text(self, namespace: Identifier) -> str:
+        """A namespace as it is kept: with dots between its parts, which can therefore hold none."""
+        for part in namespace:
+            if "." in part:
+                raise InvalidInputError(
+                    f"namespace {show(namespace)} has the part {part!r}; a SQL catalog keeps dots between parts only"
+                )
+        text = ".".join(namespace)
+        check_length(text, NAME_LENGTH, "namespace")
+        return text
+
+    def _is_name(self, identifier: Identifier) -> sa.ColumnElement[bool]:
+        return sa.and_(
+            _POINTERS.c.catalog_name == self._name,
+            _POINTERS.c.table_namespace == self._text(identifier[:-1]),
+            _POINTERS.c.table_name == identifier[-1],
+        )
+
+    def _is_kind(self, kind: Kind) -> sa.ColumnElement[bool]:
+        if not self._tells_views:
+            return sa.true() if kind is Kind.TABLE else sa.false()
+        if kind is Kind.VIEW:
+            return _POINTERS.c.iceberg_type == Kind.VIEW.value
+        # Rows from before the column was added have nothing in it.
+        return sa.or_(_POINTERS.c.iceberg_type == Kind.TABLE.value, _POINTERS.c.iceberg_type.is_(None))
+
+    # Pointers
+
+    def _pointer(self, kind: Kind, identifier: Identifier) -> str | None:
+        rows = self._database.read(
+            sa.select(_POINTERS.c.metadata_location).where(self._is_name(identifier), self._is_kind(kind))
+        )
+        if rows and rows[0][0] is None:
+            raise StateError(f"{show(identifier)} has no metadata location in {self._database}")
+        return rows[0][0] if rows else None
+
+    def _insert_pointer(self, kind: Kind, identifier: Identifier, location: str) -> bool:
+        row = {
+            "catalog_name": self._name,
+            "table_namespace": self._text(identifier[:-1]),
+            "table_name": identifier[-1],
+            "metadata_location": _checked_location(location),
+            "previous_metadata_location": None,
+        }
+        if self._tells_views:
+            row["iceberg_type"] = kind.value
+        try:
+            return self._changed_one(sa.insert(_POINTERS).values(row))
+        except TakenError:
+            return False
+
+    def _swap_pointer(self, kind: Kind, identifier: Identifier, expected: str, location: str) -> bool:
+        return self._changed_one(
+            sa.update(_POINTERS)
+            .where(self._is_name(identifier), self._is_kind(kind), _POINTERS.c.metadata_location == expected)
+            .values(metadata_location=_checked_location(location), previous_metadata_location=expected)
+        )
+
+    def _remove_pointer(self, kind: Kind, identifier: Identifier, expected: str | None) -> bool:
+        statement = sa.delete(_POINTERS).where(self._is_name(identifier), self._is_kind(kind))
+        if expected is not None:
+            statement = statement.where(_POINTERS.c.metadata_location == expected)
+        return self._changed_one(statement)
+
+    def _move_pointer(self, kind: Kind, source: Identifier, target: Identifier) -> bool:
+        statement = (
+            sa.update(_POINTERS)
+            .where(self._is_name(source), self._is_kind(kind))
+            .values(table_namespace=self._text(target[:-1]), table_name=target[-1])
+        )
+        try:
+            return self._changed_one(statement)
+        except TakenError:
+            raise self._taken(target) from None
+
+    def _changed_one(self, statement: Any) -> bool:
+        """Whether a conditional change, in a transaction of its own, met the one row that it was meant for."""
+        return bool(self._database.write(lambda connection: connection.execute(statement).rowcount == 1))
+
+    def _names(self, kind: Kind, namespace: Identifier) -> set[Identifier]:
+        rows = self._database.read(
+            sa.select(_POINTERS.c.table_name).where(
+                _POINTERS.c.catalog_name == self._name,
+                _POINTERS.c.table_namespace == self._text(namespace),
+                self._is_kind(kind),
+            )
+        )
+        return {(*namespace, row[0]) for row in rows}
+
+    def _create_view(self, identifier: Identifier, view: ViewMetadata) -> View:
+        if not self._tells_views:
+            raise InvalidInputError(
+                f"{self._database} keeps no views: its tables are of version 0; schema_version='v1' adds what is missing"
+            )
+        return super()._create_view(identifier, view)
+
+    # Namespaces
+
+    def _namespace_exists(self, namespace: Identifier) -> bool:
+        return bool(self._namespace_texts(self._text(namespace), limit=1))
+
+    def _namespace_texts(self, parent: str, limit: int | None = None) -> set[str]:
+        """The namespaces that have properties or hold something: the parent and those in it, or all for an empty one."""
+        found = set()
+        for table, column in ((_NAMESPACES, _NAMESPACES.c.namespace), (_POINTERS, _POINTERS.c.table_namespace)):
+            query = sa.select(column).where(table.c.catalog_name == self._name).distinct()
+            if parent:
+                # Not LIKE, which in SQLite takes capitals for small letters.
+                inside = sa.func.substr(column, 1, len(parent) + 1) == f"{parent}."
+                query = query.where(sa.or_(column == parent, inside))
+            found |= {row[0] for row in self._database.read(query.limit(limit))}
+        return found
+
+    def _child_namespaces(self, parent: Identifier) -> set[Identifier]:
+        depth = len(parent) + 1
+        found = (tuple(text.split(".")) for text in self._namespace_texts(self._text(parent)) if text)
+        return {each[:depth] for each in found if len(each) >= depth}
+
+    def _create_namespace(self, namespace: Identifier, properties: dict[str, str]) -> None:
+        rows = self._property_rows(namespace, {**properties, EXISTS: "true"})
+        try:
+            self._database.write(lambda connection: connection.execute(sa.insert(_NAMESPACES), rows))
+        except TakenError:
+            raise NamespaceAlreadyExistsError(
+                f"namespace {show(namespace)} already exists in catalog {self._name!r}"
+            ) from None
+
+    def _drop_namespace(self, namespace: Identifier) -> None:
+        statement = sa.delete(_NAMESPACES).where(self._is_namespace(namespace))
+        self._database.write(lambda connection: connection.execute(statement))
+
+    def _load_namespace(self, namespace: Identifier) -> dict[str, str]:
+        rows = self._database.read(self._properties_query(namespace))
+        return {key: value or "" for key, value in rows if key != EXISTS}
+
+    def _change_namespace(
+        self, namespace: Identifier, removals: frozenset[str], updates: dict[str, str]
+    ) -> dict[str, str]:
+        written = {**updates, EXISTS: "true"}
+        rows = self._property_rows(namespace, written)
+
+        def change(connection: Connection) -> dict[str, str]:
+            before = {key: value or "" for key, value in connection.execute(self._properties_query(namespace))}
+            connection.execute(
+                sa.delete(_NAMESPACES).where(
+                    self._is_namespace(namespace), _NAMESPACES.c.property_key.in_([*removals, *written])
+                )
+            )
+            connection.execute(sa.insert(_NAMESPACES), rows)
+            return before
+
+        return self._database.write(change)
+
+    def _properties_query(self, namespace: Identifier) -> sa.Select[Any]:
+        return sa.select(_NAMESPACES.c.property_key, _NAMESPACES.c.property_value).where(self._is_namespace(namespace))
+
+    def _is_namespace(self, namespace: Identifier) -> sa.ColumnElement[bool]:
+        return sa.and_(_NAMESPACES.c.catalog_name == self._name, _NAMESPACES.c.namespace == self._text(namespace))
+
+    def _property_rows(self, namespace: Identifier, properties: dict[str, str]) -> list[dict[str, str]]:
+        rows = []
+        for key, value in properties.items():
+            if len(key) > NAME_LENGTH or len(value) > TEXT_LENGTH:
+                raise InvalidPropertyError(
+                    f"property {key[:40]!r} of namespace {show(namespace)} has a key of {len(key)} and a value of"
+                    f" {len(value)} characters; this catalog keeps at most {NAME_LENGTH} and {TEXT_LENGTH}"
+                )
+            rows.append(
+                {
+                    "catalog_name": self._name,
+                    "namespace": self._text(namespace),
+                    "property_key": key,
+                    "property_value": value,
+                }
+            )
+        return rows
+
+    def __reduce__(self) -> tuple[type["SqlCatalog"], tuple[str, dict[str, str]]]:
+        return SqlCatalog, (self._name, {**self._properties, "uri": self._database.uri})
+
+    def __repr__(self) -> str:
+        return f"SqlCatalog({self._name!r}, uri={str(self._database)!r}, warehouse={self._warehouse!r})"
+
+
+def _checked_location(location: str) -> str:
+    check_length(location, TEXT_LENGTH, "metadata location")
+    return location

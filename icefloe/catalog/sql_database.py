@@ -1,0 +1,222 @@
+"""Decides how a SQL database is reached, and what its errors say about what happened: certainly nothing, or nobody knows.
+
+Every change is one transaction. As long as its COMMIT was not sent, nothing can have happened: such a failure is a
+StorageError. A failure of the COMMIT itself leaves everything open: CommitStateUnknown.
+"""
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.engine import URL, Connection, Engine
+from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+
+from icefloe.errors import CommitStateUnknown, InvalidPropertyError, NotInstalledError, StorageError
+from icefloe.storage.properties import redacted
+
+Result = TypeVar("Result")
+
+BUSY_TIMEOUT_SECONDS = 60
+"""How long a writer of SQLite waits for others."""
+
+_POSTGRESQL_DRIVER = "postgresql+psycopg"
+_WRITES = "icefloe_writes"
+_CREATION_LOCK = 0x1CEF10E
+
+
+class TakenError(Exception):
+    """A unique key is in use; nothing happened."""
+
+
+class Database:
+    """A database by its URI; connections are opened when needed, and never shared with a forked process."""
+
+    def __init__(self, catalog: str, uri: str | None) -> None:
+        self._url = _parsed(catalog, uri)
+        self._catalog = catalog
+        self._lock = threading.Lock()
+        self._engine: tuple[int, Engine] | None = None
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether it is a file of SQLite."""
+        return self._url.get_backend_name() == "sqlite"
+
+    @property
+    def uri(self) -> str:
+        """Where it is, with all that is needed to reach it."""
+        return self._url.render_as_string(hide_password=False)
+
+    def __str__(self) -> str:
+        """Where it is, without users and passwords."""
+        url = self._url
+        place = f"//{url.host or ''}{f':{url.port}' if url.port else ''}/{url.database or ''}"
+        return f"{url.get_backend_name()}:{place}"
+
+    def read(self, statement: sa.Select[Any]) -> list[Any]:
+        """The rows of a query."""
+        try:
+            with self._opened().connect() as connection:
+                return list(connection.execute(statement).all())
+        except SQLAlchemyError as error:
+            failure = self._failure(error)
+        raise failure
+
+    def inspect(self, look: Callable[[Any], Result]) -> Result:
+        """What `look` finds in the database's own description."""
+        try:
+            with self._opened().connect() as connection:
+                return look(sa.inspect(connection))
+        except SQLAlchemyError as error:
+            failure = self._failure(error)
+        raise failure
+
+    def write(self, work: Callable[[Connection], Result]) -> Result:
+        """Do the work in one transaction: see the module for what its errors mean. TakenError: a unique key is in use."""
+        try:
+            connection = self._opened().connect().execution_options(**{_WRITES: True})
+        except SQLAlchemyError as error:
+            failure = self._failure(error)
+            raise failure from None
+        with connection:
+            try:
+                transaction = connection.begin()
+                result = work(connection)
+            except IntegrityError as error:
+                raise TakenError(_reason(error)) from None
+            except SQLAlchemyError as error:
+                raise self._failure(error) from None
+            try:
+                transaction.commit()
+            except SQLAlchemyError as error:
+                raise CommitStateUnknown(
+                    f"whether a change of catalog {self._catalog!r} happened is not known: {self._text(error)}"
+                ) from None
+        return result
+
+    def create_tables(self, tables: sa.MetaData) -> None:
+        """Create what is missing; others may do the same at the same time."""
+
+        def create(connection: Connection) -> None:
+            if not self.is_sqlite:
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATION_LOCK)))
+            tables.create_all(connection)
+
+        if self.is_sqlite:
+            self._prefer_wal()
+        self.write(create)
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self._lock:
+            opened, self._engine = self._engine, None
+        if opened is not None and opened[0] == os.getpid():
+            opened[1].dispose()
+
+    def _opened(self) -> Engine:
+        with self._lock:
+            if self._engine is None or self._engine[0] != os.getpid():
+                self._engine = (os.getpid(), self._open())
+            return self._engine[1]
+
+    def _open(self) -> Engine:
+        options: Mapping[str, Any]
+        if self.is_sqlite:
+            options = {"connect_args": {"timeout": BUSY_TIMEOUT_SECONDS}}
+        else:
+            options = {"pool_pre_ping": True, "isolation_level": "READ COMMITTED"}
+        try:
+            engine = sa.create_engine(self._url, **options)
+        except (ArgumentError, NoSuchModuleError) as error:
+            raise InvalidPropertyError(
+                f"the uri of catalog {self._catalog!r} is not usable: {self._text(error)}"
+            ) from None
+        except ModuleNotFoundError as error:
+            raise NotInstalledError(
+                f"catalog {self._catalog!r} needs the package {error.name!r} for {self}: pip install 'icefloe[postgres]'"
+            ) from None
+        if self.is_sqlite:
+            sa.event.listen(engine, "connect", _leave_transactions_to_us)
+            sa.event.listen(engine, "begin", _begin)
+        weakref.finalize(self, _dispose, engine, os.getpid())
+        return engine
+
+    def _prefer_wal(self) -> None:
+        """Let readers and a writer of a new file go on side by side; where that cannot be had, it works without."""
+        try:
+            raw = self._opened().raw_connection()
+            try:
+                raw.cursor().execute("PRAGMA journal_mode=WAL")
+            finally:
+                raw.close()
+        except Exception as error:  # noqa: BLE001 - a driver's own error; whatever it is, the default will do
+            if isinstance(error, SQLAlchemyError) and "unable to open" in str(error):
+                raise self._failure(error) from None
+
+    def _failure(self, error: SQLAlchemyError) -> StorageError:
+        return StorageError(str(self), f"the database of catalog {self._catalog!r} failed: {self._text(error)}")
+
+    def _text(self, error: Exception) -> str:
+        secrets = [str(self._url.password)] if self._url.password else []
+        return redacted(_reason(error), secrets)
+
+
+def _parsed(catalog: str, uri: str | None) -> URL:
+    if not uri:
+        raise InvalidPropertyError(
+            f"catalog {catalog!r} of type sql has no `uri`; give one like sqlite:///catalog.db"
+            " or postgresql://user:password@host/database"
+        )
+    try:
+        url = sa.make_url(uri.removeprefix("jdbc:"))
+    except (ArgumentError, ValueError):
+        raise InvalidPropertyError(
+            f"the uri of catalog {catalog!r} is not one of a database; sqlite:///catalog.db"
+            " or postgresql://user:password@host/database is expected"
+        ) from None
+    match url.drivername.partition("+"):
+        case ("sqlite", _, _):
+            return _sqlite(catalog, url)
+        case ("postgresql" | "postgres", plus, driver):
+            return url.set(drivername=f"postgresql+{driver}" if plus else _POSTGRESQL_DRIVER)
+        case _:
+            raise InvalidPropertyError(
+                f"the uri of catalog {catalog!r} is for {url.drivername!r}; sqlite and postgresql are supported"
+            )
+
+
+def _sqlite(catalog: str, url: URL) -> URL:
+    path = url.database
+    if not path or path == ":memory:" or path.startswith("file:"):
+        raise InvalidPropertyError(
+            f"the uri of catalog {catalog!r} names no file; give sqlite:///path/of/file.db, or type='memory' for a catalog"
+            " that is gone with the process"
+        )
+    absolute = os.path.abspath(os.path.expanduser(path))
+    if not os.path.isdir(folder := os.path.dirname(absolute)):
+        raise InvalidPropertyError(f"the database of catalog {catalog!r} is in {folder!r}, which is not a folder")
+    # A catalog that travels to another process, or outlives a change of folder, means the same file.
+    return url.set(database=absolute)
+
+
+def _leave_transactions_to_us(connection: Any, record: Any) -> None:  # noqa: ARG001 - the signature of the event
+    connection.isolation_level = None
+
+
+def _begin(connection: Connection) -> None:
+    # A transaction that begins by reading could not become a writing one once another writer was faster.
+    writes = connection.get_execution_options().get(_WRITES)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _dispose(engine: Engine, process: int) -> None:
+    if os.getpid() == process:
+        engine.dispose()
+
+
+def _reason(error: Exception) -> str:
+    original = getattr(error, "orig", None)
+    return str(original if original is not None else error).strip()

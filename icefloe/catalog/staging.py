@@ -1,0 +1,97 @@
+"""Decides how a transaction can begin with a table that is not there yet, or that is to become another one."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from icefloe.catalog.definitions import TableDefinition
+from icefloe.catalog.identifiers import Identifier
+from icefloe.catalog.replacement import replacement_updates
+from icefloe.commit.change import Prepared
+from icefloe.commit.committer import Committer, TableState
+from icefloe.commit.swap import next_state
+from icefloe.commit.workbench import Workbench
+from icefloe.metadata.requirements import TableRequirement
+from icefloe.metadata.table import TableMetadata
+from icefloe.metadata.updates import AssignUUIDUpdate, TableUpdate
+from icefloe.storage.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """The change that a new table is: it says nothing that the staged metadata lacks, but there is something to commit."""
+
+    staged: TableMetadata
+
+    @property
+    def snapshot_ids(self) -> tuple[int, ...]:
+        """None: a table begins without snapshots."""
+        return ()
+
+    def prepare(self, metadata: TableMetadata, bench: Workbench) -> Prepared:  # noqa: ARG002 - the same whatever is there
+        """The identity of the new table."""
+        return Prepared((AssignUUIDUpdate(str(self.staged.table_uuid)),))
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceTable:
+    """The change by which a table gets another definition and no rows."""
+
+    definition: TableDefinition
+    location: str | None
+
+    @property
+    def snapshot_ids(self) -> tuple[int, ...]:
+        """None: what the table held stays in its history."""
+        return ()
+
+    def prepare(self, metadata: TableMetadata, bench: Workbench) -> Prepared:  # noqa: ARG002 - no files are needed
+        """The updates for the table as it is then."""
+        return Prepared(replacement_updates(metadata, self.definition, self.location))
+
+
+class StagedCommitter:
+    """The committer of a table that its first commit creates, with all that is in that commit."""
+
+    def __init__(
+        self,
+        identifier: Identifier,
+        staged: TableMetadata,
+        committer: Committer,
+        find: Callable[[Identifier], TableState | None],
+        create: Callable[[Identifier, TableMetadata], TableState],
+        clock_ms: Callable[[], int],
+    ) -> None:
+        self._staged = staged
+        self._committer = committer
+        self._find = find
+        self._create = create
+        self._identifier = identifier
+        self._clock_ms = clock_ms
+        self._created = False
+
+    @property
+    def storage(self) -> Storage:
+        """Where the table's files go."""
+        return self._committer.storage
+
+    @property
+    def name(self) -> str:
+        """The table's full name."""
+        return self._committer.name
+
+    def load(self) -> TableState:
+        """What has the name now, or the table as it is staged if nothing has."""
+        if self._created:
+            return self._committer.load()
+        return self._find(self._identifier) or TableState(self._staged, None)
+
+    def commit(
+        self, base: TableState, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+    ) -> TableState:
+        """Create the table; later commits are those of any table."""
+        if self._created or base.metadata_location is not None:
+            return self._committer.commit(base, requirements, updates)
+        metadata = next_state(base, requirements, updates, self._clock_ms())
+        state = self._create(self._identifier, metadata)
+        self._created = True
+        return state
