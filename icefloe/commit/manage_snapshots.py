@@ -6,8 +6,9 @@ from typing import Self
 
 from icefloe.commit import refs
 from icefloe.commit.change import Change
+from icefloe.commit.cherry_pick import CherryPick
 from icefloe.commit.refs import Retention
-from icefloe.metadata.refs import SnapshotRefType
+from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRefType
 
 
 class ManageSnapshots:
@@ -81,6 +82,10 @@ class ManageSnapshots:
     def rollback_to_timestamp(self, timestamp_ms: int) -> Self:
         """Make the snapshot of `main` the current one that was it before that time."""
         return self._add(refs.rollback_to_timestamp(timestamp_ms))
+
+    def cherrypick(self, snapshot_id: int, branch_name: str = MAIN_BRANCH) -> Self:
+        """Do on a branch what a snapshot did; that is how a staged one is published."""
+        return self._add(CherryPick(snapshot_id, branch_name))
 
     def commit(self) -> None:
         """Do what was collected."""

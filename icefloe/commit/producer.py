@@ -68,11 +68,12 @@ class SnapshotChange:
         self.operation = operation
         self.target = target or Target()
         self._snapshot_id: int | None = None
+        self._was_made = False
 
     @property
     def snapshot_ids(self) -> tuple[int, ...]:
-        """The id of the snapshot, once it has one."""
-        return () if self._snapshot_id is None else (self._snapshot_id,)
+        """The id of the snapshot, once it was made in some attempt."""
+        return (self._snapshot_id,) if self._snapshot_id is not None and self._was_made else ()
 
     def prepare(self, metadata: TableMetadata, bench: Workbench, /) -> Prepared:
         """The snapshot on top of the branch as it is now."""
@@ -83,6 +84,7 @@ class SnapshotChange:
         delta = self.operation.apply(view)
         if delta is None:
             return Prepared()
+        self._was_made = True
         snapshot = make_snapshot(view, delta, self.target)
         added = AddSnapshotUpdate(snapshot)
         if self.target.staged:

@@ -1,0 +1,123 @@
+"""Cherry-pick: what one snapshot did is done again on a branch; for staged snapshots that is how they are published."""
+
+from collections.abc import Iterator
+
+from icefloe.commit.added import FileGroup, group_files
+from icefloe.commit.change import Prepared
+from icefloe.commit.conflicts import PartitionScope, check_no_new_data
+from icefloe.commit.duplicates import check_not_live
+from icefloe.commit.filtering import remove_dangling, remove_files
+from icefloe.commit.history import Isolation, Planned, Since
+from icefloe.commit.named import NamedFiles
+from icefloe.commit.partitions import PartitionSet
+from icefloe.commit.producer import Delta, SnapshotChange, Target, head_of
+from icefloe.commit.refs import replace_ref
+from icefloe.commit.view import View, manifests_of, read_entries
+from icefloe.commit.wap import check_not_published
+from icefloe.commit.workbench import Workbench
+from icefloe.commit.writing import write_added
+from icefloe.errors import ValidationError
+from icefloe.manifests.columns import ManifestColumns
+from icefloe.manifests.files import EntryStatus, ManifestContent
+from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRefType, branch
+from icefloe.metadata.requirements import AssertRefSnapshotId
+from icefloe.metadata.snapshot import Operation, Snapshot
+from icefloe.metadata.summary import PUBLISHED_WAP_ID, REPLACE_PARTITIONS, SOURCE_SNAPSHOT_ID, WAP_ID
+from icefloe.metadata.table import TableMetadata
+from icefloe.metadata.updates import SetSnapshotRefUpdate
+
+
+class CherryPick:
+    """Appends and replacements of partitions can be picked; any other snapshot only if it comes right after the head."""
+
+    def __init__(self, snapshot_id: int, to_branch: str = MAIN_BRANCH) -> None:
+        self._picked_id = snapshot_id
+        self._branch = to_branch
+        self._change = SnapshotChange(_Pick(snapshot_id, to_branch), Target(to_branch))
+
+    @property
+    def snapshot_ids(self) -> tuple[int, ...]:
+        """The id of the new snapshot, if there has to be one."""
+        return self._change.snapshot_ids
+
+    def prepare(self, metadata: TableMetadata, bench: Workbench, /) -> Prepared:
+        """The branch at the picked snapshot if that follows its head, else at a new one that does the same."""
+        picked = metadata.snapshot(self._picked_id)
+        head = head_of(metadata, self._branch)
+        _check_not_there(metadata, picked, head)
+        if picked.parent_snapshot_id != (None if head is None else head.snapshot_id):
+            return self._change.prepare(metadata, bench)
+        if self._branch in metadata.refs:
+            return replace_ref(self._branch, SnapshotRefType.BRANCH, picked.snapshot_id).prepare(metadata, bench)
+        moved = SetSnapshotRefUpdate(self._branch, branch(picked.snapshot_id))
+        return Prepared((moved,), (AssertRefSnapshotId(self._branch, None),))
+
+
+class _Pick:
+    def __init__(self, snapshot_id: int, to_branch: str) -> None:
+        self._picked_id = snapshot_id
+        self._branch = to_branch
+
+    def apply(self, view: View) -> Delta:
+        picked = view.metadata.snapshot(self._picked_id)
+        summary = {} if picked.summary is None else picked.summary.properties
+        is_replacement = picked.operation == Operation.OVERWRITE and summary.get(REPLACE_PARTITIONS) == "true"
+        if picked.operation != Operation.APPEND and not is_replacement:
+            raise ValidationError(
+                f"snapshot {picked.snapshot_id} cannot be picked: it is {picked.operation}, and neither an append, nor a"
+                f" replacement of partitions, nor the one right after the head of {self._branch!r}"
+            )
+        notes = {SOURCE_SNAPSHOT_ID: str(picked.snapshot_id)}
+        if WAP_ID in summary:
+            check_not_published(view.metadata, summary[WAP_ID], self._branch)
+            notes[PUBLISHED_WAP_ID] = summary[WAP_ID]
+        added = view.bench.remember(("picked", self), lambda: _added(view, picked))
+        if not is_replacement:
+            check_not_live(view, added)
+            new = write_added(view, self, added)
+            kept = tuple(each for each in view.manifests() if each.has_live_files)
+            return Delta(Operation.APPEND, (*new, *kept), [each.columns for each in added], notes=notes)
+        return self._replacement(view, picked, added, {**notes, REPLACE_PARTITIONS: "true"})
+
+    def _replacement(self, view: View, picked: Snapshot, added: tuple[FileGroup, ...], notes: dict[str, str]) -> Delta:
+        """The partitions must be as they were when the picked snapshot replaced them."""
+        columns = [each.columns for each in added]
+        since = Since(view, Planned(picked.parent_snapshot_id, Isolation.SERIALIZABLE))
+        check_no_new_data(since, PartitionScope(PartitionSet.of(columns), view.metadata))
+        gone = NamedFiles.of(list(_entries(view, picked, EntryStatus.DELETED)), view.metadata)
+        data = remove_files(view, view.manifests(ManifestContent.DATA), gone.may_be_in, gone.mask)
+        gone.check_found(data.removed, "data file")
+        check_not_live(view, added)
+        deletes = remove_dangling(view, view.manifests(ManifestContent.DELETES), data.removed)
+        return Delta(
+            Operation.OVERWRITE,
+            (*write_added(view, self, added), *data.manifests, *deletes.manifests),
+            columns,
+            (*data.removed, *deletes.removed),
+            replaced_manifests=data.replaced + deletes.replaced,
+            notes=notes,
+        )
+
+
+def _added(view: View, picked: Snapshot) -> tuple[FileGroup, ...]:
+    return group_files(list(_entries(view, picked, EntryStatus.ADDED)), view.metadata, ManifestContent.DATA)
+
+
+def _entries(view: View, snapshot: Snapshot, status: EntryStatus) -> Iterator[ManifestColumns]:
+    for manifest in manifests_of(snapshot, view.metadata, view.bench):
+        if manifest.content is ManifestContent.DATA and manifest.added_snapshot_id == snapshot.snapshot_id:
+            columns = read_entries(manifest, view.metadata, view.bench)
+            is_such = columns.column("status").to_numpy() == int(status)
+            is_its = columns.column("snapshot_id").to_numpy(zero_copy_only=False) == snapshot.snapshot_id
+            if (is_such & is_its).any():
+                yield columns.filter(is_such & is_its)
+
+
+def _check_not_there(metadata: TableMetadata, picked: Snapshot, head: Snapshot | None) -> None:
+    for each in () if head is None else metadata.ancestors(head.snapshot_id):
+        if each.snapshot_id == picked.snapshot_id:
+            raise ValidationError(f"snapshot {picked.snapshot_id} cannot be picked: it is in the branch already")
+        if each.summary is not None and each.summary.get(SOURCE_SNAPSHOT_ID) == str(picked.snapshot_id):
+            raise ValidationError(
+                f"snapshot {picked.snapshot_id} cannot be picked: it was picked already, as {each.snapshot_id}"
+            )

@@ -1,0 +1,131 @@
+"""What other writers committed since an operation was planned: snapshot by snapshot, with no gap."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from icefloe.commit.view import View, manifests_of, read_entries
+from icefloe.errors import InvalidPropertyError, ValidationError
+from icefloe.manifests.columns import ManifestColumns
+from icefloe.manifests.files import EntryStatus, ManifestContent, ManifestFile
+from icefloe.manifests.wanted import WITHOUT_METRICS, Wanted
+from icefloe.metadata.properties import Property
+from icefloe.metadata.refs import MAIN_BRANCH
+from icefloe.metadata.snapshot import Operation, Snapshot
+from icefloe.metadata.table import TableMetadata
+
+
+class Isolation(Enum):
+    """How much a commit minds what happened since it was planned.
+
+    SERIALIZABLE: rows that it would have seen must not have come; as if one commit ran after the other. SNAPSHOT: rows
+    that it changes must not have been changed.
+    """
+
+    SERIALIZABLE = "serializable"
+    SNAPSHOT = "snapshot"
+
+    @staticmethod
+    def of(metadata: TableMetadata, setting: Property[str]) -> "Isolation":
+        """What a table says for one kind of command."""
+        text = setting.of(metadata.properties)
+        try:
+            return Isolation(text)
+        except ValueError:
+            raise InvalidPropertyError(
+                f"property {setting.key!r} is {text!r}; it must be serializable or snapshot"
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What an operation was planned on: the snapshot that its files and rows were read from, None for an empty table."""
+
+    snapshot_id: int | None
+    isolation: Isolation = Isolation.SERIALIZABLE
+
+    @staticmethod
+    def on(
+        metadata: TableMetadata, branch: str = MAIN_BRANCH, isolation: Isolation = Isolation.SERIALIZABLE
+    ) -> "Planned":
+        """The head of a branch, as this metadata has it."""
+        ref = metadata.refs.get(branch, metadata.refs.get(MAIN_BRANCH))
+        return Planned(None if ref is None else ref.snapshot_id, isolation)
+
+    @property
+    def is_serializable(self) -> bool:
+        """Whether new rows count."""
+        return self.isolation is Isolation.SERIALIZABLE
+
+
+def snapshots_since(metadata: TableMetadata, head: Snapshot | None, planned: Planned) -> list[Snapshot]:
+    """The snapshots after the planned one up to the head, newest first; an error if one of them is not known any more.
+
+    With a gap nobody can tell what happened in it, so that the operation must be planned anew.
+    """
+    found: list[Snapshot] = []
+    if head is None:
+        if planned.snapshot_id is not None:
+            raise ValidationError(f"planned on snapshot {planned.snapshot_id}, but the branch has no snapshot now")
+        return found
+    last: int | None = head.snapshot_id
+    for each in metadata.ancestors(head.snapshot_id):
+        if each.snapshot_id == planned.snapshot_id:
+            return found
+        found.append(each)
+        last = each.parent_snapshot_id
+    if planned.snapshot_id is None and last is None:
+        return found
+    raise ValidationError(
+        f"what happened since snapshot {planned.snapshot_id} cannot be told: it is no ancestor of {head.snapshot_id},"
+        " or snapshots in between have expired; plan the operation anew"
+    )
+
+
+class Since:
+    """The files that other writers added and removed since an operation was planned."""
+
+    def __init__(self, view: View, planned: Planned) -> None:
+        self._view = view
+        self.snapshots = snapshots_since(view.metadata, view.parent, planned)
+
+    def added_data(self, may_hold: Callable[[ManifestFile], bool], wanted: Wanted) -> Iterator[ManifestColumns]:
+        """Data files that were added. Those of rewrites hold no new rows and are left out."""
+        return self._entries(ManifestContent.DATA, EntryStatus.ADDED, may_hold, wanted, with_replaced=False)
+
+    def removed_data(
+        self, may_hold: Callable[[ManifestFile], bool], wanted: Wanted = WITHOUT_METRICS
+    ) -> Iterator[ManifestColumns]:
+        """Data files that were removed, by rewrites too."""
+        return self._entries(ManifestContent.DATA, EntryStatus.DELETED, may_hold, wanted, with_replaced=True)
+
+    def added_deletes(
+        self, may_hold: Callable[[ManifestFile], bool], wanted: Wanted = WITHOUT_METRICS
+    ) -> Iterator[ManifestColumns]:
+        """Delete files that were added. Those of rewrites delete nothing new and are left out."""
+        return self._entries(ManifestContent.DELETES, EntryStatus.ADDED, may_hold, wanted, with_replaced=False)
+
+    def _entries(
+        self,
+        content: ManifestContent,
+        status: EntryStatus,
+        may_hold: Callable[[ManifestFile], bool],
+        wanted: Wanted,
+        *,
+        with_replaced: bool,
+    ) -> Iterator[ManifestColumns]:
+        view = self._view
+        for snapshot in self.snapshots:
+            if snapshot.operation == Operation.REPLACE and not with_replaced:
+                continue
+            for manifest in manifests_of(snapshot, view.metadata, view.bench):
+                is_new = manifest.added_snapshot_id == snapshot.snapshot_id and manifest.content is content
+                has_some = manifest.has_added_files if status is EntryStatus.ADDED else manifest.has_deleted_files
+                if not is_new or not has_some or not may_hold(manifest):
+                    continue
+                columns = read_entries(manifest, view.metadata, view.bench, wanted)
+                wanted_status = columns.column("status").to_numpy() == int(status)
+                by_it = columns.column("snapshot_id").to_numpy(zero_copy_only=False) == snapshot.snapshot_id
+                found = columns.filter(wanted_status & by_it)
+                if len(found):
+                    yield found

@@ -1,0 +1,75 @@
+"""Where the data files are that new deletes are about: their partition, rows and sequence number in the table as it is."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.commit.partitions import PartitionSet
+from icefloe.commit.view import View
+from icefloe.errors import ValidationError
+from icefloe.manifests.arrow_values import to_internal
+from icefloe.manifests.columns import ManifestColumns
+from icefloe.manifests.files import ManifestContent
+from icefloe.manifests.wanted import wanted
+
+_PLACES = wanted("file_path")
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedFile:
+    """A data file of the table; one that the commit itself adds has no sequence number yet."""
+
+    path: str
+    spec_id: int
+    partition: tuple[Any, ...]
+    record_count: int
+    sequence_number: int | None
+
+
+def locate(
+    view: View, paths: Iterable[str], partitions: PartitionSet | None, added: Sequence[ManifestColumns]
+) -> dict[str, LocatedFile]:
+    """The data files of these paths, among live files and those that are added; an error if one is in neither."""
+    wanted_paths = pa.array(sorted(set(paths)), pa.string())
+    found: dict[str, LocatedFile] = {}
+    for columns in added:
+        found.update(_found(columns, wanted_paths))
+    if len(found) < len(wanted_paths):
+        for manifest in view.manifests(ManifestContent.DATA):
+            if manifest.has_live_files and (partitions is None or partitions.may_be_in(manifest)):
+                columns = view.read(manifest, _PLACES)
+                found.update(_found(columns.filter(columns.is_live), wanted_paths))
+    missing = [path for path in wanted_paths.to_pylist() if path not in found]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise ValidationError(
+            f"rows of data file {missing[0]!r}{more} are deleted, but it is not in the table, or not any more"
+        )
+    return found
+
+
+def _found(columns: ManifestColumns, paths: Any) -> dict[str, LocatedFile]:
+    chosen = columns.filter(pc.is_in(columns.column("file_path"), value_set=paths))
+    if not len(chosen):
+        return {}
+    values = [
+        to_internal(chosen.partition[each.field_id], each.field_type)
+        if each.field_id in chosen.partition
+        else [None] * len(chosen)
+        for each in chosen.partition_type.fields
+    ]
+    tuples = list(zip(*values, strict=True)) if values else [()] * len(chosen)
+    return {
+        path: LocatedFile(path, chosen.spec_id, tuples[row], rows, number)
+        for row, (path, rows, number) in enumerate(
+            zip(
+                chosen.column("file_path").to_pylist(),
+                chosen.column("record_count").to_pylist(),
+                chosen.column("sequence_number").to_pylist(),
+                strict=True,
+            )
+        )
+    }

@@ -1,0 +1,122 @@
+"""Which manifests and files a predicate on rows concerns: may hold a matching row, or hold matching rows only.
+
+Each part of the predicate is asked of the partition values and of the statistics, and the better answer counts.
+"""
+
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.commit.partitions import Mask, partition_table
+from icefloe.expressions.arrow import mask
+from icefloe.expressions.binding import bind, bound_references
+from icefloe.expressions.parser import as_expression
+from icefloe.expressions.projection import inclusive_projection, strict_projection
+from icefloe.expressions.statistics import might_match, must_match, partitions_might_match
+from icefloe.expressions.values import AlwaysFalse, AlwaysTrue, And, Expression, Or
+from icefloe.manifests.columns import ManifestColumns
+from icefloe.manifests.files import ManifestFile
+from icefloe.manifests.summaries import SummaryColumns
+from icefloe.manifests.wanted import WITHOUT_METRICS, Wanted, wanted
+from icefloe.metadata.table import TableMetadata
+from icefloe.schema.schema import Schema
+
+FilterInput = Expression | str | bool
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """A predicate on the rows of a table, bound to its schema."""
+
+    metadata: TableMetadata
+    bound: Expression
+
+    @staticmethod
+    def of(predicate: FilterInput, metadata: TableMetadata, *, case_sensitive: bool = True) -> "RowFilter":
+        """The predicate, from text or as a value, over the table's current schema."""
+        if isinstance(predicate, bool):
+            predicate = AlwaysTrue() if predicate else AlwaysFalse()
+        return RowFilter(metadata, bind(as_expression(predicate), metadata.schema(), case_sensitive))
+
+    def __str__(self) -> str:
+        return str(self.bound)
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether no row can match."""
+        return isinstance(self.bound, AlwaysFalse)
+
+    @property
+    def wanted(self) -> Wanted:
+        """All columns of a manifest, and the metrics that the other questions need."""
+        ids = [each.field_id for each in bound_references(self.bound)]
+        return replace(wanted(field_ids=ids), columns=WITHOUT_METRICS.columns)
+
+    def may_be_in(self, manifest: ManifestFile) -> bool:
+        """Whether the manifest's summaries allow for a file with a matching row."""
+        if manifest.partitions is None:
+            return not self.is_nothing
+        projected = self._project(inclusive_projection, manifest.partition_spec_id)
+        return bool(partitions_might_match(projected, SummaryColumns([manifest]))[0])
+
+    def might(self, files: ManifestColumns) -> Mask:
+        """Which files may hold a matching row."""
+        return self._inclusive(files) & self._ask(self.bound, files, self._might_leaf)
+
+    def must(self, files: ManifestColumns) -> Mask:
+        """Which files hold matching rows only; a file without rows is one of them if its partition matches."""
+        return self._inclusive(files) & self._ask(self.bound, files, self._must_leaf)
+
+    def _inclusive(self, files: ManifestColumns) -> Mask:
+        return _as_mask(self._project(inclusive_projection, files.spec_id), files)
+
+    def _project(self, project: Any, spec_id: int) -> Expression:
+        found: Expression = project(self.bound, self.metadata.spec(spec_id), self._schema)
+        return found
+
+    @property
+    def _schema(self) -> Schema:
+        return self.metadata.schema()
+
+    def _ask(self, part: Expression, files: ManifestColumns, leaf: Any) -> Mask:
+        match part:
+            case AlwaysTrue():
+                return np.ones(len(files), bool)
+            case AlwaysFalse():
+                return np.zeros(len(files), bool)
+            case And():
+                return reduce(np.logical_and, (self._ask(each, files, leaf) for each in part.children))
+            case Or():
+                return reduce(np.logical_or, (self._ask(each, files, leaf) for each in part.children))
+            case _:
+                found: Mask = leaf(part, files)
+                return found
+
+    def _might_leaf(self, part: Expression, files: ManifestColumns) -> Mask:
+        by_partition = _as_mask(inclusive_projection(part, self.metadata.spec(files.spec_id), self._schema), files)
+        return by_partition & might_match(part, files)
+
+    def _must_leaf(self, part: Expression, files: ManifestColumns) -> Mask:
+        by_partition = _as_mask(strict_projection(part, self.metadata.spec(files.spec_id), self._schema), files)
+        return by_partition | must_match(part, files)
+
+
+def _as_mask(expression: Expression, files: ManifestColumns) -> Mask:
+    if isinstance(expression, AlwaysTrue):
+        return np.ones(len(files), bool)
+    if isinstance(expression, AlwaysFalse):
+        return np.zeros(len(files), bool)
+    found = mask(expression, partition_table(files))
+    if isinstance(found, pa.ChunkedArray):
+        found = found.combine_chunks()
+    answer: Mask = pc.fill_null(found, False).to_numpy(zero_copy_only=False)
+    return answer
+
+
+def everything(metadata: TableMetadata) -> RowFilter:
+    """The filter that all rows match."""
+    return RowFilter(metadata, AlwaysTrue())

@@ -1,0 +1,81 @@
+"""Files of the table that a commit names, to remove them or to rely on them: by path, and by partition where it is known."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.commit.partitions import Mask, PartitionSet, partition_type_of
+from icefloe.errors import InvalidInputError, ValidationError
+from icefloe.manifests.columns import ManifestColumns, columns_of
+from icefloe.manifests.files import DataFile, EntryStatus, ManifestEntry, ManifestFile
+from icefloe.metadata.table import TableMetadata
+
+NamedInput = Iterable[DataFile] | Iterable[str] | ManifestColumns | Sequence[ManifestColumns]
+"""Files as values, in columns, or by their paths alone."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NamedFiles:
+    """Paths, and the partitions that the files are in; None if those are not known."""
+
+    paths: Any
+    partitions: PartitionSet | None
+
+    @staticmethod
+    def of(files: NamedInput, metadata: TableMetadata) -> "NamedFiles":
+        """The files; naming one twice is naming it once."""
+        given = [files] if isinstance(files, ManifestColumns) else list(files)
+        if not given:
+            return NamedFiles(pa.array([], pa.string()), PartitionSet({}))
+        if all(isinstance(each, str) for each in given):
+            return NamedFiles(pc.unique(pa.array(given, pa.string())), None)
+        columns = [each for each in given if isinstance(each, ManifestColumns)]
+        values = [each for each in given if isinstance(each, DataFile)]
+        if len(columns) + len(values) != len(given):
+            raise InvalidInputError("files are named as DataFile values, ManifestColumns or paths, one way at a time")
+        columns += _by_spec(values, metadata)
+        paths = pc.unique(pa.concat_arrays([each.column("file_path") for each in columns]))
+        return NamedFiles(paths, PartitionSet.of(columns))
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def may_be_in(self, manifest: ManifestFile) -> bool:
+        """Whether one of the files may be in the manifest."""
+        return len(self) > 0 and (self.partitions is None or self.partitions.may_be_in(manifest))
+
+    def mask(self, columns: ManifestColumns, name: str = "file_path") -> Mask:
+        """Which entries have one of the paths, in that column."""
+        if not len(self):
+            return np.zeros(len(columns), bool)
+        found: Mask = pc.is_in(columns.column(name), value_set=self.paths).to_numpy(zero_copy_only=False)
+        return found
+
+    def check_found(self, removed: Iterable[ManifestColumns], what: str) -> None:
+        """Fail if some of the files are not among those that were found."""
+        found = [each.column("file_path") for each in removed]
+        known = pa.concat_arrays(found) if found else pa.array([], pa.string())
+        missing = self.paths.filter(pc.invert(pc.is_in(self.paths, value_set=known)))
+        if len(missing):
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            raise ValidationError(
+                f"{what} {missing[0].as_py()!r}{more} cannot be removed: it is not in the table, or not any more"
+            )
+
+
+def _by_spec(files: list[DataFile], metadata: TableMetadata) -> list[ManifestColumns]:
+    by_spec: dict[int, list[DataFile]] = {}
+    for file in files:
+        by_spec.setdefault(file.spec_id, []).append(file)
+    return [
+        columns_of(
+            (ManifestEntry(EntryStatus.EXISTING, file) for file in members),
+            partition_type_of(metadata, spec_id),
+            spec_id,
+        )
+        for spec_id, members in by_spec.items()
+    ]

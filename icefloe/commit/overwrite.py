@@ -1,0 +1,146 @@
+"""Overwrite: data files leave, by a predicate or by name, and others come, in one step.
+
+By a predicate, files leave whose rows all match it; one with some matching rows is an error, unless it is named too, which
+says that its other rows are in a file that comes. Deletes are overwrites by which nothing comes.
+"""
+
+from icefloe.commit.added import FilesInput, group_files
+from icefloe.commit.conflicts import (
+    check_no_new_data,
+    check_no_new_deletes,
+    check_no_new_deletes_for,
+    check_no_removed_data,
+    row_scope,
+)
+from icefloe.commit.duplicates import check_not_live
+from icefloe.commit.filtering import Filtered, remove_dangling, remove_files
+from icefloe.commit.history import Planned, Since
+from icefloe.commit.matching import FilterInput, RowFilter
+from icefloe.commit.merging import merge_manifests
+from icefloe.commit.named import NamedFiles, NamedInput
+from icefloe.commit.partitions import Mask
+from icefloe.commit.producer import Delta
+from icefloe.commit.view import View
+from icefloe.commit.writing import write_added
+from icefloe.errors import InvalidInputError, ValidationError
+from icefloe.manifests.columns import ManifestColumns
+from icefloe.manifests.files import ManifestContent, ManifestFile
+from icefloe.metadata.snapshot import Operation
+from icefloe.metadata.table import TableMetadata
+
+
+class Overwrite:
+    """Removes data files and adds others.
+
+    `planned` is what the files and the predicate were planned on; without it, which is allowed only if no file is named,
+    the operation means whatever is there when it is committed. `conflict_filter` says which rows the plan has read, when
+    that is not what `row_filter` says; with named files and no such filter, any new row counts as read.
+    """
+
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        planned: Planned | None,
+        *,
+        add: FilesInput = (),
+        row_filter: FilterInput = False,
+        remove: NamedInput = (),
+        conflict_filter: FilterInput | None = None,
+        case_sensitive: bool = True,
+        check_duplicates: bool = True,
+        check_added_match: bool = False,
+    ) -> None:
+        self._groups = group_files(add, metadata, ManifestContent.DATA)
+        self._filter = RowFilter.of(row_filter, metadata, case_sensitive=case_sensitive)
+        self._named = NamedFiles.of(remove, metadata)
+        self._planned = planned
+        self._conflict_filter = (
+            None if conflict_filter is None else RowFilter.of(conflict_filter, metadata, case_sensitive=case_sensitive)
+        )
+        self._check_duplicates = check_duplicates
+        if len(self._named) and planned is None:
+            raise InvalidInputError("files are named to be removed, but not the snapshot that this was planned on")
+        if check_added_match:
+            self._check_added()
+
+    def apply(self, view: View) -> Delta | None:
+        """The manifests without what is removed, and with what is added."""
+        filtered = self._remove(view)
+        self._named.check_found(filtered.removed, "data file")
+        self._check_conflicts(view, filtered)
+        added = [group.columns for group in self._groups if len(group.columns)]
+        if not added and not filtered.removed:
+            return None
+        if self._check_duplicates:
+            check_not_live(view, self._groups, _paths(filtered))
+        deletes = remove_dangling(view, view.manifests(ManifestContent.DELETES), filtered.removed)
+        new = write_added(view, self, self._groups)
+        merged = merge_manifests(view, (*new, *filtered.manifests, *deletes.manifests))
+        removed = (*filtered.removed, *deletes.removed)
+        return Delta(
+            _operation(bool(added), bool(filtered.removed)),
+            merged.manifests,
+            added,
+            removed,
+            replaced_manifests=filtered.replaced + deletes.replaced + merged.replaced,
+        )
+
+    def _remove(self, view: View) -> Filtered:
+        row_filter = row_scope(view.metadata, self._filter)
+
+        def may_hold(manifest: ManifestFile) -> bool:
+            return self._named.may_be_in(manifest) or (not row_filter.is_nothing and row_filter.may_be_in(manifest))
+
+        def choose(files: ManifestColumns) -> Mask:
+            named = self._named.mask(files)
+            if row_filter.is_nothing:
+                return named
+            whole = named | row_filter.must(files)
+            partly = row_filter.might(files) & ~whole
+            if partly.any():
+                paths = files.column("file_path").filter(partly.tolist())
+                raise ValidationError(
+                    f"{len(paths)} files such as {paths[0].as_py()!r} hold rows that match {row_filter} and maybe others;"
+                    " such files must be written anew"
+                )
+            return whole
+
+        return remove_files(view, view.manifests(ManifestContent.DATA), may_hold, choose, row_filter.wanted)
+
+    def _check_conflicts(self, view: View, filtered: Filtered) -> None:
+        if self._planned is None:
+            return
+        since = Since(view, self._planned)
+        if not since.snapshots:
+            return
+        named = [each.filter(self._named.mask(each)) for each in filtered.removed]
+        read = self._conflict_filter
+        if read is None and not len(self._named):
+            read = self._filter
+        scope = row_scope(view.metadata, read)
+        if self._planned.is_serializable:
+            check_no_new_data(since, scope)
+        if not self._filter.is_nothing:
+            written = row_scope(view.metadata, self._conflict_filter or self._filter)
+            check_no_new_deletes(since, written)
+            check_no_removed_data(since, written)
+        check_no_new_deletes_for(since, [each for each in named if len(each)], view.metadata)
+
+    def _check_added(self) -> None:
+        for group in self._groups:
+            outside = ~self._filter.must(group.columns)
+            if outside.any():
+                path = group.columns.column("file_path").filter(outside.tolist())[0].as_py()
+                raise ValidationError(
+                    f"file {path!r} may hold rows that do not match {self._filter}; it cannot be added"
+                )
+
+
+def _paths(filtered: Filtered) -> frozenset[str]:
+    return frozenset(path for each in filtered.removed for path in each.column("file_path").to_pylist())
+
+
+def _operation(adds: bool, removes: bool) -> Operation:
+    if adds and removes:
+        return Operation.OVERWRITE
+    return Operation.APPEND if adds else Operation.DELETE

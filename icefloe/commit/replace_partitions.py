@@ -1,0 +1,78 @@
+"""Replace partitions: the files that come take the place of all that was in their partitions before."""
+
+from icefloe.commit.added import FilesInput, group_files
+from icefloe.commit.conflicts import (
+    PartitionScope,
+    Scope,
+    check_no_new_data,
+    check_no_new_deletes,
+    check_no_removed_data,
+)
+from icefloe.commit.duplicates import check_not_live
+from icefloe.commit.filtering import remove_dangling, remove_files
+from icefloe.commit.history import Planned, Since
+from icefloe.commit.matching import everything
+from icefloe.commit.merging import merge_manifests
+from icefloe.commit.partitions import PartitionSet
+from icefloe.commit.producer import Delta
+from icefloe.commit.view import View
+from icefloe.commit.writing import write_added
+from icefloe.errors import InvalidInputError
+from icefloe.manifests.files import ManifestContent
+from icefloe.metadata.snapshot import Operation
+from icefloe.metadata.summary import REPLACE_PARTITIONS
+from icefloe.metadata.table import TableMetadata
+
+
+class ReplacePartitions:
+    """Adds data files and removes all others of their partitions; without partitions, all others of the table.
+
+    `planned` is what the new rows were made from, if they were made from rows of the table; None applies to any state.
+    """
+
+    def __init__(
+        self, files: FilesInput, metadata: TableMetadata, planned: Planned | None, *, check_duplicates: bool = True
+    ) -> None:
+        self._groups = group_files(files, metadata, ManifestContent.DATA)
+        if not any(len(group.columns) for group in self._groups):
+            raise InvalidInputError("no files are given, so that no partition can be replaced")
+        columns = [group.columns for group in self._groups]
+        self._partitions = PartitionSet.of(columns)
+        self._is_whole_table = any(metadata.spec(each.spec_id).is_unpartitioned for each in columns)
+        self._planned = planned
+        self._check_duplicates = check_duplicates
+
+    def apply(self, view: View) -> Delta:
+        """The manifests without all other files of the partitions, and with the new ones."""
+        scope: Scope = (
+            everything(view.metadata)
+            if self._is_whole_table
+            else PartitionScope(self._partitions, view.metadata, data_only=True)
+        )
+        self._check_conflicts(view)
+        data = remove_files(view, view.manifests(ManifestContent.DATA), scope.may_be_in, scope.might)
+        if self._check_duplicates:
+            check_not_live(view, self._groups)
+        deletes = remove_dangling(view, view.manifests(ManifestContent.DELETES), data.removed)
+        new = write_added(view, self, self._groups)
+        merged = merge_manifests(view, (*new, *data.manifests, *deletes.manifests))
+        return Delta(
+            Operation.OVERWRITE,
+            merged.manifests,
+            [group.columns for group in self._groups],
+            (*data.removed, *deletes.removed),
+            replaced_manifests=data.replaced + deletes.replaced + merged.replaced,
+            notes={REPLACE_PARTITIONS: "true"},
+        )
+
+    def _check_conflicts(self, view: View) -> None:
+        if self._planned is None:
+            return
+        scope: Scope = (
+            everything(view.metadata) if self._is_whole_table else PartitionScope(self._partitions, view.metadata)
+        )
+        since = Since(view, self._planned)
+        if self._planned.is_serializable:
+            check_no_new_data(since, scope)
+        check_no_new_deletes(since, scope)
+        check_no_removed_data(since, scope)

@@ -1,0 +1,148 @@
+"""Rewrite: files are replaced by others with the same rows; compaction, sorting, another format, deletes applied.
+
+The rows before must be the rows after, as far as counts can tell. New data files carry the sequence number of the snapshot
+that they were read from, so that deletes that came since still reach their rows (spec: Sequence Numbers).
+"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.commit.added import FileGroup, FilesInput, group_files, vector_mask, with_sequence_number
+from icefloe.commit.conflicts import PartitionScope, check_no_new_deletes_for
+from icefloe.commit.duplicates import check_not_live
+from icefloe.commit.filtering import Filtered, remove_files
+from icefloe.commit.history import Planned, Since
+from icefloe.commit.located import locate
+from icefloe.commit.merging import merge_manifests
+from icefloe.commit.named import NamedFiles, NamedInput
+from icefloe.commit.partitions import Mask, PartitionSet
+from icefloe.commit.producer import Delta
+from icefloe.commit.vectors import check_one_for_each
+from icefloe.commit.view import View
+from icefloe.commit.writing import write_added
+from icefloe.errors import InvalidInputError, ValidationError
+from icefloe.manifests.columns import ManifestColumns
+from icefloe.manifests.files import ManifestContent
+from icefloe.manifests.wanted import WITHOUT_METRICS
+from icefloe.metadata.snapshot import Operation
+from icefloe.metadata.table import TableMetadata
+from icefloe.versions import Feature, allows
+
+
+class RewriteFiles:
+    """Replaces data files, or delete files, by others of the same meaning.
+
+    `planned` is the snapshot that the replaced files were read from; its sequence number goes into the new data files.
+    New delete files get `deletes_sequence_number`, or the new snapshot's.
+    """
+
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        planned: Planned,
+        *,
+        remove: NamedInput = (),
+        add: FilesInput = (),
+        remove_deletes: NamedInput = (),
+        add_deletes: FilesInput = (),
+        deletes_sequence_number: int | None = None,
+        check_duplicates: bool = True,
+    ) -> None:
+        self._remove = NamedFiles.of(remove, metadata)
+        self._remove_deletes = NamedFiles.of(remove_deletes, metadata)
+        self._planned = planned
+        self._check_duplicates = check_duplicates
+        data = group_files(add, metadata, ManifestContent.DATA)
+        self._data = tuple(with_sequence_number(each, self._number(metadata)) for each in data)
+        deletes = group_files(add_deletes, metadata, ManifestContent.DELETES)
+        self._deletes = tuple(with_sequence_number(each, deletes_sequence_number) for each in deletes)
+        if not len(self._remove) and not len(self._remove_deletes):
+            raise InvalidInputError("a rewrite names no file to replace")
+        if _rows(self._data) and not len(self._remove):
+            raise InvalidInputError("a rewrite adds data files and replaces none; it would add rows")
+        if self._deletes and not len(self._remove_deletes):
+            raise InvalidInputError("a rewrite adds delete files and replaces none; it would delete rows")
+
+    def apply(self, view: View) -> Delta:
+        """The manifests with the new files in place of the old ones."""
+        data = remove_files(view, view.manifests(ManifestContent.DATA), self._remove.may_be_in, self._remove.mask)
+        self._remove.check_found(data.removed, "data file")
+        since = Since(view, self._planned)
+        numbered = allows(view.metadata.format_version, Feature.SEQUENCE_NUMBERS)
+        check_no_new_deletes_for(since, data.removed, view.metadata, ignore_equality=numbered)
+        deletes = self._remaining_deletes(view, data)
+        self._check_rows(view, data)
+        if self._check_duplicates:
+            check_not_live(view, self._data)
+        self._check_vectors(view, deletes)
+        new = write_added(view, self, (*self._data, *self._deletes))
+        merged = merge_manifests(view, (*new, *data.manifests, *deletes.manifests))
+        return Delta(
+            Operation.REPLACE,
+            merged.manifests,
+            [group.columns for group in (*self._data, *self._deletes)],
+            (*data.removed, *deletes.removed),
+            replaced_manifests=data.replaced + deletes.replaced + merged.replaced,
+        )
+
+    def _number(self, metadata: TableMetadata) -> int | None:
+        """The sequence number of the planned snapshot; v1 has none."""
+        if not allows(metadata.format_version, Feature.SEQUENCE_NUMBERS) or self._planned.snapshot_id is None:
+            return None
+        return metadata.snapshot(self._planned.snapshot_id).sequence_number
+
+    def _remaining_deletes(self, view: View, data: Filtered) -> Filtered:
+        gone = NamedFiles.of(data.removed, view.metadata)
+
+        def choose(files: ManifestColumns) -> Mask:
+            return self._remove_deletes.mask(files) | gone.mask(files, "referenced_data_file")
+
+        found = remove_files(view, view.manifests(ManifestContent.DELETES), lambda _: True, choose)
+        self._remove_deletes.check_found(found.removed, "delete file")
+        return found
+
+    def _check_rows(self, view: View, data: Filtered) -> None:
+        """Rows before are rows after: exactly, if only vectors delete rows of the replaced files, else at most as many."""
+        before = sum(int(pc.sum(each.column("record_count")).as_py()) for each in data.removed)
+        after = _rows(self._data)
+        if not data.removed:
+            return
+        deleted, is_exact = self._deleted_rows(view, data)
+        live = before - deleted
+        if after > live or (is_exact and after != live):
+            wanted = f"{live}" if is_exact else f"at most {live}"
+            raise ValidationError(
+                f"a rewrite puts {after} rows in place of {wanted}: {before} in the replaced files less {deleted} deleted"
+            )
+
+    def _deleted_rows(self, view: View, data: Filtered) -> tuple[int, bool]:
+        scope = PartitionScope(PartitionSet.of(data.removed), view.metadata)
+        gone = NamedFiles.of(data.removed, view.metadata)
+        deleted, is_exact = 0, True
+        for manifest in view.manifests(ManifestContent.DELETES):
+            if not manifest.has_live_files or not scope.may_be_in(manifest):
+                continue
+            columns = view.read(manifest, WITHOUT_METRICS)
+            columns = columns.filter(columns.is_live)
+            is_vector = vector_mask(columns).to_numpy(zero_copy_only=False)
+            ours = is_vector & gone.mask(columns, "referenced_data_file")
+            deleted += int(np.sum(columns.column("record_count").to_numpy(zero_copy_only=False)[ours]))
+            is_exact &= not (scope.might(columns) & ~is_vector).any()
+        return deleted, is_exact
+
+    def _check_vectors(self, view: View, deletes: Filtered) -> None:
+        new = [group.columns.filter(vector_mask(group.columns)) for group in self._deletes]
+        new = [each for each in new if len(each)]
+        if not new:
+            return
+        paths = pa.concat_arrays([each.column("referenced_data_file") for each in new])
+        locate(view, paths.to_pylist(), PartitionSet.of(new), [])
+        kept = [
+            view.read(each, WITHOUT_METRICS) for each in deletes.manifests if each.content is ManifestContent.DELETES
+        ]
+        check_one_for_each([*new, *(each.filter(each.is_live) for each in kept)])
+
+
+def _rows(groups: tuple[FileGroup, ...]) -> int:
+    return sum(int(pc.sum(each.columns.column("record_count"), min_count=0).as_py()) for each in groups)

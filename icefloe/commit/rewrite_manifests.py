@@ -1,0 +1,85 @@
+"""Rewrite manifests: the same files in other manifests, fewer and sorted by partition, so that scans read less."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from icefloe.commit.merging import as_existing, concat_entries
+from icefloe.commit.partitions import partition_codes
+from icefloe.commit.producer import Delta
+from icefloe.commit.view import View
+from icefloe.commit.writing import write_entries
+from icefloe.errors import ValidationError
+from icefloe.manifests.columns import ManifestColumns
+from icefloe.manifests.files import ManifestContent, ManifestFile
+from icefloe.metadata.snapshot import Operation
+
+
+class RewriteManifests:
+    """Writes manifests anew; no file comes or goes.
+
+    `content` is which kind, `choose` which ones of it; all of them if not given. A spec with a single chosen manifest is
+    left alone. Manifests that other writers add in between are kept as they are.
+    """
+
+    def __init__(
+        self,
+        content: ManifestContent = ManifestContent.DATA,
+        choose: Callable[[ManifestFile], bool] | None = None,
+    ) -> None:
+        self._content = content
+        self._choose = choose
+
+    def apply(self, view: View) -> Delta | None:
+        """The manifests, the chosen ones replaced; nothing when there is nothing to gain."""
+        live = [each for each in view.manifests() if each.has_live_files]
+        groups = self._groups(view, live)
+        if not groups:
+            return None
+        chosen = {each for members in groups for each in members}
+        new: list[ManifestFile] = []
+        for members in groups:
+            new += view.bench.remember(("rewritten", tuple(members)), partial(self._rewrite, view, members))
+        _check_same_files(chosen, new)
+        return Delta(
+            Operation.REPLACE,
+            (*new, *(each for each in live if each not in chosen)),
+            replaced_manifests=len(chosen),
+            entries_processed=sum(_live_files(each) for each in chosen),
+        )
+
+    def _groups(self, view: View, live: Sequence[ManifestFile]) -> list[list[ManifestFile]]:
+        """What is rewritten together: what was chosen in the first attempt, as long as it is still there."""
+        planned = view.bench.remember(("chosen", self), lambda: [each for each in live if self._is_chosen(each)])
+        present = set(live)
+        chosen = planned if present.issuperset(planned) else [each for each in live if self._is_chosen(each)]
+        by_spec: dict[int, list[ManifestFile]] = {}
+        for manifest in chosen:
+            by_spec.setdefault(manifest.partition_spec_id, []).append(manifest)
+        return [members for members in by_spec.values() if len(members) > 1]
+
+    def _is_chosen(self, manifest: ManifestFile) -> bool:
+        return manifest.content is self._content and (self._choose is None or self._choose(manifest))
+
+    def _rewrite(self, view: View, manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...]:
+        parts: list[ManifestColumns] = []
+        for manifest in manifests:
+            columns = view.read(manifest)
+            parts.append(columns.filter(columns.is_live))
+        together = concat_entries([each for each in parts if len(each)])
+        if together is None:
+            return ()
+        order = np.argsort(partition_codes([together])[0], kind="stable")
+        return write_entries(view, as_existing(together.take(order)), self._content)
+
+
+def _live_files(manifest: ManifestFile) -> int:
+    return (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
+
+
+def _check_same_files(before: set[ManifestFile], after: Sequence[ManifestFile]) -> None:
+    """As many live files after as before: the last look at what is about to be committed."""
+    had, has = sum(map(_live_files, before)), sum(map(_live_files, after))
+    if had != has:
+        raise ValidationError(f"manifests with {had} live files were rewritten to ones with {has}")

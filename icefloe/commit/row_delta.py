@@ -1,0 +1,267 @@
+"""Row delta: data files and delete files come in one step, so that rows are deleted, updated or merged without rewriting.
+
+Positions are deleted by vectors from v3 on, by position delete files in v2; equality deletes from v2 on. Rows that were
+changed by others since the operation was planned are a conflict; other rows of the same files are not.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.commit.added import FileGroup, FilesInput, check_delete_files, check_distinct, group_files, vector_mask
+from icefloe.commit.conflicts import (
+    check_no_new_data,
+    check_no_new_deletes,
+    check_no_new_deletes_for,
+    check_no_new_unordered_deletes,
+    row_scope,
+)
+from icefloe.commit.duplicates import check_not_live
+from icefloe.commit.filtering import Filtered, remove_files
+from icefloe.commit.history import Planned, Since
+from icefloe.commit.located import LocatedFile, locate
+from icefloe.commit.matching import FilterInput, RowFilter
+from icefloe.commit.merging import merge_manifests
+from icefloe.commit.named import NamedFiles, NamedInput
+from icefloe.commit.partitions import Mask, PartitionSet
+from icefloe.commit.producer import Delta
+from icefloe.commit.vectors import (
+    LiveDeletes,
+    check_one_for_each,
+    in_place_of,
+    live_deletes,
+    merge_with_live,
+    write_vectors,
+)
+from icefloe.commit.view import View
+from icefloe.commit.writing import write_added
+from icefloe.errors import InvalidInputError, ValidationError
+from icefloe.formats.deletion_vectors import DeletionVector, Positions
+from icefloe.manifests.columns import ManifestColumns
+from icefloe.manifests.files import DataFile, FileContent, ManifestContent, ManifestFile
+from icefloe.manifests.wanted import WITHOUT_METRICS
+from icefloe.metadata.snapshot import Operation
+from icefloe.metadata.table import TableMetadata
+from icefloe.versions import Feature, require
+
+
+class RowDelta:
+    """Adds data files and deletes rows of others.
+
+    `deletes` are delete files that are written already, vectors among them; `vectors` are positions by data file, which
+    are written here. `planned` is what all this was planned on; it may be left out only by operations that read nothing:
+    new rows and equality deletes. `conflict_filter` says which rows were read; without it, all may have been.
+    """
+
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        planned: Planned | None,
+        *,
+        add: FilesInput = (),
+        deletes: FilesInput = (),
+        vectors: Mapping[str, DeletionVector | Positions] | None = None,
+        remove: NamedInput = (),
+        remove_deletes: NamedInput = (),
+        referenced: Sequence[str] = (),
+        conflict_filter: FilterInput | None = None,
+        case_sensitive: bool = True,
+        check_duplicates: bool = True,
+    ) -> None:
+        self._data = group_files(add, metadata, ManifestContent.DATA)
+        self._deletes = group_files(deletes, metadata, ManifestContent.DELETES)
+        check_distinct((*self._data, *self._deletes))
+        self._vectors = {path: _as_vector(each) for path, each in (vectors or {}).items()}
+        if self._vectors:
+            require(metadata.format_version, Feature.DELETION_VECTORS, "deleting rows by position without delete files")
+        self._given = _given_vectors(self._deletes)
+        self._files = tuple(_without_vectors(group) for group in self._deletes)
+        self._remove = NamedFiles.of(remove, metadata)
+        self._remove_deletes = NamedFiles.of(remove_deletes, metadata)
+        self._planned = planned
+        self._filter = (
+            None if conflict_filter is None else RowFilter.of(conflict_filter, metadata, case_sensitive=case_sensitive)
+        )
+        self._check_duplicates = check_duplicates
+        self._referenced = {*referenced, *self._vectors, *self._given, *_referenced_by(self._files)}
+        self._adds_data = any(len(group.columns) for group in self._data)
+        by_position = any(_has_positions(group.columns) for group in self._files)
+        if planned is None and (self._referenced or by_position or len(self._remove) or len(self._remove_deletes)):
+            raise InvalidInputError("rows of files are deleted, but the snapshot that this was planned on is not given")
+
+    def apply(self, view: View) -> Delta | None:
+        """The manifests with what comes, and without what goes."""
+        self._check_version(view.metadata)
+        data = remove_files(view, view.manifests(ManifestContent.DATA), self._remove.may_be_in, self._remove.mask)
+        self._remove.check_found(data.removed, "data file")
+        self._check_own_references()
+        located = locate(view, self._referenced, self._partitions(), [group.columns for group in self._data])
+        self._check_conflicts(view, located, data)
+        new_vectors, superseded = self._new_vectors(view, located)
+        if self._check_duplicates:
+            check_not_live(view, self._data)
+        deletes = self._remaining_deletes(view, data, superseded)
+        files = (*self._data, *self._files)
+        added = [group.columns for group in (*files, *new_vectors) if len(group.columns)]
+        if not added and not data.removed and not deletes.removed:
+            return None
+        new = write_added(view, (self, "files"), files)
+        new += write_added(view, (self, "vectors", _places(new_vectors)), new_vectors)
+        kept = (*data.manifests, *deletes.manifests)
+        self._check_one_vector(view, kept, new_vectors)
+        merged = merge_manifests(view, (*new, *kept))
+        return Delta(
+            self._operation(bool(data.removed), any(len(each.columns) for each in (*self._files, *new_vectors))),
+            merged.manifests,
+            added,
+            (*data.removed, *deletes.removed),
+            replaced_manifests=data.replaced + deletes.replaced + merged.replaced,
+        )
+
+    # -- what is checked
+
+    def _check_version(self, metadata: TableMetadata) -> None:
+        """The table may have been upgraded since the files were given, and not take them any more."""
+        for group in self._deletes:
+            check_delete_files(group.columns, metadata)
+
+    def _check_own_references(self) -> None:
+        both = sorted(self._referenced & set(self._remove.paths.to_pylist()))
+        if both:
+            raise ValidationError(f"data file {both[0]!r} is removed, and rows of it are deleted, in one commit")
+
+    def _check_conflicts(self, view: View, located: Mapping[str, LocatedFile], data: Filtered) -> None:
+        if self._planned is None:
+            return
+        since = Since(view, self._planned)
+        if not since.snapshots:
+            return
+        scope = row_scope(view.metadata, self._filter)
+        if self._planned.is_serializable:
+            check_no_new_data(since, scope)
+            if self._adds_data:
+                # An update or merge has read rows that it did not touch, too; a delete has not.
+                check_no_new_deletes(since, scope)
+        check_no_new_deletes_for(since, data.removed, view.metadata)
+        if self._adds_data and located:
+            check_no_new_unordered_deletes(since, view, located)
+
+    def _check_one_vector(self, view: View, kept: Sequence[ManifestFile], new_vectors: Sequence[FileGroup]) -> None:
+        if not new_vectors:
+            return
+        partitions = PartitionSet.of([group.columns for group in new_vectors])
+        paths = pa.concat_arrays([group.columns.column("referenced_data_file") for group in new_vectors])
+        live = [group.columns for group in new_vectors]
+        for manifest in kept:
+            if (
+                manifest.content is ManifestContent.DELETES
+                and manifest.has_live_files
+                and partitions.may_be_in(manifest)
+            ):
+                columns = view.read(manifest, WITHOUT_METRICS)
+                concerned = pc.and_(columns.is_live, pc.is_in(columns.column("referenced_data_file"), value_set=paths))
+                live.append(columns.filter(pc.fill_null(concerned, False)))
+        check_one_for_each(live)
+
+    # -- what comes and what goes
+
+    def _partitions(self) -> PartitionSet | None:
+        """Where the referenced data files are, if every one of them comes with its partition."""
+        if set(self._given) != self._referenced:
+            return None
+        return PartitionSet.of([group.columns.filter(vector_mask(group.columns)) for group in self._deletes])
+
+    def _new_vectors(
+        self, view: View, located: Mapping[str, LocatedFile]
+    ) -> tuple[tuple[FileGroup, ...], frozenset[tuple[str, int | None]]]:
+        """The vectors to add, and the places of all that they take the place of."""
+        paths = {*self._given, *self._vectors}
+        if not paths:
+            return (), frozenset()
+        files = {path: located[path] for path in paths}
+        given = {path: tuple(in_place_of(each, files[path]) for each in stored) for path, stored in self._given.items()}
+        now = live_deletes(view, files, view.parent)
+        seen = now
+        if self._planned is not None and self._planned.snapshot_id is not None:
+            seen = live_deletes(view, files, view.metadata.snapshot_by_id(self._planned.snapshot_id))
+        elif self._planned is not None:
+            seen = LiveDeletes({}, {}, ())
+        plan = merge_with_live(view, given, self._vectors, files, now, seen)
+        replaced = [now.vectors[path].place for path in paths if path in now.vectors]
+        replaced += [each.place for path in paths for each in now.of_one_file.get(path, ())]
+        merged = (*replaced, *(each.place for each in now.shared))
+        written = view.bench.remember(
+            ("vectors", self, frozenset(merged)), lambda: write_vectors(view, plan.written, files)
+        )
+        groups = group_files((*plan.kept, *written), view.metadata, ManifestContent.DELETES)
+        return groups, frozenset(replaced)
+
+    def _remaining_deletes(self, view: View, data: Filtered, superseded: frozenset[tuple[str, int | None]]) -> Filtered:
+        if not data.removed and not superseded and not len(self._remove_deletes):
+            return Filtered(tuple(each for each in view.manifests(ManifestContent.DELETES) if each.has_live_files))
+        gone = NamedFiles.of(data.removed, view.metadata)
+
+        def choose(files: ManifestColumns) -> Mask:
+            chosen = self._remove_deletes.mask(files) | gone.mask(files, "referenced_data_file")
+            if superseded:
+                paths, offsets = files.column("file_path").to_pylist(), files.column("content_offset").to_pylist()
+                for row, place in enumerate(zip(paths, offsets, strict=True)):
+                    chosen[row] |= place in superseded
+            return chosen
+
+        found = remove_files(view, view.manifests(ManifestContent.DELETES), lambda _: True, choose)
+        self._remove_deletes.check_found(found.removed, "delete file")
+        return found
+
+    def _operation(self, removes: bool, adds_deletes: bool) -> Operation:
+        if self._adds_data and not removes and not adds_deletes:
+            return Operation.APPEND
+        if not self._adds_data:
+            return Operation.DELETE
+        return Operation.OVERWRITE
+
+
+def _places(groups: Sequence[FileGroup]) -> tuple[tuple[str, int], ...]:
+    """What tells these vectors from others: files and offsets."""
+    return tuple(
+        place
+        for group in groups
+        for place in zip(
+            group.columns.column("file_path").to_pylist(),
+            group.columns.column("content_offset").to_pylist(),
+            strict=True,
+        )
+    )
+
+
+def _as_vector(given: DeletionVector | Positions) -> DeletionVector:
+    return given if isinstance(given, DeletionVector) else DeletionVector.from_positions(given)
+
+
+def _given_vectors(groups: Sequence[FileGroup]) -> dict[str, list[DataFile]]:
+    found: dict[str, list[DataFile]] = {}
+    for group in groups:
+        for file in group.columns.filter(vector_mask(group.columns)).files():
+            if file.referenced_data_file is None:
+                raise InvalidInputError(f"deletion vector {file.file_path!r} does not say of which data file it is")
+            found.setdefault(file.referenced_data_file, []).append(file)
+    return found
+
+
+def _without_vectors(group: FileGroup) -> FileGroup:
+    return FileGroup(group.content, group.columns.filter(pc.invert(vector_mask(group.columns))))
+
+
+def _referenced_by(groups: Sequence[FileGroup]) -> set[str]:
+    return {
+        path
+        for group in groups
+        for path in pc.unique(group.columns.column("referenced_data_file")).to_pylist()
+        if path is not None
+    }
+
+
+def _has_positions(columns: ManifestColumns) -> bool:
+    is_position = pc.equal(columns.column("content"), int(FileContent.POSITION_DELETES))
+    return bool(pc.any(is_position, min_count=0).as_py())
