@@ -1,0 +1,128 @@
+"""Equality delete files: key columns whose values say which rows are gone (spec: Equality Delete Files).
+
+Columns are told by field id, and null equals null.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from icefloe.errors import CorruptFileError, InvalidSchemaError
+from icefloe.formats.delete_metadata_codec import equality_delete_metadata
+from icefloe.formats.equality_keys import key_columns
+from icefloe.formats.file_formats import PARQUET, delete_file_properties, file_reader, file_writer
+from icefloe.formats.metrics import MetricsMode
+from icefloe.formats.parquet_footer import Sink
+from icefloe.formats.written_file import WrittenFile
+from icefloe.schema.arrow import schema_to_arrow
+from icefloe.schema.projection import select_ids
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import (
+    DoubleType,
+    FloatType,
+    ListType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    UnknownType,
+)
+from icefloe.versions import Feature, require
+
+
+def check_equality_ids(schema: Schema, field_ids: Iterable[int]) -> tuple[int, ...]:
+    """The ids, ascending and once each, if rows can be deleted by these columns of the schema.
+
+    The rules are those of identifier fields, but for nulls: optional columns and columns of optional structs are fine.
+    """
+    found = tuple(sorted(set(field_ids)))
+    if not found:
+        raise InvalidSchemaError("an equality delete needs at least one column to compare rows by")
+    for field_id in found:
+        field = schema.fields_by_id.get(field_id)
+        if field is None:
+            raise InvalidSchemaError(f"equality field id {field_id} is not in the schema")
+        name = schema.names_by_id[field_id]
+        if not isinstance(field.field_type, PrimitiveType) or isinstance(field.field_type, FloatType | DoubleType):
+            raise InvalidSchemaError(
+                f"equality field {name!r} is of type {field.field_type}; it must be primitive and neither float nor double"
+            )
+        for parent in schema.ancestors(field_id):
+            if isinstance(parent.field_type, ListType | MapType):
+                raise InvalidSchemaError(f"equality field {name!r} is inside the list or map {parent.name!r}")
+    return found
+
+
+class EqualityDeleteWriter:
+    """Writes rows of key columns to a delete file. `schema` has the columns that batches must have.
+
+    `other_ids` are more columns of the table to keep, for information only.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        schema: Schema,
+        field_ids: Iterable[int],
+        version: int,
+        file_format: str = PARQUET,
+        properties: Mapping[str, str] | None = None,
+        *,
+        other_ids: Iterable[int] = (),
+        modes: dict[int, MetricsMode] | None = None,
+    ) -> None:
+        require(version, Feature.DELETE_FILES, "an equality delete file")
+        self.field_ids = check_equality_ids(schema, field_ids)
+        self.schema = select_ids(schema, {*self.field_ids, *other_ids})
+        self._writer = file_writer(
+            file_format,
+            sink,
+            self.schema,
+            delete_file_properties(properties),
+            modes=modes,
+            metadata=equality_delete_metadata(self.field_ids),
+        )
+
+    @property
+    def bytes_written(self) -> int:
+        """About how large the file would be if it were closed now."""
+        return self._writer.bytes_written
+
+    def write(self, batch: Any) -> None:
+        """Take in a record batch or table with the columns of `schema`, found by name."""
+        self._writer.write(batch)
+
+    def close(self) -> WrittenFile:
+        """Finish the file, and say what it holds. The sink is left open."""
+        return self._writer.close()
+
+
+def read_equality_deletes(
+    source: Any, location: str, schema: Schema, field_ids: Iterable[int], file_format: str = PARQUET
+) -> Any:
+    """The keys of a delete file as an Arrow table of one column per field id, ascending, named by the id.
+
+    `schema` must have the columns, those that the table dropped since among them.
+    """
+    ids = check_equality_ids(schema, field_ids)
+    wanted = Schema(*(_optional(field) for field in select_ids(schema, ids).fields))
+    reader = file_reader(file_format, source, location, wanted)
+    present = reader.file_schema.fields_by_id
+    if missing := [
+        i for i in ids if i not in present and not isinstance(schema.fields_by_id[i].field_type, UnknownType)
+    ]:
+        raise CorruptFileError(
+            location, f"it lacks the columns of its equality field ids {', '.join(map(str, missing))}"
+        )
+    empty = schema_to_arrow(wanted).empty_table()
+    return pa.concat_tables([key_columns(empty, ids), *(key_columns(batch, ids) for batch in reader.batches())])
+
+
+def _optional(field: NestedField) -> NestedField:
+    """The field as one that may be null at every level."""
+    kind = field.field_type
+    if isinstance(kind, StructType):
+        kind = StructType(*map(_optional, kind.fields))
+    return replace(field, field_type=kind, required=False)

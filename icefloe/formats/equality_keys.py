@@ -1,0 +1,178 @@
+"""Which rows equal one of many keys, by field id, with null equal to null (spec: Equality Delete Files).
+
+Keys are numbered column by column: the values of each column, then the pairs of what came before and the next column. A row
+matches if every step has a number for it. Memory is that of the distinct keys, and no row is looked at in Python.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.errors import InvalidValueError
+from icefloe.schema.arrow import FIELD_ID_KEY
+
+_MISSING = -1
+Codes = npt.NDArray[np.int64]
+
+
+def key_columns(batch: Any, field_ids: Iterable[int]) -> Any:
+    """The columns of these field ids as a table, named by the ids; a null struct makes its fields null."""
+    columns, fields = [], []
+    for field_id in field_ids:
+        column = _column(batch, field_id)
+        fields.append(pa.field(str(field_id), column.type, True, {FIELD_ID_KEY: str(field_id).encode()}))
+        columns.append(column)
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+class EqualityKeys:
+    """A set of keys, made once and asked for many batches."""
+
+    def __init__(self, keys: Any, field_ids: Iterable[int]) -> None:
+        self._ids = tuple(field_ids)
+        if not self._ids:
+            raise InvalidValueError("keys need at least one column to compare rows by")
+        self._keys = _plain_columns(keys, self._ids)
+        self._values = [_Values(column) for column in self._keys]
+        self._pairs: list[Codes] = []
+        codes = self._values[0].codes(self._keys[0])
+        for values, column in zip(self._values[1:], self._keys[1:], strict=True):
+            pairs = codes * values.count + values.codes(column)
+            known = np.unique(pairs)
+            codes = np.searchsorted(known, pairs).astype(np.int64)
+            self._pairs.append(known)
+
+    def mask(self, batch: Any) -> npt.NDArray[np.bool_]:
+        """For each row of a batch or table, whether it equals a key; columns are found by field id."""
+        columns = _plain_columns(batch, self._ids)
+        if any(column.type != key.type for column, key in zip(columns, self._keys, strict=True)):
+            return self._promoted([column.type for column in columns]).mask(batch)
+        codes = self._values[0].codes(columns[0])
+        for values, column, known in zip(self._values[1:], columns[1:], self._pairs, strict=True):
+            codes = _pair_codes(codes, values.codes(column), values.count, known)
+        found: npt.NDArray[np.bool_] = codes != _MISSING
+        return found
+
+    def _promoted(self, types: list[Any]) -> "EqualityKeys":
+        """The keys in the types of the rows, to which the columns were promoted since the keys were read."""
+        columns = [_cast(key, kind) for key, kind in zip(self._keys, types, strict=True)]
+        fields = [
+            pa.field(str(i), kind, True, {FIELD_ID_KEY: str(i).encode()})
+            for i, kind in zip(self._ids, types, strict=True)
+        ]
+        return EqualityKeys(pa.Table.from_arrays(columns, schema=pa.schema(fields)), self._ids)
+
+
+def equality_mask(batch: Any, keys: Any, field_ids: Iterable[int]) -> npt.NDArray[np.bool_]:
+    """For each row of a batch, whether it equals some row of `keys` in all columns of these field ids."""
+    return EqualityKeys(keys, field_ids).mask(batch)
+
+
+class _Values:
+    """The distinct values of one column, numbered from 0."""
+
+    def __init__(self, column: Any) -> None:
+        distinct = pc.unique(column)
+        self._has_null = distinct.null_count > 0
+        self.count = len(distinct)
+        present = distinct.drop_null()
+        self._sorted: npt.NDArray[Any] | None = None
+        self._listed: Any = None
+        if _is_number(column.type):
+            self._sorted = np.sort(_numbers(present))
+        else:
+            self._listed = present
+
+    def codes(self, column: Any) -> Codes:
+        """The number of each value, or -1 for a value that is none of them."""
+        if self._sorted is not None:
+            found = self._number_codes(column)
+        else:
+            places = pc.index_in(column, value_set=self._listed, skip_nulls=True)
+            found = pc.fill_null(places, _MISSING).to_numpy().astype(np.int64)
+        if column.null_count:
+            found[np.asarray(pc.is_null(column))] = self.count - 1 if self._has_null else _MISSING
+        return found
+
+    def _number_codes(self, column: Any) -> Codes:
+        assert self._sorted is not None
+        if not len(self._sorted):
+            return np.full(len(column), _MISSING, np.int64)
+        numbers = _numbers(column)
+        places = np.searchsorted(self._sorted, numbers).astype(np.int64)
+        places[places == len(self._sorted)] = 0
+        places[self._sorted[places] != numbers] = _MISSING
+        return places
+
+
+def _pair_codes(before: Codes, codes: Codes, count: int, known: Codes) -> Codes:
+    if not len(known):
+        return np.full(len(codes), _MISSING, np.int64)
+    pairs = before * count + codes
+    places = np.searchsorted(known, pairs).astype(np.int64)
+    places[places == len(known)] = 0
+    places[(known[places] != pairs) | (before == _MISSING) | (codes == _MISSING)] = _MISSING
+    return places
+
+
+def _is_number(kind: Any) -> bool:
+    is_a = pa.types
+    return bool(is_a.is_integer(kind) or is_a.is_date32(kind) or is_a.is_time64(kind) or is_a.is_timestamp(kind))
+
+
+def _numbers(column: Any) -> npt.NDArray[Any]:
+    width = pa.int32() if column.type.bit_width == 32 else pa.int64()
+    found: npt.NDArray[Any] = pc.fill_null(column.cast(width), 0).to_numpy()
+    return found
+
+
+def _plain_columns(rows: Any, field_ids: tuple[int, ...]) -> list[Any]:
+    return [_plain(column, i) for column, i in zip(key_columns(rows, field_ids).columns, field_ids, strict=True)]
+
+
+def _plain(column: Any, field_id: int) -> Any:
+    """The column with extension types taken off; types that cannot be compared for equality are refused."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = column.cast(column.type.storage_type)
+    if pa.types.is_floating(column.type) or pa.types.is_nested(column.type):
+        raise InvalidValueError(
+            f"the column with field id {field_id} is {column.type}; rows are deleted by primitive columns other than float and double"
+        )
+    return column.cast(pa.int32()) if pa.types.is_null(column.type) else column
+
+
+def _cast(column: Any, kind: Any) -> Any:
+    try:
+        return column.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
+        raise InvalidValueError(f"keys of {column.type} cannot be compared to rows of {kind}: {problem}") from None
+
+
+def _column(batch: Any, field_id: int) -> Any:
+    wanted = str(field_id).encode()
+    for place, field in enumerate(batch.schema):
+        path = _path(field, wanted)
+        if path is not None:
+            column = batch.column(place)
+            if isinstance(column, pa.Array):
+                column = pa.chunked_array([column])
+            return pc.struct_field(column, path) if path else column
+    raise InvalidValueError(
+        f"the rows have no column with field id {field_id}; key columns must be read even where they are not selected"
+    )
+
+
+def _path(field: Any, wanted: bytes) -> list[int] | None:
+    """The positions that lead from a field to the one with the id in it, through structs only."""
+    if (field.metadata or {}).get(FIELD_ID_KEY) == wanted:
+        return []
+    if pa.types.is_struct(field.type):
+        for place, child in enumerate(field.type):
+            below = _path(child, wanted)
+            if below is not None:
+                return [place, *below]
+    return None

@@ -1,0 +1,165 @@
+"""Position delete files: rows of (data file, position), sorted, and what they say of each data file (spec: Position Delete Files)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.errors import CorruptFileError, InvalidValueError
+from icefloe.formats.delete_metadata_codec import position_delete_metadata
+from icefloe.formats.deletion_vectors import DeletionVector, Positions
+from icefloe.formats.file_formats import PARQUET, delete_file_properties, file_reader, file_writer
+from icefloe.formats.metrics import POSITION_DELETE_MODES
+from icefloe.formats.parquet_footer import Sink
+from icefloe.formats.parquet_reader import ParquetFileReader
+from icefloe.formats.written_file import WrittenFile
+from icefloe.schema.arrow import schema_to_arrow
+from icefloe.schema.reserved import DELETE_FILE_PATH, DELETE_FILE_POS
+from icefloe.schema.schema import Schema
+from icefloe.versions import Feature, require
+
+POSITION_DELETE_SCHEMA = Schema(DELETE_FILE_PATH, DELETE_FILE_POS)
+"""The columns of a position delete file. The deleted row itself is never written, and not read where others wrote it."""
+
+_BATCH_ROWS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPositionDeletes:
+    """A finished position delete file and the data files whose rows it deletes, in order."""
+
+    file: WrittenFile
+    data_files: tuple[str, ...]
+
+    @property
+    def referenced_data_file(self) -> str | None:
+        """The one data file of all deletes, if there is but one."""
+        return self.data_files[0] if len(self.data_files) == 1 else None
+
+
+def write_position_deletes(
+    sink: Sink,
+    deletes: Mapping[str, Positions | DeletionVector],
+    version: int,
+    file_format: str = PARQUET,
+    properties: Mapping[str, str] | None = None,
+) -> WrittenPositionDeletes:
+    """Write the deleted positions of data files, by the location that their manifests have, byte for byte.
+
+    Positions may come in any order and repeated. Tables of versions that no longer take new files of this kind are refused.
+    """
+    require(version, Feature.NEW_POSITION_DELETE_FILES, "a new position delete file")
+    vectors = {path: _vector(path, deletes[path]) for path in sorted(deletes, key=str.encode)}
+    vectors = {path: vector for path, vector in vectors.items() if vector}
+    if not vectors:
+        raise InvalidValueError("there are no positions to delete; a delete file holds at least one")
+    writer = file_writer(
+        file_format,
+        sink,
+        POSITION_DELETE_SCHEMA,
+        delete_file_properties(properties),
+        modes=POSITION_DELETE_MODES,
+        metadata=position_delete_metadata(),
+    )
+    for path, vector in vectors.items():
+        for batch in _rows(path, vector.positions()):
+            writer.write(batch)
+    return WrittenPositionDeletes(writer.close(), tuple(vectors))
+
+
+def read_position_deletes(
+    source: Any, location: str, file_format: str = PARQUET, data_file: str | None = None
+) -> dict[str, DeletionVector]:
+    """The deleted positions by data file; with `data_file`, only those of that one."""
+    reader = file_reader(file_format, source, location, POSITION_DELETE_SCHEMA)
+    if isinstance(reader, ParquetFileReader) and data_file is not None:
+        batches = reader.batches(row_groups=lambda footer, _: _groups_with(footer, data_file))
+    else:
+        batches = reader.batches()
+    parts: dict[str, list[npt.NDArray[np.int64]]] = {}
+    for batch in batches:
+        _check(batch, location)
+        if data_file is not None:
+            batch = batch.filter(pc.equal(batch.column(0), data_file))
+        for path, positions in _grouped(batch.column(0), batch.column(1)):
+            parts.setdefault(path, []).append(positions)
+    try:
+        return {path: DeletionVector.from_positions(np.concatenate(found)) for path, found in parts.items()}
+    except InvalidValueError as problem:
+        raise CorruptFileError(location, f"it does not hold positions of rows: {problem}") from None
+
+
+def group_positions(table: Any) -> dict[str, DeletionVector]:
+    """The deleted positions by data file, from rows of (file_path, pos) in any order."""
+    parts: dict[str, list[npt.NDArray[np.int64]]] = {}
+    for column, kind in ((0, pa.string()), (1, pa.int64())):
+        if table.num_columns != 2 or table.schema.types[column] != kind or table.column(column).null_count:
+            raise InvalidValueError(
+                f"rows of (file_path: string, pos: int64) without nulls are wanted, not {table.schema}"
+            )
+    for batch in table.to_batches():
+        for path, positions in _grouped(batch.column(0), batch.column(1)):
+            parts.setdefault(path, []).append(positions)
+    return {path: DeletionVector.from_positions(np.concatenate(found)) for path, found in parts.items()}
+
+
+def _vector(path: str, positions: Positions | DeletionVector) -> DeletionVector:
+    if isinstance(positions, DeletionVector):
+        return positions
+    try:
+        return DeletionVector.from_positions(positions)
+    except InvalidValueError as problem:
+        raise InvalidValueError(f"deletes of {path}: {problem}") from None
+
+
+def _rows(path: str, positions: npt.NDArray[np.int64]) -> Iterator[Any]:
+    target = schema_to_arrow(POSITION_DELETE_SCHEMA)
+    for start in range(0, len(positions), _BATCH_ROWS):
+        part = positions[start : start + _BATCH_ROWS]
+        paths = pa.array([path]).take(pa.array(np.zeros(len(part), np.int32)))
+        yield pa.RecordBatch.from_arrays([paths, pa.array(part)], schema=target)
+
+
+def _check(batch: Any, location: str) -> None:
+    for field, column in zip(POSITION_DELETE_SCHEMA.fields, batch.columns, strict=True):
+        if column.null_count:
+            raise CorruptFileError(location, f"{column.null_count} of its rows have no {field.name}")
+
+
+def _grouped(paths: Any, positions: Any) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
+    """Positions by path; a path comes more than once only if the rows are not sorted."""
+    if not len(paths):
+        return
+    encoded = paths.dictionary_encode()
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    ticks = positions.to_numpy(zero_copy_only=False)
+    changes = np.flatnonzero(codes[1:] != codes[:-1]) + 1
+    if len(changes) >= 2 * len(encoded.dictionary):
+        order = np.argsort(codes, kind="stable")
+        codes, ticks = codes[order], ticks[order]
+        changes = np.flatnonzero(codes[1:] != codes[:-1]) + 1
+    starts = np.concatenate(([0], changes))
+    names = encoded.dictionary.take(pa.array(codes[starts])).to_pylist()
+    yield from zip(names, np.split(ticks, changes), strict=True)
+
+
+def _groups_with(footer: Any, data_file: str) -> list[bool]:
+    """Whether each row group of a Parquet file may hold deletes of the data file."""
+    places = [i for i in range(footer.num_columns) if footer.schema.column(i).path == DELETE_FILE_PATH.name]
+    wanted = data_file.encode()
+    found = []
+    for group in range(footer.num_row_groups):
+        statistics = footer.row_group(group).column(places[0]).statistics if places else None
+        if statistics is None or not statistics.has_min_max:
+            found.append(True)
+        else:
+            found.append(_bytes(statistics.min) <= wanted <= _bytes(statistics.max))
+    return found
+
+
+def _bytes(bound: str | bytes) -> bytes:
+    return bound.encode() if isinstance(bound, str) else bound
