@@ -130,7 +130,7 @@ def peer_entries(source: ManifestColumns) -> list[PeerEntry]:
 def peer_write(rows: list[PeerEntry], location: str) -> None:
     """Write a manifest with PyIceberg."""
     output = PyArrowFileIO().new_output(location)
-    with peer_write_manifest(2, PEER_SPEC, PEER_SCHEMA, output, 7, "deflate") as writer:  # type: ignore[arg-type]  # untyped
+    with peer_write_manifest(2, PEER_SPEC, PEER_SCHEMA, output, 7, "deflate") as writer:
         for row in rows:
             writer.add_entry(row)
 

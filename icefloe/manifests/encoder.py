@@ -7,7 +7,6 @@ where their columns start (see `encode.py`). Each operation makes sure that its 
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from icefloe.manifests.encode import (
     PUT_BOOL,
@@ -24,7 +23,7 @@ from icefloe.manifests.encode import (
     PUT_RAW,
     PUT_TEXT,
 )
-from icefloe.manifests.memory import put_byte
+from icefloe.manifests.memory import helper, kernel, put_byte
 from icefloe.manifests.walker import copy_bytes
 
 _U1 = np.uint64(1)
@@ -36,7 +35,7 @@ _NULL = 0
 _PRESENT = 2  # branch 1 of a union, as Avro writes numbers
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@helper
 def _put_long(out: Any, at: Any, value: Any) -> Any:
     """Write a number at an address and give the place after it; ten bytes must be free."""
     rest = (np.uint64(value) << _U1) ^ np.uint64(value >> 63)
@@ -48,7 +47,7 @@ def _put_long(out: Any, at: Any, value: Any) -> Any:
     return at + 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def encode(
     program: Any,
     numbers: Any,

@@ -1,17 +1,37 @@
-"""Loads and stores at addresses for compiled kernels.
+"""How kernels are compiled, and loads and stores at addresses for them.
 
 Kernels give their helpers addresses, not arrays: numba counts references on every array that is passed, which would cost
 more than the reading itself. Nothing here checks bounds; the kernels do, before each call, and keep the arrays alive.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir  # type: ignore[import-untyped]  # ships no types
-from numba import types
+from numba import njit, types
 from numba.extending import intrinsic
 
 _BYTE = ir.IntType(8)
 _WORD = ir.IntType(64)
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile on the first call, without the interpreter lock; kept on disk where some folder can be written to."""
+    return _compiled(function, forceinline=False)
+
+
+def helper(function: Callable[..., Any]) -> Any:
+    """The same for what is to become part of each kernel that calls it."""
+    return _compiled(function, forceinline=True)
+
+
+def _compiled(function: Callable[..., Any], forceinline: bool) -> Any:
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": forceinline}
+    try:
+        return njit(cache=True, **options)(function)
+    except RuntimeError:
+        # Neither the package's folder nor the user's can be written to: compiled anew in each process.
+        return njit(**options)(function)
 
 
 def _pointer(builder: Any, base: Any, offset: Any, kind: Any) -> Any:

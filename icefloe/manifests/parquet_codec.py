@@ -20,7 +20,7 @@ from icefloe.manifests.entry_codec import (
     stats_base_id,
 )
 from icefloe.manifests.metrics import MetricColumns, map_type
-from icefloe.manifests.reader import partition_columns, scalar_column, zeros
+from icefloe.manifests.reader import check_columns, partition_columns, scalar_column, zeros
 from icefloe.manifests.wanted import ALWAYS, Wanted
 from icefloe.schema.arrow import schema_from_arrow
 from icefloe.schema.types import IcebergType, StructType
@@ -76,8 +76,8 @@ def _assemble(
     by_id = {_field_id(field): _whole(table.column(place), field.type) for place, field in enumerate(table.schema)}
     names = {field_id: name for name, field_id in (ENTRY_COLUMNS | FILE_COLUMNS).items()}
     data_file = by_id.pop(DATA_FILE_ID, None)
-    if data_file is None or 0 not in by_id or by_id[0].null_count:
-        raise InvalidInputError("it has no status or no files")
+    if data_file is None:
+        raise InvalidInputError("it has no files and no status")
     columns = {names[field_id]: column for field_id, column in by_id.items() if field_id in names}
     partition: dict[int, tuple[Any, IcebergType]] = {}
     maps, spread = {}, {}
@@ -93,6 +93,7 @@ def _assemble(
             spread = _stats(column, wanted)
     columns = {name: scalar_column(name, column) for name, column in columns.items()}
     columns.setdefault("content", zeros(len(table)))
+    check_columns(columns, location)
     struct, values = partition_columns(partition, partition_type)
     header = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
     metrics = MetricColumns(len(table), maps, spread)

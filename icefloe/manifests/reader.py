@@ -148,10 +148,8 @@ def assemble(
 ) -> ManifestColumns:
     """Columns by name, of the types that manifests have in memory."""
     found = {name: scalar_column(name, columns[name, 0]) for name in wanted.columns | ALWAYS if (name, 0) in columns}
-    if "status" not in found or found["status"].null_count:
-        raise CorruptFileError(container.location, "it is not a manifest: its rows have no status")
-    if "content" not in found:
-        found["content"] = zeros(decoded.rows)
+    found.setdefault("content", zeros(decoded.rows))
+    check_columns(found, container.location)
     stored = {
         key[1]: (column, kinds[key] or UnknownType()) for key, column in columns.items() if key[0] == PARTITION_ROLE
     }
@@ -160,6 +158,19 @@ def assemble(
     return ManifestColumns(
         decoded.rows, found, struct, partition, metrics, spec_id, container.location, container.metadata
     )
+
+
+def check_columns(columns: dict[str, Any], location: str) -> None:
+    """Fail unless the columns that every manifest has are there, with values that exist."""
+    for name in ("status", "record_count"):
+        if name not in columns or columns[name].null_count:
+            raise CorruptFileError(location, f"it is not a manifest: an entry has no {name}")
+    if "file_path" in columns and columns["file_path"].null_count:
+        raise CorruptFileError(location, "an entry has no file_path")
+    for name in ("status", "content"):
+        smallest, largest = pc.min_max(columns[name]).values()
+        if len(columns[name]) and not 0 <= smallest.as_py() <= largest.as_py() <= 2:
+            raise CorruptFileError(location, f"an entry has an unknown {name}, below 0 or above 2")
 
 
 def zeros(length: int) -> Any:

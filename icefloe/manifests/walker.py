@@ -11,9 +11,8 @@ first call and cached on disk.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from icefloe.manifests.memory import byte_at, eight_at, put_byte, put_eight
+from icefloe.manifests.memory import byte_at, eight_at, helper, kernel, put_byte, put_eight
 from icefloe.manifests.program import (
     LAST_VARINT_OP,
     OP_BOOL,
@@ -52,7 +51,7 @@ _U127 = np.uint64(127)
 _DEPTH = 64
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _long_varint(data: Any, at: Any, end: Any) -> Any:
     """A zigzag number of more than one byte; `at` is negative when it is cut off or does not fit 64 bits."""
     value = _U0
@@ -71,7 +70,7 @@ def _long_varint(data: Any, at: Any, end: Any) -> Any:
     return np.int64(0), np.int64(-1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@helper
 def _varint(data: Any, at: Any, end: Any) -> Any:
     """A zigzag number at `at` and the place after it; that is negative when there is none."""
     if at < end:
@@ -85,7 +84,7 @@ def _varint(data: Any, at: Any, end: Any) -> Any:
     return _long_varint(data, at, end)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _slot_of(keys: Any, first: Any, count: Any, key: Any, hint: Any) -> Any:
     """Which of `count` sorted keys from `first` on is `key`, or -1; `hint` is tried before searching."""
     if hint < count and eight_at(keys, 8 * (first + hint)) == key:
@@ -103,7 +102,7 @@ def _slot_of(keys: Any, first: Any, count: Any, key: Any, hint: Any) -> Any:
     return -1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _array_count(data: Any, at: Any, end: Any, smallest: Any) -> Any:
     """The next count of an array: (count, place after, status). Counts that cannot fit in what is left are refused."""
     count, at = _varint(data, at, end)
@@ -121,7 +120,7 @@ def _array_count(data: Any, at: Any, end: Any, smallest: Any) -> Any:
     return count, at, STATUS_OK
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def walk(
     source: Any,
     blocks: Any,
@@ -337,7 +336,7 @@ def walk(
     return STATUS_OK, row, np.int64(0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def measure(notes: Any) -> Any:
     """How many bytes the notes speak of; a negative note is a null."""
     total = np.int64(0)
@@ -347,7 +346,7 @@ def measure(notes: Any) -> Any:
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@helper
 def copy_bytes(source: Any, start: Any, out: Any, at: Any, length: Any) -> Any:
     """Copy bytes between addresses, eight at a time; nothing outside of the two ranges is touched."""
     if length >= 8:
@@ -362,7 +361,7 @@ def copy_bytes(source: Any, start: Any, out: Any, at: Any, length: Any) -> Any:
             put_byte(out, at + i, byte_at(source, start + i))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def gather(source: Any, notes: Any, target: Any, offsets: Any, valid: Any, base: Any, at: Any) -> Any:
     """Copy what the notes speak of to `target` from `at` on, ends into offsets[base + 1:], and mark what is there.
 
@@ -381,7 +380,7 @@ def gather(source: Any, notes: Any, target: Any, offsets: Any, valid: Any, base:
     return at
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def find_blocks(source: Any, at: Any, sync: Any, out: Any) -> Any:
     """Note (rows, start, end) of each block of a container from `at` on; returns (status, blocks noted, place)."""
     data = np.int64(source.ctypes.data)

@@ -133,7 +133,8 @@ def test_names_ids_and_header(version: int) -> None:
 
 
 def test_numbers_and_row_ids_are_given_when_the_list_is_written() -> None:
-    new = ManifestFile("m", 1, 0, 77, sequence_number=-1, min_sequence_number=-1, **dict.fromkeys(_COUNT_NAMES, 5))
+    counts: dict[str, Any] = dict.fromkeys(_COUNT_NAMES, 5)
+    new = ManifestFile("m", 1, 0, 77, sequence_number=-1, min_sequence_number=-1, **counts)
     data, next_row_id = encoded([new], 3)
     (found,) = decode_manifest_list(data, "l")
     assert (found.sequence_number, found.min_sequence_number, found.first_row_id) == (9, 9, 1000)

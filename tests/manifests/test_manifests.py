@@ -81,6 +81,17 @@ def write(rows: Any, form: ManifestFormat) -> tuple[Any, bytes]:
     return manifest, store.files["s3://b/m.avro"]
 
 
+def records(data: bytes) -> list[Any]:
+    """The rows of an Avro file, by the reference library."""
+    return list(fastavro.reader(io.BytesIO(data)))
+
+
+def listed(column: Any) -> list[Any]:
+    """The values of a column that must be there."""
+    found: list[Any] = column.to_pylist()
+    return found
+
+
 @st.composite
 def manifests(draw: st.DrawFn) -> tuple[ManifestFormat, list[ManifestEntry]]:
     version = draw(st.sampled_from(ALL_VERSIONS))
@@ -103,8 +114,9 @@ def kept(entry: ManifestEntry, form: ManifestFormat) -> ManifestEntry:
         floats = {f.field_id for f in form.schema.fields if str(f.field_type) in ("float", "double")}
         for metric in set(Metric) - {Metric.COLUMN_SIZES}:
             ids = known & floats if metric is Metric.NAN_VALUE_COUNTS else known
-            values = {key: value for key, value in getattr(file, metric.value).items() if key in ids}
-            file = replace(file, **{metric.value: values})
+            values: Any = {key: value for key, value in getattr(file, metric.value).items() if key in ids}
+            changes: dict[str, Any] = {metric.value: values}
+            file = replace(file, **changes)
     return replace(entry, data_file=file)
 
 
@@ -145,7 +157,7 @@ def test_the_reference_library_reads_the_same(case: tuple[ManifestFormat, list[M
     form, rows = case
     if form.codec in ("zstd", "snappy"):
         form = replace(form, codec="gzip")
-    found = list(fastavro.reader(io.BytesIO(write(rows, form)[1])))
+    found = records(write(rows, form)[1])
     for entry, row in zip(rows, found, strict=True):
         file = row["data_file"]
         assert (row["status"], row["snapshot_id"]) == (entry.status, entry.snapshot_id)
@@ -212,7 +224,7 @@ def test_stats_in_maps_and_in_content_stats_say_the_same() -> None:
     rows = [added("s3://b/1", **metrics), added("s3://b/2")]
     for stats in StatsForm:
         data = write(rows, ManifestFormat(4, SCHEMA, UNPARTITIONED, 1, stats=stats))[1]
-        row = next(iter(fastavro.reader(io.BytesIO(data))))["data_file"]
+        row = records(data)[0]["data_file"]
         assert ("content_stats" in row) == (stats is not StatsForm.MAPS)
         assert ("lower_bounds" in row) == (stats is not StatsForm.CONTENT_STATS)
         if stats is not StatsForm.MAPS:
@@ -222,8 +234,8 @@ def test_stats_in_maps_and_in_content_stats_say_the_same() -> None:
             }
         for choice in (EVERYTHING, wanted("file_path", field_ids=[1, 2])):
             columns = decode_manifest(data, "m", choice)
-            assert columns.lower_bounds(1, LongType()).to_pylist() == [5, None]
-            assert columns.upper_bounds(2, StringType()).to_pylist() == ["zz", None]
+            assert listed(columns.lower_bounds(1, LongType())) == [5, None]
+            assert listed(columns.upper_bounds(2, StringType())) == ["zz", None]
             assert columns.null_counts(2).to_pylist() == [3, None]
             assert columns.null_counts(99).to_pylist() == [None, None]
             assert columns.file_at(0).lower_bounds == metrics["lower_bounds"]
@@ -235,7 +247,7 @@ def test_bounds_written_before_a_promotion_are_read_as_the_new_type() -> None:
         added("s3://b/2", lower_bounds={1: encode(6, LongType())}),
     ]
     columns = decode_manifest(write(rows, ManifestFormat(2, SCHEMA, UNPARTITIONED, 1))[1], "m")
-    assert columns.lower_bounds(1, LongType()).to_pylist() == [5, 6]
+    assert listed(columns.lower_bounds(1, LongType())) == [5, 6]
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
@@ -374,7 +386,7 @@ def test_summaries_of_every_type_hold_every_value(data: st.DataObject) -> None:
         assert summary.contains_null == (None in values)
         assert (summary.lower_bound is None) == (not known)
         if known:
-            key = (lambda v: v.bytes) if str(field.field_type) == "uuid" else (lambda v: v)
+            key: Any = (lambda v: v.bytes) if str(field.field_type) == "uuid" else (lambda v: v)
             low = decode(summary.lower_bound, field.field_type)
             high = decode(summary.upper_bound, field.field_type)
             assert key(low) == min(map(key, known))
@@ -472,7 +484,8 @@ def test_deletion_vectors_need_their_place_and_their_version() -> None:
     with pytest.raises(InvalidInputError, match="deletion vector"):
         write([row], ManifestFormat(2, SCHEMA, UNPARTITIONED, 9, ManifestContent.DELETES))
     for name in whole:
-        lacking = replace(row, data_file=replace(row.data_file, **{name: None}))
+        missing: dict[str, Any] = {name: None}
+        lacking = replace(row, data_file=replace(row.data_file, **missing))
         with pytest.raises(InvalidInputError, match=name):
             write([lacking], ManifestFormat(3, SCHEMA, UNPARTITIONED, 9, ManifestContent.DELETES))
 
