@@ -83,7 +83,11 @@ def vectors_in(columns: ManifestColumns) -> ManifestColumns:
 def _write_without(view: View, manifest: ManifestFile, is_live: Mask, chosen: Mask) -> tuple[ManifestFile, ...]:
     everything = view.read(manifest)
     status = np.where(chosen, int(EntryStatus.DELETED), int(EntryStatus.EXISTING)).astype(np.int32)
-    columns = everything.with_columns(status=pa.array(status))
+    deleter = pa.scalar(view.snapshot_id, pa.int64())
+    columns = everything.with_columns(
+        status=pa.array(status),
+        snapshot_id=pc.if_else(pa.array(chosen), deleter, everything.column("snapshot_id")),
+    )
     if not is_live.all():
         columns = columns.filter(is_live)
     return write_entries(view, columns, manifest.content)
