@@ -17,7 +17,8 @@ SYNC_SIZE = 16
 MAX_BLOCK_BYTES = 1 << 30
 """The most that one block may hold when inflated; writers stay far below it, and a hostile one may not fill the memory."""
 
-_WINDOW = 1 << 20
+_WINDOW = 1 << 22
+"""How much is read at a time: a request to a store is dearer than bytes that are not needed."""
 _SMALL_WINDOW = 1 << 12
 _MAX_HEADER = 64 << 20
 _SCHEMA_KEY, _CODEC_KEY = "avro.schema", "avro.codec"

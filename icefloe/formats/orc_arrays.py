@@ -21,6 +21,7 @@ from icefloe.schema.types import (
     TimestampType,
     TimestamptzNanoType,
     TimestamptzType,
+    UnknownType,
     UUIDType,
     VariantType,
 )
@@ -86,6 +87,8 @@ def from_orc(array: Any, kind: IcebergType, arrow_type: Any) -> Any:
         case VariantType():
             parts = [array.field(field.name) for field in arrow_type]
             return pa.StructArray.from_arrays(parts, fields=list(arrow_type), mask=nulls(array))
+        case UnknownType():
+            return pa.nulls(len(array))
         case UUIDType():
             return array.cast(pa.binary(16)).cast(arrow_type)
         case TimestampType() | TimestamptzType():

@@ -118,15 +118,16 @@ def test_ids_and_metadata_of_a_parquet_file() -> None:
     assert file.metadata.metadata[b"delete-type"] == b"position"
 
 
-def test_pyiceberg_reads_our_positions(tmp_path: Path) -> None:
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+def test_pyiceberg_reads_our_positions(tmp_path: Path, file_format: str) -> None:
     deletes = {"s3://bucket/a.parquet": [3, 1], "s3://bucket/b.parquet": [7]}
-    content, done = written(deletes)
-    location = tmp_path / "deletes.parquet"
+    content, done = written(deletes, file_format)
+    location = tmp_path / f"deletes.{file_format}"
     location.write_bytes(content)
     entry = DataFile.from_args(
         content=DataFileContent.POSITION_DELETES,
         file_path=str(location),
-        file_format=FileFormat.PARQUET,
+        file_format=FileFormat(file_format.upper()),
         record_count=done.file.metrics.record_count,
         file_size_in_bytes=len(content),
     )
@@ -269,6 +270,15 @@ def test_metadata_of_equality_deletes() -> None:
     content = keys_written([{"id": 4, "category": None}], [2, 1], "parquet", DELETE_VERSIONS[0])
     metadata = pq.ParquetFile(io.BytesIO(content)).metadata.metadata
     assert (metadata[b"delete-type"], metadata[b"delete-field-ids"]) == (b"equality", b"1, 2")
+
+
+def test_keys_of_dropped_and_required_columns_are_read() -> None:
+    dropped = Schema(NestedField(1, "id", LongType(), True), NestedField(40, "gone", StringType(), True))
+    sink = io.BytesIO()
+    writer = EqualityDeleteWriter(sink, dropped, [40], DELETE_VERSIONS[0])
+    writer.write(pa.table({"gone": ["x"]}))
+    writer.close()
+    assert read_equality_deletes(io.BytesIO(sink.getvalue()), "x", dropped, [40]).to_pylist() == [{"40": "x"}]
 
 
 @pytest.mark.parametrize("version", sorted(set(ALL_VERSIONS) - set(DELETE_VERSIONS)))

@@ -4,6 +4,7 @@ import datetime
 import io
 import json
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +13,11 @@ import pyarrow.orc as orc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.io.pyarrow import PyArrowFileIO, _task_to_record_batches
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.schema import Schema as PeerSchema
+from pyiceberg.table import FileScanTask
 
 from icefloe.errors import (
     CorruptFileError,
@@ -25,6 +31,7 @@ from icefloe.formats.metrics import metrics_modes
 from icefloe.formats.orc_reader import OrcFileReader
 from icefloe.formats.orc_writer import OrcFileWriter
 from icefloe.formats.written_file import WrittenFile
+from icefloe.schema.codec import schema_to_json
 from icefloe.schema.name_mapping import create_name_mapping
 from icefloe.schema.projection import select
 from icefloe.schema.reserved import POS
@@ -201,6 +208,27 @@ def test_ids_and_types_are_attributes_at_every_level() -> None:
     assert "nothing" not in schema.names
     assert json.loads(file.metadata[b"iceberg.schema"])["type"] == "struct"
     assert file.read().column("price").to_pylist() == [Decimal(i) for i in range(10)]
+
+
+def test_pyiceberg_reads_what_is_written(tmp_path: Path) -> None:
+    schema = select(EVERYTHING, ["id", "tags", "props", "place.zip", "ts", "tz", "price"])
+    content, _ = finished(arrow_table(schema, [{f.name: row[f.name] for f in schema.fields} for row in ROWS]), schema)
+    location = tmp_path / "x.orc"
+    location.write_bytes(content)
+    theirs = PeerSchema.model_validate(schema_to_json(schema))
+    entry = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=str(location),
+        file_format=FileFormat.ORC,
+        record_count=10,
+        file_size_in_bytes=len(content),
+        spec_id=0,
+    )
+    selected = {i for i, field in schema.fields_by_id.items() if not isinstance(field.field_type, ListType | MapType)}
+    batches = _task_to_record_batches(
+        PyArrowFileIO(), FileScanTask(entry), AlwaysTrue(), theirs, theirs, selected, None, True
+    )
+    assert contents(pa.Table.from_batches(batches)) == contents(read(content, schema))
 
 
 def test_columns_are_found_by_id_under_new_names_and_places() -> None:
@@ -400,12 +428,18 @@ def test_a_fixed_of_another_length_is_damage() -> None:
 def test_a_union_is_no_column() -> None:
     union = pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])])
     sink = io.BytesIO()
-    orc.write_table(pa.table({"u": union, "id": [1, 2]}), sink)
-    wanted = Schema(NestedField(1, "u", StringType()), NestedField(2, "id", LongType()))
+    pair = pa.StructArray.from_arrays([union, pa.array([3, 4])], names=["u", "x"])
+    orc.write_table(pa.table({"u": union, "id": [1, 2], "p": pair}), sink)
+    wanted = Schema(
+        NestedField(1, "u", StringType()),
+        NestedField(2, "id", LongType()),
+        NestedField(3, "p", StructType(NestedField(4, "x", LongType()))),
+    )
     mapping = create_name_mapping(wanted)
     with pytest.raises(IncompatibleChangeError, match="column 'u' is of an ORC type that no table has"):
         read(sink.getvalue(), wanted, mapping=mapping)
-    assert read(sink.getvalue(), Schema(wanted.fields[1]), mapping=mapping).to_pylist() == [{"id": 1}, {"id": 2}]
+    found = read(sink.getvalue(), Schema(*wanted.fields[1:]), mapping=mapping).to_pylist()
+    assert found == [{"id": 1, "p": {"x": 3}}, {"id": 2, "p": {"x": 4}}]
 
 
 @given(st.data())
