@@ -37,11 +37,16 @@ def locate(
     found: dict[str, LocatedFile] = {}
     for columns in added:
         found.update(_found(columns, wanted_paths))
-    if len(found) < len(wanted_paths):
-        for manifest in view.manifests(ManifestContent.DATA):
-            if manifest.has_live_files and (partitions is None or partitions.may_be_in(manifest)):
-                columns = view.read(manifest, _PLACES)
-                found.update(_found(columns.filter(columns.is_live), wanted_paths))
+    likely, others = [], []
+    for manifest in view.manifests(ManifestContent.DATA):
+        if manifest.has_live_files:
+            (likely if partitions is None or partitions.may_be_in(manifest) else others).append(manifest)
+    # A partition that was given wrongly must not hide the file: that error is told elsewhere, and better.
+    for manifest in (*likely, *others):
+        if len(found) == len(wanted_paths):
+            break
+        columns = view.read(manifest, _PLACES)
+        found.update(_found(columns.filter(columns.is_live), wanted_paths))
     missing = [path for path in wanted_paths.to_pylist() if path not in found]
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""

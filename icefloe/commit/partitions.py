@@ -58,6 +58,15 @@ def partition_codes(parts: Sequence[ManifestColumns]) -> list[npt.NDArray[np.int
     return np.split(codes, np.cumsum(lengths)[:-1])
 
 
+def partition_order(columns: ManifestColumns) -> Any:
+    """The positions of the files sorted by their partition values, nulls last."""
+    fields = [each for each in columns.partition_type.fields if each.field_id in columns.partition]
+    if not fields:
+        return pa.array(np.arange(len(columns)))
+    keys = {str(each.field_id): _ordered(columns.partition[each.field_id]) for each in fields}
+    return pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])
+
+
 def count_partitions(groups: Iterable[ManifestColumns]) -> int:
     """How many different partitions the files are in; equal tuples of different specs are different partitions."""
     by_spec: dict[int, list[ManifestColumns]] = {}

@@ -3,10 +3,8 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
-import numpy as np
-
 from icefloe.commit.merging import as_existing, concat_entries
-from icefloe.commit.partitions import partition_codes
+from icefloe.commit.partitions import partition_order
 from icefloe.commit.producer import Delta
 from icefloe.commit.view import View
 from icefloe.commit.writing import write_entries
@@ -70,8 +68,7 @@ class RewriteManifests:
         together = concat_entries([each for each in parts if len(each)])
         if together is None:
             return ()
-        order = np.argsort(partition_codes([together])[0], kind="stable")
-        return write_entries(view, as_existing(together.take(order)), self._content)
+        return write_entries(view, as_existing(together.take(partition_order(together))), self._content)
 
 
 def _live_files(manifest: ManifestFile) -> int:
