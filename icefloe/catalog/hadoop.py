@@ -311,7 +311,7 @@ class HadoopCommitter:
     ) -> TableState:
         """One attempt to change the table: see `Committer.commit`."""
         try:
-            version, current = self._current(base)
+            version, current = self._current()
             check_same_table(base.metadata, current.metadata, self.name)
             changed = next_state(current, requirements, updates, now_ms())
             if changed is current.metadata:
@@ -324,13 +324,12 @@ class HadoopCommitter:
         done = self._catalog._store(self._identifier, changed, version + 1, compression)
         return check_committed(done, updates, self.name)
 
-    def _current(self, base: TableState) -> tuple[int, TableState]:
+    def _current(self) -> tuple[int, TableState]:
         found = self._catalog._newest(self._identifier)
         if found is None:
             raise self._catalog._no_table(self._identifier)
+        # Read again, even if the base has the same name: another table may have taken the place of a dropped one.
         version, location = found
-        if location == base.metadata_location:
-            return version, base
         return version, TableState(read_table_metadata(self.storage, location), location)
 
 

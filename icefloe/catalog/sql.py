@@ -156,9 +156,10 @@ class SqlCatalog(PointerCatalog):
         if self._tells_views:
             row["iceberg_type"] = kind.value
         try:
-            return self._changed_one(sa.insert(_POINTERS).values(row))
+            self._database.write(lambda connection: connection.execute(sa.insert(_POINTERS).values(row)))
         except TakenError:
             return False
+        return True
 
     def _swap_pointer(self, kind: Kind, identifier: Identifier, expected: str, location: str) -> bool:
         return self._changed_one(
@@ -186,7 +187,15 @@ class SqlCatalog(PointerCatalog):
 
     def _changed_one(self, statement: Any) -> bool:
         """Whether a conditional change, in a transaction of its own, met the one row that it was meant for."""
-        return bool(self._database.write(lambda connection: connection.execute(statement).rowcount == 1))
+
+        def change(connection: Connection) -> bool:
+            rows = connection.execute(statement).rowcount
+            if rows not in (0, 1):
+                # The transaction is given up by this.
+                raise StateError(f"{self._database} says that {rows} rows have one name; nothing was changed")
+            return bool(rows == 1)
+
+        return self._database.write(change)
 
     def _names(self, kind: Kind, namespace: Identifier) -> set[Identifier]:
         rows = self._database.read(

@@ -10,7 +10,8 @@ from icefloe.commit.change import Prepared
 from icefloe.commit.committer import Committer, TableState
 from icefloe.commit.swap import next_state
 from icefloe.commit.workbench import Workbench
-from icefloe.metadata.requirements import TableRequirement
+from icefloe.metadata.refs import MAIN_BRANCH
+from icefloe.metadata.requirements import AssertRefSnapshotId, TableRequirement
 from icefloe.metadata.table import TableMetadata
 from icefloe.metadata.updates import AssignUUIDUpdate, TableUpdate
 from icefloe.storage.storage import Storage
@@ -45,8 +46,10 @@ class ReplaceTable:
         return ()
 
     def prepare(self, metadata: TableMetadata, bench: Workbench) -> Prepared:  # noqa: ARG002 - no files are needed
-        """The updates for the table as it is then."""
-        return Prepared(replacement_updates(metadata, self.definition, self.location))
+        """The updates for the table as it is then; rows that come meanwhile are to be replaced too."""
+        main = metadata.refs.get(MAIN_BRANCH)
+        same_rows = AssertRefSnapshotId(MAIN_BRANCH, None if main is None else main.snapshot_id)
+        return Prepared(replacement_updates(metadata, self.definition, self.location), (same_rows,))
 
 
 class StagedCommitter:

@@ -1,0 +1,724 @@
+"""What every catalog must do, run over memory, SQLite, a real PostgreSQL and the file system."""
+
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from icefloe.catalog import Catalog
+from icefloe.errors import (
+    CommitFailed,
+    InvalidInputError,
+    InvalidLocationError,
+    InvalidPartitionSpecError,
+    InvalidPropertyError,
+    InvalidSchemaError,
+    InvalidSortOrderError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    NoSuchViewError,
+    TableAlreadyExistsError,
+    UnsupportedVersionError,
+    ValidationError,
+    ViewAlreadyExistsError,
+)
+from icefloe.metadata import MAIN_BRANCH, AssertRefSnapshotId, SetPropertiesUpdate
+from icefloe.partitioning import parse_partition_spec
+from icefloe.schema import parse_ddl
+from icefloe.table import Table
+from tests.catalog.databases import postgres
+from tests.catalog.tables import (
+    KINDS,
+    KINDS_AND_VERSIONS,
+    SCHEMA,
+    Maker,
+    append,
+    catalog,
+    files_below,
+    is_linear,
+    live_files,
+    make,
+    write_rows,
+)
+
+__all__ = ["catalog", "make", "postgres"]
+
+every_kind = pytest.mark.parametrize("kind", KINDS)
+kinds_with_pointers = pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "hadoop"])
+every_version = pytest.mark.parametrize(("kind", "version"), KINDS_AND_VERSIONS)
+
+
+def create(catalog: Catalog, name: str = "shop.orders", version: int = 2, **properties: object) -> Table:
+    return catalog.create_table(name, SCHEMA, properties={"format-version": version, **properties})
+
+
+# Namespaces
+
+
+@every_kind
+def test_namespaces_are_created_listed_and_dropped(make: Maker) -> None:
+    catalog = make()
+    assert catalog.list_namespaces() == []
+    assert not catalog.namespace_exists("a")
+    catalog.create_namespace("a")
+    catalog.create_namespace(("b", "c"))
+    catalog.create_namespace("b.c.d")
+    assert catalog.list_namespaces() == [("a",), ("b",)]
+    assert catalog.list_namespaces("b") == [("b", "c")]
+    assert catalog.list_namespaces(("b", "c")) == [("b", "c", "d")]
+    assert catalog.list_namespaces("a") == []
+    assert catalog.namespace_exists("b")
+    assert catalog.namespace_exists("b.c")
+    with pytest.raises(NamespaceAlreadyExistsError, match=r"b\.c already exists"):
+        catalog.create_namespace("b.c")
+    catalog.create_namespace_if_not_exists("b.c")
+    with pytest.raises(NamespaceNotEmptyError, match=r"b\.c still holds 1 namespaces: b\.c\.d"):
+        catalog.drop_namespace("b.c")
+    catalog.drop_namespace("b.c.d")
+    catalog.drop_namespace("b.c")
+    assert not catalog.namespace_exists("b.c.d")
+    with pytest.raises(NoSuchNamespaceError, match=r"no namespace b\.c\.d"):
+        catalog.drop_namespace("b.c.d")
+    catalog.drop_namespace("a")
+    assert ("a",) not in catalog.list_namespaces()
+
+
+@every_kind
+@pytest.mark.parametrize("one", ["a_b", "A", "a%", "ä", "a b", "🧊"])
+def test_namespaces_that_look_alike_are_not_one(make: Maker, one: str) -> None:
+    catalog = make()
+    other = {"a_b": "axb", "A": "a", "a%": "ab", "ä": "a", "a b": "ab", "🧊": "💧"}[one]
+    catalog.create_namespace((one, "inner"))
+    catalog.create_namespace((other + "x", "inner"))
+    assert catalog.namespace_exists((one,))
+    assert not catalog.namespace_exists((other,))
+    assert catalog.list_namespaces((one,)) == [(one, "inner")]
+
+
+@kinds_with_pointers
+def test_namespaces_have_properties(make: Maker) -> None:
+    catalog = make()
+    catalog.create_namespace("a", {"owner": "me", "level": 3, "on": True})
+    catalog.create_namespace("b")
+    assert catalog.load_namespace_properties("a") == {"owner": "me", "level": "3", "on": "true"}
+    assert catalog.load_namespace_properties("b") == {}
+    done = catalog.update_namespace_properties("a", {"level", "nothing"}, {"owner": "you", "new": "x"})
+    assert (done.removed, done.updated, done.missing) == (("level",), ("new", "owner"), ("nothing",))
+    assert catalog.load_namespace_properties("a") == {"owner": "you", "new": "x", "on": "true"}
+    catalog.update_namespace_properties("a", {"owner", "new", "on"})
+    assert catalog.namespace_exists("a")
+    assert make().load_namespace_properties("a") == {} if catalog.properties["type"] == "sql" else True
+    with pytest.raises(InvalidInputError, match="'x' is to be both removed and set"):
+        catalog.update_namespace_properties("a", {"x"}, {"x": "1"})
+    with pytest.raises(InvalidPropertyError, match="'exists' is reserved"):
+        catalog.create_namespace("c", {"exists": "true"})
+    with pytest.raises(NoSuchNamespaceError):
+        catalog.load_namespace_properties("missing")
+
+
+@pytest.mark.parametrize("kind", ["hadoop"])
+def test_folders_have_no_properties(catalog: Catalog) -> None:
+    assert catalog.load_namespace_properties("shop") == {"location": f"{catalog.warehouse}/shop"}
+    with pytest.raises(InvalidInputError, match="can have no properties"):
+        catalog.update_namespace_properties("shop", updates={"a": "b"})
+    with pytest.raises(InvalidInputError, match="can have no properties"):
+        catalog.create_namespace("other", {"a": "b"})
+    assert not catalog.namespace_exists("other")
+
+
+# Tables
+
+
+@every_version
+def test_a_table_is_what_it_was_created_as(catalog: Catalog, make: Maker, version: int) -> None:
+    made = catalog.create_table(
+        "shop.orders",
+        "id long not null, ts timestamp, name string",
+        partition_spec=["days(ts)", "bucket(16, id)"],
+        sort_order="ts desc",
+        properties={"format-version": version, "owner": "me"},
+    )
+    table = catalog.load_table(("shop", "orders"))
+    assert table.metadata == made.metadata
+    assert table.metadata_location == made.metadata_location
+    assert table.name() == ("shop", "orders")
+    assert table.format_version == version
+    assert table.location() == f"{catalog.warehouse}/shop/orders"
+    assert [field.name for field in table.spec().fields] == ["ts_day", "id_bucket"]
+    assert len(table.sort_order().fields) == 1
+    assert table.properties == {"owner": "me"}
+    assert catalog.table_exists("shop.orders")
+    assert catalog.list_tables("shop") == [("shop", "orders")]
+    if catalog.properties["type"] != "memory":
+        assert make().load_table("shop.orders").metadata == table.metadata
+
+
+@every_kind
+def test_schemas_come_in_many_forms(catalog: Catalog) -> None:
+    ours = parse_ddl(SCHEMA)
+    arrow = pa.schema([("id", pa.int64()), ("name", pa.string())])
+    tables = [catalog.create_table(f"shop.t{i}", each) for i, each in enumerate([SCHEMA, ours, arrow])]
+    assert len({str(table.schema()) for table in tables}) == 1
+    spec = parse_partition_spec(["id"], ours)
+    assert catalog.create_table("shop.t4", ours, partition_spec=spec).spec().fields == spec.fields
+
+
+@every_kind
+def test_a_name_is_taken_once(catalog: Catalog) -> None:
+    first = create(catalog)
+    before = files_below(catalog, catalog.warehouse)
+    with pytest.raises(TableAlreadyExistsError, match=r"shop\.orders already exists"):
+        create(catalog)
+    assert files_below(catalog, catalog.warehouse) == before
+    again = catalog.create_table_if_not_exists("shop.orders", "other int")
+    assert again.metadata.table_uuid == first.metadata.table_uuid
+    assert catalog.create_table_if_not_exists("shop.more", SCHEMA).name() == ("shop", "more")
+
+
+@every_kind
+def test_many_create_one_table_at_the_same_time(catalog: Catalog) -> None:
+    start = threading.Barrier(6)
+
+    def one(_: int) -> str | None:
+        start.wait()
+        try:
+            return create(catalog).metadata.table_uuid
+        except TableAlreadyExistsError:
+            return None
+
+    with ThreadPoolExecutor(6) as pool:
+        made = [uuid for uuid in pool.map(one, range(6)) if uuid is not None]
+    assert made == [catalog.load_table("shop.orders").metadata.table_uuid]
+
+
+@every_kind
+def test_what_is_missing_is_said(catalog: Catalog) -> None:
+    with pytest.raises(NoSuchTableError, match=r"no table shop\.missing in catalog 'lake"):
+        catalog.load_table("shop.missing")
+    with pytest.raises(NoSuchTableError):
+        catalog.drop_table("shop.missing")
+    with pytest.raises(NoSuchTableError):
+        catalog.purge_table("shop.missing")
+    with pytest.raises(NoSuchNamespaceError, match=r"no namespace nowhere .* create_namespace makes one"):
+        catalog.create_table("nowhere.t", SCHEMA)
+    with pytest.raises(NoSuchNamespaceError):
+        catalog.list_tables("nowhere")
+    assert not catalog.table_exists("nowhere.t")
+    assert not catalog.table_exists("shop.missing")
+
+
+@every_kind
+def test_bad_definitions_are_refused_and_leave_nothing(catalog: Catalog) -> None:
+    before = files_below(catalog, catalog.warehouse)
+    with pytest.raises(InvalidInputError, match=r"'orders' has no namespace; write it as namespace\.orders"):
+        catalog.create_table("orders", SCHEMA)
+    with pytest.raises(InvalidSchemaError, match="not int"):
+        catalog.create_table("shop.t", 5)  # type: ignore[arg-type]  # that is the test
+    with pytest.raises(InvalidPartitionSpecError, match="not 7"):
+        catalog.create_table("shop.t", SCHEMA, partition_spec=7)  # type: ignore[arg-type]  # that is the test
+    with pytest.raises(InvalidSortOrderError, match=r"\[1\]"):
+        catalog.create_table("shop.t", SCHEMA, sort_order=[1])  # type: ignore[list-item]  # that is the test
+    with pytest.raises(InvalidPropertyError, match="'uuid' is reserved"):
+        catalog.create_table("shop.t", SCHEMA, properties={"uuid": "x"})
+    with pytest.raises(InvalidPropertyError, match="'a' is None"):
+        catalog.create_table("shop.t", SCHEMA, properties={"a": None})
+    with pytest.raises(InvalidPropertyError, match="not list"):
+        catalog.create_table("shop.t", SCHEMA, properties=["a"])  # type: ignore[arg-type]  # that is the test
+    with pytest.raises(UnsupportedVersionError, match="9"):
+        catalog.create_table("shop.t", SCHEMA, properties={"format-version": 9})
+    with pytest.raises(InvalidPropertyError, match=r"commit\.retry\.num-retries"):
+        catalog.create_table("shop.t", SCHEMA, properties={"commit.retry.num-retries": "many"})
+    assert catalog.list_tables("shop") == []
+    assert files_below(catalog, catalog.warehouse) == before
+
+
+@kinds_with_pointers
+def test_odd_names_keep_to_their_places(catalog: Catalog) -> None:
+    names = ["with.dot", "with space", "ünïcode-漢字-🧊", 'quo"te', "..", "a/b", "100%", "back`quote", "UPPER", "upper"]
+    for name in names:
+        table = catalog.create_table(("shop", name), SCHEMA)
+        location = table.location() or ""
+        assert location.startswith(f"{catalog.warehouse}/shop/")
+        assert "/" not in location.removeprefix(f"{catalog.warehouse}/shop/")
+        append(table, 1)
+        assert len(live_files(catalog.load_table(("shop", name)))) == 1
+    assert set(catalog.list_tables("shop")) == {("shop", name) for name in names}
+    assert catalog.table_exists('shop."with.dot"')
+    assert catalog.table_exists("shop.`with.dot`")
+    assert len({catalog.load_table(("shop", name)).location() for name in names}) == len(names)
+
+
+@pytest.mark.parametrize("kind", ["hadoop"])
+@pytest.mark.parametrize("name", ["..", "a/b", "."])
+def test_names_that_are_no_folders_are_refused(catalog: Catalog, name: str) -> None:
+    with pytest.raises(InvalidInputError, match="cannot be the name of a folder"):
+        catalog.create_table(("shop", name), SCHEMA)
+    with pytest.raises(InvalidInputError, match="cannot be the name of a folder"):
+        catalog.create_namespace(("shop", name))
+
+
+@kinds_with_pointers
+def test_a_table_can_be_anywhere(catalog: Catalog) -> None:
+    place = f"{catalog.warehouse}-elsewhere/t"
+    table = catalog.create_table("shop.t", SCHEMA, location=f"{place}/")
+    assert table.location() == place
+    append(table, 1)
+    assert len(live_files(catalog.load_table("shop.t"))) == 1
+
+
+@pytest.mark.parametrize("kind", ["hadoop"])
+def test_a_folder_is_its_own_place(catalog: Catalog) -> None:
+    with pytest.raises(InvalidLocationError, match="cannot be at"):
+        catalog.create_table("shop.t", SCHEMA, location=f"{catalog.warehouse}/elsewhere")
+    table = catalog.create_table("shop.t", SCHEMA, location=f"{catalog.warehouse}/shop/t")
+    with pytest.raises(InvalidLocationError, match="cannot move"):
+        table.transaction().update_location(f"{catalog.warehouse}/other").commit_transaction()
+    with pytest.raises(InvalidPropertyError, match=r"write\.metadata\.path"):
+        table.set_properties({"write.metadata.path": f"{catalog.warehouse}/meta"})
+
+
+@kinds_with_pointers
+def test_two_tables_never_share_a_folder(catalog: Catalog) -> None:
+    one = create(catalog)
+    append(one, 1)
+    catalog.rename_table("shop.orders", "shop.old")
+    other = create(catalog)
+    assert other.location() != one.location()
+    catalog.purge_table("shop.orders")
+    assert len(live_files(catalog.load_table("shop.old"))) == 1
+    catalog.drop_table("shop.old")
+    assert create(catalog, "shop.old").location() != one.location()
+
+
+@kinds_with_pointers
+def test_tables_are_renamed(catalog: Catalog) -> None:
+    catalog.create_namespace("other.deep")
+    table = create(catalog)
+    create(catalog, "shop.taken")
+    moved = catalog.rename_table("shop.orders", "other.deep.sales")
+    assert moved.metadata.table_uuid == table.metadata.table_uuid
+    assert moved.location() == table.location()
+    assert catalog.list_tables("shop") == [("shop", "taken")]
+    assert catalog.list_tables("other.deep") == [("other", "deep", "sales")]
+    append(moved, 1)
+    with pytest.raises(NoSuchTableError):
+        catalog.load_table("shop.orders")
+    with pytest.raises(NoSuchTableError):
+        catalog.rename_table("shop.orders", "shop.x")
+    with pytest.raises(NoSuchNamespaceError):
+        catalog.rename_table("shop.taken", "nowhere.x")
+    with pytest.raises(TableAlreadyExistsError):
+        catalog.rename_table("shop.taken", "other.deep.sales")
+    assert catalog.rename_table("shop.taken", "shop.taken").name() == ("shop", "taken")
+    with pytest.raises(NoSuchTableError):
+        append(table, 2)
+
+
+@pytest.mark.parametrize("kind", ["hadoop"])
+def test_folders_are_not_renamed_or_registered(catalog: Catalog) -> None:
+    table = create(catalog)
+    with pytest.raises(InvalidInputError, match="the folder is the name"):
+        catalog.rename_table("shop.orders", "shop.other")
+    with pytest.raises(InvalidInputError, match="cannot be registered"):
+        catalog.register_table("shop.other", table.metadata_location or "")
+    assert catalog.list_tables("shop") == [("shop", "orders")]
+
+
+@every_version
+def test_dropped_tables_are_gone(catalog: Catalog, version: int) -> None:
+    table = create(catalog, version=version)
+    file = append(table, 1)
+    with pytest.raises(NamespaceNotEmptyError, match=r"shop still holds 1 tables: shop\.orders"):
+        catalog.drop_namespace("shop")
+    catalog.drop_table("shop.orders")
+    assert not catalog.table_exists("shop.orders")
+    assert catalog.storage.exists(file.file_path) is (catalog.properties["type"] != "hadoop")
+    with pytest.raises(NoSuchTableError):
+        table.refresh()
+    catalog.drop_namespace("shop")
+
+
+@every_version
+def test_purged_tables_leave_no_file_of_any_snapshot(catalog: Catalog, version: int) -> None:
+    table = create(catalog, version=version)
+    other = create(catalog, "shop.other", version=version)
+    kept = append(other, 1)
+    for number in range(3):
+        append(table, number)
+    table.manage_snapshots().create_tag("first", table.snapshots()[0].snapshot_id)
+    outsider = f"{table.location()}/data/not-of-this-table.parquet"
+    catalog.storage.write(outsider, b"1")
+    catalog.purge_table("shop.orders")
+    assert not catalog.table_exists("shop.orders")
+    left = files_below(catalog, table.location())
+    assert left == (set() if catalog.properties["type"] == "hadoop" else {outsider})
+    assert live_files(catalog.load_table("shop.other")) == [kept.file_path]
+
+
+@every_kind
+def test_purge_does_nothing_when_in_doubt(catalog: Catalog) -> None:
+    table = create(catalog, **{"gc.enabled": "false"})
+    file = append(table, 1)
+    with pytest.raises(ValidationError, match=r"gc\.enabled=false"):
+        catalog.purge_table("shop.orders")
+    assert live_files(catalog.load_table("shop.orders")) == [file.file_path]
+    table.set_properties({"gc.enabled": "true"})
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    assert snapshot.manifest_list is not None
+    catalog.storage.delete([snapshot.manifest_list])
+    with pytest.raises(FileNotFoundError):
+        catalog.purge_table("shop.orders")
+    assert catalog.table_exists("shop.orders")
+    assert catalog.storage.exists(file.file_path)
+
+
+@kinds_with_pointers
+def test_tables_are_registered(catalog: Catalog) -> None:
+    table = create(catalog)
+    first = table.metadata_location or ""
+    append(table, 1)
+    catalog.drop_table("shop.orders")
+    again = catalog.register_table("shop.back", table.metadata_location or "")
+    assert again.metadata == table.metadata
+    append(again, 2)
+    with pytest.raises(TableAlreadyExistsError):
+        catalog.register_table("shop.back", first)
+    old = catalog.register_table("shop.back", first, overwrite=True)
+    assert old.snapshots() == []
+    assert catalog.load_table("shop.back").snapshots() == []
+    assert catalog.register_table("shop.new", first, overwrite=True).name() == ("shop", "new")
+    with pytest.raises(NoSuchNamespaceError):
+        catalog.register_table("nowhere.t", first)
+    with pytest.raises(FileNotFoundError):
+        catalog.register_table("shop.t", f"{catalog.warehouse}/nothing.metadata.json")
+    assert not catalog.table_exists("shop.t")
+
+
+# Commits
+
+
+@every_version
+def test_commits_follow_each_other(catalog: Catalog, make: Maker, version: int) -> None:
+    table = create(catalog, version=version)
+    files = [append(table, number).file_path for number in range(3)]
+    loaded = catalog.load_table("shop.orders")
+    assert loaded.metadata == table.metadata
+    assert sorted(live_files(loaded)) == sorted(files)
+    assert is_linear(loaded)
+    log = [entry.metadata_file for entry in loaded.metadata.metadata_log]
+    assert len(log) == 3
+    assert all(catalog.storage.exists(each) for each in log)
+    assert (
+        (loaded.metadata_location or "")
+        .rpartition("/")[2]
+        .startswith("v4." if catalog.properties["type"] == "hadoop" else "00003-")
+    )
+
+
+@every_kind
+def test_a_stale_writer_is_told_and_succeeds_when_it_tries_again(catalog: Catalog) -> None:
+    table = create(catalog)
+    stale = catalog.load_table("shop.orders")
+    before = stale.state
+    append(table, 1)
+    committer = stale._committer
+    files = files_below(catalog, table.location())
+    with pytest.raises(CommitFailed, match="requirement failed"):
+        committer.commit(before, [AssertRefSnapshotId(MAIN_BRANCH, None)], [SetPropertiesUpdate({"a": "b"})])
+    assert files_below(catalog, table.location()) == files
+    # What does not rely on anything that changed goes through, on the newest state.
+    done = committer.commit(before, [], [SetPropertiesUpdate({"a": "b"})])
+    assert len(done.metadata.snapshots) == 1
+    append(stale, 2)
+    assert len(live_files(catalog.load_table("shop.orders"))) == 2
+    assert catalog.load_table("shop.orders").properties == {"a": "b"}
+
+
+@every_kind
+def test_nothing_is_written_when_nothing_changes(catalog: Catalog) -> None:
+    table = create(catalog, a="b")
+    files = files_below(catalog, table.location())
+    table.set_properties({"a": "b"})
+    assert files_below(catalog, table.location()) == files
+    assert catalog.load_table("shop.orders").metadata_location == table.metadata_location
+
+
+@every_kind
+def test_another_table_of_the_same_name_is_not_changed(catalog: Catalog) -> None:
+    table = create(catalog)
+    catalog.drop_table("shop.orders")
+    other = create(catalog)
+    with pytest.raises(CommitFailed, match="another table now"):
+        append(table, 1)
+    with pytest.raises(CommitFailed, match="another table now"):
+        table.refresh()
+    assert catalog.load_table("shop.orders").metadata == other.metadata
+
+
+@every_kind
+def test_metadata_can_be_compressed(catalog: Catalog, make: Maker) -> None:
+    table = create(catalog, **{"write.metadata.compression-codec": "gzip"})
+    append(table, 1)
+    append(table, 2)
+    location = table.metadata_location or ""
+    assert location.endswith(".gz.metadata.json")
+    assert catalog.storage.read(location).startswith(b"\x1f\x8b")
+    assert len(live_files(catalog.load_table("shop.orders"))) == 2
+    table.set_properties({"write.metadata.compression-codec": "none"})
+    append(table, 3)
+    assert (table.metadata_location or "").endswith(".metadata.json")
+    assert not (table.metadata_location or "").endswith(".gz.metadata.json")
+    assert len(live_files(catalog.load_table("shop.orders"))) == 3
+
+
+@every_kind
+def test_old_metadata_goes_when_asked_for(catalog: Catalog) -> None:
+    table = create(
+        catalog,
+        **{"write.metadata.previous-versions-max": 2, "write.metadata.delete-after-commit.enabled": "true"},
+    )
+    for number in range(5):
+        append(table, number)
+    files = {each for each in files_below(catalog, table.location()) if "metadata.json" in each}
+    assert len(table.metadata.metadata_log) == 2
+    # Without a catalog the names of old versions must stay taken.
+    assert len(files) == (6 if catalog.properties["type"] == "hadoop" else 3)
+    assert table.metadata_location in files
+    assert len(live_files(catalog.load_table("shop.orders"))) == 5
+
+
+@every_version
+def test_format_versions_only_go_up(catalog: Catalog, version: int) -> None:
+    table = create(catalog)
+    if version < 2:
+        with pytest.raises(UnsupportedVersionError):
+            table.upgrade_format_version(version)
+    else:
+        table.upgrade_format_version(version)
+        append(table, 1)
+        assert catalog.load_table("shop.orders").format_version == version
+
+
+@pytest.mark.parametrize("kind", ["hadoop"])
+def test_file_systems_hold_no_v4_tables(catalog: Catalog) -> None:
+    with pytest.raises(UnsupportedVersionError, match="v1 to v3 tables have; this table is v4"):
+        create(catalog, version=4)
+    table = create(catalog, version=3)
+    with pytest.raises(UnsupportedVersionError, match="v1 to v3"):
+        table.upgrade_format_version(4)
+    assert catalog.load_table("shop.orders").format_version == 3
+
+
+# Staged
+
+
+@every_version
+def test_a_staged_table_comes_with_its_first_rows(catalog: Catalog, version: int) -> None:
+    transaction = catalog.create_table_transaction("shop.orders", SCHEMA, properties={"format-version": version})
+    assert not catalog.table_exists("shop.orders")
+    table = transaction._table
+    file = write_rows(table, 1, 2)
+    transaction.update_snapshot().fast_append([file])
+    transaction.set_properties({"owner": "me"})
+    assert not catalog.table_exists("shop.orders")
+    made = transaction.commit_transaction()
+    loaded = catalog.load_table("shop.orders")
+    assert loaded.metadata == made.metadata
+    assert live_files(loaded) == [file.file_path]
+    assert loaded.properties == {"owner": "me"}
+    append(made, 3)
+    assert len(live_files(catalog.load_table("shop.orders"))) == 2
+
+
+@every_kind
+def test_a_staged_table_may_hold_nothing_or_never_come(catalog: Catalog) -> None:
+    with catalog.create_table_transaction("shop.empty", SCHEMA):
+        pass
+    assert catalog.load_table("shop.empty").snapshots() == []
+    with pytest.raises(ZeroDivisionError), catalog.create_table_transaction("shop.never", SCHEMA) as transaction:
+        transaction.set_properties({"a": str(1 // 0)})
+    assert not catalog.table_exists("shop.never")
+    with pytest.raises(TableAlreadyExistsError):
+        catalog.create_table_transaction("shop.empty", SCHEMA)
+
+
+@every_kind
+def test_a_staged_table_may_come_too_late(catalog: Catalog) -> None:
+    transaction = catalog.create_table_transaction("shop.orders", SCHEMA)
+    file = write_rows(transaction._table, 1)
+    transaction.update_snapshot().fast_append([file])
+    faster = create(catalog)
+    kept = append(faster, 2)
+    with pytest.raises(TableAlreadyExistsError):
+        transaction.commit_transaction()
+    assert catalog.load_table("shop.orders").metadata.table_uuid == faster.metadata.table_uuid
+    assert live_files(catalog.load_table("shop.orders")) == [kept.file_path]
+
+
+@every_version
+def test_a_replaced_table_keeps_its_identity_and_history(catalog: Catalog, version: int) -> None:
+    table = catalog.create_table(
+        "shop.orders", SCHEMA, partition_spec=["id"], properties={"format-version": version, "a": "1"}
+    )
+    table.update_snapshot().fast_append([replace(write_rows(table, 1), partition=(1,))])
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    transaction = catalog.replace_table_transaction(
+        "shop.orders", "name string, extra int", sort_order=["extra"], properties={"b": "2"}
+    )
+    transaction.commit_transaction()
+    new = catalog.load_table("shop.orders")
+    assert new.metadata.table_uuid == table.metadata.table_uuid
+    assert new.current_snapshot() is None
+    assert [each.snapshot_id for each in new.snapshots()] == [snapshot.snapshot_id]
+    assert [(field.field_id, field.name) for field in new.schema().fields] == [(2, "name"), (3, "extra")]
+    assert new.spec().is_unpartitioned
+    assert new.properties == {"a": "1", "b": "2"}
+    assert new.location() == table.location()
+    assert len(new.sort_order().fields) == 1
+    with pytest.raises(NoSuchTableError):
+        catalog.replace_table("shop.missing", SCHEMA)
+
+
+@every_version
+def test_create_or_replace_does_what_fits(catalog: Catalog, version: int) -> None:
+    properties = {"format-version": version}
+    one = catalog.create_or_replace_table("shop.orders", SCHEMA, properties=properties)
+    append(one, 1)
+    two = catalog.create_or_replace_table("shop.orders", "id long, name string, more int", partition_spec=["id"])
+    assert two.metadata.table_uuid == one.metadata.table_uuid
+    assert two.format_version == version
+    assert two.current_snapshot() is None
+    assert len(two.snapshots()) == 1
+    three = catalog.create_or_replace_table("shop.orders", SCHEMA)
+    assert three.schema().same_columns(one.schema())
+    assert three.metadata.current_schema_id == one.metadata.current_schema_id
+    append(three, 5)
+    assert len(live_files(catalog.load_table("shop.orders"))) == 1
+    assert len(three.snapshots()) == 2
+
+
+@every_kind
+def test_a_replacement_loses_no_commit_of_others(catalog: Catalog) -> None:
+    table = create(catalog)
+    transaction = catalog.replace_table_transaction("shop.orders", "other string")
+    file = append(table, 1)
+    done = transaction.commit_transaction()
+    assert len(done.snapshots()) == 1
+    assert live_files(done, done.snapshots()[0].snapshot_id) == [file.file_path]
+    assert done.current_snapshot() is None
+
+
+@every_kind
+def test_catalogs_set_and_enforce_table_properties(make: Maker) -> None:
+    catalog = make(**{"table-default.a": "1", "table-default.b": "1", "table-override.c": "3"})
+    catalog.create_namespace("shop")
+    table = catalog.create_table("shop.t", SCHEMA, properties={"b": "2", "c": "2"})
+    assert table.properties == {"a": "1", "b": "2", "c": "3"}
+
+
+# Views
+
+
+@kinds_with_pointers
+def test_views_are_created_changed_and_dropped(catalog: Catalog) -> None:
+    catalog.create_namespace("other")
+    view = catalog.create_view("shop.v", "id long", "SELECT id FROM orders", properties={"comment": "x"})
+    assert view.sql_for() == "SELECT id FROM orders"
+    assert view.version().default_namespace == ("shop",)
+    loaded = catalog.load_view("shop.v")
+    assert loaded == view
+    assert loaded.metadata_location.rpartition("/")[2].startswith("00000-")
+    assert catalog.list_views("shop") == [("shop", "v")]
+    assert catalog.list_tables("shop") == []
+    assert catalog.view_exists("shop.v")
+    changed = catalog.replace_view("shop.v", "id long, n int", {"spark": "SELECT 1", "trino": "SELECT 2"})
+    assert changed.sql_for("trino") == "SELECT 2"
+    assert len(changed.metadata.versions) == 2
+    assert changed.metadata.view_uuid == view.metadata.view_uuid
+    assert [field.name for field in changed.schema().fields] == ["id", "n"]
+    edited = catalog.update_view_properties("shop.v", {"comment"}, {"a": "b"})
+    assert edited.properties == {"a": "b"}
+    assert catalog.rename_view("shop.v", "other.w").name() == ("other", "w")
+    assert not catalog.view_exists("shop.v")
+    with pytest.raises(NamespaceNotEmptyError, match="1 views"):
+        catalog.drop_namespace("other")
+    assert catalog.create_or_replace_view("other.w", "id long", {"spark": "SELECT 3", "trino": "SELECT 3"}).sql_for()
+    assert catalog.create_or_replace_view("other.x", "id long", "SELECT 4").sql_for() == "SELECT 4"
+    catalog.drop_view("other.w")
+    with pytest.raises(NoSuchViewError, match=r"no view other\.w"):
+        catalog.drop_view("other.w")
+    with pytest.raises(NoSuchViewError):
+        catalog.load_view("other.w")
+    with pytest.raises(NoSuchViewError):
+        catalog.replace_view("other.w", "id long", "SELECT 1")
+
+
+@kinds_with_pointers
+def test_tables_and_views_share_their_names(catalog: Catalog) -> None:
+    create(catalog)
+    catalog.create_view("shop.v", "id long", "SELECT 1")
+    with pytest.raises(ViewAlreadyExistsError, match="is a view"):
+        create(catalog, "shop.v")
+    with pytest.raises(TableAlreadyExistsError):
+        catalog.create_view("shop.orders", "id long", "SELECT 1")
+    with pytest.raises(ViewAlreadyExistsError):
+        catalog.rename_table("shop.orders", "shop.v")
+    with pytest.raises(TableAlreadyExistsError):
+        catalog.rename_view("shop.v", "shop.orders")
+    with pytest.raises(NoSuchTableError, match="is a view, not a table"):
+        catalog.load_table("shop.v")
+    with pytest.raises(NoSuchViewError, match="is a table, not a view"):
+        catalog.load_view("shop.orders")
+    with pytest.raises(NoSuchTableError, match="is a view"):
+        catalog.drop_table("shop.v")
+    with pytest.raises(InvalidInputError, match="a view needs a query"):
+        catalog.create_view("shop.bad", "id long", {})
+    with pytest.raises(InvalidInputError, match="for dialect 'spark' is ''"):
+        catalog.create_view("shop.bad", "id long", "")
+    assert catalog.list_tables("shop") == [("shop", "orders")]
+    assert catalog.list_views("shop") == [("shop", "v")]
+
+
+@pytest.mark.parametrize("kind", ["hadoop"])
+def test_folders_hold_no_views(catalog: Catalog) -> None:
+    with pytest.raises(InvalidInputError, match="keeps no views"):
+        catalog.create_view("shop.v", "id long", "SELECT 1")
+    assert catalog.list_views("shop") == []
+    assert not catalog.view_exists("shop.v")
+    with pytest.raises(NoSuchViewError):
+        catalog.load_view("shop.v")
+
+
+# The catalog itself
+
+
+@every_kind
+def test_a_catalog_travels_and_comes_back_from_being_closed(catalog: Catalog) -> None:
+    table = create(catalog)
+    with pickle.loads(pickle.dumps(catalog)) as copy:
+        assert copy.load_table("shop.orders").metadata == table.metadata
+        append(copy.load_table("shop.orders"), 1)
+    catalog.close()
+    assert len(catalog.load_table("shop.orders").snapshots()) == 1
+
+
+@every_kind
+def test_threads_share_a_catalog(catalog: Catalog) -> None:
+    create(catalog, **{"commit.retry.num-retries": 100, "commit.retry.min-wait-ms": 1, "commit.retry.max-wait-ms": 20})
+
+    def one(number: int) -> str:
+        return append(catalog.load_table("shop.orders"), number).file_path
+
+    with ThreadPoolExecutor(4) as pool:
+        files = list(pool.map(one, range(12)))
+    table = catalog.load_table("shop.orders")
+    assert sorted(live_files(table)) == sorted(files)
+    assert len(table.snapshots()) == 12
+    assert is_linear(table)
