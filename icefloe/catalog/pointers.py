@@ -27,6 +27,7 @@ from icefloe.errors import (
     AlreadyExistsError,
     CommitFailed,
     CommitStateUnknown,
+    InvalidInputError,
     NoSuchTableError,
     StorageError,
     TableAlreadyExistsError,
@@ -104,7 +105,7 @@ class PointerCatalog(Catalog):
             if found is None:
                 raise
             done = found == location
-        except StorageError:
+        except (StorageError, InvalidInputError):
             delete_quietly(self._storage, [location], "of a name that was not taken")
             raise
         if not done:
@@ -118,6 +119,9 @@ class PointerCatalog(Catalog):
             problem = f"another writer was faster: it is no longer at {expected}"
         except StorageError as error:
             done, problem = False, f"nothing happened: {error}"
+        except InvalidInputError:
+            delete_quietly(self._storage, [location], "of a commit that did not happen")
+            raise
         if not done:
             delete_quietly(self._storage, [location], "of a commit that did not happen")
             raise CommitFailed(f"{kind.name.lower()} {show((self._name, *identifier))} was not changed; {problem}")

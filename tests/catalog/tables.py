@@ -23,6 +23,13 @@ from tests.peers.tables import data_file
 
 SCHEMA = "id long, name string"
 
+PATIENT = {
+    "commit.retry.num-retries": "1000",
+    "commit.retry.min-wait-ms": "5",
+    "commit.retry.max-wait-ms": "100",
+}
+"""Properties of a table that many write to at once."""
+
 KINDS = ("memory", "sqlite", "postgres", "hadoop")
 """Every kind of catalog."""
 

@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -35,6 +36,7 @@ from tests.catalog.databases import postgres
 from tests.catalog.tables import (
     KINDS,
     KINDS_AND_VERSIONS,
+    PATIENT,
     SCHEMA,
     Maker,
     append,
@@ -53,8 +55,10 @@ kinds_with_pointers = pytest.mark.parametrize("kind", [kind for kind in KINDS if
 every_version = pytest.mark.parametrize(("kind", "version"), KINDS_AND_VERSIONS)
 
 
-def create(catalog: Catalog, name: str = "shop.orders", version: int = 2, **properties: object) -> Table:
-    return catalog.create_table(name, SCHEMA, properties={"format-version": version, **properties})
+def create(
+    catalog: Catalog, name: str = "shop.orders", version: int = 2, properties: Mapping[str, object] | None = None
+) -> Table:
+    return catalog.create_table(name, SCHEMA, properties={"format-version": version, **(properties or {})})
 
 
 # Namespaces
@@ -218,7 +222,7 @@ def test_bad_definitions_are_refused_and_leave_nothing(catalog: Catalog) -> None
     with pytest.raises(InvalidInputError, match=r"'orders' has no namespace; write it as namespace\.orders"):
         catalog.create_table("orders", SCHEMA)
     with pytest.raises(InvalidSchemaError, match="not int"):
-        catalog.create_table("shop.t", 5)  # type: ignore[arg-type]  # that is the test
+        catalog.create_table("shop.t", 5)
     with pytest.raises(InvalidPartitionSpecError, match="not 7"):
         catalog.create_table("shop.t", SCHEMA, partition_spec=7)  # type: ignore[arg-type]  # that is the test
     with pytest.raises(InvalidSortOrderError, match=r"\[1\]"):
@@ -362,7 +366,7 @@ def test_purged_tables_leave_no_file_of_any_snapshot(catalog: Catalog, version: 
 
 @every_kind
 def test_purge_does_nothing_when_in_doubt(catalog: Catalog) -> None:
-    table = create(catalog, **{"gc.enabled": "false"})
+    table = create(catalog, properties={"gc.enabled": "false"})
     file = append(table, 1)
     with pytest.raises(ValidationError, match=r"gc\.enabled=false"):
         catalog.purge_table("shop.orders")
@@ -442,7 +446,7 @@ def test_a_stale_writer_is_told_and_succeeds_when_it_tries_again(catalog: Catalo
 
 @every_kind
 def test_nothing_is_written_when_nothing_changes(catalog: Catalog) -> None:
-    table = create(catalog, a="b")
+    table = create(catalog, properties={"a": "b"})
     files = files_below(catalog, table.location())
     table.set_properties({"a": "b"})
     assert files_below(catalog, table.location()) == files
@@ -463,7 +467,7 @@ def test_another_table_of_the_same_name_is_not_changed(catalog: Catalog) -> None
 
 @every_kind
 def test_metadata_can_be_compressed(catalog: Catalog, make: Maker) -> None:
-    table = create(catalog, **{"write.metadata.compression-codec": "gzip"})
+    table = create(catalog, properties={"write.metadata.compression-codec": "gzip"})
     append(table, 1)
     append(table, 2)
     location = table.metadata_location or ""
@@ -481,7 +485,7 @@ def test_metadata_can_be_compressed(catalog: Catalog, make: Maker) -> None:
 def test_old_metadata_goes_when_asked_for(catalog: Catalog) -> None:
     table = create(
         catalog,
-        **{"write.metadata.previous-versions-max": 2, "write.metadata.delete-after-commit.enabled": "true"},
+        properties={"write.metadata.previous-versions-max": 2, "write.metadata.delete-after-commit.enabled": "true"},
     )
     for number in range(5):
         append(table, number)
@@ -711,7 +715,7 @@ def test_a_catalog_travels_and_comes_back_from_being_closed(catalog: Catalog) ->
 
 @every_kind
 def test_threads_share_a_catalog(catalog: Catalog) -> None:
-    create(catalog, **{"commit.retry.num-retries": 100, "commit.retry.min-wait-ms": 1, "commit.retry.max-wait-ms": 20})
+    create(catalog, properties=PATIENT)
 
     def one(number: int) -> str:
         return append(catalog.load_table("shop.orders"), number).file_path
