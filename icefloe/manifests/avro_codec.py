@@ -11,7 +11,7 @@ import pyarrow as pa
 import zstandard
 
 from icefloe.errors import CorruptFileError, InvalidPropertyError
-from icefloe.manifests.program import PROBLEMS, STATUS_GROW, STATUS_OK
+from icefloe.manifests.operations import PROBLEMS, STATUS_GROW, STATUS_OK
 
 MAGIC = b"Obj\x01"
 SYNC_SIZE = 16

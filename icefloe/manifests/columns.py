@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -155,50 +157,60 @@ class ManifestColumns:
         return _entries(chosen)
 
 
+_OF_ENTRY = ("snapshot_id", "sequence_number", "file_sequence_number")
+_LISTS = ("split_offsets", "equality_ids")
+_PLAIN = tuple(name for name in COLUMN_TYPES if name not in (*_OF_ENTRY, *_LISTS, "status", "content", "file_format"))
+_DEFAULTS = {"file_path": "", "file_size_in_bytes": 0}
+
+
 def _entries(source: ManifestColumns) -> Iterator[ManifestEntry]:
-    scalars = {name: column.to_pylist() for name, column in source.columns.items()}
-    nothing: list[Any] = [None] * source.length
-    kinds = {field.field_id: field.field_type for field in source.partition_type.fields}
+    kinds = [(field.field_id, field.field_type) for field in source.partition_type.fields]
     tuples = [
-        to_internal(source.partition[field_id], kind) if field_id in source.partition else nothing
-        for field_id, kind in kinds.items()
+        to_internal(source.partition[field_id], kind) if field_id in source.partition else repeat(None)
+        for field_id, kind in kinds
     ]
-    partitions: Iterable[tuple[Any, ...]] = zip(*tuples, strict=True) if tuples else [()] * source.length
-    metrics = {metric: source.metrics.as_map(metric).to_pylist() for metric in Metric}
+    # Each name of a file's field with its values, row by row.
+    values: dict[str, Iterable[Any]] = {
+        name: source.columns[name].to_pylist() if name in source.columns else repeat(_DEFAULTS.get(name))
+        for name in _PLAIN
+    }
+    for name in _LISTS:
+        values[name] = (None if each is None else tuple(each) for each in _listed(source, name))
+    values["file_format"] = [(each or "").lower() for each in _listed(source, "file_format")]
+    values["content"] = [_CONTENTS[each or 0] for each in _listed(source, "content")]
+    values["partition"] = zip(*tuples, strict=False) if tuples else repeat(())
+    values["spec_id"] = repeat(source.spec_id)
+    for metric in Metric:
+        values[metric.value] = _dicts(source.metrics.as_map(metric))
+    names = tuple(values)
+    files = zip(*values.values(), strict=False)
+    numbers = zip(*(_listed(source, name) for name in ("status", *_OF_ENTRY)), strict=True)
+    for (status, *rest), row in zip(numbers, files, strict=False):
+        yield ManifestEntry(_STATUSES[status], DataFile(**dict(zip(names, row, strict=True))), *rest)
 
-    def scalar(name: str, row: int) -> Any:
-        return scalars.get(name, nothing)[row]
 
-    def listed(name: str, row: int) -> tuple[int, ...] | None:
-        value = scalar(name, row)
-        return None if value is None else tuple(value)
+_STATUSES = tuple(EntryStatus)
+_CONTENTS = tuple(FileContent)
 
-    for row, partition in enumerate(partitions):
-        file = DataFile(
-            file_path=scalar("file_path", row) or "",
-            file_format=(scalar("file_format", row) or "").lower(),
-            record_count=scalar("record_count", row),
-            file_size_in_bytes=scalar("file_size_in_bytes", row) or 0,
-            content=FileContent(scalar("content", row) or 0),
-            spec_id=source.spec_id,
-            partition=partition,
-            **{metric.value: dict(metrics[metric][row] or ()) for metric in Metric},
-            key_metadata=scalar("key_metadata", row),
-            split_offsets=listed("split_offsets", row),
-            equality_ids=listed("equality_ids", row),
-            sort_order_id=scalar("sort_order_id", row),
-            first_row_id=scalar("first_row_id", row),
-            referenced_data_file=scalar("referenced_data_file", row),
-            content_offset=scalar("content_offset", row),
-            content_size_in_bytes=scalar("content_size_in_bytes", row),
-        )
-        yield ManifestEntry(
-            EntryStatus(scalar("status", row)),
-            file,
-            scalar("snapshot_id", row),
-            scalar("sequence_number", row),
-            scalar("file_sequence_number", row),
-        )
+
+def _listed(source: ManifestColumns, name: str) -> list[Any]:
+    found: list[Any] = source.column(name).to_pylist()
+    return found
+
+
+def _dicts(column: Any) -> Iterator[dict[int, Any]]:
+    """The maps of a column; none where it is null."""
+    if not len(column):
+        return
+    offsets = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, column.offset * 4)
+    first, last = int(offsets[0]), int(offsets[-1])
+    keys = column.keys.slice(first, last - first).to_pylist()
+    items = column.items.slice(first, last - first).to_pylist()
+    known = column.is_valid().to_pylist() if column.null_count else repeat(True)
+    for is_known, start, end in zip(
+        known, *((offsets[:-1] - first).tolist(), (offsets[1:] - first).tolist()), strict=False
+    ):
+        yield dict(zip(keys[start:end], items[start:end], strict=True)) if is_known else {}
 
 
 def columns_of(entries: Iterable[ManifestEntry], partition_type: StructType, spec_id: int = 0) -> ManifestColumns:
@@ -224,21 +236,18 @@ def columns_of(entries: Iterable[ManifestEntry], partition_type: StructType, spe
     return ManifestColumns(len(rows), columns, partition_type, partition, MetricColumns(len(rows), maps), spec_id)
 
 
-_OF_ENTRY = ("status", "snapshot_id", "sequence_number", "file_sequence_number")
-
-
 def _column(name: str, rows: Sequence[ManifestEntry], files: Sequence[DataFile]) -> Any:
-    holders: Sequence[ManifestEntry | DataFile] = rows if name in _OF_ENTRY else files
-    return pa.array([getattr(holder, name) for holder in holders], column_type(name))
+    holders: Sequence[ManifestEntry | DataFile] = rows if name in (*_OF_ENTRY, "status") else files
+    return pa.array(list(map(attrgetter(name), holders)), column_type(name))
 
 
 def _map_column(metric: Metric, files: Sequence[DataFile]) -> Any:
-    maps = [getattr(file, metric.value) for file in files]
+    maps: list[Mapping[int, Any]] = list(map(attrgetter(metric.value), files))
     offsets = np.zeros(len(maps) + 1, np.int32)
-    offsets[1:] = np.cumsum([len(each) for each in maps])
-    keys = pa.array([key for each in maps for key in each], pa.int32())
+    offsets[1:] = np.cumsum(list(map(len, maps)))
     kind = map_type(metric)
-    items = pa.array([value for each in maps for value in each.values()], kind.item_type)
+    keys = pa.array(list(chain.from_iterable(maps)), pa.int32())
+    items = pa.array(list(chain.from_iterable(each.values() for each in maps)), kind.item_type)
     # An empty map says no more than none at all.
     is_empty = np.diff(offsets) == 0
     pairs = pa.StructArray.from_arrays([keys, items], fields=[kind.key_field, kind.item_field])

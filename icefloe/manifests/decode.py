@@ -10,7 +10,9 @@ import pyarrow as pa
 from icefloe.errors import CorruptFileError
 from icefloe.manifests.avro_codec import Container, inflate
 from icefloe.manifests.avro_schema_codec import AvroFixed, AvroNode, AvroPrimitive
-from icefloe.manifests.program import PROBLEMS, STATUS_GROW, STATUS_OK, Key, ListOutput, Output, Program
+from icefloe.manifests.choices import Key
+from icefloe.manifests.operations import PROBLEMS, STATUS_GROW, STATUS_OK
+from icefloe.manifests.program import ListOutput, Output, Program
 
 CHUNK_BYTES = 4 << 20
 """How much is inflated before the walker runs over it: enough to pay for the call, little enough to stay in cache."""

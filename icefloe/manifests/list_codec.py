@@ -18,10 +18,10 @@ from icefloe.manifests.avro_codec import (
     open_container,
 )
 from icefloe.manifests.avro_schema_codec import avro_schema_of
+from icefloe.manifests.choices import Take, TakeFields, TakeRecords
 from icefloe.manifests.encode import encode_rows
 from icefloe.manifests.files import ManifestContent, ManifestFile, PartitionFieldSummary
 from icefloe.manifests.inheritance import assign_first_row_ids, assign_sequence_numbers
-from icefloe.manifests.program import Take, TakeFields, TakeRecords
 from icefloe.manifests.reader import Read, decode_rows
 from icefloe.metadata.locations import relativize, resolve_location
 from icefloe.schema.binary import arrow_value_type

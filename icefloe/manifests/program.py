@@ -18,57 +18,42 @@ from icefloe.manifests.avro_schema_codec import (
     AvroRecursion,
     AvroUnion,
 )
-
-# The numbers are compiled into cached kernels: never reuse one for another meaning.
-OP_LONG = 0  # column
-OP_SKIP_LONG = 1
-OP_UNION = 2  # branches, where each goes
-OP_BYTES = 3  # column
-OP_SKIP_BYTES = 4
-OP_KEY = 5  # keys, where they start
-OP_SLOT_LONG = 6  # first column
-OP_SLOT_BYTES = 7  # first column
-LAST_VARINT_OP = 7  # all up to here begin by reading a number
-OP_PAIRS = (
-    8  # mode, first column or column of the length, keys or list, where keys start or stream of keys, stream of values
+from icefloe.manifests.choices import (
+    Choice,
+    Key,
+    Take,
+    TakeEach,
+    TakeFields,
+    TakeList,
+    TakePairs,
+    TakeRecords,
+    TakeSpread,
 )
-OP_END = 9
-OP_JUMP = 10  # where
-OP_BOOL = 11  # column
-OP_FLOAT = 12  # column
-OP_DOUBLE = 13  # column
-OP_FIXED = 14  # column, length
-OP_SKIP = 15  # bytes
-OP_ENTER = 16  # list, or -1
-OP_LOOP = 17  # list or -1, column of its length, fewest bytes of an item, where to go after the last
-OP_EMPTY_ITEMS = 18
-
-# Modes of OP_PAIRS: keys and values to streams, or values of wanted keys to columns; values are numbers or bytes.
-SPREAD_LONG = 0
-SPREAD_BYTES = 1
-PAIRS_LONG = 2
-PAIRS_BYTES = 3
-
-STATUS_OK = 0
-STATUS_GROW = 1
-STATUS_BAD_VARINT = 2
-STATUS_BAD_LENGTH = 3
-STATUS_BAD_COUNT = 4
-STATUS_BAD_BRANCH = 5
-STATUS_BAD_BOOLEAN = 6
-STATUS_LEFT_OVER = 7
-
-PROBLEMS = {
-    STATUS_BAD_VARINT: "a number is cut off or has more than 64 bits",
-    STATUS_BAD_LENGTH: "a value is longer than the bytes that are left of its block",
-    STATUS_BAD_COUNT: "a count is negative or larger than the bytes that are left could hold",
-    STATUS_BAD_BRANCH: "a union names a branch that it does not have",
-    STATUS_BAD_BOOLEAN: "a boolean is neither 0 nor 1",
-    STATUS_LEFT_OVER: "a block ends before or after its last row, or without the file's sync marker",
-}
-
-Key = tuple[str, int]
-"""Names an output column: its role, and a field id where the role has one column per field (0 otherwise)."""
+from icefloe.manifests.operations import (
+    OP_BOOL,
+    OP_BYTES,
+    OP_DOUBLE,
+    OP_EMPTY_ITEMS,
+    OP_END,
+    OP_ENTER,
+    OP_FIXED,
+    OP_FLOAT,
+    OP_JUMP,
+    OP_KEY,
+    OP_LONG,
+    OP_LOOP,
+    OP_PAIRS,
+    OP_SKIP,
+    OP_SKIP_BYTES,
+    OP_SKIP_LONG,
+    OP_SLOT_BYTES,
+    OP_SLOT_LONG,
+    OP_UNION,
+    PAIRS_BYTES,
+    PAIRS_LONG,
+    SPREAD_BYTES,
+    SPREAD_LONG,
+)
 
 MAX_LOOPS = 60
 MAX_OPS = 1 << 20
@@ -76,61 +61,6 @@ MAX_OPS = 1 << 20
 
 class UnknownShape(Exception):
     """A schema that has no program; such files are read with the reference library."""
-
-
-@dataclass(frozen=True, slots=True)
-class Take:
-    """The field as one column."""
-
-    key: Key
-
-
-@dataclass(frozen=True, slots=True)
-class TakeList:
-    """A list of primitives as one list column."""
-
-    key: Key
-
-
-@dataclass(frozen=True, slots=True)
-class TakeRecords:
-    """A list of records as a list column of chosen fields: id, name for files without ids, and column."""
-
-    key: Key
-    fields: tuple[tuple[int, str, Key], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TakePairs:
-    """A map from int as a list column of keys and values."""
-
-    key: Key
-
-
-@dataclass(frozen=True, slots=True)
-class TakeSpread:
-    """A map from int as one column for each wanted key, named (role, key)."""
-
-    role: str
-    keys: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TakeEach:
-    """Every field of a record as a column, named (role, field id); fields that are records, each of theirs too."""
-
-    role: str
-    only: frozenset[int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TakeFields:
-    """Chosen fields of a record: id, name for files without ids, and what to take."""
-
-    fields: tuple[tuple[int, str, "Choice"], ...]
-
-
-Choice = Take | TakeList | TakeRecords | TakePairs | TakeSpread | TakeEach | TakeFields
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from icefloe.errors import CorruptFileError, InvalidValueError
 from icefloe.manifests.arrow_values import as_values
 from icefloe.manifests.avro_codec import MAGIC, Container, open_container
 from icefloe.manifests.avro_schema_codec import AvroNode, parse_avro_schema, plain_meaning
+from icefloe.manifests.cache import ManifestCache
+from icefloe.manifests.choices import Key, TakeFields
 from icefloe.manifests.columns import ManifestColumns, column_type
 from icefloe.manifests.content_stats_codec import metrics_from_stats
 from icefloe.manifests.decode import Decoded, decode
@@ -20,7 +22,7 @@ from icefloe.manifests.files import ManifestFile, Metric
 from icefloe.manifests.inheritance import inherit
 from icefloe.manifests.metrics import MetricColumns, map_type, value_type
 from icefloe.manifests.paths import resolve_paths
-from icefloe.manifests.program import Key, Program, TakeFields, UnknownShape, compile_program
+from icefloe.manifests.program import Program, UnknownShape, compile_program
 from icefloe.manifests.wanted import ALWAYS, EVERYTHING, Wanted
 from icefloe.schema.types import IcebergType, NestedField, StringType, StructType, UnknownType
 
@@ -38,20 +40,29 @@ def read_manifest(
     partition_type: StructType | None = None,
     table_location: str | None = None,
     committed: bool = True,
+    cache: ManifestCache | None = None,
 ) -> ManifestColumns:
     """The entries of a manifest, with all that they inherit.
 
     `partition_type` is the type of the manifest's spec; without it the types are those of the file. Relative paths become
-    locations under `table_location`.
+    locations under `table_location`. With a cache, what was decoded for the same question before is given again.
     """
-    columns = decode_manifest(
-        read(manifest.manifest_path),
-        manifest.manifest_path,
-        wanted,
-        partition_type=partition_type,
-        spec_id=manifest.partition_spec_id,
-    )
-    return resolve_paths(inherit(columns, manifest, committed=committed), table_location)
+
+    def load() -> ManifestColumns:
+        columns = decode_manifest(
+            read(manifest.manifest_path),
+            manifest.manifest_path,
+            wanted,
+            partition_type=partition_type,
+            spec_id=manifest.partition_spec_id,
+        )
+        return resolve_paths(inherit(columns, manifest, committed=committed), table_location)
+
+    if cache is None:
+        return load()
+    # The same file may be part of several lists, which can give it other row ids.
+    given = (manifest.partition_spec_id, manifest.added_snapshot_id, manifest.sequence_number, manifest.first_row_id)
+    return cache.load((manifest.manifest_path, given, wanted, partition_type, table_location, committed), load)
 
 
 def read_manifests(
@@ -61,13 +72,14 @@ def read_manifests(
     *,
     partition_types: Callable[[int], StructType | None] = lambda _: None,
     table_location: str | None = None,
+    cache: ManifestCache | None = None,
     workers: int = 1,
 ) -> Iterator[ManifestColumns]:
     """The entries of many manifests, in their order, decoded by several threads; a few are read ahead, not all."""
 
     def work(manifest: ManifestFile) -> ManifestColumns:
         kind = partition_types(manifest.partition_spec_id)
-        return read_manifest(manifest, read, wanted, partition_type=kind, table_location=table_location)
+        return read_manifest(manifest, read, wanted, partition_type=kind, table_location=table_location, cache=cache)
 
     if workers <= 1:
         yield from map(work, manifests)

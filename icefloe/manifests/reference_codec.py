@@ -19,8 +19,7 @@ from icefloe.manifests.avro_schema_codec import (
     AvroRecord,
     AvroUnion,
 )
-from icefloe.manifests.decode import Decoded
-from icefloe.manifests.program import (
+from icefloe.manifests.choices import (
     Choice,
     Key,
     Take,
@@ -30,10 +29,9 @@ from icefloe.manifests.program import (
     TakePairs,
     TakeRecords,
     TakeSpread,
-    field_of,
-    smallest_size,
-    without_null,
 )
+from icefloe.manifests.decode import Decoded
+from icefloe.manifests.program import field_of, smallest_size, without_null
 
 _ARROW = {
     "boolean": pa.bool_(),

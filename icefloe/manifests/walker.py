@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from icefloe.manifests.memory import byte_at, eight_at, helper, kernel, put_byte, put_eight
-from icefloe.manifests.program import (
+from icefloe.manifests.operations import (
     LAST_VARINT_OP,
     OP_BOOL,
     OP_BYTES,

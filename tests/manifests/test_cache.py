@@ -2,12 +2,26 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from icefloe.errors import InvalidInputError
-from icefloe.manifests import DataFile, EntryStatus, ManifestCache, ManifestColumns, ManifestEntry, columns_of
-from icefloe.schema.types import StructType
+from icefloe.manifests import (
+    DataFile,
+    EntryStatus,
+    ManifestCache,
+    ManifestColumns,
+    ManifestEntry,
+    ManifestFormat,
+    columns_of,
+    read_manifest,
+    wanted,
+    write_manifest,
+)
+from icefloe.partitioning.spec import UNPARTITIONED
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import LongType, NestedField, StructType
 
 
 def columns(count: int = 1) -> ManifestColumns:
@@ -69,3 +83,25 @@ def test_a_failure_is_not_kept() -> None:
     with pytest.raises(OSError, match="gone"):
         cache.load("a", fail)
     assert len(cache.load("a", columns)) == 1
+
+
+def test_a_manifest_is_read_once_for_each_question() -> None:
+    schema = Schema(NestedField(1, "id", LongType()))
+    files: dict[str, bytes] = {}
+    entry = ManifestEntry(EntryStatus.ADDED, DataFile("s3://b/1", "parquet", 1, 1))
+    manifest = write_manifest([entry], ManifestFormat(3, schema, UNPARTITIONED, 1), "m", files.__setitem__)
+    asked: list[str] = []
+
+    def read(location: str) -> bytes:
+        asked.append(location)
+        return files[location]
+
+    cache = ManifestCache()
+    committed = replace(manifest, sequence_number=1, first_row_id=10)
+    first = read_manifest(committed, read, cache=cache)
+    assert read_manifest(committed, read, cache=cache) is first
+    assert len(asked) == 1
+    other = read_manifest(replace(committed, first_row_id=90), read, cache=cache)
+    assert [found.file_at(0).first_row_id for found in (first, other)] == [10, 90]
+    assert read_manifest(committed, read, wanted("file_path"), cache=cache) is not first
+    assert len(asked) == 3

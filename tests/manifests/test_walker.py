@@ -17,17 +17,9 @@ from icefloe.errors import CorruptFileError
 from icefloe.manifests import avro_codec
 from icefloe.manifests.avro_codec import container_block, container_header, open_container, zigzag
 from icefloe.manifests.avro_schema_codec import parse_avro_schema
+from icefloe.manifests.choices import Take, TakeEach, TakeFields, TakeList, TakePairs, TakeRecords, TakeSpread
 from icefloe.manifests.decode import decode
-from icefloe.manifests.program import (
-    Take,
-    TakeEach,
-    TakeFields,
-    TakeList,
-    TakePairs,
-    TakeRecords,
-    TakeSpread,
-    compile_program,
-)
+from icefloe.manifests.program import compile_program
 from icefloe.manifests.reader import decode_rows
 from icefloe.manifests.reference_codec import decode_slowly, holds_empty_items
 from tests.manifests.avro_strategies import LEAVES, container, leaves, new_names, nullable, odd, pairs

@@ -1,0 +1,61 @@
+"""What may be taken from the rows of an Avro file: fields by id, as columns, lists, pairs or one column for each key."""
+
+from dataclasses import dataclass
+
+Key = tuple[str, int]
+"""Names an output column: its role, and a field id where the role has one column per field (0 otherwise)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """The field as one column."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class TakeList:
+    """A list of primitives as one list column."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class TakeRecords:
+    """A list of records as a list column of chosen fields: id, name for files without ids, and column."""
+
+    key: Key
+    fields: tuple[tuple[int, str, Key], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TakePairs:
+    """A map from int as a list column of keys and values."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class TakeSpread:
+    """A map from int as one column for each wanted key, named (role, key)."""
+
+    role: str
+    keys: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TakeEach:
+    """Every field of a record as a column, named (role, field id); fields that are records, each of theirs too."""
+
+    role: str
+    only: frozenset[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TakeFields:
+    """Chosen fields of a record: id, name for files without ids, and what to take."""
+
+    fields: tuple[tuple[int, str, "Choice"], ...]
+
+
+Choice = Take | TakeList | TakeRecords | TakePairs | TakeSpread | TakeEach | TakeFields

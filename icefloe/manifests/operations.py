@@ -1,0 +1,49 @@
+"""The operations that the walker knows, and the statuses that it ends with."""
+
+# The numbers are compiled into cached kernels: never reuse one for another meaning.
+OP_LONG = 0  # column
+OP_SKIP_LONG = 1
+OP_UNION = 2  # branches, where each goes
+OP_BYTES = 3  # column
+OP_SKIP_BYTES = 4
+OP_KEY = 5  # keys, where they start
+OP_SLOT_LONG = 6  # first column
+OP_SLOT_BYTES = 7  # first column
+LAST_VARINT_OP = 7  # all up to here begin by reading a number
+OP_PAIRS = (
+    8  # mode, first column or column of the length, keys or list, where keys start or stream of keys, stream of values
+)
+OP_END = 9
+OP_JUMP = 10  # where
+OP_BOOL = 11  # column
+OP_FLOAT = 12  # column
+OP_DOUBLE = 13  # column
+OP_FIXED = 14  # column, length
+OP_SKIP = 15  # bytes
+OP_ENTER = 16  # list, or -1
+OP_LOOP = 17  # list or -1, column of its length, fewest bytes of an item, where to go after the last
+OP_EMPTY_ITEMS = 18
+
+# Modes of OP_PAIRS: keys and values to streams, or values of wanted keys to columns; values are numbers or bytes.
+SPREAD_LONG = 0
+SPREAD_BYTES = 1
+PAIRS_LONG = 2
+PAIRS_BYTES = 3
+
+STATUS_OK = 0
+STATUS_GROW = 1
+STATUS_BAD_VARINT = 2
+STATUS_BAD_LENGTH = 3
+STATUS_BAD_COUNT = 4
+STATUS_BAD_BRANCH = 5
+STATUS_BAD_BOOLEAN = 6
+STATUS_LEFT_OVER = 7
+
+PROBLEMS = {
+    STATUS_BAD_VARINT: "a number is cut off or has more than 64 bits",
+    STATUS_BAD_LENGTH: "a value is longer than the bytes that are left of its block",
+    STATUS_BAD_COUNT: "a count is negative or larger than the bytes that are left could hold",
+    STATUS_BAD_BRANCH: "a union names a branch that it does not have",
+    STATUS_BAD_BOOLEAN: "a boolean is neither 0 nor 1",
+    STATUS_LEFT_OVER: "a block ends before or after its last row, or without the file's sync marker",
+}
