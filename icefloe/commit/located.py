@@ -12,7 +12,7 @@ from icefloe.commit.view import View
 from icefloe.errors import ValidationError
 from icefloe.manifests.arrow_values import to_internal
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import ManifestContent
+from icefloe.manifests.files import ManifestContent, ManifestFile
 from icefloe.manifests.wanted import wanted
 
 _PLACES = wanted("file_path")
@@ -37,7 +37,8 @@ def locate(
     found: dict[str, LocatedFile] = {}
     for columns in added:
         found.update(_found(columns, wanted_paths))
-    likely, others = [], []
+    likely: list[ManifestFile] = []
+    others: list[ManifestFile] = []
     for manifest in view.manifests(ManifestContent.DATA):
         if manifest.has_live_files:
             (likely if partitions is None or partitions.may_be_in(manifest) else others).append(manifest)

@@ -65,9 +65,8 @@ class Overwrite:
 
     def apply(self, view: View) -> Delta | None:
         """The manifests without what is removed, and with what is added."""
-        filtered = self._remove(view)
-        self._named.check_found(filtered.removed, "data file")
-        self._check_conflicts(view, filtered)
+        since = None if self._planned is None else Since(view, self._planned)
+        filtered = self._remove(view, since)
         added = [group.columns for group in self._groups if len(group.columns)]
         if not added and not filtered.removed:
             return None
@@ -85,7 +84,8 @@ class Overwrite:
             replaced_manifests=filtered.replaced + deletes.replaced + merged.replaced,
         )
 
-    def _remove(self, view: View) -> Filtered:
+    def _remove(self, view: View, since: Since | None) -> Filtered:
+        self._check_rows(view, since)
         row_filter = row_scope(view.metadata, self._filter)
 
         def may_hold(manifest: ManifestFile) -> bool:
@@ -105,26 +105,26 @@ class Overwrite:
                 )
             return whole
 
-        return remove_files(view, view.manifests(ManifestContent.DATA), may_hold, choose, row_filter.wanted)
+        found = remove_files(view, view.manifests(ManifestContent.DATA), may_hold, choose, row_filter.wanted)
+        self._named.check_found(found.removed, "data file")
+        named = [each.filter(self._named.mask(each)) for each in found.removed]
+        if since is not None:
+            check_no_new_deletes_for(since, [each for each in named if len(each)], view.metadata)
+        return found
 
-    def _check_conflicts(self, view: View, filtered: Filtered) -> None:
-        if self._planned is None:
+    def _check_rows(self, view: View, since: Since | None) -> None:
+        """No rows came that the plan would have read, and none went that it overwrites."""
+        if self._planned is None or since is None or not since.snapshots:
             return
-        since = Since(view, self._planned)
-        if not since.snapshots:
-            return
-        named = [each.filter(self._named.mask(each)) for each in filtered.removed]
         read = self._conflict_filter
         if read is None and not len(self._named):
             read = self._filter
-        scope = row_scope(view.metadata, read)
         if self._planned.is_serializable:
-            check_no_new_data(since, scope)
+            check_no_new_data(since, row_scope(view.metadata, read))
         if not self._filter.is_nothing:
             written = row_scope(view.metadata, self._conflict_filter or self._filter)
             check_no_new_deletes(since, written)
             check_no_removed_data(since, written)
-        check_no_new_deletes_for(since, [each for each in named if len(each)], view.metadata)
 
     def _check_added(self) -> None:
         for group in self._groups:

@@ -1,0 +1,250 @@
+"""Transactions: several changes, one commit, nothing visible before; and changes of schema, spec, order and properties."""
+
+import pytest
+
+from icefloe.commit.expire import Expire
+from icefloe.commit.history import Planned
+from icefloe.commit.statistics import StatisticsChange
+from icefloe.errors import (
+    IncompatibleChangeError,
+    InvalidInputError,
+    InvalidPropertyError,
+    NoSuchSnapshotError,
+    UnsupportedVersionError,
+    ValidationError,
+)
+from icefloe.metadata.statistics import PartitionStatisticsFile, StatisticsFile
+from icefloe.schema.types import IntegerType, StringType
+from icefloe.versions import ALL_VERSIONS, Feature, allows
+from tests.commit.tables import (
+    BY_REGION,
+    data_file,
+    entries,
+    handle,
+    live_paths,
+    lose_race,
+    manifests,
+    new_table,
+    stored,
+)
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+@pytest.mark.parametrize("races", [0, 1, 2])
+def test_many_changes_are_one_commit(version: int, races: int) -> None:
+    table, committer = new_table(version)
+    observer = handle(committer)
+    committer.fault = lose_race(races)
+    with table.transaction() as tx:
+        tx.set_properties(owner="me")
+        with tx.update_schema() as update:
+            update.add_column("note", StringType())
+        tx.update_snapshot().fast_append([data_file("memory://d/a", 10), data_file("memory://d/b", 5)])
+        tx.update_snapshot().fast_append([data_file("memory://d/c", 3)])
+        tx.update_snapshot().delete_files(["memory://d/b"], Planned.on(tx.table_metadata))
+        tx.manage_snapshots().create_tag("done").commit()
+        assert observer.refresh().metadata.snapshots == ()
+        assert "note" not in observer.schema().ids_by_name
+        assert table.metadata.snapshots == ()
+    assert committer.swaps == 1
+    assert live_paths(table) == ["memory://d/a", "memory://d/c"]
+    assert len(table.snapshots()) == 3
+    assert [each.snapshot_id for each in table.history()] == [table.snapshots()[2].snapshot_id]
+    assert table.refs()["done"].snapshot_id == table.snapshots()[2].snapshot_id
+    assert table.properties["owner"] == "me"
+    assert "note" in table.schema().ids_by_name
+    assert {each.schema_id for each in table.snapshots()} == {table.schema().schema_id}
+    totals = [each.summary["total-records"] for each in table.snapshots() if each.summary is not None]
+    assert totals == ["15", "18", "13"]
+    if allows(version, Feature.SEQUENCE_NUMBERS):
+        assert [each.sequence_number for each in table.snapshots()] == [1, 2, 3]
+        found = {each.data_file.file_path: each.sequence_number for each in entries(table)}
+        assert found == {"memory://d/a": 1, "memory://d/c": 2}
+    if allows(version, Feature.ROW_LINEAGE):
+        ids = {each.data_file.file_path: each.data_file.first_row_id for each in entries(table)}
+        assert ids == {"memory://d/a": 0, "memory://d/c": 15}
+    assert observer.refresh().metadata == table.metadata
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_a_retry_in_the_middle_of_others_keeps_all_numbers_right(version: int) -> None:
+    table, committer = new_table(version)
+    other = handle(committer)
+    with table.transaction() as tx:
+        tx.update_snapshot().fast_append([data_file("memory://d/a", 10), data_file("memory://d/b", 5)])
+        tx.update_snapshot().delete_files(["memory://d/b"], Planned.on(tx.table_metadata))
+        other.update_snapshot().fast_append([data_file("memory://d/other", 7)])
+        tx.commit_transaction()
+    assert live_paths(table) == ["memory://d/a", "memory://d/other"]
+    found = {each.data_file.file_path: each for each in entries(table)}
+    if allows(version, Feature.SEQUENCE_NUMBERS):
+        assert (found["memory://d/other"].sequence_number, found["memory://d/a"].sequence_number) == (1, 2)
+    if allows(version, Feature.ROW_LINEAGE):
+        assert found["memory://d/other"].data_file.first_row_id == 0
+        assert found["memory://d/a"].data_file.first_row_id == 7
+    assert len(table.history()) == 2
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_a_transaction_that_fails_leaves_nothing(version: int) -> None:
+    table, committer = new_table(version)
+
+    def work() -> None:
+        with table.transaction() as tx:
+            tx.update_snapshot().fast_append([data_file()])
+            assert len(stored(table)) == 2
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        work()
+    assert stored(table) == set()
+    assert committer.swaps == 0
+    with table.transaction() as tx:
+        pass
+    assert committer.swaps == 0
+    with pytest.raises(InvalidInputError, match="over"):
+        tx.set_properties(a="b")
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_the_schema_changes_unless_another_changed_it(version: int) -> None:
+    table, committer = new_table(version)
+    other = handle(committer)
+    with table.update_schema() as update:
+        update.add_column("a", StringType())
+    with pytest.raises(ValidationError, match="schema was changed"), other.update_schema() as update:
+        update.add_column("b", StringType())
+    assert "b" not in table.refresh().schema().ids_by_name
+    with other.refresh().update_schema() as update:
+        update.add_column("b", StringType())
+    # A commit of another kind in between is no conflict.
+    with table.refresh().update_schema() as update:
+        update.rename_column("b", "c")
+        other.update_snapshot().fast_append([data_file()])
+    assert table.schema().ids_by_name["c"] == table.metadata.last_column_id
+    before = table.metadata
+    with table.update_schema() as update:
+        pass
+    assert table.metadata is before
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_spec_and_sort_order_change(version: int) -> None:
+    table, committer = new_table(version, BY_REGION)
+    other = handle(committer)
+    table.update_snapshot().fast_append([data_file("memory://d/old", region="eu")])
+    with table.update_spec() as update:
+        update.add_field("id", "bucket[4]", "shard")
+    with pytest.raises(ValidationError, match="partition spec was changed"), other.update_spec() as update:
+        update.add_field("price")
+    with table.update_sort_order() as order:
+        order.desc("id")
+    assert [each.name for each in table.spec().fields] == ["region", "shard"]
+    assert table.sort_order().fields[0].source_id == 1
+    spec_id = table.spec().spec_id
+    table.update_snapshot().fast_append([data_file("memory://d/new", spec_id=spec_id, partition=("eu", 3))])
+    assert {each.partition_spec_id for each in manifests(table)} == {0, spec_id}
+    with pytest.raises(InvalidInputError, match="not in a bucket"):
+        table.update_snapshot().fast_append([data_file(spec_id=spec_id, partition=("eu", 4))])
+    made = table.update_snapshot().delete("region = 'eu'")
+    assert made is not None
+    assert made.summary is not None
+    assert made.summary["changed-partition-count"] == "2"
+    assert live_paths(table) == []
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_properties(version: int) -> None:
+    table, committer = new_table(version)
+    other = handle(committer)
+    table.set_properties({"a": "1", "b": "2"})
+    other.set_properties({"c": "3"})
+    assert dict(other.properties) == {"a": "1", "b": "2", "c": "3"}
+    table.refresh().remove_properties("a", "nothing")
+    assert dict(table.properties) == {"b": "2", "c": "3"}
+    before = table.metadata
+    for bad in ({"format-version": "3"}, {"uuid": "x"}, {"commit.retry.num-retries": "x"}, {"n": 5}, {4: "x"}):
+        with pytest.raises(InvalidPropertyError):
+            table.set_properties(bad)  # type: ignore[arg-type]  # what the test is about
+    assert table.refresh().metadata == before
+    with pytest.raises(InvalidPropertyError, match="computed"):
+        table.update_snapshot(snapshot_properties={"added-records": "5"}).fast_append([data_file()])
+    assert stored(table) == set()
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_tables_are_upgraded_and_go_on(version: int) -> None:
+    table, _ = new_table(version, BY_REGION)
+    table.update_snapshot().fast_append([data_file("memory://d/0", 10, "eu"), data_file("memory://d/1", 5, "us")])
+    for target in ALL_VERSIONS:
+        if target < version:
+            with pytest.raises((IncompatibleChangeError, UnsupportedVersionError, InvalidInputError)):
+                table.upgrade_format_version(target)
+            continue
+        table.upgrade_format_version(target)
+        assert table.format_version == target
+        table.update_snapshot().fast_append([data_file(f"memory://d/v{target}", 1, "eu")])
+        with pytest.raises(UnsupportedVersionError):
+            table.upgrade_format_version(9)
+    assert len(live_paths(table)) == 2 + len(ALL_VERSIONS) - version + 1
+    ids = [each.data_file.first_row_id for each in entries(table)]
+    assert None not in ids
+    assert len(set(ids)) == len(ids)
+    table.update_snapshot().delete("region = 'us'")
+    assert len(live_paths(table)) == 1 + len(ALL_VERSIONS) - version + 1
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_statistics_are_set_and_removed(version: int) -> None:
+    table, _ = new_table(version)
+    made = table.update_snapshot().fast_append([data_file()])
+    assert made is not None
+    file = StatisticsFile(made.snapshot_id, "memory://s/1", 10, 5)
+    partitions = PartitionStatisticsFile(made.snapshot_id, "memory://s/2", 10)
+    with table.transaction() as tx:
+        tx.update_statistics(StatisticsChange((file,), (partitions,)))
+    assert table.statistics() == [file]
+    assert table.partition_statistics() == [partitions]
+    with pytest.raises(NoSuchSnapshotError), table.transaction() as tx:
+        tx.update_statistics(StatisticsChange((StatisticsFile(4711, "memory://s/1", 10, 5),)))
+    with table.transaction() as tx:
+        tx.update_statistics(StatisticsChange(remove_for=(made.snapshot_id,), remove_partition_for=(made.snapshot_id,)))
+    assert table.statistics() == []
+    assert table.partition_statistics() == []
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_old_snapshots_expire_in_metadata_alone(version: int) -> None:
+    table, _ = new_table(version)
+    for _ in range(4):
+        table.update_snapshot().fast_append([data_file()])
+    first, second, third, last = table.snapshots()
+    table.manage_snapshots().create_tag("keep", second.snapshot_id).commit()
+    files = stored(table)
+    with table.transaction() as tx:
+        tx.expire_snapshots(Expire(older_than_ms=last.timestamp_ms + 10, retain_last=1))
+    assert [each.snapshot_id for each in table.snapshots()] == [second.snapshot_id, last.snapshot_id]
+    assert stored(table) == files
+    assert len(live_paths(table)) == 4
+    with pytest.raises(ValidationError, match="keep"), table.transaction() as tx:
+        tx.expire_snapshots(Expire(snapshot_ids_to_expire=(second.snapshot_id,)))
+    with pytest.raises(InvalidInputError):
+        Expire(retain_last=0)
+    assert first.snapshot_id not in table.metadata.snapshots_by_id
+    assert third.snapshot_id not in table.metadata.snapshots_by_id
+    # What was planned on an expired snapshot cannot be checked any more.
+    with pytest.raises(ValidationError, match="cannot be told"):
+        table.update_snapshot().overwrite(
+            Planned(first.snapshot_id), row_filter="id = 1", add=[data_file(rows=1)], conflict_filter="id = 1"
+        )
+    table.set_properties({"gc.enabled": "false"})
+    with pytest.raises(InvalidPropertyError, match=r"gc\.enabled"), table.transaction() as tx:
+        tx.expire_snapshots(Expire())
+
+
+def test_a_type_is_not_promoted_under_a_partition_that_it_would_change() -> None:
+    table, _ = new_table(3, BY_REGION)
+    with pytest.raises(IncompatibleChangeError), table.update_schema() as update:
+        update.delete_column("region")
+    with pytest.raises(IncompatibleChangeError), table.update_schema() as update:
+        update.update_column("id", IntegerType())
