@@ -1,9 +1,24 @@
 """From a snapshot and a predicate to tasks: pruning, deletes, residuals, splits, incremental scans."""
 
+from icefloe.planning.batches import ScanBatch
+from icefloe.planning.incremental import IncrementalAppendScan
+from icefloe.planning.options import PRUNING_SWITCHES
+from icefloe.planning.plan import Plan
+from icefloe.planning.report import LoggingReporter, Reporter, ScanCounts, ScanReport
+from icefloe.planning.scan import TableScan
 from icefloe.planning.tasks import CombinedScanTask, FileScanTask, exact_count
 
 __all__ = [
+    "PRUNING_SWITCHES",
     "CombinedScanTask",
     "FileScanTask",
+    "IncrementalAppendScan",
+    "LoggingReporter",
+    "Plan",
+    "Reporter",
+    "ScanBatch",
+    "ScanCounts",
+    "ScanReport",
+    "TableScan",
     "exact_count",
 ]

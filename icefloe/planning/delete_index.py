@@ -1,0 +1,266 @@
+"""Which delete files apply to which data file (spec: Scan Planning): by path, then by partition, then everywhere.
+
+A position delete applies to data that is not newer than it, an equality delete only to data that is older. A deletion
+vector stands for all position deletes of its file.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from icefloe.errors import CorruptFileError
+from icefloe.manifests import DataFile, FileContent, ManifestColumns, Metric, MetricColumns
+from icefloe.metadata import TableMetadata
+from icefloe.planning.delete_files import DeleteFiles
+from icefloe.planning.equality_pruning import KeyColumn, KeyFacts, key_columns, may_apply
+from icefloe.planning.partitions import Numbers, PartitionKey
+from icefloe.planning.pruning import Survivors, sequence_numbers
+from icefloe.planning.report import ScanCounts
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import StructType
+
+_KEY_METRICS = (Metric.VALUE_COUNTS, Metric.NULL_VALUE_COUNTS, Metric.LOWER_BOUNDS, Metric.UPPER_BOUNDS)
+_MOST_PAIRS = 1 << 22
+
+
+class _Delete(NamedTuple):
+    file: DataFile
+    sequence_number: int
+    key: PartitionKey
+
+
+class _Equality(NamedTuple):
+    """All equality deletes: files with their numbers in columns, and which of them are where, by key columns."""
+
+    files: list[DataFile]
+    sequence_numbers: Numbers
+    facts: KeyFacts
+    everywhere: dict[tuple[int, ...], Numbers]
+    by_partition: dict[PartitionKey, dict[tuple[int, ...], Numbers]]
+
+
+class DeleteIndex:
+    """The delete files of a scan, found by data file. Threads may share it."""
+
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        schema: Schema,
+        parts: Iterable[DeleteFiles],
+        counts: ScanCounts,
+        prune: bool = True,
+    ) -> None:
+        self._vectors: dict[str, _Delete] = {}
+        self._by_path: dict[str, list[_Delete]] = {}
+        self._by_partition: dict[PartitionKey, list[_Delete]] = {}
+        self._prune = prune
+        self._keys: dict[int, KeyColumn] = {}
+        equality = _EqualityBuilder(metadata)
+        for part in parts:
+            keys = part.groups.keys()
+            for row, file in enumerate(part.files):
+                found = _Delete(file, int(part.sequence_numbers[row]), keys[part.groups.of[row]])
+                if file.content is FileContent.EQUALITY_DELETES:
+                    equality.add(found, part.columns, row)
+                else:
+                    self._add_positions(found, part.scopes[row], counts)
+        for group in (*self._by_path.values(), *self._by_partition.values()):
+            group.sort(key=lambda each: each.sequence_number)
+        counts.indexed_equality_deletes += len(equality.found)
+        self._equality = None
+        if equality.found:
+            self._keys = key_columns(metadata, schema, sorted(equality.key_ids))
+            self._equality = equality.build(self._keys)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no deletes at all."""
+        return not (self._vectors or self._by_path or self._by_partition or self._equality)
+
+    @property
+    def metric_ids(self) -> tuple[int, ...]:
+        """The columns of data files whose metrics tell which equality deletes may apply."""
+        return tuple(self._keys) if self._prune else ()
+
+    def _add_positions(self, found: _Delete, scope: str | None, counts: ScanCounts) -> None:
+        if found.file.is_deletion_vector:
+            counts.indexed_deletion_vectors += 1
+            if scope is None:
+                raise CorruptFileError(
+                    found.file.file_path, "a deletion vector does not say which data file it is about"
+                )
+            other = self._vectors.setdefault(scope, found)
+            if other is not found:
+                raise CorruptFileError(
+                    found.file.file_path,
+                    f"data file {scope!r} has two deletion vectors, the other one in {other.file.file_path!r}; "
+                    "a snapshot may have one for each file",
+                )
+            return
+        counts.indexed_position_deletes += 1
+        if scope is None:
+            self._by_partition.setdefault(found.key, []).append(found)
+        else:
+            self._by_path.setdefault(scope, []).append(found)
+
+    def match(self, data: Survivors) -> list[tuple[DataFile, ...]] | None:
+        """The deletes of each data file; None if none of them has any."""
+        if self.is_empty:
+            return None
+        files, numbers, keys = data.files, sequence_numbers(data.files), data.groups.keys()
+        found: list[tuple[DataFile, ...]] = [()] * len(files)
+        has_vector = np.zeros(len(files), bool)
+        if self._vectors or self._by_path:
+            self._match_paths(files, numbers, [keys[group] for group in data.groups.of.tolist()], found, has_vector)
+        if self._by_partition or self._equality:
+            for group in np.unique(data.groups.of).tolist():
+                rows = np.flatnonzero(data.groups.of == group)
+                self._match_partition(keys[group], rows[~has_vector[rows]], numbers, found)
+        if self._equality is not None:
+            self._match_equality(self._equality, data, keys, numbers, found)
+        return found if any(found) else None
+
+    def _match_paths(
+        self,
+        files: ManifestColumns,
+        numbers: Numbers,
+        keys: Sequence[PartitionKey],
+        found: list[tuple[DataFile, ...]],
+        has_vector: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    ) -> None:
+        for row, path in enumerate(files.column("file_path").to_pylist()):
+            vector = self._vectors.get(path)
+            if vector is not None:
+                _check_partition(vector, path, keys[row])
+                if vector.sequence_number < numbers[row]:
+                    raise CorruptFileError(
+                        vector.file.file_path,
+                        f"the deletion vector of {path!r} has the sequence number {vector.sequence_number}, below "
+                        f"{numbers[row]}, that of the data file; it cannot be about rows that came later",
+                    )
+                found[row], has_vector[row] = (vector.file,), True
+                continue
+            scoped = [each for each in self._by_path.get(path, ()) if each.sequence_number >= numbers[row]]
+            for each in scoped:
+                _check_partition(each, path, keys[row])
+            if scoped:
+                found[row] = tuple(each.file for each in scoped)
+
+    def _match_partition(
+        self, key: PartitionKey, rows: Numbers, numbers: Numbers, found: list[tuple[DataFile, ...]]
+    ) -> None:
+        deletes = self._by_partition.get(key)
+        if not deletes:
+            return
+        limits = [each.sequence_number for each in deletes]
+        suffixes: dict[int, tuple[DataFile, ...]] = {}
+        for row in rows.tolist():
+            start = bisect_left(limits, numbers[row])
+            if start not in suffixes:
+                suffixes[start] = tuple(each.file for each in deletes[start:])
+            if suffixes[start]:
+                found[row] += suffixes[start]
+
+    def _match_equality(
+        self,
+        equality: _Equality,
+        data: Survivors,
+        keys: list[PartitionKey],
+        numbers: Numbers,
+        found: list[tuple[DataFile, ...]],
+    ) -> None:
+        facts = KeyFacts(data.files, self._keys) if self._prune else None
+        everything = np.arange(len(data.files))
+        self._apply(equality, equality.everywhere, facts, everything, numbers, found)
+        if not equality.by_partition:
+            return
+        for group in np.unique(data.groups.of).tolist():
+            deletes = equality.by_partition.get(keys[group])
+            if deletes:
+                rows = np.flatnonzero(data.groups.of == group)
+                self._apply(equality, deletes, facts, rows, numbers, found)
+
+    def _apply(
+        self,
+        equality: _Equality,
+        deletes: dict[tuple[int, ...], Numbers],
+        facts: KeyFacts | None,
+        rows: Numbers,
+        numbers: Numbers,
+        found: list[tuple[DataFile, ...]],
+    ) -> None:
+        for field_ids, places in deletes.items():
+            later = places[equality.sequence_numbers[places] > numbers[rows].min()]
+            if not len(later):
+                continue
+            step = max(1, _MOST_PAIRS // len(later))
+            for start in range(0, len(rows), step):
+                some = rows[start : start + step]
+                applies = equality.sequence_numbers[later][:, None] > numbers[some][None, :]
+                if facts is not None:
+                    applies &= may_apply(equality.facts, later, facts, some, field_ids)
+                for at in np.flatnonzero(applies.any(axis=0)).tolist():
+                    chosen = later[applies[:, at]].tolist()
+                    found[some[at]] += tuple(equality.files[place] for place in chosen)
+
+
+class _EqualityBuilder:
+    """Gathers equality deletes of many manifests into columns."""
+
+    def __init__(self, metadata: TableMetadata) -> None:
+        self._metadata = metadata
+        self.found: list[_Delete] = []
+        self.key_ids: set[int] = set()
+        self._parts: list[tuple[ManifestColumns, list[int]]] = []
+
+    def add(self, delete: _Delete, columns: ManifestColumns, row: int) -> None:
+        if not delete.file.equality_ids:
+            raise CorruptFileError(delete.file.file_path, "an equality delete file has no key columns")
+        self.found.append(delete)
+        self.key_ids.update(delete.file.equality_ids)
+        if not self._parts or self._parts[-1][0] is not columns:
+            self._parts.append((columns, []))
+        self._parts[-1][1].append(row)
+
+    def build(self, keys: dict[int, KeyColumn]) -> _Equality:
+        everywhere: dict[tuple[int, ...], list[int]] = {}
+        by_partition: dict[PartitionKey, dict[tuple[int, ...], list[int]]] = {}
+        for place, delete in enumerate(self.found):
+            field_ids = delete.file.equality_ids or ()
+            is_global = self._metadata.spec(delete.file.spec_id).is_unpartitioned
+            group = everywhere if is_global else by_partition.setdefault(delete.key, {})
+            group.setdefault(field_ids, []).append(place)
+        return _Equality(
+            [each.file for each in self.found],
+            np.array([each.sequence_number for each in self.found], np.int64),
+            KeyFacts(self._columns(keys), keys),
+            _as_arrays(everywhere),
+            {key: _as_arrays(group) for key, group in by_partition.items()},
+        )
+
+    def _columns(self, keys: dict[int, KeyColumn]) -> ManifestColumns:
+        """The metrics of key columns of all equality deletes."""
+        taken = [(columns.metrics.take(pa.array(rows))) for columns, rows in self._parts]
+        spread = {
+            (metric, field_id): pa.concat_arrays([part.column(metric, field_id) for part in taken])
+            for metric in _KEY_METRICS
+            for field_id in keys
+        }
+        count = len(self.found)
+        return ManifestColumns(count, {}, StructType(), {}, MetricColumns(count, {}, spread))
+
+
+def _as_arrays(group: dict[tuple[int, ...], list[int]]) -> dict[tuple[int, ...], Numbers]:
+    return {field_ids: np.array(places, np.int64) for field_ids, places in group.items()}
+
+
+def _check_partition(delete: _Delete, path: str, key: PartitionKey) -> None:
+    if delete.key != key:
+        raise CorruptFileError(
+            delete.file.file_path,
+            f"it deletes rows of {path!r} but is in partition {delete.file.partition} of spec {delete.key[0]}, "
+            f"while the data file is in another one, of spec {key[0]}; they must be the same",
+        )

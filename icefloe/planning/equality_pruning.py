@@ -1,0 +1,166 @@
+"""Which equality deletes cannot match any row of a data file, by the metrics of their key columns on both sides.
+
+A row is deleted only if it equals a delete row in every key column, and null equals null (spec: Equality Delete Files).
+So in each of them both sides must have nulls, or both other values whose ranges overlap. What is not known rules nothing out.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.manifests import ManifestColumns
+from icefloe.metadata import TableMetadata
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    FixedType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+)
+
+Mask = npt.NDArray[np.bool_]
+
+# Not floats, since NaN and -0.0 have no place in ranges, and not uuids, which Java orders in its own way.
+_ORDERED = (
+    BooleanType,
+    IntegerType,
+    LongType,
+    DecimalType,
+    DateType,
+    TimeType,
+    TimestampType,
+    TimestamptzType,
+    TimestampNanoType,
+    TimestamptzNanoType,
+    StringType,
+    BinaryType,
+    FixedType,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumn:
+    """What the table knows of a key column."""
+
+    field_id: int
+    kind: IcebergType | None
+    """None if no schema of the table has the column."""
+    is_required: bool
+    is_nested: bool
+
+
+def key_columns(metadata: TableMetadata, schema: Schema, field_ids: Sequence[int]) -> dict[int, KeyColumn]:
+    """Key columns by id; one that was dropped is as in the newest schema that had it (spec: Equality Delete Files)."""
+    newest_first = sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True)
+    found = {}
+    for field_id in field_ids:
+        holder = next((each for each in (schema, *newest_first) if field_id in each.fields_by_id), None)
+        if holder is None:
+            found[field_id] = KeyColumn(field_id, None, False, True)
+            continue
+        # A column is without nulls if it never was optional.
+        fields = [each.fields_by_id[field_id] for each in metadata.schemas if field_id in each.fields_by_id]
+        around = holder.ancestors(field_id)
+        is_required = not around and all(field.required for field in fields)
+        found[field_id] = KeyColumn(field_id, holder.fields_by_id[field_id].field_type, is_required, bool(around))
+    return found
+
+
+class KeyFacts:
+    """What the metrics of some files say about key columns."""
+
+    def __init__(self, files: ManifestColumns, columns: Mapping[int, KeyColumn]) -> None:
+        self._files = files
+        self._columns = columns
+        self._found: dict[int, _Facts] = {}
+
+    def of(self, field_id: int) -> "_Facts":
+        """What is known of one key column."""
+        if field_id not in self._found:
+            self._found[field_id] = _Facts(self._files, self._columns[field_id])
+        return self._found[field_id]
+
+
+class _Facts:
+    def __init__(self, files: ManifestColumns, column: KeyColumn) -> None:
+        self._files = files
+        self._column = column
+        values = _counts(files.value_counts(column.field_id))
+        nulls = _counts(files.null_counts(column.field_id))
+        # Some writers count nested fields without the rows whose struct is null.
+        no_nulls = np.full(len(files), column.is_required) | ((nulls == 0) & (not column.is_nested))
+        self.may_be_null: Mask = ~no_nulls
+        self.may_be_other: Mask = ~((values > 0) & (values == nulls))
+
+    @cached_property
+    def bounds(self) -> tuple[Any, Any] | None:
+        """Lower and upper bounds as arrays of one type; None if there are none that can be compared."""
+        kind = self._column.kind
+        if not isinstance(kind, _ORDERED):
+            return None
+        lower = self._files.lower_bounds(self._column.field_id, kind)
+        upper = self._files.upper_bounds(self._column.field_id, kind)
+        return None if lower is None or upper is None else (_comparable(lower), _comparable(upper))
+
+
+def may_apply(deletes: KeyFacts, delete_rows: Any, data: KeyFacts, data_rows: Any, field_ids: Sequence[int]) -> Mask:
+    """For each of some delete files (down) and data files (across), whether a row may be equal in all key columns."""
+    found = np.ones((len(delete_rows), len(data_rows)), bool)
+    for field_id in field_ids:
+        down, across = deletes.of(field_id), data.of(field_id)
+        both_null = down.may_be_null[delete_rows][:, None] & across.may_be_null[data_rows][None, :]
+        both_other = down.may_be_other[delete_rows][:, None] & across.may_be_other[data_rows][None, :]
+        if down.bounds is not None and across.bounds is not None:
+            both_other &= _overlap(down.bounds, delete_rows, across.bounds, data_rows)
+        found &= both_null | both_other
+    return found
+
+
+def _overlap(down: tuple[Any, Any], delete_rows: Any, across: tuple[Any, Any], data_rows: Any) -> Mask:
+    arrays = [*(each.take(delete_rows) for each in down), *(each.take(data_rows) for each in across)]
+    numbers = _ranked(arrays)
+    (low, low_known), (high, high_known), (data_low, data_low_known), (data_high, data_high_known) = numbers
+    apart = (low[:, None] > data_high[None, :]) & low_known[:, None] & data_high_known[None, :]
+    apart |= (high[:, None] < data_low[None, :]) & high_known[:, None] & data_low_known[None, :]
+    return ~apart
+
+
+def _ranked(arrays: list[Any]) -> list[tuple[npt.NDArray[np.int64], Mask]]:
+    """Each array as numbers that compare as its values do, over all arrays, and where it has a value."""
+    known = [each.is_valid().to_numpy(zero_copy_only=False) for each in arrays]
+    if pa.types.is_integer(arrays[0].type):
+        plain = [pc.fill_null(each, 0).to_numpy(zero_copy_only=False).astype(np.int64) for each in arrays]
+        return list(zip(plain, known, strict=True))
+    ranks = pc.rank(pa.concat_arrays(arrays), sort_keys="ascending", tiebreaker="dense").to_numpy().astype(np.int64)
+    return list(zip(np.split(ranks, np.cumsum([len(each) for each in arrays])[:-1]), known, strict=True))
+
+
+def _comparable(bounds: Any) -> Any:
+    kind = bounds.type
+    if pa.types.is_date(kind):
+        return bounds.view(pa.int32())
+    if pa.types.is_temporal(kind):
+        return bounds.view(pa.int64())
+    return bounds.cast(pa.binary()) if pa.types.is_fixed_size_binary(kind) else bounds
+
+
+def _counts(counts: Any) -> npt.NDArray[np.int64]:
+    """The counts, with -1 for what is unknown."""
+    found: npt.NDArray[np.int64] = pc.fill_null(counts, -1).to_numpy(zero_copy_only=False)
+    return found

@@ -1,0 +1,226 @@
+"""One run of a plan: reads manifests, gives out batches or tasks, counts, and reports when it ends, however it ends."""
+
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+
+from icefloe.expressions import Expression
+from icefloe.manifests import EVERYTHING, ManifestColumns, ManifestContent, ManifestFile, Metric, Wanted
+from icefloe.manifests.wanted import ALWAYS
+from icefloe.planning.batches import ScanBatch, batch_of
+from icefloe.planning.delete_files import WANTED_OF_DELETES, DeleteFiles, choose_delete_files
+from icefloe.planning.delete_index import DeleteIndex
+from icefloe.planning.options import ScanOptions
+from icefloe.planning.pruning import Pruner, shown_filter
+from icefloe.planning.reading import ManifestSource, read_ahead
+from icefloe.planning.report import Reporter, ScanCounts, ScanReport, deliver
+from icefloe.planning.tasks import FileScanTask, stored_bytes
+
+_OF_DATA = ALWAYS | {
+    "file_path",
+    "file_format",
+    "file_size_in_bytes",
+    "key_metadata",
+    "split_offsets",
+    "sort_order_id",
+}
+_FOR_PRUNING = frozenset(Metric) - {Metric.COLUMN_SIZES}
+
+Mask = npt.NDArray[np.bool_]
+
+
+def live_entries(columns: ManifestColumns) -> Mask:
+    """Entries that are part of the snapshot."""
+    found: Mask = columns.is_live.to_numpy(zero_copy_only=False)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """All that a plan needs: where manifests are, which rows are wanted, and which entries count."""
+
+    source: ManifestSource
+    bound: Expression
+    options: ScanOptions
+    manifests: Callable[[], Sequence[ManifestFile]]
+    entries: Callable[[ManifestColumns], Mask] = live_entries
+    with_deletes: bool = True
+    keep_metrics: bool = False
+    limit: int | None = None
+
+
+class Progress:
+    """How far a plan is; it outlives the plan."""
+
+    def __init__(self, request: PlanRequest, projected: tuple[str, ...], reporter: Reporter) -> None:
+        self.request = request
+        self.projected = projected
+        self.reporter = reporter
+        self.counts = ScanCounts()
+        self.is_complete = False
+        self._started = time.perf_counter()
+        self._first: float | None = None
+        self._seconds: float | None = None
+
+    def report(self) -> ScanReport:
+        """What was done so far."""
+        source = self.request.source
+        return ScanReport(
+            source.metadata.table_uuid,
+            source.snapshot_id,
+            source.schema.schema_id,
+            shown_filter(self.request.bound),
+            self.projected,
+            replace(self.counts),
+            time.perf_counter() - self._started if self._seconds is None else self._seconds,
+            self._first,
+            self.is_complete,
+        )
+
+    def start(self) -> None:
+        """Time runs from here."""
+        self._started = time.perf_counter()
+
+    def take(self, batch: ScanBatch) -> None:
+        """Count what is given out."""
+        if self._first is None:
+            self._first = time.perf_counter() - self._started
+        counts = self.counts
+        counts.result_data_files += len(batch)
+        counts.result_bytes += pc.sum(batch.files.column("file_size_in_bytes")).as_py() or 0
+        counts.files_without_residual += batch.without_residual
+        for deletes in batch.deletes or ():
+            counts.result_delete_files += len(deletes)
+            counts.result_delete_bytes += sum(map(stored_bytes, deletes))
+
+    def finish(self) -> None:
+        """Time stops, and the report goes out."""
+        self._seconds = time.perf_counter() - self._started
+        deliver(self.report(), self.reporter)
+
+
+class Plan:
+    """Batches of a plan, made while they are asked for. Close it, or let go of it, to end its threads."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        # The generator knows nothing of this object, so that both go when the last reference to this one goes.
+        self._batches = _run(progress)
+
+    @property
+    def report(self) -> ScanReport:
+        """What was done so far."""
+        return self._progress.report()
+
+    def __iter__(self) -> Iterator[ScanBatch]:
+        return self._batches
+
+    def close(self) -> None:
+        """End it: threads stop, and the report goes out if anything was done."""
+        self._batches.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def tasks(self) -> Generator[FileScanTask, None, None]:
+        """The tasks of all batches; it ends early once tasks that need no look at rows have as many as the limit asks for."""
+        limit, rows = self._progress.request.limit, 0
+        with self:
+            if limit == 0:
+                return
+            for batch in self._batches:
+                for task in batch.tasks():
+                    yield task
+                    if limit is not None and task.is_exact:
+                        rows += task.file.record_count
+                        if rows >= limit:
+                            return
+
+
+def _run(progress: Progress) -> Generator[ScanBatch, None, None]:
+    progress.start()
+    batches = _pruned(progress)
+    try:
+        for batch in batches:
+            progress.take(batch)
+            yield batch
+        progress.is_complete = True
+    finally:
+        batches.close()
+        progress.finish()
+
+
+def _pruned(progress: Progress) -> Generator[ScanBatch, None, None]:
+    request, counts = progress.request, progress.counts
+    pruner = Pruner(request.bound, request.source, request.options)
+    manifests = request.manifests()
+    of_deletes = [each for each in manifests if each.content is ManifestContent.DELETES]
+    of_data = [each for each in manifests if each.content is ManifestContent.DATA]
+    counts.data_manifests += len(of_data)
+    counts.delete_manifests += len(of_deletes)
+    of_data = pruner.prune_manifests(of_data, counts)
+    index: DeleteIndex | None = None
+    if request.with_deletes and of_deletes and of_data:
+        index = _delete_index(request, pruner, pruner.prune_manifests(of_deletes, counts), counts)
+    work = _DataWork(request, pruner, index)
+    # A limit is mostly reached with the first manifest, so the others are not read ahead at once.
+    results = read_ahead(work, of_data, request.options.workers, None if request.limit is None else 1)
+    try:
+        for batch, found in results:
+            counts.add(found)
+            if batch is not None:
+                yield batch
+    finally:
+        results.close()
+
+
+def _delete_index(
+    request: PlanRequest, pruner: Pruner, manifests: list[ManifestFile], counts: ScanCounts
+) -> DeleteIndex:
+    def work(manifest: ManifestFile) -> tuple[DeleteFiles | None, ScanCounts]:
+        found = ScanCounts()
+        columns = request.source.read(manifest, WANTED_OF_DELETES)
+        return choose_delete_files(manifest, columns, pruner, found), found
+
+    parts = []
+    for part, found in read_ahead(work, manifests, request.options.workers):
+        counts.add(found)
+        if part is not None:
+            parts.append(part)
+    return DeleteIndex(request.source.metadata, request.source.schema, parts, counts, request.options.prune_deletes)
+
+
+class _DataWork:
+    """From a data manifest to the files of it that are needed; runs in threads."""
+
+    def __init__(self, request: PlanRequest, pruner: Pruner, index: DeleteIndex | None) -> None:
+        self._request = request
+        self._pruner = pruner
+        self._index = index
+
+    def __call__(self, manifest: ManifestFile) -> tuple[ScanBatch | None, ScanCounts]:
+        counts = ScanCounts(data_manifests_read=1)
+        columns = self._request.source.read(manifest, self._wanted(manifest))
+        found = self._pruner.prune_files(manifest, columns, self._request.entries(columns), counts)
+        if found is None:
+            return None, counts
+        deletes = None if self._index is None else self._index.match(found)
+        return batch_of(found, deletes, self._request.keep_metrics), counts
+
+    def _wanted(self, manifest: ManifestFile) -> Wanted:
+        if self._request.keep_metrics:
+            return EVERYTHING
+        keys = () if self._index is None else self._index.metric_ids
+        field_ids = tuple(sorted({*self._pruner.metric_ids(manifest), *keys}))
+        return Wanted(frozenset(_OF_DATA), True, _FOR_PRUNING if field_ids else frozenset(), field_ids)

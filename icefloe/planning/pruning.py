@@ -1,0 +1,225 @@
+"""Which manifests and files may hold a matching row, and what is left to ask of the rows of each (spec: Scan Planning).
+
+All files of a manifest are asked at once, in columns: first their distinct partitions, then the metrics of those columns
+that the partition does not decide.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from icefloe.errors import CorruptFileError
+from icefloe.expressions import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    Expression,
+    Or,
+    Predicate,
+    Residuals,
+    bound_references,
+    inclusive_projection,
+    mask,
+    might_match,
+    must_match,
+    partitions_might_match,
+    strict_projection,
+)
+from icefloe.manifests import ManifestColumns, ManifestFile, SummaryColumns
+from icefloe.partitioning.spec import PartitionSpec
+from icefloe.partitioning.transforms import IdentityTransform
+from icefloe.planning.options import ScanOptions
+from icefloe.planning.partitions import Numbers, PartitionGroups, group_partitions
+from icefloe.planning.reading import ManifestSource
+from icefloe.planning.report import ScanCounts
+from icefloe.schema.schema import Schema
+
+Mask = npt.NDArray[np.bool_]
+
+_EVERY_ROW = AlwaysTrue()
+
+
+class SpecFilter:
+    """A row filter as seen through one partition spec."""
+
+    def __init__(self, bound: Expression, spec: PartitionSpec, schema: Schema) -> None:
+        self.inclusive = inclusive_projection(bound, spec, schema)
+        self.strict = strict_projection(bound, spec, schema)
+        self.residuals = Residuals(bound, spec, schema)
+        self.metric_ids = tuple(sorted(_undecided_ids(bound, spec)))
+
+
+def _undecided_ids(bound: Expression, spec: PartitionSpec) -> set[int]:
+    """The columns whose metrics can tell more than the partition does: all but those that are partition values."""
+    decided = {field.source_id for field in spec.fields if isinstance(field.transform, IdentityTransform)}
+    return {each.field_id for each in bound_references(bound)} - decided
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Survivors:
+    """Files of one manifest that may hold a matching row; `residual_of` says which residual is that of each file."""
+
+    files: ManifestColumns
+    groups: PartitionGroups
+    residuals: tuple[Expression, ...]
+    residual_of: Numbers
+
+
+class Pruner:
+    """One row filter, bound to the schema of the scan, over all specs of the table."""
+
+    def __init__(self, bound: Expression, source: ManifestSource, options: ScanOptions) -> None:
+        self.bound = bound
+        self.source = source
+        self.options = options
+        self._by_spec: dict[int, SpecFilter] = {}
+
+    def of_spec(self, manifest: ManifestFile) -> SpecFilter:
+        """The filter as seen through the manifest's spec."""
+        found = self._by_spec.get(manifest.partition_spec_id)
+        if found is None:
+            found = SpecFilter(self.bound, self.source.spec(manifest), self.source.schema)
+            self._by_spec[manifest.partition_spec_id] = found
+        return found
+
+    def metric_ids(self, manifest: ManifestFile) -> tuple[int, ...]:
+        """The columns whose metrics this filter needs from a manifest."""
+        if not self.options.prune_metrics and not self.options.drop_residuals:
+            return ()
+        return self.of_spec(manifest).metric_ids
+
+    def prune_manifests(self, manifests: Sequence[ManifestFile], counts: ScanCounts) -> list[ManifestFile]:
+        """The manifests that may hold a live file with a matching row."""
+        if not self.options.prune_manifests:
+            return list(manifests)
+        live = [each for each in manifests if each.has_live_files]
+        counts.manifests_skipped_empty += len(manifests) - len(live)
+        by_spec: dict[int, list[int]] = {}
+        for place, manifest in enumerate(live):
+            by_spec.setdefault(manifest.partition_spec_id, []).append(place)
+        kept = np.zeros(len(live), bool)
+        for places in by_spec.values():
+            group = [live[place] for place in places]
+            kept[places] = partitions_might_match(self.of_spec(group[0]).inclusive, SummaryColumns(group))
+        counts.manifests_skipped_by_partition += len(live) - int(kept.sum())
+        return [manifest for manifest, keep in zip(live, kept, strict=True) if keep]
+
+    def prune_files(
+        self, manifest: ManifestFile, columns: ManifestColumns, is_wanted: Mask, counts: ScanCounts
+    ) -> Survivors | None:
+        """The files among those wanted that may hold a matching row; None if there are none."""
+        rows = np.flatnonzero(is_wanted)
+        counts.data_files += len(rows)
+        if not len(rows):
+            return None
+        files = columns if len(rows) == len(columns) else columns.take(pa.array(rows))
+        groups = group_partitions(files)
+        if isinstance(self.bound, AlwaysTrue):
+            return Survivors(files, groups, (_EVERY_ROW,), np.zeros(len(files), np.int64))
+        found = self._by_partition(self.of_spec(manifest), files, groups, counts)
+        return None if found is None else self._by_metrics(found, counts)
+
+    def keep_partitions(self, manifest: ManifestFile, groups: PartitionGroups) -> Mask:
+        """Which partitions may hold a matching row."""
+        if not self.options.prune_partitions:
+            return np.ones(len(groups), bool)
+        return _partition_mask(self.of_spec(manifest).inclusive, groups.rows)
+
+    def _by_partition(
+        self, spec: SpecFilter, files: ManifestColumns, groups: PartitionGroups, counts: ScanCounts
+    ) -> Survivors | None:
+        maybe = np.ones(len(groups), bool)
+        if self.options.prune_partitions:
+            maybe = _partition_mask(spec.inclusive, groups.rows)
+        residuals, group_residual = self._residuals(spec, groups, maybe)
+        if not maybe.all():
+            rows = np.flatnonzero(maybe[groups.of])
+            counts.data_files_skipped_by_partition += len(files) - len(rows)
+            if not len(rows):
+                return None
+            if len(rows) != len(files):
+                files, groups = files.take(pa.array(rows)), groups.at(rows)
+        return Survivors(files, groups, residuals, group_residual[groups.of])
+
+    def _residuals(
+        self, spec: SpecFilter, groups: PartitionGroups, maybe: Mask
+    ) -> tuple[tuple[Expression, ...], Numbers]:
+        """The different residuals, the first of which is that of every row, and the one of each partition."""
+        if not self.options.drop_residuals:
+            return (_EVERY_ROW, self.bound), np.ones(len(groups), np.int64)
+        number: dict[Expression, int] = {_EVERY_ROW: 0}
+        found = np.zeros(len(groups), np.int64)
+        for place in np.flatnonzero(maybe & ~_partition_mask(spec.strict, groups.rows)).tolist():
+            left = spec.residuals.of(groups.tuples[place])
+            found[place] = number.setdefault(left, len(number))
+        return tuple(number), found
+
+    def _by_metrics(self, found: Survivors, counts: ScanCounts) -> Survivors | None:
+        files = found.files
+        kept = np.ones(len(files), bool)
+        residual_of = found.residual_of.copy()
+        for place, residual in enumerate(found.residuals):
+            if isinstance(residual, AlwaysTrue):
+                continue
+            rows = np.flatnonzero(found.residual_of == place)
+            if not len(rows):
+                continue
+            statistics = _statistics(files, rows)
+            if self.options.prune_metrics:
+                kept[rows] = might_match(residual, statistics)
+            if self.options.drop_residuals:
+                residual_of[rows[must_match(residual, statistics)]] = 0
+        rows = np.flatnonzero(kept)
+        counts.data_files_skipped_by_metrics += len(files) - len(rows)
+        if not len(rows):
+            return None
+        if len(rows) == len(files):
+            return replace(found, residual_of=residual_of)
+        return Survivors(files.take(pa.array(rows)), found.groups.at(rows), found.residuals, residual_of[rows])
+
+
+def _statistics(files: ManifestColumns, rows: Numbers) -> ManifestColumns:
+    """The files at these positions with nothing but their metrics."""
+    if len(rows) == len(files):
+        return files
+    plain = {name: files.columns[name] for name in ("record_count",) if name in files.columns}
+    return replace(files, columns=plain, partition={}).take(pa.array(rows))
+
+
+def _partition_mask(projected: Expression, rows: ManifestColumns) -> Mask:
+    """For each partition, whether the predicate, which is bound to the partition type, holds."""
+    if isinstance(projected, AlwaysTrue | AlwaysFalse):
+        return np.full(len(rows), isinstance(projected, AlwaysTrue))
+    found: Any = mask(projected, rows.partition_table)
+    if isinstance(found, pa.ChunkedArray):
+        found = found.combine_chunks()
+    answer: Mask = found.to_numpy(zero_copy_only=False)
+    return answer
+
+
+def sequence_numbers(files: ManifestColumns) -> Numbers:
+    """The data sequence number of each file."""
+    column = files.column("sequence_number")
+    if column.null_count:
+        raise CorruptFileError(
+            files.location, f"{column.null_count} entries have no sequence number and are not new, so they inherit none"
+        )
+    found: Numbers = column.to_numpy(zero_copy_only=False)
+    return found
+
+
+def shown_filter(expression: Expression) -> str:
+    """The predicate with its constants left out."""
+    match expression:
+        case And():
+            return f"({' and '.join(map(shown_filter, expression.children))})"
+        case Or():
+            return f"({' or '.join(map(shown_filter, expression.children))})"
+        case Predicate():
+            return f"{type(expression).__name__}({expression.term})"
+        case _:
+            return str(expression)

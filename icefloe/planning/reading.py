@@ -1,0 +1,137 @@
+"""How the manifests of a snapshot are read: once each, several at a time, a few ahead of whoever waits for them."""
+
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.errors import CorruptFileError, NoSuchObjectError, StorageError
+from icefloe.manifests import (
+    ManifestCache,
+    ManifestColumns,
+    ManifestContent,
+    ManifestFile,
+    Wanted,
+    inline_manifests,
+    read_manifest,
+    read_manifest_list,
+)
+from icefloe.metadata import Snapshot, TableMetadata
+from icefloe.metadata.locations import resolve_location
+from icefloe.partitioning.spec import PartitionSpec, partition_type
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import StructType
+from icefloe.storage import Storage
+from icefloe.versions import Feature, allows
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestSource:
+    """Where the manifests of one snapshot come from. Errors of files name the snapshot too."""
+
+    metadata: TableMetadata
+    storage: Storage
+    snapshot_id: int
+    schema: Schema
+    cache: ManifestCache | None = None
+
+    def manifests(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+        """The manifests of a snapshot, in the order of its list."""
+        try:
+            if snapshot.manifest_list is None:
+                return inline_manifests(snapshot.manifests or (), snapshot.snapshot_id, self.storage.read)
+            place = snapshot.manifest_list
+            if self._relative_to is not None:
+                place = resolve_location(self._relative_to, place)
+            return read_manifest_list(place, self.storage.read, table_location=self._relative_to)
+        except (CorruptFileError, StorageError) as error:
+            raise _of_snapshot(error, snapshot.snapshot_id) from error
+
+    def read(self, manifest: ManifestFile, wanted: Wanted) -> ManifestColumns:
+        """The entries of a manifest, from memory if they were read before."""
+        kind = self.partition_type(manifest)
+
+        def load() -> ManifestColumns:
+            return read_manifest(
+                manifest, self.storage.read, wanted, partition_type=kind, table_location=self._relative_to
+            )
+
+        try:
+            if self.cache is None:
+                return _checked(load(), manifest)
+            return _checked(self.cache.load((manifest, wanted, kind, self._relative_to), load), manifest)
+        except (CorruptFileError, StorageError) as error:
+            raise _of_snapshot(error, self.snapshot_id) from error
+
+    def spec(self, manifest: ManifestFile) -> PartitionSpec:
+        """The partition spec of a manifest."""
+        try:
+            return self.metadata.spec(manifest.partition_spec_id)
+        except NoSuchObjectError as error:
+            raise CorruptFileError(manifest.manifest_path, f"the table has no spec for it: {error}") from None
+
+    def partition_type(self, manifest: ManifestFile) -> StructType:
+        """The type of the partition tuples of a manifest; lost source columns are looked for in older schemas."""
+        newest_first = sorted(self.metadata.schemas, key=lambda each: each.schema_id, reverse=True)
+        return partition_type(self.spec(manifest), self.schema, *newest_first)
+
+    @property
+    def _relative_to(self) -> str | None:
+        relative = allows(self.metadata.format_version, Feature.RELATIVE_PATHS)
+        return self.metadata.location if relative else None
+
+
+def _checked(columns: ManifestColumns, manifest: ManifestFile) -> ManifestColumns:
+    """The entries, if they are of the kind that the manifest is for and have what every file has."""
+    is_data = manifest.content is ManifestContent.DATA
+    allowed = pa.array([0] if is_data else [1, 2], pa.int32())
+    if not pc.all(pc.is_in(columns.column("content"), value_set=allowed), min_count=0).as_py():
+        kind = "data" if is_data else "delete"
+        raise CorruptFileError(manifest.manifest_path, f"it is a manifest of {kind} files and holds other ones")
+    for name in ("file_path", "record_count"):
+        if columns.column(name).null_count:
+            raise CorruptFileError(manifest.manifest_path, f"{columns.column(name).null_count} entries have no {name}")
+    return columns
+
+
+def _of_snapshot(error: CorruptFileError | StorageError, snapshot_id: int) -> CorruptFileError | StorageError:
+    return type(error)(error.location, f"{error.problem} (a file of snapshot {snapshot_id})")
+
+
+def read_ahead(
+    work: Callable[[Item], Found], items: Sequence[Item], workers: int, first: int | None = None
+) -> Generator[Found, None, None]:
+    """What `work` gives for each item, in order, made by threads that end with the iterator.
+
+    At most two items a thread are under way or waiting. `first` is how many to begin with; the number then doubles, so
+    that a reader who needs few of them causes little work.
+    """
+    workers = min(workers, len(items))
+    if workers <= 1:
+        yield from map(work, items)
+        return
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="icefloe-planning")
+    waiting: deque[Future[Found]] = deque()
+    window = 2 * workers if first is None else max(1, first)
+    todo = iter(items)
+    try:
+        while True:
+            for item in todo:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) >= window:
+                    break
+            if not waiting:
+                return
+            yield waiting.popleft().result()
+            window = min(2 * window, 2 * workers)
+    finally:
+        for future in waiting:
+            future.cancel()
+        pool.shutdown(wait=True)
