@@ -1,0 +1,139 @@
+"""How the rows of one partition become data files: one after the other, each closed at the target size."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from icefloe.data.locations import NewLocations
+from icefloe.formats.file_formats import FileWriter, file_writer
+from icefloe.formats.metrics import MetricsMode
+from icefloe.formats.written_file import WrittenFile
+from icefloe.manifests import DataFile
+from icefloe.metadata.properties import WRITE_FORMAT, WRITE_TARGET_FILE_SIZE_BYTES
+from icefloe.metadata.table import TableMetadata
+from icefloe.partitioning import UNSORTED, PartitionSpec, SortOrder
+from icefloe.schema.schema import Schema
+from icefloe.storage import OutputStream, Storage
+
+_PIECE_BYTES = 8 << 20
+_PIECE_ROWS = 1 << 17
+
+
+@dataclass(frozen=True, eq=False)
+class WritePlan:
+    """What all files of one write share. `schema` holds the columns of the files, those of row lineage among them."""
+
+    metadata: TableMetadata
+    storage: Storage
+    schema: Schema
+    spec: PartitionSpec
+    order: SortOrder
+    modes: dict[int, MetricsMode]
+    locations: NewLocations
+    finished: Callable[[DataFile], None]
+    """Is told of every file that is whole."""
+
+    @property
+    def target_bytes(self) -> int:
+        """How large a file gets before the next one is begun."""
+        return WRITE_TARGET_FILE_SIZE_BYTES.of(self.metadata.properties)
+
+
+class RollingWriter:
+    """Writes the rows of one partition; one thread at a time holds it."""
+
+    def __init__(self, plan: WritePlan, partition: tuple[Any, ...]) -> None:
+        self._plan = plan
+        self._partition = partition
+        self._format = WRITE_FORMAT.of(plan.metadata.properties)
+        self._target = plan.target_bytes
+        self._writer: FileWriter | None = None
+        self._sink: OutputStream | None = None
+        self._location = ""
+        self.files: list[DataFile] = []
+
+    def write(self, table: Any) -> None:
+        """Take in rows; a failure drops the file that is being written."""
+        for piece in _pieces(table):
+            try:
+                writer = self._writer or self._open()
+                writer.write(piece)
+                is_full = writer.bytes_written >= self._target
+            except BaseException:
+                self.abort()
+                raise
+            if is_full:
+                self.finish()
+
+    def finish(self) -> None:
+        """Close the file that is being written, if there is one."""
+        if self._writer is None or self._sink is None:
+            return
+        try:
+            done = self._writer.close()
+            self._sink.close()
+        except BaseException:
+            self.abort()
+            raise
+        self._writer = self._sink = None
+        self.files.append(self._data_file(done))
+        self._plan.finished(self.files[-1])
+
+    def abort(self) -> None:
+        """Drop the file that is being written."""
+        sink, self._writer, self._sink = self._sink, None, None
+        if sink is not None:
+            sink.abort()
+
+    def _open(self) -> FileWriter:
+        plan = self._plan
+        self._location = plan.locations.next(plan.spec, self._partition, self._format)
+        self._sink = plan.storage.open_output(self._location)
+        self._writer = file_writer(
+            self._format,
+            self._sink,
+            plan.schema,
+            plan.metadata.properties,
+            sort_order=plan.order,
+            modes=plan.modes,
+        )
+        return self._writer
+
+    def _data_file(self, done: WrittenFile) -> DataFile:
+        order = self._plan.order
+        return data_file_of(
+            done,
+            self._location,
+            self._format,
+            spec_id=self._plan.spec.spec_id,
+            partition=self._partition,
+            sort_order_id=None if order == UNSORTED else order.order_id,
+        )
+
+
+def data_file_of(done: WrittenFile, location: str, file_format: str, **fields: Any) -> DataFile:
+    """The entry of a file that was just written."""
+    metrics = done.metrics
+    return DataFile(
+        location,
+        file_format,
+        metrics.record_count,
+        done.file_size_in_bytes,
+        column_sizes=metrics.column_sizes,
+        value_counts=metrics.value_counts,
+        null_value_counts=metrics.null_value_counts,
+        nan_value_counts=metrics.nan_value_counts,
+        lower_bounds=metrics.lower_bounds,
+        upper_bounds=metrics.upper_bounds,
+        split_offsets=done.split_offsets or None,
+        **fields,
+    )
+
+
+def _pieces(table: Any) -> Iterator[Any]:
+    """The table in parts small enough to stop at the target size."""
+    if not table.num_rows:
+        return
+    rows = max(1, min(_PIECE_ROWS, table.num_rows * _PIECE_BYTES // max(1, table.nbytes)))
+    for start in range(0, table.num_rows, rows):
+        yield table.slice(start, rows)

@@ -1,0 +1,141 @@
+"""How several tasks are read at once while their batches come out in order, with a bound on what waits in memory."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+Task = TypeVar("Task")
+Read = Callable[[Task], Iterator[Any]]
+
+TASKS_PER_WORKER = 2
+"""How many tasks are started for each thread, so that one is never out of work while another's batches are taken."""
+
+
+class _Channel:
+    """The batches of one task, on the way from the thread that reads to the one that asks."""
+
+    def __init__(self, limit: int | None) -> None:
+        self._limit = limit
+        self._batches: deque[Any] = deque()
+        self._bytes = 0
+        self._is_finished = False
+        self._is_closed = False
+        self._error: BaseException | None = None
+        self._changed = threading.Condition()
+
+    def put(self, batch: Any) -> bool:
+        """Hand over a batch, when there is room; False if nobody wants any more."""
+        size = batch.nbytes
+        with self._changed:
+            # One batch is always let in, however large it is.
+            while self._batches and self._limit is not None and self._bytes + size > self._limit:
+                if self._is_closed:
+                    return False
+                self._changed.wait()
+            if self._is_closed:
+                return False
+            self._batches.append(batch)
+            self._bytes += size
+            self._changed.notify_all()
+            return True
+
+    def finish(self, error: BaseException | None = None) -> None:
+        """Say that no more batches come, and why, if that is not the end of the task."""
+        with self._changed:
+            self._is_finished = True
+            self._error = error
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Say that no more batches are wanted."""
+        with self._changed:
+            self._is_closed = True
+            self._batches.clear()
+            self._changed.notify_all()
+
+    def __iter__(self) -> Iterator[Any]:
+        while True:
+            with self._changed:
+                while not self._batches and not self._is_finished:
+                    self._changed.wait()
+                if not self._batches:
+                    break
+                batch = self._batches.popleft()
+                self._bytes -= batch.nbytes
+                self._changed.notify_all()
+            yield batch
+        if self._error is not None:
+            raise self._error
+
+
+def read_in_order(
+    tasks: Iterable[Task], read: "Read[Task]", workers: int, ahead_bytes: int | None = None
+) -> Iterator[Any]:
+    """The batches of all tasks, those of one task after those of the one before; read by several threads.
+
+    Tasks are taken as they are needed. No more than about `ahead_bytes` of batches wait; None sets no bound. When the
+    iterator is closed or fails, all threads have ended and all files are closed before it returns.
+    """
+    if workers <= 1:
+        yield from _one_by_one(tasks, read)
+        return
+    window = workers * TASKS_PER_WORKER
+    limit = None if ahead_bytes is None else max(1, ahead_bytes // window)
+    source = iter(tasks)
+    channels: deque[_Channel] = deque()
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="icefloe-read")
+    try:
+        while True:
+            for task in _some(source, window - len(channels)):
+                channels.append(_Channel(limit))
+                pool.submit(_run, read, task, channels[-1])
+            if not channels:
+                return
+            yield from channels[0]
+            channels.popleft()
+    finally:
+        for channel in channels:
+            channel.close()
+        pool.shutdown(wait=True, cancel_futures=True)
+        _close(source)
+
+
+def _one_by_one(tasks: Iterable[Task], read: "Read[Task]") -> Iterator[Any]:
+    source = iter(tasks)
+    try:
+        for task in source:
+            yield from read(task)
+    finally:
+        _close(source)
+
+
+def _some(source: Iterator[Task], count: int) -> Iterator[Task]:
+    for _ in range(count):
+        try:
+            task = next(source)
+        except StopIteration:
+            return
+        yield task
+
+
+def _run(read: "Read[Task]", task: Task, channel: _Channel) -> None:
+    try:
+        batches = read(task)
+        try:
+            for batch in batches:
+                if not channel.put(batch):
+                    break
+        finally:
+            _close(batches)
+    except BaseException as error:  # noqa: BLE001  # raised again in the thread that asks
+        channel.finish(error)
+    else:
+        channel.finish()
+
+
+def _close(iterator: Iterator[Any]) -> None:
+    close = getattr(iterator, "close", None)
+    if close is not None:
+        close()

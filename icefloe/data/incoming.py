@@ -1,0 +1,40 @@
+"""What may be written to a table: Arrow data in any of its forms, frames of other libraries, or a stream of batches."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from icefloe.errors import InvalidValueError
+
+_FORMS = (
+    "a pyarrow Table, RecordBatch or RecordBatchReader, a pandas or polars DataFrame, or an iterable of record batches"
+)
+
+
+def incoming_tables(data: Any) -> Iterator[Any]:
+    """The data as Arrow tables: one if it is in memory, one after the other if it is a stream."""
+    if isinstance(data, pa.Table):
+        yield data
+    elif isinstance(data, pa.RecordBatch):
+        yield pa.Table.from_batches([data])
+    elif isinstance(data, pa.RecordBatchReader):
+        yield from (pa.Table.from_batches([batch]) for batch in data)
+    elif _is_of("pandas", data):
+        yield pa.Table.from_pandas(data, preserve_index=False)
+    elif _is_of("polars", data):
+        yield (data.collect() if hasattr(data, "collect") else data).to_arrow()
+    elif hasattr(data, "__arrow_c_stream__"):
+        yield from incoming_tables(pa.RecordBatchReader.from_stream(data))
+    elif isinstance(data, Iterable) and not isinstance(data, str | bytes | Mapping):
+        for part in data:
+            if not isinstance(part, pa.RecordBatch | pa.Table):
+                raise InvalidValueError(f"data holds {part!r:.80}, a {type(part).__name__}; give {_FORMS}")
+            yield part if isinstance(part, pa.Table) else pa.Table.from_batches([part])
+    else:
+        raise InvalidValueError(f"data is a {type(data).__name__}; give {_FORMS}")
+
+
+def _is_of(package: str, data: Any) -> bool:
+    """Whether the object is of a library, which need not be installed to ask."""
+    return type(data).__module__.partition(".")[0] == package

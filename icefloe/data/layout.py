@@ -1,0 +1,97 @@
+"""Which columns are read for a task: those wanted, and those that only its filter or its deletes need.
+
+Columns that the table dropped since are found in its older schemas; where one has the name of a column of today, it gets
+another name, as it is found by its id.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from icefloe.errors import NoSuchColumnError
+from icefloe.expressions import BoundReference, bound_references
+from icefloe.metadata.table import TableMetadata
+from icefloe.planning.tasks import FileScanTask
+from icefloe.schema.projection import select_ids
+from icefloe.schema.reserved import LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID, is_reserved_id
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import NestedField, StructType
+
+
+def table_columns(wanted: Schema) -> Schema:
+    """The wanted columns that are columns of the table."""
+    return Schema(*(field for field in wanted.fields if not is_reserved_id(field.field_id)))
+
+
+def columns_to_read(task: FileScanTask, wanted: Schema, metadata: TableMetadata) -> Schema:
+    """The columns to ask of the task's file; `_pos` and those of row lineage among them where they matter."""
+    fields = table_columns(wanted).fields
+    for reference in sorted(bound_references(task.residual), key=lambda each: each.field.field_id):
+        fields = _merged(fields, select_ids(_schema_of(reference, metadata), [reference.field.field_id]).fields)
+    for field_id in sorted(_equality_ids(task)):
+        if field_id not in Schema(*fields).fields_by_id:
+            found = select_ids(_schema_with(field_id, wanted, metadata), [field_id]).fields
+            fields = _merged(fields, [_optional(field) for field in found])
+    # Without any column, nothing would tell how many rows there are.
+    return Schema(*fields, *(tuple(_about_rows(task, wanted)) or (() if fields else (POS,))))
+
+
+def _about_rows(task: FileScanTask, wanted: Schema) -> Iterator[NestedField]:
+    ids = {field.field_id for field in wanted.fields}
+    has_ids = task.first_row_id is not None
+    by_position = task.deletion_vector is not None or bool(task.position_deletes)
+    if POS.field_id in ids or by_position or (has_ids and ROW_ID.field_id in ids):
+        yield POS
+    yield from (field for field in (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER) if has_ids and field.field_id in ids)
+
+
+def _equality_ids(task: FileScanTask) -> set[int]:
+    return {field_id for deletes in task.equality_deletes for field_id in deletes.equality_ids or ()}
+
+
+def _newest_first(metadata: TableMetadata) -> Iterator[Schema]:
+    yield metadata.schema()
+    yield from sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True)
+
+
+def _schema_of(reference: BoundReference, metadata: TableMetadata) -> Schema:
+    """The schema that a predicate was bound to, as far as its column is concerned."""
+    for schema in _newest_first(metadata):
+        if schema.fields_by_id.get(reference.field.field_id) == reference.field:
+            return schema
+    raise NoSuchColumnError(f"the filter asks for column {reference.name!r}, which no schema of the table has")
+
+
+def _schema_with(field_id: int, wanted: Schema, metadata: TableMetadata) -> Schema:
+    for schema in (table_columns(wanted), *_newest_first(metadata)):
+        if field_id in schema.fields_by_id:
+            return schema
+    raise NoSuchColumnError(f"rows are deleted by a column with field id {field_id}, which no schema of the table has")
+
+
+def _merged(present: Sequence[NestedField], more: Iterable[NestedField]) -> tuple[NestedField, ...]:
+    """The fields of both, by id; structs that are in both with the fields of both."""
+    found = {field.field_id: field for field in present}
+    for field in more:
+        before = found.get(field.field_id)
+        if before is None:
+            found[field.field_id] = replace(field, name=_free_name(field, found.values()))
+        elif isinstance(before.field_type, StructType) and isinstance(field.field_type, StructType):
+            kind = StructType(*_merged(before.field_type.fields, field.field_type.fields))
+            found[field.field_id] = replace(before, field_type=kind)
+    return tuple(found.values())
+
+
+def _free_name(field: NestedField, others: Iterable[NestedField]) -> str:
+    taken = {other.name for other in others}
+    name = field.name
+    while name in taken:
+        name = f"{name} ({field.field_id})"
+    return name
+
+
+def _optional(field: NestedField) -> NestedField:
+    """The field as one that older and newer files may lack."""
+    kind = field.field_type
+    if isinstance(kind, StructType):
+        kind = StructType(*map(_optional, kind.fields))
+    return replace(field, field_type=kind, required=False)

@@ -1,0 +1,86 @@
+"""What the metadata columns hold for the rows of a file (spec: Reserved Field IDs, Row Lineage)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.errors import InvalidInputError
+from icefloe.formats.projection import constant_array
+from icefloe.metadata.table import TableMetadata
+from icefloe.planning.tasks import FileScanTask
+from icefloe.schema.arrow import type_to_arrow
+from icefloe.schema.reserved import (
+    DELETED,
+    FILE,
+    LAST_UPDATED_SEQUENCE_NUMBER,
+    PARTITION_ID,
+    POS,
+    ROW_ID,
+    SPEC_ID,
+)
+from icefloe.schema.types import NestedField, StructType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowFacts:
+    """What is known of rows beside their columns: their task, and what of positions, lineage and deletes was asked for."""
+
+    task: FileScanTask
+    rows: int
+    positions: Any
+    row_ids: Any
+    sequence_numbers: Any
+    deleted: npt.NDArray[np.bool_] | None
+
+
+def metadata_array(field: NestedField, facts: RowFacts, metadata: TableMetadata) -> Any:
+    """A metadata column of these rows."""
+    task, rows = facts.task, facts.rows
+    match field.field_id:
+        case FILE.field_id:
+            return constant_array(task.file.file_path, field.field_type, pa.string(), rows)
+        case POS.field_id:
+            return facts.positions
+        case DELETED.field_id:
+            return pa.array(np.zeros(rows, np.bool_) if facts.deleted is None else facts.deleted)
+        case SPEC_ID.field_id:
+            return constant_array(task.spec_id, field.field_type, pa.int32(), rows)
+        case _ if field.field_id == PARTITION_ID and isinstance(field.field_type, StructType):
+            return _partition(field.field_type, facts, metadata)
+        case ROW_ID.field_id:
+            return _row_ids(facts)
+        case LAST_UPDATED_SEQUENCE_NUMBER.field_id:
+            return _sequence_numbers(facts)
+        case _:
+            raise InvalidInputError(f"the metadata column {field.name!r} is not known to a scan of files")
+
+
+def _partition(kind: StructType, facts: RowFacts, metadata: TableMetadata) -> Any:
+    """The partition as a struct of the fields of all specs; those that the file's spec lacks are null.
+
+    Fields are found by name where they are not by id: ids may have been changed to stay clear of those of columns.
+    """
+    spec = metadata.spec(facts.task.spec_id)
+    by_id = {field.field_id: value for field, value in zip(spec.fields, facts.task.partition, strict=True)}
+    by_name = {field.name: value for field, value in zip(spec.fields, facts.task.partition, strict=True)}
+    value = tuple(
+        (each.field_id, by_id[each.field_id] if each.field_id in by_id else by_name.get(each.name)) for each in kind
+    )
+    return constant_array(value, kind, type_to_arrow(kind), facts.rows)
+
+
+def _row_ids(facts: RowFacts) -> Any:
+    first = facts.task.first_row_id
+    if first is None:
+        return pa.nulls(facts.rows, pa.int64())
+    return pc.coalesce(facts.row_ids, pc.add(facts.positions, first))
+
+
+def _sequence_numbers(facts: RowFacts) -> Any:
+    if facts.task.first_row_id is None:
+        return pa.nulls(facts.rows, pa.int64())
+    return pc.fill_null(facts.sequence_numbers, facts.task.sequence_number)

@@ -1,0 +1,188 @@
+"""What a scan gives: Arrow tables and streams, frames of other libraries, or only a number of rows."""
+
+import os
+from collections.abc import Iterable, Iterator
+from functools import partial
+from importlib import import_module
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from icefloe.data.in_order import read_in_order
+from icefloe.data.task_reader import ReadContext, read_task
+from icefloe.errors import InvalidValueError, NotInstalledError
+from icefloe.expressions import AlwaysFalse, AlwaysTrue
+from icefloe.metadata.table import TableMetadata
+from icefloe.planning.tasks import FileScanTask
+from icefloe.schema.arrow import schema_to_arrow
+from icefloe.schema.reserved import POS
+from icefloe.schema.schema import Schema
+from icefloe.storage import Storage
+
+READ_AHEAD_BYTES = 256 << 20
+"""How much of a stream waits in memory for the one who reads it."""
+
+_MOST_WORKERS = 8
+
+
+class Scan(Protocol):
+    """What is read: files that hold the rows, and the columns that are wanted of them."""
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table."""
+        ...
+
+    @property
+    def storage(self) -> Storage:
+        """Where its files are."""
+        ...
+
+    @property
+    def limit(self) -> int | None:
+        """The most rows to give."""
+        ...
+
+    def projection(self) -> Schema:
+        """The wanted columns."""
+        ...
+
+    def plan_files(self) -> Iterable[FileScanTask]:
+        """The files, with the deletes that apply to them."""
+        ...
+
+
+def read_tasks(
+    tasks: Iterable[FileScanTask],
+    schema: Schema,
+    metadata: TableMetadata,
+    storage: Storage,
+    *,
+    limit: int | None = None,
+    workers: int | None = None,
+    read_ahead_bytes: int | None = READ_AHEAD_BYTES,
+) -> Iterator[Any]:
+    """Record batches of the columns of `schema`, in the order of the tasks, read by several threads.
+
+    The residual of each task is applied to its rows. Files and threads are closed with the iterator.
+    """
+    if limit is not None and limit < 0:
+        raise InvalidValueError(f"limit is {limit}; it must be 0 or more")
+    if limit == 0:
+        return
+    read = partial(_read, wanted=schema, context=ReadContext(metadata, storage))
+    left = limit
+    # A generator that is not closed by name would only be closed when it is collected, which may be late.
+    batches = read_in_order(tasks, read, default_workers() if workers is None else workers, read_ahead_bytes)
+    try:
+        for batch in batches:
+            if left is not None:
+                batch = batch.slice(0, left)
+                left -= batch.num_rows
+            yield batch
+            if left == 0:
+                return
+    finally:
+        batches.close()  # type: ignore[attr-defined]  # a generator
+
+
+def _read(task: FileScanTask, wanted: Schema, context: ReadContext) -> Iterator[Any]:
+    return read_task(task, wanted, context)
+
+
+def default_workers() -> int:
+    """How many threads read or write files: more than processors, as they wait for stores too."""
+    return min(_MOST_WORKERS, 2 * (os.cpu_count() or 1))
+
+
+def to_arrow(scan: Scan, *, workers: int | None = None) -> Any:
+    """All rows of the scan as a `pyarrow.Table`, in the order of the plan."""
+    schema = scan.projection()
+    batches = read_tasks(
+        scan.plan_files(),
+        schema,
+        scan.metadata,
+        scan.storage,
+        limit=scan.limit,
+        workers=workers,
+        read_ahead_bytes=None,
+    )
+    return pa.Table.from_batches(list(batches), schema=schema_to_arrow(schema))
+
+
+def to_arrow_batch_reader(scan: Scan, *, workers: int | None = None, read_ahead_bytes: int = READ_AHEAD_BYTES) -> Any:
+    """The rows as a stream, a `pyarrow.RecordBatchReader`: nothing is read before it is asked, and little ahead of that."""
+    schema = scan.projection()
+    batches = read_tasks(
+        scan.plan_files(),
+        schema,
+        scan.metadata,
+        scan.storage,
+        limit=scan.limit,
+        workers=workers,
+        read_ahead_bytes=read_ahead_bytes,
+    )
+    return pa.RecordBatchReader.from_batches(schema_to_arrow(schema), batches)
+
+
+def to_pandas(scan: Scan, **options: Any) -> Any:
+    """All rows as a `pandas.DataFrame`; options are those of `pyarrow.Table.to_pandas`."""
+    _installed("pandas")
+    return to_arrow(scan).to_pandas(**options)
+
+
+def to_polars(scan: Scan) -> Any:
+    """All rows as a `polars.DataFrame`."""
+    return _installed("polars").from_arrow(to_arrow(scan))
+
+
+def to_duckdb(scan: Scan, name: str, connection: Any = None) -> Any:
+    """All rows as a view of that name in a DuckDB connection, in a new one if none is given; the connection."""
+    found = _installed("duckdb").connect() if connection is None else connection
+    found.register(name, to_arrow(scan))
+    return found
+
+
+def count(scan: Scan, *, workers: int | None = None) -> int:
+    """How many rows the scan has: from metadata where that is exact, and by reading the other files only."""
+    total = 0
+    context = ReadContext(scan.metadata, scan.storage)
+
+    def unknown() -> Iterator[FileScanTask]:
+        nonlocal total
+        for task in scan.plan_files():
+            known = known_count(task, context)
+            if known is None:
+                yield task
+            else:
+                total += known
+            if scan.limit is not None and total >= scan.limit:
+                return
+
+    batches = read_tasks(unknown(), Schema(POS), scan.metadata, scan.storage, limit=scan.limit, workers=workers)
+    for batch in batches:
+        total += batch.num_rows
+    return total if scan.limit is None else min(total, scan.limit)
+
+
+def known_count(task: FileScanTask, context: ReadContext) -> int | None:
+    """How many rows the task has, if its data file need not be read for that; delete files are, where they must be."""
+    if isinstance(task.residual, AlwaysFalse):
+        return 0
+    if not (task.is_whole_file and isinstance(task.residual, AlwaysTrue)) or task.equality_deletes:
+        return None
+    if task.deletion_vector is not None:
+        return task.file.record_count - task.deletion_vector.record_count
+    if not task.position_deletes:
+        return task.file.record_count
+    positions = context.deletes.positions(task).positions()
+    return task.file.record_count - int((positions < task.file.record_count).sum())
+
+
+def _installed(package: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError:
+        raise NotInstalledError(
+            f"{package} is not installed; `pip install {package}` makes this work, `to_arrow` works without it"
+        ) from None

@@ -1,0 +1,172 @@
+"""How incoming Arrow data becomes rows of the table: by name, types only where no value is lost, what is missing filled.
+
+Columns that the data lacks get their write default, or null if they are optional (spec: Default values); columns that the
+table lacks are an error, and so is null where the table has a required column.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.data.casting import cast_leaf
+from icefloe.errors import InvalidValueError
+from icefloe.formats.projection import constant_array
+from icefloe.formats.variant_shredding import unshred
+from icefloe.schema.arrow import schema_to_arrow
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import IcebergType, ListType, MapType, NestedField, StructType, VariantType
+
+
+def shape_table(table: Any, schema: Schema) -> Any:
+    """The table with exactly the columns of the schema, found by name."""
+    target = schema_to_arrow(schema)
+    _check_names(table.schema.names, [field.name for field in schema.fields], "")
+    columns = [
+        _column(table, field, arrow_field.type) for field, arrow_field in zip(schema.fields, target, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=target)
+
+
+def write_default(field: NestedField) -> Any:
+    """What is written for a field that nobody gave a value; a struct of its fields' defaults where it has the empty one."""
+    if isinstance(field.field_type, StructType) and field.write_default == ():
+        return tuple((inner.field_id, write_default(inner)) for inner in field.field_type)
+    return field.write_default
+
+
+def _column(table: Any, field: NestedField, arrow_type: Any) -> Any:
+    if field.name not in table.schema.names:
+        return _filled(field, table.num_rows, arrow_type, field.name)
+    column = table.column(field.name)
+    if column.type.equals(arrow_type, check_metadata=True) and not isinstance(
+        field.field_type, StructType | ListType | MapType
+    ):
+        _check_nulls(column, field, field.name, None)
+        return column
+    chunks = [_values(chunk, field.field_type, arrow_type, field.name) for chunk in column.chunks]
+    shaped = pa.chunked_array(chunks, arrow_type)
+    _check_nulls(shaped, field, field.name, None)
+    return shaped
+
+
+def _filled(field: NestedField, rows: int, arrow_type: Any, path: str) -> Any:
+    value = write_default(field)
+    if value is None and field.required:
+        raise InvalidValueError(
+            f"the data lacks the required column {path!r}, which has no write default; give it values"
+        )
+    return constant_array(value, field.field_type, arrow_type, rows)
+
+
+def _values(array: Any, kind: IcebergType, arrow_type: Any, path: str) -> Any:
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    elif pa.types.is_run_end_encoded(array.type):
+        array = pc.run_end_decode(array)
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), arrow_type)
+    match kind:
+        case StructType():
+            return _struct(array, kind, arrow_type, path)
+        case ListType():
+            return _list(array, kind, arrow_type, path)
+        case MapType():
+            return _map(array, kind, arrow_type, path)
+        case VariantType():
+            return _variant(array, arrow_type, path)
+        case _:
+            return cast_leaf(array, kind, arrow_type, path)
+
+
+def _struct(array: Any, kind: StructType, arrow_type: Any, path: str) -> Any:
+    if not pa.types.is_struct(array.type):
+        raise _refused(array, kind, path)
+    names = [field.name for field in array.type]
+    _check_names(names, [field.name for field in kind.fields], f"{path}.")
+    valid = pc.is_valid(array) if array.null_count else None
+    children = []
+    for field, inner in zip(kind.fields, arrow_type, strict=True):
+        below = f"{path}.{field.name}"
+        if field.name in names:
+            child = _values(array.field(names.index(field.name)), field.field_type, inner.type, below)
+            _check_nulls(child, field, below, valid)
+        else:
+            child = _filled(field, len(array), inner.type, below)
+        children.append(child)
+    missing = None if valid is None else pc.invert(valid)
+    return pa.StructArray.from_arrays(children, fields=list(arrow_type), mask=missing)
+
+
+def _list(array: Any, kind: ListType, arrow_type: Any, path: str) -> Any:
+    is_a = pa.types
+    if is_a.is_fixed_size_list(array.type) or is_a.is_list_view(array.type) or is_a.is_large_list_view(array.type):
+        array = array.cast(pa.large_list(array.type.value_field))
+    if not (is_a.is_list(array.type) or is_a.is_large_list(array.type)):
+        raise _refused(array, kind, path)
+    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+    elements = _values(array.flatten(), kind.element_type, arrow_type.value_type, f"{path}.element")
+    _check_nulls(elements, kind.element_field, f"{path}.element", None)
+    return pa.ListArray.from_arrays(_offsets(lengths), elements, type=arrow_type, mask=_nulls(array))
+
+
+def _map(array: Any, kind: MapType, arrow_type: Any, path: str) -> Any:
+    if not pa.types.is_map(array.type):
+        raise _refused(array, kind, path)
+    if array.offset or array.null_count:
+        # Keys and items know nothing of slices and of what lies below nulls; a copy has neither.
+        array = array.take(pa.array(np.arange(len(array))))
+    ends = array.offsets.to_numpy()
+    first, last = int(ends[0]), int(ends[-1])
+    keys = _values(array.keys.slice(first, last - first), kind.key_type, arrow_type.key_type, f"{path}.key")
+    items = _values(array.items.slice(first, last - first), kind.value_type, arrow_type.item_type, f"{path}.value")
+    _check_nulls(items, kind.value_field, f"{path}.value", None)
+    return pa.MapArray.from_arrays(_offsets(np.diff(ends)), keys, items, type=arrow_type, mask=_nulls(array))
+
+
+def _variant(array: Any, arrow_type: Any, path: str) -> Any:
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.cast(array.type.storage_type)
+    if not pa.types.is_struct(array.type) or "metadata" not in {field.name for field in array.type}:
+        raise _refused(array, VariantType(), path)
+    return array if array.type.equals(arrow_type, check_metadata=True) else unshred(array, path)
+
+
+def _offsets(lengths: Any) -> Any:
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    if offsets[-1] > np.iinfo(np.int32).max:
+        raise InvalidValueError("lists and maps of one batch hold more than 2^31 values; give smaller batches")
+    return pa.array(offsets.astype(np.int32))
+
+
+def _nulls(array: Any) -> Any:
+    return pc.is_null(array) if array.null_count else None
+
+
+def _check_nulls(values: Any, field: NestedField, path: str, around: Any) -> None:
+    """Fail on null in a required field; `around` tells where the struct that holds it is there at all."""
+    if not field.required or not values.null_count:
+        return
+    nulls = values.null_count
+    if around is not None:
+        nulls = pc.sum(pc.and_(pc.is_null(values), around)).as_py() or 0
+    if nulls:
+        raise InvalidValueError(f"required column {path!r} has {nulls} nulls in the data; it must have none")
+
+
+def _check_names(given: Sequence[str], known: Sequence[str], around: str) -> None:
+    if len(set(given)) < len(given):
+        twice = sorted({around + name for name in given if given.count(name) > 1})
+        raise InvalidValueError(f"the data has more than one column named {', '.join(map(repr, twice))}")
+    if extra := [around + name for name in given if name not in known]:
+        raise InvalidValueError(
+            f"the data has columns that the table lacks: {', '.join(map(repr, extra))};"
+            f" the table has {', '.join(repr(around + name) for name in known) or 'none'}"
+        )
+
+
+def _refused(array: Any, kind: IcebergType, path: str) -> InvalidValueError:
+    return InvalidValueError(f"column {path!r} is {array.type} in the data; the table has {kind}")

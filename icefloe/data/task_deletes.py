@@ -1,0 +1,138 @@
+"""Which rows of a task are deleted: by its deletion vector, by position delete files, by equality delete files.
+
+A deletion vector stands for all position deletes of its file (spec: Scan Planning). Delete files that several tasks share
+are read once, within a bound of memory.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from icefloe.data.cache import SharedCache
+from icefloe.data.opening import open_file
+from icefloe.errors import CorruptFileError
+from icefloe.formats.deletion_vector_codec import read_vector
+from icefloe.formats.deletion_vectors import DeletionVector
+from icefloe.formats.equality_deletes import read_equality_deletes
+from icefloe.formats.equality_keys import EqualityKeys
+from icefloe.formats.position_deletes import read_position_deletes
+from icefloe.manifests import DataFile
+from icefloe.metadata.locations import relativize
+from icefloe.metadata.table import TableMetadata
+from icefloe.planning.tasks import FileScanTask
+from icefloe.schema.schema import Schema
+from icefloe.storage import Storage
+from icefloe.versions import Feature, allows
+
+CACHE_BYTES = 256 << 20
+"""How much memory deletes that may be asked for again take."""
+
+_BYTES_PER_POSITION = 8
+_BYTES_PER_KEY = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskDeletes:
+    """The deletes of one task, ready to be asked."""
+
+    vector: DeletionVector
+    keys: tuple[EqualityKeys, ...]
+
+    def mask(self, batch: Any, positions: npt.NDArray[np.int64] | None) -> npt.NDArray[np.bool_] | None:
+        """For each row of a batch whether it is gone; None if none is. `positions` are ascending."""
+        found: npt.NDArray[np.bool_] | None = None
+        if self.vector and positions is not None and len(positions):
+            first, last = int(positions[0]), int(positions[-1])
+            found = self.vector.mask(first, last + 1)
+            if len(found) != len(positions):
+                found = found[positions - first]
+        for keys in self.keys:
+            gone = keys.mask(batch)
+            found = gone if found is None else found | gone
+        return found
+
+
+class DeleteLoader:
+    """Reads the deletes of tasks; threads share it."""
+
+    def __init__(self, metadata: TableMetadata, storage: Storage, cache_bytes: int = CACHE_BYTES) -> None:
+        self._metadata = metadata
+        self._storage = storage
+        self._limit = cache_bytes
+        self._cache = SharedCache(cache_bytes)
+
+    def load(self, task: FileScanTask, columns: Schema) -> TaskDeletes:
+        """The deletes of a task; `columns` are those read for it, key columns among them."""
+        return TaskDeletes(self.positions(task), tuple(self._keys(task, columns)))
+
+    def positions(self, task: FileScanTask) -> DeletionVector:
+        """The rows that are deleted by position."""
+        if task.deletion_vector is not None:
+            return self._vector(task.deletion_vector, task.file)
+        found = [self._positions(deletes, task.file) for deletes in task.position_deletes]
+        return DeletionVector().union(*found) if found else DeletionVector()
+
+    def _vector(self, deletes: DataFile, file: DataFile) -> DeletionVector:
+        location = deletes.file_path
+        if deletes.content_offset is None or deletes.content_size_in_bytes is None:
+            raise CorruptFileError(location, "its manifest does not say where in it the deletion vector is")
+        if deletes.referenced_data_file != file.file_path:
+            raise CorruptFileError(
+                location, f"a deletion vector of {deletes.referenced_data_file} is planned for {file.file_path}"
+            )
+        return read_vector(
+            partial(self._storage.read_range, location),
+            deletes.content_offset,
+            deletes.content_size_in_bytes,
+            location,
+            cardinality=deletes.record_count,
+            row_count=file.record_count,
+        )
+
+    def _positions(self, deletes: DataFile, file: DataFile) -> DeletionVector:
+        names = self._names(file.file_path)
+        weight = deletes.record_count * _BYTES_PER_POSITION
+        if deletes.referenced_data_file is not None or weight > self._limit:
+            found = [self._read_positions(deletes, name).get(name) for name in names]
+        else:
+            by_file: Mapping[str, DeletionVector] = self._cache.get(
+                ("positions", deletes.file_path), weight, partial(self._read_positions, deletes)
+            )
+            found = [by_file.get(name) for name in names]
+        return DeletionVector().union(*(vector for vector in found if vector is not None))
+
+    def _names(self, path: str) -> tuple[str, ...]:
+        """How a position delete file may name the data file; the spec does not say whether paths there may be relative."""
+        if allows(self._metadata.format_version, Feature.RELATIVE_PATHS):
+            return tuple(dict.fromkeys((path, relativize(self._metadata.location, path))))
+        return (path,)
+
+    def _read_positions(self, deletes: DataFile, data_file: str | None = None) -> dict[str, DeletionVector]:
+        with open_file(deletes, self._storage) as source:
+            return read_position_deletes(source, deletes.file_path, deletes.file_format, data_file)
+
+    def _keys(self, task: FileScanTask, columns: Schema) -> Iterable[EqualityKeys]:
+        groups: dict[tuple[int, ...], list[DataFile]] = {}
+        for deletes in task.equality_deletes:
+            if not deletes.equality_ids:
+                raise CorruptFileError(deletes.file_path, "an equality delete file without equality field ids")
+            groups.setdefault(tuple(sorted(deletes.equality_ids)), []).append(deletes)
+        for ids, files in groups.items():
+            types = tuple(columns.fields_by_id[field_id].field_type for field_id in ids)
+            key = ("keys", ids, types, frozenset(file.file_path for file in files))
+            weight = sum(file.record_count for file in files) * _BYTES_PER_KEY
+            yield self._cache.get(key, weight, partial(self._read_keys, files, ids, columns))
+
+    def _read_keys(self, files: list[DataFile], ids: tuple[int, ...], columns: Schema) -> EqualityKeys:
+        tables = []
+        for deletes in files:
+            with open_file(deletes, self._storage) as source:
+                tables.append(
+                    read_equality_deletes(source, deletes.file_path, columns, ids, deletes.file_format).combine_chunks()
+                )
+        return EqualityKeys(pa.concat_tables(tables), ids)

@@ -1,0 +1,299 @@
+"""How data becomes data files: shaped to the table, grouped by partition, sorted, and written by several threads.
+
+Memory is bounded. Rows wait for their writers only up to a limit; files of partitions that got no rows for longest are closed
+when too many are open; and where the table has a sort order, each file holds one sorted run of the rows that came.
+"""
+
+import struct
+import threading
+import uuid
+from collections import OrderedDict, deque
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from icefloe.data.file_rolling import RollingWriter, WritePlan
+from icefloe.data.grouping import Partition, group_rows
+from icefloe.data.incoming import incoming_tables
+from icefloe.data.locations import NewLocations
+from icefloe.data.ordering import sort_rows
+from icefloe.data.scanning import default_workers
+from icefloe.data.shaping import shape_table
+from icefloe.errors import InvalidPartitionSpecError, StateError
+from icefloe.formats.arrow_types import stored_schema
+from icefloe.formats.metrics import metrics_modes
+from icefloe.manifests import DataFile
+from icefloe.metadata.properties import ENCRYPTION_KEY_ID
+from icefloe.metadata.table import TableMetadata
+from icefloe.partitioning import UNSORTED, SortOrder, UnknownTransform
+from icefloe.schema.reserved import ROW_LINEAGE_COLUMNS
+from icefloe.schema.schema import Schema
+from icefloe.storage import Storage
+from icefloe.versions import Feature, require
+
+WAITING_BYTES = 256 << 20
+"""How many bytes of rows may wait for the threads that write them."""
+SORTED_RUN_BYTES = 512 << 20
+"""How many bytes of rows are gathered, over all partitions, before they are sorted."""
+OPEN_BYTES = 1 << 30
+"""How many bytes of rows open files may have taken in, beyond which the one not used for longest is closed."""
+
+_LANE_BYTES = 256 << 20
+"""An open file holds no more than about this in memory, however much it took in."""
+_GATHERED_BYTES = 1 << 20
+
+
+def write_data_files(
+    data: Any,
+    metadata: TableMetadata,
+    storage: Storage,
+    *,
+    lineage: bool = False,
+    workers: int | None = None,
+    written: list[DataFile] | None = None,
+) -> list[DataFile]:
+    """Write Arrow data, frames or a stream of batches as data files of the table; partitions in the order of their first rows.
+
+    With `lineage`, the data has the columns of row lineage, which are kept. On an error, nothing is left of the files that
+    were being written; those that were whole by then are in `written`, for the caller to delete.
+    """
+    with TableWriter(metadata, storage, lineage=lineage, workers=workers, written=written) as writer:
+        for table in incoming_tables(data):
+            writer.write(table)
+        return writer.close()
+
+
+class _Lane:
+    """The rows of one partition on their way to files; the rows in `queue` are taken by one thread at a time."""
+
+    def __init__(self, number: int, writer: RollingWriter) -> None:
+        self.number = number
+        self.writer = writer
+        self.gathered: list[Any] = []
+        self.gathered_bytes = 0
+        self.taken_bytes = 0
+        self.queue: deque[Any] = deque()
+        self.is_running = False
+
+
+class TableWriter:
+    """Writes rows to data files of a table. Leaving a `with` block by an exception drops the files that are not whole.
+
+    One thread calls it; others do the work.
+    """
+
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        storage: Storage,
+        *,
+        lineage: bool = False,
+        workers: int | None = None,
+        written: list[DataFile] | None = None,
+    ) -> None:
+        _check(metadata, lineage)
+        self.written: list[DataFile] = [] if written is None else written
+        self._plan = _plan(metadata, storage, lineage, self._add)
+        self._is_sorted = self._plan.order != UNSORTED
+        self._workers = max(1, default_workers() if workers is None else workers)
+        self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="icefloe-write")
+        self._lanes: OrderedDict[tuple[Partition, int], _Lane] = OrderedDict()
+        self._gathered_bytes = 0
+        self._waiting_bytes = 0
+        self._error: BaseException | None = None
+        self._changed = threading.Condition()
+        self._is_done = False
+
+    def write(self, table: Any) -> None:
+        """Take in a table of rows."""
+        shaped = shape_table(table, self._plan.schema)
+        for partition, rows in group_rows(shaped, self._plan.spec, self._plan.metadata.schema()):
+            for number, part in enumerate(self._parts(rows)):
+                self._gather(self._lane(partition, number), part)
+        self._raise()
+
+    def close(self) -> list[DataFile]:
+        """Write all that is left, and say which files there are."""
+        for lane in list(self._lanes.values()):
+            self._send(lane)
+            self._put(lane, None, 0)
+        with self._changed:
+            self._changed.wait_for(lambda: self._error is not None or not self._is_busy())
+        self._raise()
+        self._is_done = True
+        self._pool.shutdown(wait=True)
+        lanes = sorted(self._lanes.values(), key=lambda lane: lane.number)
+        return [file for lane in lanes for file in lane.writer.files]
+
+    def abort(self) -> None:
+        """Drop the files that are not whole; those that are stay, in `written`."""
+        if self._is_done:
+            return
+        self._is_done = True
+        self._fail(StateError("the write was given up"))
+        with self._changed:
+            for lane in self._lanes.values():
+                lane.queue.clear()
+            self._changed.notify_all()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        for lane in self._lanes.values():
+            lane.writer.abort()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.abort()
+
+    def _add(self, file: DataFile) -> None:
+        with self._changed:
+            self.written.append(file)
+
+    def _parts(self, rows: Any) -> list[Any]:
+        """The rows of a partition in as many parts as are worth files of their own."""
+        count = 1 if self._is_sorted else min(self._workers, rows.nbytes // self._plan.target_bytes)
+        if count <= 1:
+            return [rows]
+        size = -(-rows.num_rows // count)
+        return [rows.slice(start, size) for start in range(0, rows.num_rows, size)]
+
+    def _lane(self, partition: Partition, number: int) -> _Lane:
+        key = (_told_apart(partition), number)
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = _Lane(len(self._lanes), RollingWriter(self._plan, partition))
+        self._lanes.move_to_end(key)
+        return lane
+
+    def _gather(self, lane: _Lane, rows: Any) -> None:
+        lane.gathered.append(rows)
+        lane.gathered_bytes += rows.nbytes
+        self._gathered_bytes += rows.nbytes
+        if self._is_sorted:
+            while self._gathered_bytes > SORTED_RUN_BYTES:
+                self._send(max(self._lanes.values(), key=lambda each: each.gathered_bytes))
+            return
+        if lane.gathered_bytes >= _GATHERED_BYTES:
+            self._send(lane)
+        while self._gathered_bytes > WAITING_BYTES:
+            self._send(max(self._lanes.values(), key=lambda each: each.gathered_bytes))
+        self._close_oldest(lane)
+
+    def _close_oldest(self, newest: _Lane) -> None:
+        """Close the files that were not written to for longest while open ones take too much memory."""
+        held = sum(min(lane.taken_bytes, _LANE_BYTES) for lane in self._lanes.values())
+        for lane in list(self._lanes.values()):
+            if held <= OPEN_BYTES:
+                return
+            if lane is not newest and lane.taken_bytes:
+                held -= min(lane.taken_bytes, _LANE_BYTES)
+                self._send(lane)
+                self._put(lane, None, 0)
+                lane.taken_bytes = 0
+
+    def _send(self, lane: _Lane) -> None:
+        """Hand over what a lane gathered to a thread that writes it."""
+        if not lane.gathered:
+            return
+        rows = pa.concat_tables(lane.gathered)
+        size = lane.gathered_bytes
+        self._gathered_bytes -= size
+        lane.taken_bytes += size
+        lane.gathered, lane.gathered_bytes = [], 0
+        self._put(lane, rows, size)
+
+    def _put(self, lane: _Lane, rows: Any, size: int) -> None:
+        """Queue rows, or None to close the file; waits while too much waits already."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: (
+                    self._error is not None or self._waiting_bytes == 0 or self._waiting_bytes + size <= WAITING_BYTES
+                )
+            )
+            if self._error is not None:
+                return
+            self._waiting_bytes += size
+            lane.queue.append((rows, size))
+            if not lane.is_running:
+                lane.is_running = True
+                self._pool.submit(self._drain, lane)
+
+    def _drain(self, lane: _Lane) -> None:
+        while True:
+            with self._changed:
+                if not lane.queue or self._error is not None:
+                    lane.is_running = False
+                    self._changed.notify_all()
+                    return
+                rows, size = lane.queue.popleft()
+            try:
+                self._write(lane, rows)
+            except BaseException as error:  # noqa: BLE001  # raised again in the thread that writes
+                self._fail(error)
+            with self._changed:
+                self._waiting_bytes -= size
+                self._changed.notify_all()
+
+    def _write(self, lane: _Lane, rows: Any) -> None:
+        if rows is None:
+            lane.writer.finish()
+        elif self._is_sorted:
+            lane.writer.write(sort_rows(rows, self._plan.order, self._plan.metadata.schema()))
+            lane.writer.finish()
+        else:
+            lane.writer.write(rows)
+
+    def _fail(self, error: BaseException) -> None:
+        with self._changed:
+            if self._error is None:
+                self._error = error
+            self._changed.notify_all()
+
+    def _is_busy(self) -> bool:
+        return any(lane.is_running or lane.queue for lane in self._lanes.values())
+
+    def _raise(self) -> None:
+        with self._changed:
+            if self._error is not None:
+                raise self._error
+
+
+def _told_apart(partition: Partition) -> Partition:
+    """The tuple with floats as their bytes, since NaN is not equal to itself and 0.0 is to -0.0."""
+    return tuple(struct.pack("d", value) if isinstance(value, float) else value for value in partition)
+
+
+def _check(metadata: TableMetadata, lineage: bool) -> None:
+    if ENCRYPTION_KEY_ID.of(metadata.properties) is not None:
+        raise StateError("the table is encrypted; data files of encrypted tables cannot be written yet")
+    if lineage:
+        require(metadata.format_version, Feature.ROW_LINEAGE, "keeping row ids")
+    if metadata.spec().has_unknown_transform:
+        raise InvalidPartitionSpecError(
+            f"partition spec {metadata.default_spec_id} has a transform that is not known, so nothing can be written under it"
+        )
+
+
+def _plan(metadata: TableMetadata, storage: Storage, lineage: bool, finished: Any) -> WritePlan:
+    table = metadata.schema()
+    schema = Schema(*table.fields, *(ROW_LINEAGE_COLUMNS if lineage else ()), schema_id=table.schema_id)
+    order = _usable(metadata.sort_order())
+    return WritePlan(
+        metadata,
+        storage,
+        schema,
+        metadata.spec(),
+        order,
+        metrics_modes(stored_schema(schema), metadata.properties, order),
+        NewLocations(metadata, str(uuid.uuid4())),
+        finished,
+    )
+
+
+def _usable(order: SortOrder) -> SortOrder:
+    """The order, if all of its transforms are known; rows are not sorted by what they are not."""
+    return UNSORTED if any(isinstance(field.transform, UnknownTransform) for field in order.fields) else order
