@@ -20,6 +20,7 @@ from icefloe.commit.swap import check_committed, check_same_table, next_state
 from icefloe.errors import (
     CommitFailed,
     CommitStateUnknown,
+    CorruptFileError,
     InvalidInputError,
     InvalidLocationError,
     InvalidPropertyError,
@@ -317,7 +318,7 @@ class HadoopCommitter:
             if changed is current.metadata:
                 return current
             self._catalog._check_storable(self._identifier, changed)
-        except StorageError as error:
+        except (StorageError, CorruptFileError) as error:
             raise CommitFailed(f"the commit to {self.name} was not begun, and nothing happened: {error}") from error
         # As the base says, not the new metadata: all who build on one version must compete for one name.
         compression = compression_for(current.metadata.properties)

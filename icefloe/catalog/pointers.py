@@ -27,6 +27,7 @@ from icefloe.errors import (
     AlreadyExistsError,
     CommitFailed,
     CommitStateUnknown,
+    CorruptFileError,
     InvalidInputError,
     NoSuchTableError,
     StorageError,
@@ -219,7 +220,7 @@ class PointerCommitter:
             if changed is current.metadata:
                 return current
             location = write_table_metadata(self.storage, changed, current.metadata_location)
-        except StorageError as error:
+        except (StorageError, CorruptFileError) as error:
             raise CommitFailed(f"the commit to {self.name} was not begun, and nothing happened: {error}") from error
         self._catalog._swap(Kind.TABLE, self._identifier, str(current.metadata_location), location)
         done = check_committed(TableState(changed, location), updates, self.name)
