@@ -19,6 +19,10 @@ CHUNK_BYTES = 4 << 20
 
 MAX_COLUMN_BYTES = (1 << 31) - 1
 
+MAX_UNCHECKED_BYTES = 4 << 30
+"""How much room the rows that a file announces may take before anything of it is inflated, and how much may be inflated
+just to check what it announces. Rooms that are not filled take no memory."""
+
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -126,12 +130,16 @@ class _Decoder:
         smallest = self.program.smallest
         if smallest == 0 and self.rows:
             raise CorruptFileError(self.container.location, f"{self.rows} rows that take no bytes")
-        packed = len(self.container.data)
-        if self.rows * smallest <= 64 * packed:
+        row_bytes = 9 * self.program.longs + 5 * self.program.notes
+        if self.rows * smallest <= 64 * len(self.container.data) and self.rows * row_bytes <= MAX_UNCHECKED_BYTES:
             return lambda block: inflate(self.container, block)
-        kept = [inflate(self.container, block) for block in range(len(self.container.blocks))]
-        for block, data in enumerate(kept):
-            self._check_count(block, data)
+        kept, size = [], 0
+        for block in range(len(self.container.blocks)):
+            kept.append(inflate(self.container, block))
+            self._check_count(block, kept[-1])
+            size += len(kept[-1])
+            if size > MAX_UNCHECKED_BYTES:
+                raise CorruptFileError(self.container.location, f"it inflates to more than {MAX_UNCHECKED_BYTES} bytes")
         return kept.__getitem__
 
     def _check_count(self, block: int, data: Any) -> None:

@@ -202,6 +202,18 @@ def test_rows_without_bytes_are_refused() -> None:
         decode_rows(open_container(hostile(record("null"), 2**39, b""), "f"), NONE)
 
 
+def test_counts_that_would_take_much_room_are_checked_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    from icefloe.manifests import decode as module
+
+    monkeypatch.setattr(module, "MAX_UNCHECKED_BYTES", 2000)
+    honest = container(record("long"), [{"f0": i} for i in range(500)], codec="null")
+    found = decode_rows(open_container(honest, "f"), ALL)
+    assert found.columns["f0", 0].to_pylist() == list(range(500))
+    larger = container(record("long"), [{"f0": 2**60 + i} for i in range(500)], codec="null")
+    with pytest.raises(CorruptFileError, match="inflates to more"):
+        decode_rows(open_container(larger, "f"), ALL)
+
+
 def test_a_schema_that_multiplies_is_refused_at_once() -> None:
     kind: Any = {"type": "record", "name": "t0", "fields": []}
     fields = [{"name": "a", "type": kind}]
