@@ -1,9 +1,6 @@
-"""Arrow arrays of a table's types as what pyarrow writes to ORC, and back.
+"""Arrow arrays of a table's types as what pyarrow writes to ORC, and back."""
 
-pyarrow knows ORC's timestamps in nanoseconds only, so that those before 1677-09-21 or after 2262-04-11 can be neither
-written nor read; both fail with a sentence that says so.
-"""
-
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,7 +23,8 @@ from icefloe.schema.types import (
     VariantType,
 )
 
-RANGE = "ORC files hold timestamps from 1677-09-21 to 2262-04-11 here; Parquet and Avro hold all of them"
+Ticks = Callable[[Any, int, int], Any]
+"""From an array of seconds, the number of its ORC type and the ticks per second to an array of ticks since 1970."""
 
 
 def to_orc(array: Any, kind: IcebergType, orc_type: Any, name: str) -> Any:
@@ -53,11 +51,6 @@ def to_orc(array: Any, kind: IcebergType, orc_type: Any, name: str) -> Any:
             return array
         case UUIDType() | FixedType():
             return (array.storage if isinstance(array, pa.ExtensionArray) else array).cast(pa.binary())
-        case TimestampType() | TimestamptzType():
-            try:
-                return array.cast(orc_type)
-            except pa.ArrowInvalid:
-                raise InvalidValueError(f"column {name!r} has a timestamp out of range; {RANGE}") from None
         case _:
             return array if array.type.equals(orc_type) else array.cast(orc_type)
 
@@ -67,22 +60,27 @@ def unsliced(array: Any) -> Any:
     return array.take(pa.array(np.arange(len(array)))) if pa.types.is_nested(array.type) else array
 
 
-def from_orc(array: Any, kind: IcebergType, arrow_type: Any) -> Any:
-    """An array as pyarrow reads it made one of the table's type; raises ArrowInvalid where a length is wrong."""
+def from_orc(array: Any, kind: IcebergType, arrow_type: Any, number: int = 0, ticks: Ticks | None = None) -> Any:
+    """An array as pyarrow reads it made one of the table's type; raises ArrowInvalid where a length is wrong.
+
+    `number` is that of the array's type in the file, and `ticks` is for timestamps that were read as seconds.
+    """
     match kind:
         case StructType():
+            numbers = child_numbers(array.type, number)
             children = [
-                from_orc(array.field(i), field.field_type, inner.type)
+                from_orc(array.field(i), field.field_type, inner.type, numbers[i], ticks)
                 for i, (field, inner) in enumerate(zip(kind.fields, arrow_type, strict=True))
             ]
             return pa.StructArray.from_arrays(children, fields=list(arrow_type), mask=nulls(array))
         case ListType():
-            items = from_orc(array.flatten(), kind.element_type, arrow_type.value_type)
+            items = from_orc(array.flatten(), kind.element_type, arrow_type.value_type, number + 1, ticks)
             return pa.ListArray.from_arrays(list_offsets(array), items, type=arrow_type, mask=nulls(array))
         case MapType():
+            first, second = child_numbers(array.type, number)
             offsets, keys, items = map_parts(array)
-            keys = from_orc(keys, kind.key_type, arrow_type.key_type)
-            items = from_orc(items, kind.value_type, arrow_type.item_type)
+            keys = from_orc(keys, kind.key_type, arrow_type.key_type, first, ticks)
+            items = from_orc(items, kind.value_type, arrow_type.item_type, second, ticks)
             return pa.MapArray.from_arrays(offsets, keys, items, type=arrow_type, mask=nulls(array))
         case VariantType():
             parts = [array.field(field.name) for field in arrow_type]
@@ -91,12 +89,38 @@ def from_orc(array: Any, kind: IcebergType, arrow_type: Any) -> Any:
             return pa.nulls(len(array))
         case UUIDType():
             return array.cast(pa.binary(16)).cast(arrow_type)
-        case TimestampType() | TimestamptzType():
-            return _micros(array).cast(arrow_type)
-        case TimestampNanoType() | TimestamptzNanoType():
-            return array.cast(pa.int64()).cast(arrow_type)
+        case TimestampType() | TimestamptzType() | TimestampNanoType() | TimestamptzNanoType():
+            return _timestamps(array, arrow_type, number, ticks)
         case _:
             return array if array.type.equals(arrow_type) else array.cast(arrow_type)
+
+
+def child_numbers(kind: Any, number: int) -> list[int]:
+    """The numbers of the types nested in an ORC type, which are counted parents first."""
+    found = []
+    number += 1
+    for child in children_of(kind):
+        found.append(number)
+        number += type_count(child)
+    return found
+
+
+def type_count(kind: Any) -> int:
+    """How many ORC types an Arrow type of an ORC file stands for: itself and all that are in it."""
+    return 1 + sum(map(type_count, children_of(kind)))
+
+
+def children_of(kind: Any) -> list[Any]:
+    """The types one level down."""
+    if pa.types.is_map(kind):
+        return [kind.key_type, kind.item_type]
+    return [kind.field(i).type for i in range(kind.num_fields)]
+
+
+def _timestamps(array: Any, arrow_type: Any, number: int, ticks: Ticks | None) -> Any:
+    if ticks is not None and not pa.types.is_timestamp(array.type):
+        return ticks(array, number, 1_000_000 if arrow_type.unit == "us" else 1_000_000_000).cast(arrow_type)
+    return (_micros(array) if arrow_type.unit == "us" else array.cast(pa.int64())).cast(arrow_type)
 
 
 def _micros(array: Any) -> Any:

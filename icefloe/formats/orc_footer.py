@@ -12,34 +12,56 @@ from icefloe.errors import CorruptFileError
 from icefloe.formats.parquet_footer import Sink
 
 _POSTSCRIPT_FOOTER_LENGTH, _POSTSCRIPT_COMPRESSION, _POSTSCRIPT_BLOCK_SIZE = 1, 2, 3
-_TAIL_FOOTER = 2
+_TAIL_POSTSCRIPT, _TAIL_FOOTER = 1, 2
 _FOOTER_STRIPES, _FOOTER_METADATA = 3, 5
-_STRIPE_OFFSET, _STRIPE_ROWS = 1, 5
+_STRIPE_ROWS = 5
 _BYTES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Stripe:
-    """Some rows of a file: where their bytes begin, the position of the first row, and how many there are."""
+    """Some rows of a file: the position of the first row, how many there are, and where their bytes are."""
 
-    offset: int
     first_row: int
     rows: int
+    offset: int
+    index_length: int
+    data_length: int
+    footer_length: int
 
 
-def stripes(tail: bytes, location: str) -> tuple[Stripe, ...]:
-    """The stripes of a file, from what pyarrow gives as the serialized tail of the file."""
+@dataclass(frozen=True, slots=True)
+class OrcTail:
+    """The end of a file: its postscript by field number, its footer serialized, and its stripes."""
+
+    postscript: Mapping[int, Any]
+    footer: bytes
+    stripes: tuple[Stripe, ...]
+
+    @property
+    def compression(self) -> int:
+        """The number of the codec."""
+        return int(self.postscript.get(_POSTSCRIPT_COMPRESSION, 0))
+
+    @property
+    def block_size(self) -> int:
+        """The most that one compressed piece holds."""
+        return int(self.postscript.get(_POSTSCRIPT_BLOCK_SIZE, 1 << 18))
+
+
+def parse_tail(serialized: bytes, location: str) -> OrcTail:
+    """The end of a file from what pyarrow gives as its serialized tail."""
     try:
-        footer = next(value for number, value in _fields(tail) if number == _TAIL_FOOTER)
+        parts = dict(fields_of(serialized))
         found, row = [], 0
-        for number, value in _fields(footer):
+        for number, value in fields_of(parts[_TAIL_FOOTER]):
             if number == _FOOTER_STRIPES:
-                about = dict(_fields(value))
-                found.append(Stripe(about.get(_STRIPE_OFFSET, 0), row, about.get(_STRIPE_ROWS, 0)))
+                about = dict(fields_of(value))
+                found.append(Stripe(row, about.get(_STRIPE_ROWS, 0), *(about.get(i, 0) for i in (1, 2, 3, 4))))
                 row += found[-1].rows
-    except (StopIteration, IndexError, TypeError, ValueError) as problem:
+        return OrcTail(dict(fields_of(parts[_TAIL_POSTSCRIPT])), parts[_TAIL_FOOTER], tuple(found))
+    except (LookupError, TypeError, ValueError) as problem:
         raise CorruptFileError(location, f"its ORC footer cannot be read: {problem}") from None
-    return tuple(found)
 
 
 class TailSink:
@@ -82,20 +104,25 @@ class TailSink:
 
 
 class TailFile(io.RawIOBase):
-    """A file of which only the end is at hand, for a reader that asks for nothing else."""
+    """A file of so many bytes that ends in `tail`; what is before comes from another file, or is not asked for."""
 
-    def __init__(self, tail: bytes, size: int) -> None:
+    def __init__(self, tail: bytes, size: int, source: Any = None) -> None:
         self._tail = tail
         self._size = size
+        self._source = source
         self._position = 0
 
     def read(self, length: int = -1) -> bytes:
-        """The next bytes; zeros before the end that is at hand."""
+        """The next bytes; zeros before the tail if no file has them."""
         wanted = self._size - self._position if length < 0 else min(length, self._size - self._position)
         start = self._position - (self._size - len(self._tail))
+        before = min(max(0, -start), wanted)
+        head = b"\x00" * before
+        if before and self._source is not None:
+            self._source.seek(self._position)
+            head = bytes(self._source.read(before))
         self._position += wanted
-        missing = min(max(0, -start), wanted)
-        return b"\x00" * missing + self._tail[max(0, start) : max(0, start + wanted)]
+        return head + self._tail[max(0, start) : max(0, start + wanted)]
 
     def seek(self, offset: int, whence: int = 0) -> int:
         """Move to a position from the start (0), from here (1) or from the end (2)."""
@@ -122,42 +149,70 @@ def with_metadata(tail: bytes, metadata: Mapping[str, str]) -> bytes:
     has to be read or compressed anew: the entries come as one more piece of the footer, stored as it is.
     """
     script = tail[-1 - tail[-1] : -1]
-    about = dict(_fields(script))
-    footer_length = about[_POSTSCRIPT_FOOTER_LENGTH]
+    about = dict(fields_of(script))
     entries = b"".join(
-        _message(_FOOTER_METADATA, _message(1, key.encode()) + _message(2, value.encode()))
+        message(_FOOTER_METADATA, message(1, key.encode()) + message(2, value.encode()))
         for key, value in metadata.items()
     )
-    if about.get(_POSTSCRIPT_COMPRESSION, 0):
-        limit = min(about.get(_POSTSCRIPT_BLOCK_SIZE, 1 << 16), 1 << 22)
-        pieces = [entries[at : at + limit] for at in range(0, len(entries), limit)]
-        entries = b"".join((len(piece) << 1 | 1).to_bytes(3, "little") + piece for piece in pieces)
-    old = b"\x08" + _varint(footer_length)
-    if not script.startswith(old):
-        raise AssertionError("pyarrow writes the length of the footer first")
-    script = b"\x08" + _varint(footer_length + len(entries)) + script[len(old) :]
+    entries = _stored(entries, about)
+    script = _with_footer_length(script, about[_POSTSCRIPT_FOOTER_LENGTH] + len(entries))
     return b"".join((tail[: -1 - tail[-1]], entries, script, bytes([len(script)])))
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+def with_footer(source: Any, tail: OrcTail, footer: bytes) -> TailFile:
+    """The same file with another footer."""
+    size = source.seek(0, 2)
+    source.seek(size - 1)
+    script_length = bytes(source.read(1))[0]
+    source.seek(size - 1 - script_length)
+    script = bytes(source.read(script_length))
+    stored = _stored(footer, tail.postscript)
+    kept = size - 1 - script_length - tail.postscript[_POSTSCRIPT_FOOTER_LENGTH]
+    script = _with_footer_length(script, len(stored))
+    end = b"".join((stored, script, bytes([len(script)])))
+    return TailFile(end, kept + len(end), source)
+
+
+def _stored(data: bytes, postscript: Mapping[int, Any]) -> bytes:
+    """Bytes as a part of a footer, in pieces that are not compressed where the others are."""
+    if not postscript.get(_POSTSCRIPT_COMPRESSION, 0):
+        return data
+    limit = min(postscript.get(_POSTSCRIPT_BLOCK_SIZE, 1 << 16), 1 << 22)
+    pieces = [data[at : at + limit] for at in range(0, len(data), limit)]
+    return b"".join((len(piece) << 1 | 1).to_bytes(3, "little") + piece for piece in pieces)
+
+
+def _with_footer_length(script: bytes, length: int) -> bytes:
+    """The postscript with another length of the footer; the file's magic must stay its end."""
+    others = b"".join(raw for number, _, raw in raw_fields(script) if number != _POSTSCRIPT_FOOTER_LENGTH)
+    return message(_POSTSCRIPT_FOOTER_LENGTH, length) + others
+
+
+def fields_of(data: bytes) -> Iterator[tuple[int, Any]]:
     """The fields of a serialized message: numbers as ints, everything else as bytes."""
+    return ((number, value) for number, value, _ in raw_fields(data))
+
+
+def raw_fields(data: bytes) -> Iterator[tuple[int, Any, bytes]]:
+    """The fields of a serialized message, each with the bytes that it is made of."""
     at = 0
     while at < len(data):
+        start = at
         tag, at = _read_varint(data, at)
+        value: Any = None
         match tag & 7:
             case 0:
                 value, at = _read_varint(data, at)
-                yield tag >> 3, value
             case 2:
                 length, at = _read_varint(data, at)
                 if length > len(data) - at:
                     raise ValueError("a field is longer than its message")
-                yield tag >> 3, data[at : at + length]
-                at += length
+                value, at = data[at : at + length], at + length
             case 1 | 5 as kind:
                 at += 8 if kind == 1 else 4
             case kind:
                 raise ValueError(f"a field is of the unknown kind {kind}")
+        yield tag >> 3, value, data[start:at]
 
 
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
@@ -179,5 +234,8 @@ def _varint(number: int) -> bytes:
     return bytes([*found, number])
 
 
-def _message(number: int, data: bytes) -> bytes:
-    return _varint(number << 3 | _BYTES) + _varint(len(data)) + data
+def message(number: int, value: bytes | int) -> bytes:
+    """A field of a serialized message."""
+    if isinstance(value, int):
+        return _varint(number << 3) + _varint(value)
+    return _varint(number << 3 | _BYTES) + _varint(len(value)) + value

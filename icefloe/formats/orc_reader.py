@@ -1,16 +1,20 @@
 """How rows come out of an ORC file: only the wanted columns, by field id, from the stripes of a split."""
 
+import zlib
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.orc as orc
+import zstandard
 
-from icefloe.errors import CorruptFileError, IncompatibleChangeError, InvalidInputError, InvalidValueError
+from icefloe.errors import CorruptFileError, IcefloeError, IncompatibleChangeError, InvalidInputError
 from icefloe.formats.file_schema import columns_to_read, known_columns, without_positions
-from icefloe.formats.orc_arrays import RANGE, from_orc
-from icefloe.formats.orc_footer import Stripe, stripes
+from icefloe.formats.orc_arrays import child_numbers, from_orc, type_count
+from icefloe.formats.orc_footer import Stripe, parse_tail
 from icefloe.formats.orc_schema_codec import columns_of_orc, with_wanted_types
+from icefloe.formats.orc_timestamps import FarTimestamps, far_types
 from icefloe.formats.projection import position_array, project_batch, with_positions
 from icefloe.formats.written_file import DEFAULT_BATCH_ROWS
 from icefloe.schema.arrow import schema_to_arrow
@@ -19,6 +23,8 @@ from icefloe.schema.projection import plan_projection
 from icefloe.schema.reserved import POS
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import UnknownType
+
+_DAMAGE = (pa.ArrowException, IndexError, KeyError, ValueError, zlib.error, zstandard.ZstdError)
 
 
 class OrcFileReader:
@@ -42,8 +48,8 @@ class OrcFileReader:
         with _corrupt(location):
             self._file = orc.ORCFile(source)
             self._arrow_schema = self._file.schema
-            self._stripes = stripes(self._file.reader.serialized_file_tail(), location)
-        if sum(stripe.rows for stripe in self._stripes) != self._file.nrows:
+            self._tail = parse_tail(self._file.reader.serialized_file_tail(), location)
+        if sum(stripe.rows for stripe in self._tail.stripes) != self._file.nrows:
             raise CorruptFileError(location, f"its stripes do not hold the {self._file.nrows} rows it speaks of")
         self.file_schema = self._columns(mapping, constants)
         self._refuse_unknown()
@@ -52,6 +58,8 @@ class OrcFileReader:
         self._places = [i for i, field in enumerate(self.file_schema.fields) if field.field_id in top]
         self._read_schema = Schema(*(self.file_schema.fields[i] for i in self._places))
         self._target = schema_to_arrow(self._read_schema)
+        self._numbers = child_numbers(pa.struct(list(self._arrow_schema)), 0)
+        self._far = self._far_timestamps(source)
         self._plan = plan_projection(without_positions(wanted), self._read_schema, constants)
 
     @property
@@ -65,7 +73,7 @@ class OrcFileReader:
 
         `split` is (start, length) in bytes: the stripes that begin in it.
         """
-        for number, stripe in enumerate(self._stripes):
+        for number, stripe in enumerate(self._tail.stripes):
             if split is None or split[0] <= stripe.offset < split[0] + split[1]:
                 yield from self._stripe(number, stripe, batch_rows)
 
@@ -102,18 +110,36 @@ class OrcFileReader:
         # pyarrow takes a dot for a step into a struct, and one name for all columns that have it.
         plain = all("." not in name for name in names) and len(set(names)) == len(names)
         with _corrupt(self._location):
-            found = self._file.read_stripe(number, columns=chosen if plain else None)
+            file = self._file if self._far is None else self._far.file
+            found = file.read_stripe(number, columns=chosen if plain else None)
             if found.num_rows != stripe.rows:
                 raise CorruptFileError(
                     self._location, f"stripe {number} has {found.num_rows} rows and not {stripe.rows}"
                 )
             columns = [
-                from_orc(found.column(place), field.field_type, arrow_field.type)
-                for place, field, arrow_field in zip(
-                    range(len(chosen)) if plain else self._places, self._read_schema.fields, self._target, strict=True
+                from_orc(
+                    found.column(i if plain else place),
+                    field.field_type,
+                    self._target.field(i).type,
+                    self._numbers[place],
+                    None if self._far is None else partial(self._far.ticks, number),
                 )
+                for i, (place, field) in enumerate(zip(self._places, self._read_schema.fields, strict=True))
             ]
         return pa.RecordBatch.from_arrays(columns, schema=self._target)
+
+    def _far_timestamps(self, source: Any) -> FarTimestamps | None:
+        """The other way to read the file, if it holds timestamps in the columns to read that pyarrow cannot hold."""
+        with _corrupt(self._location):
+            far = far_types(self._tail)
+            read = {
+                number
+                for place in self._places
+                for number in range(
+                    self._numbers[place], self._numbers[place] + type_count(self._arrow_schema.field(place).type)
+                )
+            }
+            return FarTimestamps(source, self._location, self._tail, far & read) if far & read else None
 
 
 class _corrupt:  # noqa: N801  # reads as a word of the language: `with _corrupt(location):`
@@ -126,7 +152,6 @@ class _corrupt:  # noqa: N801  # reads as a word of the language: `with _corrupt
         return None
 
     def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: object) -> None:
-        if isinstance(problem, pa.ArrowInvalid) and "out of range for nanosecond" in str(problem):
-            raise InvalidValueError(f"{self._location}: {problem}; {RANGE}") from problem
-        if isinstance(problem, pa.ArrowException) or (isinstance(problem, OSError) and problem.errno is None):
+        damage = isinstance(problem, _DAMAGE) and not isinstance(problem, IcefloeError)
+        if damage or (isinstance(problem, OSError) and problem.errno is None and not isinstance(problem, IcefloeError)):
             raise CorruptFileError(self._location, f"it cannot be read as ORC: {problem}") from problem

@@ -72,10 +72,6 @@ def _orc_type(kind: IcebergType) -> Any:
     match kind:
         case TimeType():
             return pa.int64()
-        case TimestampType() | TimestampNanoType():
-            return pa.timestamp("ns")
-        case TimestamptzType() | TimestamptzNanoType():
-            return pa.timestamp("ns", "UTC")
         case UUIDType() | FixedType() | BinaryType() | GeometryType() | GeographyType():
             return pa.binary()
         case VariantType():

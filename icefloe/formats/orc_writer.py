@@ -12,7 +12,7 @@ from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.arrow_types import conform, stored_schema
 from icefloe.formats.metrics import MetricsMode, metrics_modes
 from icefloe.formats.orc_arrays import to_orc, unsliced
-from icefloe.formats.orc_footer import TailFile, TailSink, stripes
+from icefloe.formats.orc_footer import TailFile, TailSink, parse_tail
 from icefloe.formats.orc_schema_codec import orc_schema
 from icefloe.formats.parquet_footer import Sink
 from icefloe.formats.written_file import WrittenFile
@@ -91,7 +91,7 @@ class OrcFileWriter:
         self._writer.close()
         tail = self._sink.release(self._metadata)
         written = orc.ORCFile(TailFile(tail, self._sink.written)).reader.serialized_file_tail()
-        offsets = tuple(stripe.offset for stripe in stripes(written, "the file just written"))
+        offsets = tuple(stripe.offset for stripe in parse_tail(written, "the file just written").stripes)
         return WrittenFile(self._seen.metrics(), offsets, self._sink.written)
 
     def _stored(self, batch: Any) -> Any:

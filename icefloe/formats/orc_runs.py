@@ -1,0 +1,111 @@
+"""Unsigned numbers out of ORC's run-length encodings, run by run (ORC: Integer Run Length Encoding, versions 1 and 2)."""
+
+import numpy as np
+import numpy.typing as npt
+
+_DIRECT, _DIRECT_V2 = 0, 2
+_WIDTHS = (*range(1, 25), 26, 28, 30, 32, 40, 48, 56, 64)
+"""Bits per number by their code."""
+
+Numbers = npt.NDArray[np.int64]
+
+
+def decode_unsigned(data: bytes, encoding: int) -> Numbers:
+    """All numbers of a stream; `encoding` is that of its column. Bytes that are no runs raise ValueError or IndexError."""
+    if encoding not in (_DIRECT, _DIRECT_V2):
+        raise ValueError(f"the encoding number {encoding} does not hold numbers")
+    step = _run_v2 if encoding == _DIRECT_V2 else _run_v1
+    found, at = [], 0
+    while at < len(data):
+        numbers, at = step(data, at)
+        found.append(numbers)
+    return np.concatenate(found) if found else np.empty(0, np.int64)
+
+
+def _run_v1(data: bytes, at: int) -> tuple[Numbers, int]:
+    control = data[at]
+    if control < 128:
+        delta = data[at + 1] - 256 * (data[at + 1] > 127)
+        base, at = _varint(data, at + 2)
+        return _wrapped(base) + delta * np.arange(control + 3, dtype=np.int64), at
+    at += 1
+    found = []
+    for _ in range(256 - control):
+        number, at = _varint(data, at)
+        found.append(number)
+    return np.array(found, np.uint64).astype(np.int64), at
+
+
+def _run_v2(data: bytes, at: int) -> tuple[Numbers, int]:
+    head = data[at]
+    if head >> 6 == 0:
+        width, count = (head >> 3 & 7) + 1, (head & 7) + 3
+        value = int.from_bytes(_take(data, at + 1, width), "big")
+        return np.full(count, _wrapped(value), np.int64), at + 1 + width
+    code, count = head >> 1 & 31, ((head & 1) << 8 | data[at + 1]) + 1
+    match head >> 6:
+        case 1:
+            return _packed(data, at + 2, count, _WIDTHS[code])
+        case 2:
+            return _patched(data, at, count, _WIDTHS[code])
+        case _:
+            return _deltas(data, at + 2, count, _WIDTHS[code] if code else 0)
+
+
+def _deltas(data: bytes, at: int, count: int, width: int) -> tuple[Numbers, int]:
+    base, at = _varint(data, at)
+    base = _wrapped(base)
+    first, at = _varint(data, at)
+    first = (first >> 1) ^ -(first & 1)
+    steps = np.full(max(count - 1, 0), first, np.int64)
+    if width:
+        rest, at = _packed(data, at, count - 2, width)
+        steps[1:] = rest if first >= 0 else -rest
+    return np.concatenate(([base], base + np.cumsum(steps))).astype(np.int64), at
+
+
+def _patched(data: bytes, at: int, count: int, width: int) -> tuple[Numbers, int]:
+    base_width, patch_width = (data[at + 2] >> 5) + 1, _WIDTHS[data[at + 2] & 31]
+    gap_width, patches = (data[at + 3] >> 5) + 1, data[at + 3] & 31
+    base = int.from_bytes(_take(data, at + 4, base_width), "big")
+    sign = 1 << (8 * base_width - 1)
+    base = -(base & ~sign) if base & sign else base
+    numbers, at = _packed(data, at + 4 + base_width, count, width)
+    entry_width = next(each for each in _WIDTHS if each >= gap_width + patch_width)
+    entries, at = _packed(data, at, patches, entry_width)
+    place = 0
+    for entry in entries.tolist():
+        place += entry >> patch_width
+        numbers[place] |= (entry & ((1 << patch_width) - 1)) << width
+    return numbers + base, at
+
+
+def _packed(data: bytes, at: int, count: int, width: int) -> tuple[Numbers, int]:
+    """Numbers of so many bits each, most significant first, up to a whole byte."""
+    length = (count * width + 7) // 8
+    bits = np.unpackbits(np.frombuffer(_take(data, at, length), np.uint8))[: count * width].reshape(count, width)
+    weights = np.uint64(1) << np.arange(width - 1, -1, -1, dtype=np.uint64)
+    return (bits * weights).sum(axis=1, dtype=np.uint64).astype(np.int64), at + length
+
+
+def _take(data: bytes, at: int, length: int) -> bytes:
+    found = data[at : at + length]
+    if len(found) < length:
+        raise ValueError("a run of numbers is cut off")
+    return found
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at += 1
+        if byte < 0x80:
+            return value & 0xFFFF_FFFF_FFFF_FFFF, at
+        shift += 7
+
+
+def _wrapped(number: int) -> int:
+    """A 64-bit pattern as the signed number it is: pyarrow writes negative nanoseconds before 1970."""
+    return number - (1 << 64) if number >> 63 else number
