@@ -1,1 +1,37 @@
-"""The Apache Iceberg table format in Python, with its data pipeline on Apache Spark."""
+"""The Apache Iceberg table format in Python, with its data pipeline on Apache Spark.
+
+`load_catalog` is the door for plain Python; the rooms of the package are described in docs/architecture.md. Names are
+imported when they are first used, so that `import icefloe` alone costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from icefloe.catalog import Catalog as Catalog
+    from icefloe.catalog import load_catalog as load_catalog
+    from icefloe.errors import IcefloeError as IcefloeError
+    from icefloe.expressions import col as col
+    from icefloe.schema import Schema as Schema
+    from icefloe.table import Table as Table
+
+_HOMES = {
+    "Catalog": "icefloe.catalog",
+    "IcefloeError": "icefloe.errors",
+    "Schema": "icefloe.schema",
+    "Table": "icefloe.table",
+    "col": "icefloe.expressions",
+    "load_catalog": "icefloe.catalog",
+}
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'icefloe' has no attribute {name!r}; it has {', '.join(_HOMES)}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_HOMES]
