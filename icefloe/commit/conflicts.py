@@ -102,14 +102,16 @@ def check_no_new_deletes_for(
             )
 
 
-def check_no_new_unordered_deletes(since: Since, view: View, files: Mapping[str, LocatedFile]) -> None:
+def check_no_new_unordered_deletes(
+    since: Since, view: View, files: Mapping[str, LocatedFile], *, by_updates: bool
+) -> None:
     """No delete file came for these data files of which nobody can tell whether it deletes the same rows.
 
-    Vectors can tell, and are compared by their positions elsewhere.
+    Vectors can tell, and are compared by their positions elsewhere. With `by_updates` only deletes of updates count.
     """
     partitions = {(each.spec_id, each.partition) for each in files.values()}
     unpartitioned = {each.spec_id for each in view.metadata.partition_specs if each.is_unpartitioned}
-    for deletes in since.added_deletes(lambda _: True):
+    for deletes in since.added_deletes(lambda _: True, by_updates=by_updates):
         for file in deletes.files():
             is_equality = file.content is FileContent.EQUALITY_DELETES
             if file.is_deletion_vector:

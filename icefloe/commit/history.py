@@ -14,6 +14,8 @@ from icefloe.metadata.refs import MAIN_BRANCH
 from icefloe.metadata.snapshot import Operation, Snapshot
 from icefloe.metadata.table import TableMetadata
 
+_NOT_REWRITES = (Operation.REPLACE,)
+
 
 class Isolation(Enum):
     """How much a commit minds what happened since it was planned.
@@ -91,19 +93,27 @@ class Since:
 
     def added_data(self, may_hold: Callable[[ManifestFile], bool], wanted: Wanted) -> Iterator[ManifestColumns]:
         """Data files that were added. Those of rewrites hold no new rows and are left out."""
-        return self._entries(ManifestContent.DATA, EntryStatus.ADDED, may_hold, wanted, with_replaced=False)
+        return self._entries(ManifestContent.DATA, EntryStatus.ADDED, may_hold, wanted, _NOT_REWRITES)
 
     def removed_data(
         self, may_hold: Callable[[ManifestFile], bool], wanted: Wanted = WITHOUT_METRICS
     ) -> Iterator[ManifestColumns]:
-        """Data files that were removed, by rewrites too."""
-        return self._entries(ManifestContent.DATA, EntryStatus.DELETED, may_hold, wanted, with_replaced=True)
+        """Data files that were removed. Rows of files that were rewritten are still there, so those are left out."""
+        return self._entries(ManifestContent.DATA, EntryStatus.DELETED, may_hold, wanted, _NOT_REWRITES)
 
     def added_deletes(
-        self, may_hold: Callable[[ManifestFile], bool], wanted: Wanted = WITHOUT_METRICS
+        self,
+        may_hold: Callable[[ManifestFile], bool],
+        wanted: Wanted = WITHOUT_METRICS,
+        *,
+        by_updates: bool = False,
     ) -> Iterator[ManifestColumns]:
-        """Delete files that were added. Those of rewrites delete nothing new and are left out."""
-        return self._entries(ManifestContent.DELETES, EntryStatus.ADDED, may_hold, wanted, with_replaced=False)
+        """Delete files that were added. Those of rewrites delete nothing new and are left out.
+
+        With `by_updates`, only those of commits that added rows too: a plain delete can be repeated without harm.
+        """
+        passed_over = (Operation.REPLACE, Operation.DELETE) if by_updates else _NOT_REWRITES
+        return self._entries(ManifestContent.DELETES, EntryStatus.ADDED, may_hold, wanted, passed_over)
 
     def _entries(
         self,
@@ -111,12 +121,11 @@ class Since:
         status: EntryStatus,
         may_hold: Callable[[ManifestFile], bool],
         wanted: Wanted,
-        *,
-        with_replaced: bool,
+        passed_over: tuple[Operation, ...],
     ) -> Iterator[ManifestColumns]:
         view = self._view
         for snapshot in self.snapshots:
-            if snapshot.operation == Operation.REPLACE and not with_replaced:
+            if snapshot.operation in passed_over:
                 continue
             for manifest in manifests_of(snapshot, view.metadata, view.bench):
                 is_new = manifest.added_snapshot_id == snapshot.snapshot_id and manifest.content is content

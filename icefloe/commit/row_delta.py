@@ -144,8 +144,9 @@ class RowDelta:
                 # An update or merge has read rows that it did not touch, too; a delete has not.
                 check_no_new_deletes(since, scope)
         check_no_new_deletes_for(since, data.removed, view.metadata)
-        if self._adds_data and located:
-            check_no_new_unordered_deletes(since, view, located)
+        if located:
+            # To delete a row that another deleted, too, is no harm; to delete one that another replaced loses a delete.
+            check_no_new_unordered_deletes(since, view, located, by_updates=not self._adds_data)
 
     def _check_one_vector(self, view: View, kept: Sequence[ManifestFile], new_vectors: Sequence[FileGroup]) -> None:
         if not new_vectors:
