@@ -119,9 +119,9 @@ def new_table(
     return handle(committer), committer
 
 
-def handle(committer: Committer, clock: Clock | None = None) -> Table:
+def handle(committer: Committer, clock: Clock | None = None, caches: Caches | None = None) -> Table:
     """One more handle of the table, as another process would have it."""
-    return Table(("db", "table"), committer.load(), committer, timing=timing(clock))
+    return Table(("db", "table"), committer.load(), committer, timing=timing(clock), caches=caches)
 
 
 _NUMBERS = itertools.count()
@@ -166,11 +166,11 @@ def position_deletes(rows: int = 1, **more: Any) -> DataFile:
     return data_file(rows=rows, content=FileContent.POSITION_DELETES, **more)
 
 
-def manifests(table: Table, snapshot_id: int | None = None) -> tuple[ManifestFile, ...]:
-    """The manifests of a snapshot, read from storage by nobody's cache."""
+def manifests(table: Table, snapshot_id: int | None = None, caches: Caches | None = None) -> tuple[ManifestFile, ...]:
+    """The manifests of a snapshot, read from storage by nobody's cache unless one is given."""
     metadata = table.metadata
     snapshot = metadata.current_snapshot() if snapshot_id is None else metadata.snapshot(snapshot_id)
-    return () if snapshot is None else manifests_of(snapshot, metadata, bench_of(table))
+    return () if snapshot is None else manifests_of(snapshot, metadata, bench_of(table, caches))
 
 
 def entries(
@@ -190,9 +190,9 @@ def live_paths(table: Table, snapshot_id: int | None = None) -> list[str]:
     return sorted(each.data_file.file_path for each in entries(table, ManifestContent.DATA, snapshot_id))
 
 
-def bench_of(table: Table) -> Workbench:
-    """A workbench that remembers nothing."""
-    return Workbench(table.storage, Caches(), lambda: 0)
+def bench_of(table: Table, caches: Caches | None = None) -> Workbench:
+    """A workbench that remembers nothing of its own."""
+    return Workbench(table.storage, caches or Caches(), lambda: 0)
 
 
 def stored(table: Table) -> set[str]:

@@ -15,23 +15,28 @@ from icefloe.commit.committer import TableState
 from icefloe.commit.history import Isolation, Planned
 from icefloe.commit.update_snapshot import UpdateSnapshot
 from icefloe.commit.vectors import load_vector
+from icefloe.commit.view import read_entries
+from icefloe.commit.workbench import Caches
 from icefloe.errors import ValidationError
-from icefloe.manifests.files import ManifestContent
+from icefloe.manifests.files import FileContent
+from icefloe.manifests.wanted import WITHOUT_METRICS
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.commit.tables import (
     BY_REGION,
     MemoryCommitter,
+    bench_of,
     data_file,
-    entries,
     equality_deletes,
     handle,
-    live_paths,
+    manifests,
     new_table,
     position_deletes,
 )
 
 EU_A, EU_B, US = "memory://d/eu-a", "memory://d/eu-b", "memory://d/us"
+SHARED = Caches()
+"""Files never change, so that all handles here may remember them together; thousands of cases are read faster."""
 OF_A = "region = 'eu' and id <= 10"
 """What row-level operations here read: the rows of the file `eu-a`."""
 
@@ -155,7 +160,7 @@ def at(state: TableState) -> tuple[Table, MemoryCommitter]:
     """A catalog of its own at this state; files are shared, since they never change."""
     committer = MemoryCommitter(state.metadata)
     committer._state = state
-    return handle(committer), committer
+    return handle(committer, caches=SHARED), committer
 
 
 @cache
@@ -168,15 +173,24 @@ def after_first(version: int, first: str) -> TableState:
 
 def content(table: Table) -> tuple[list[str], list[tuple[object, ...]]]:
     """The live data files, and what is deleted in them."""
+    paths: list[str] = []
     deletes: list[tuple[object, ...]] = []
-    for each in entries(table, ManifestContent.DELETES):
-        file = each.data_file
-        if file.is_deletion_vector:
+    bench = bench_of(table, SHARED)
+    files = (
+        file
+        for manifest in manifests(table, caches=SHARED)
+        for columns in [read_entries(manifest, table.metadata, bench, WITHOUT_METRICS)]
+        for file in columns.filter(columns.is_live).files()
+    )
+    for file in files:
+        if file.content is FileContent.DATA:
+            paths.append(file.file_path)
+        elif file.is_deletion_vector:
             positions = tuple(load_vector(table.storage, file).positions().tolist())
             deletes.append((str(file.referenced_data_file), positions))
         else:
             deletes.append((file.file_path, ()))
-    return live_paths(table), sorted(deletes, key=str)
+    return sorted(paths), sorted(deletes, key=str)
 
 
 @cache
@@ -195,13 +209,14 @@ def names(version: int) -> list[str]:
     return [name for name, op in OPS.items() if op.feature is None or allows(version, op.feature)]
 
 
+# The oldest and the newest version differ from their neighbours in nothing that depends on isolation.
+FULL = [each for each in ALL_VERSIONS if each not in (min(ALL_VERSIONS), max(ALL_VERSIONS))]
 CASES = [
     (version, isolation, first)
     for version in ALL_VERSIONS
     for isolation in Isolation
     for first in names(version)
-    # The oldest and the newest version differ from their neighbours in nothing that depends on isolation.
-    if isolation is Isolation.SERIALIZABLE or version not in (min(ALL_VERSIONS), max(ALL_VERSIONS))
+    if isolation is Isolation.SERIALIZABLE or version in FULL
 ]
 
 
@@ -209,9 +224,11 @@ CASES = [
 def test_the_second_writer_goes_ahead_exactly_when_the_table_of_outcomes_says_so(
     version: int, isolation: Isolation, first: str
 ) -> None:
+    # Whether the second one is prepared early or late cannot depend on the level: each check asks for the level itself.
+    may_differ = isolation is Isolation.SERIALIZABLE
     for second in names(version):
         may = expected(first, second, version, isolation)
-        for prepared_before in (True, False):
+        for prepared_before in (True, False) if version in FULL and may_differ else (True,):
             table, committer = at(base_state(version) if prepared_before else after_first(version, first))
             planned = Planned(base_state(version).metadata.current_snapshot_id, isolation)
             case = (first, second, prepared_before)
