@@ -1,0 +1,209 @@
+"""Planning a table of many files in 30 partitions with statistics of ten columns, against PyIceberg on the same table."""
+
+import os
+import resource
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.table import StaticTable
+
+from bench.manifests import SCHEMA, SPEC, entries
+from bench.report import Row, interleave
+from icefloe.manifests import (
+    DataFile,
+    EntryStatus,
+    FileContent,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+    ManifestFormat,
+    encode_manifest_list,
+    write_manifests,
+)
+from icefloe.metadata import (
+    MAIN_BRANCH,
+    AddSnapshotUpdate,
+    SetSnapshotRefUpdate,
+    Snapshot,
+    Summary,
+    TableMetadata,
+    apply_all,
+    branch,
+    encode_metadata_file,
+    new_table_metadata,
+)
+from icefloe.planning import TableScan
+from icefloe.storage import Storage
+from icefloe.versions import Feature, allows
+
+FILES = {"small": 10_000, "medium": 100_000, "full": 1_500_000}
+PEER_FILES = 100_000
+"""The most files that the peer plans; beyond, its time is scaled up from this many."""
+PARTITIONS = 30
+FIRST_DAY = 20_000
+GOAL = 1 / 30
+SNAPSHOT_ID = 7
+
+
+class MadeTable:
+    """A table of metadata only, on the local disk."""
+
+    def __init__(self, folder: Path, files: int, version: int = 2, with_vectors: bool = False) -> None:
+        self.storage = Storage()
+        self.files = files
+        self.location = folder.as_uri()
+        columns = entries(files)
+        days = (FIRST_DAY + np.arange(files) * PARTITIONS // files).astype(np.int32)
+        self._columns = replace(columns, partition={1000: pa.array(days).view(pa.date32())})
+        self._days = days
+        manifests = list(self._write(self._columns, version, ManifestContent.DATA))
+        if with_vectors:
+            manifests += self._write(self._vectors(), version, ManifestContent.DELETES)
+        self.metadata = self._commit(manifests, version)
+        self.metadata_location = f"{self.location}/metadata/v1.metadata.json"
+        self.storage.write(self.metadata_location, encode_metadata_file(self.metadata))
+
+    def _write(self, what: Any, version: int, content: ManifestContent) -> list[ManifestFile]:
+        form = ManifestFormat(version, SCHEMA, SPEC, SNAPSHOT_ID, content)
+        places = iter(lambda: f"{self.location}/metadata/{uuid.uuid4()}-m0.avro", None)
+        return write_manifests(what, form, places, self.storage.write)
+
+    def _vectors(self) -> Iterator[ManifestEntry]:
+        """A vector for every tenth file."""
+        paths = self._columns.column("file_path")
+        for row in range(0, self.files, 10):
+            file = DataFile(
+                f"{self.location}/data/{row}.puffin",
+                "puffin",
+                3,
+                500,
+                FileContent.POSITION_DELETES,
+                0,
+                (int(self._days[row]),),
+                referenced_data_file=paths[row].as_py(),
+                content_offset=4,
+                content_size_in_bytes=60,
+            )
+            yield ManifestEntry(EntryStatus.ADDED, file, SNAPSHOT_ID)
+
+    def _commit(self, manifests: list[ManifestFile], version: int) -> TableMetadata:
+        base = new_table_metadata(
+            SCHEMA, SPEC, location=self.location, format_version=version, uuid=uuid.uuid4(), timestamp_ms=1
+        )
+        first_row_id = 0 if allows(version, Feature.ROW_LINEAGE) else None
+        data, next_row_id = encode_manifest_list(
+            manifests,
+            version,
+            snapshot_id=SNAPSHOT_ID,
+            parent_snapshot_id=None,
+            sequence_number=1,
+            first_row_id=first_row_id,
+        )
+        place = f"{self.location}/metadata/snap-1.avro"
+        self.storage.write(place, data)
+        snapshot = Snapshot(
+            SNAPSHOT_ID,
+            2,
+            place,
+            Summary("append"),
+            sequence_number=1,
+            schema_id=base.current_schema_id,
+            first_row_id=first_row_id,
+            added_rows=next_row_id,
+        )
+        ref = SetSnapshotRefUpdate(MAIN_BRANCH, branch(SNAPSHOT_ID))
+        return apply_all(base, [AddSnapshotUpdate(snapshot), ref], 2)
+
+
+def filters(files: int) -> dict[str, str]:
+    """What is asked for: everything, one day of thirty, a hundredth by bounds, and both."""
+    middle = files // 2 * 1009
+    bounds = f"c3 >= {middle} and c3 < {middle + files * 10}"
+    day = "day = '2024-10-19'"
+    return {"no-filter": "", "partition-filter": day, "bounds-filter": bounds, "both-filters": f"{day} and {bounds}"}
+
+
+def run(size: str) -> list[Row]:
+    """All cases at that size."""
+    files = FILES[size]
+    with tempfile.TemporaryDirectory() as folder:
+        ours = MadeTable(Path(folder) / "ours", files)
+        peer = ours if files <= PEER_FILES else MadeTable(Path(folder) / "peer", PEER_FILES)
+        found = [*_against_peer(ours, peer)]
+        found.append(_columns(ours, found[0]))
+        del ours, peer
+        found.append(_vectors(MadeTable(Path(folder) / "vectors", files, 3, True), found[0]))
+    return found
+
+
+def _against_peer(ours: MadeTable, peer: MadeTable) -> Iterator[Row]:
+    scale = ours.files / peer.files
+    theirs = StaticTable.from_metadata(peer.metadata_location)
+    _drain(TableScan(ours.metadata, ours.storage))
+    for case, row_filter in filters(ours.files).items():
+        scan = TableScan(ours.metadata, ours.storage, row_filter)
+        their_filter = filters(peer.files)[case]
+        their_scan = theirs.scan(row_filter=their_filter) if their_filter else theirs.scan()
+        repeat = 3 if ours.files <= FILES["small"] else 1
+        our_time, their_time = interleave(_counter(scan), _counter(their_scan), repeat)
+        our_time = min([our_time, *(_timed(_counter(scan)) for _ in range(2))])
+        their_time *= scale
+        report = scan.report
+        assert report is not None
+        note = (
+            f"{report.counts.result_data_files:,} tasks, {ours.files / our_time:,.0f} files/s against "
+            f"{ours.files / their_time:,.0f}, first task after {report.seconds_to_first_task or 0:.3f} s, "
+            f"peak memory of the process {_peak_mib()} MiB"
+        )
+        scaled = "" if scale == 1 else f"; theirs scaled up from {peer.files:,} files"
+        yield Row(case, our_time, their_time, GOAL, note + scaled)
+
+
+def _columns(table: MadeTable, unfiltered: Row) -> Row:
+    """The same plan in columns, without a task for each file, against the plan with tasks."""
+    scan = TableScan(table.metadata, table.storage)
+
+    def work() -> int:
+        plan = scan.plan()
+        assert plan is not None
+        with plan:
+            return sum(len(batch) for batch in plan)
+
+    seconds = min(_timed(work) for _ in range(3))
+    note = f"{table.files / seconds:,.0f} files/s in columns; the peer is our own plan with tasks"
+    return Row("in-columns", seconds, unfiltered.ours_seconds, 1.0, note)
+
+
+def _vectors(table: MadeTable, clean: Row) -> Row:
+    """With a deletion vector for every tenth file, against the clean table."""
+    scan = TableScan(table.metadata, table.storage)
+    seconds = min(_timed(_counter(scan)) for _ in range(3))
+    note = f"{table.files / seconds:,.0f} files/s with vectors on a tenth; the peer is our own plan of the clean table"
+    return Row("with-vectors", seconds, clean.ours_seconds, 2.0, note)
+
+
+def _counter(scan: Any) -> Callable[[], int]:
+    return lambda: _drain(scan)
+
+
+def _drain(scan: Any) -> int:
+    """All tasks of a plan of ours or of the peer's, counted."""
+    return sum(1 for _ in scan.plan_files())
+
+
+def _timed(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def _peak_mib() -> int:
+    divisor = 1024 * 1024 if os.uname().sysname == "Darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // divisor
