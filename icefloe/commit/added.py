@@ -13,9 +13,19 @@ from icefloe.errors import InvalidInputError, InvalidPartitionSpecError, Invalid
 from icefloe.manifests.columns import ManifestColumns, columns_of
 from icefloe.manifests.files import DataFile, EntryStatus, FileContent, ManifestContent, ManifestEntry
 from icefloe.metadata.table import TableMetadata
+from icefloe.partitioning.arrays import transform_array
 from icefloe.partitioning.spec import PartitionField
 from icefloe.partitioning.transforms import BucketTransform, VoidTransform
-from icefloe.schema.types import DoubleType, FloatType, ListType, MapType, PrimitiveType, StructType
+from icefloe.schema.types import (
+    DoubleType,
+    FixedType,
+    FloatType,
+    ListType,
+    MapType,
+    PrimitiveType,
+    StructType,
+    UUIDType,
+)
 from icefloe.versions import Feature, allows, require
 
 FilesInput = Iterable[DataFile] | ManifestColumns | Sequence[ManifestColumns]
@@ -66,7 +76,8 @@ def check_distinct(groups: Sequence[FileGroup]) -> None:
     if not paths:
         return
     every = pa.concat_arrays(paths)
-    if pc.count_distinct(every).as_py() == len(every):
+    # Much faster than counting distinct values.
+    if len(pc.unique(every)) == len(every):
         return
     counted = pc.value_counts(every)
     repeated = counted.filter(pc.greater(counted.field("counts"), 1))
@@ -173,9 +184,9 @@ def _check_fit(columns: ManifestColumns, metadata: TableMetadata) -> None:
     _refuse(columns, pc.equal(columns.column("file_path"), ""), "has an empty path")
     for name in ("record_count", "file_size_in_bytes"):
         _refuse(columns, pc.less(columns.column(name), 0), f"has a negative {name}")
-    spec = metadata.spec(columns.spec_id)
-    for field in spec.fields:
+    for field in metadata.spec(columns.spec_id).fields:
         _check_values(columns, field)
+        _check_bounds(columns, field, metadata)
 
 
 def _check_values(columns: ManifestColumns, field: PartitionField) -> None:
@@ -190,6 +201,28 @@ def _check_values(columns: ManifestColumns, field: PartitionField) -> None:
             _refuse(columns, outside, f"is not in a bucket of {field.name!r}, which has {num_buckets}")
         case _:
             pass
+
+
+def _check_bounds(columns: ManifestColumns, field: PartitionField, metadata: TableMetadata) -> None:
+    """What the statistics of the source column say must allow for the partition value."""
+    values = columns.partition.get(field.field_id)
+    source = metadata.schema().fields_by_id.get(field.source_id)
+    if values is None or source is None or len(field.source_ids) > 1 or not field.transform.preserves_order:
+        return
+    kind = source.field_type
+    if isinstance(kind, FloatType | DoubleType | UUIDType | FixedType) or not field.transform.can_transform(kind):
+        return
+    is_data = pc.equal(columns.column("content"), int(FileContent.DATA))
+    for bounds, outside in (
+        (columns.lower_bounds(field.source_id, kind), pc.less),
+        (columns.upper_bounds(field.source_id, kind), pc.greater),
+    ):
+        if bounds is None or bounds.null_count == len(bounds):
+            continue
+        limits = transform_array(field.transform, bounds, kind).cast(values.type)
+        wrong = pc.or_(pc.fill_null(outside(values, limits), False), pc.and_(pc.is_null(values), pc.is_valid(limits)))
+        problem = f"has rows that are not in its partition, by the bounds of column {source.name!r}"
+        _refuse(columns, pc.and_(is_data, wrong), problem)
 
 
 def _check_equality_ids(columns: ManifestColumns, metadata: TableMetadata) -> None:

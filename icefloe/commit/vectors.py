@@ -229,7 +229,7 @@ def check_one_for_each(groups: Iterable[ManifestColumns]) -> None:
     """Fail if a data file has two vectors among these live entries: the last look at what is about to be committed."""
     paths = [columns.column("referenced_data_file").filter(vector_mask(columns)) for columns in groups]
     every = pa.concat_arrays(paths) if paths else pa.array([], pa.string())
-    if pc.count_distinct(every).as_py() == len(every):
+    if len(pc.unique(every)) == len(every):
         return
     counted = pc.value_counts(every)
     path = counted.field("values").filter(pc.greater(counted.field("counts"), 1))[0].as_py()
