@@ -48,7 +48,8 @@ def to_orc(array: Any, kind: IcebergType, orc_type: Any, name: str) -> Any:
             items = to_orc(items, kind.value_type, orc_type.item_type, f"{name}.value")
             return pa.MapArray.from_arrays(offsets, keys, items, type=orc_type, mask=nulls(array))
         case VariantType():
-            return array
+            # pyarrow's writer looks for the nulls of a nested struct in its fields too.
+            return pa.StructArray.from_arrays(array.flatten(), fields=list(orc_type), mask=nulls(array))
         case UUIDType() | FixedType():
             return (array.storage if isinstance(array, pa.ExtensionArray) else array).cast(pa.binary())
         case _:

@@ -75,7 +75,7 @@ def _orc_type(kind: IcebergType) -> Any:
         case UUIDType() | FixedType() | BinaryType() | GeometryType() | GeographyType():
             return pa.binary()
         case VariantType():
-            return VARIANT_STORAGE
+            return pa.struct([field.with_nullable(True) for field in VARIANT_STORAGE])
         case StructType():
             return pa.struct([_orc_field(field) for field in kind.fields])
         case ListType():

@@ -144,6 +144,24 @@ ROWS = [
 ]
 
 
+@given(st.lists(st.none() | st.sampled_from([None, *VARIANTS]), min_size=1, max_size=12))
+def test_nulls_among_variants_in_structs(values: list[Any]) -> None:
+    inner = StructType(
+        NestedField(3, "v", VariantType()), NestedField(4, "s", StructType(NestedField(5, "x", LongType())))
+    )
+    schema = Schema(NestedField(1, "p", inner), NestedField(6, "l", ListType(7, VariantType(), False)))
+    rows = [
+        {
+            "p": None if place % 4 == 3 else {"v": value, "s": None if value is None else {"x": place}},
+            "l": None if place % 5 == 4 else [value, None],
+        }
+        for place, value in enumerate(values)
+    ]
+    table = arrow_table(schema, rows)
+    content, _ = finished(table, schema)
+    assert contents(read(content, schema)) == contents(table)
+
+
 def test_nulls_in_nested_columns_over_many_small_batches() -> None:
     """More rows than pyarrow's writer takes at a time, in slices, of everything that has parts."""
     schema = Schema(
