@@ -26,7 +26,8 @@ def columns_to_read(task: FileScanTask, wanted: Schema, metadata: TableMetadata)
     """The columns to ask of the task's file; `_pos` and those of row lineage among them where they matter."""
     fields = table_columns(wanted).fields
     for reference in sorted(bound_references(task.residual), key=lambda each: each.field.field_id):
-        fields = _merged(fields, select_ids(_schema_of(reference, metadata), [reference.field.field_id]).fields)
+        schema = _schema_of(reference, wanted, metadata)
+        fields = _merged(fields, select_ids(schema, [reference.field.field_id]).fields)
     for field_id in sorted(_equality_ids(task)):
         if field_id not in Schema(*fields).fields_by_id:
             found = select_ids(_schema_with(field_id, wanted, metadata), [field_id]).fields
@@ -48,21 +49,26 @@ def _equality_ids(task: FileScanTask) -> set[int]:
     return {field_id for deletes in task.equality_deletes for field_id in deletes.equality_ids or ()}
 
 
-def _newest_first(metadata: TableMetadata) -> Iterator[Schema]:
+def _candidates(wanted: Schema, metadata: TableMetadata) -> Iterator[Schema]:
+    """The schema that the scan is of, that of today, and the others, the newest first."""
+    if wanted.schema_id in metadata.schemas_by_id:
+        yield metadata.schema(wanted.schema_id)
     yield metadata.schema()
     yield from sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True)
 
 
-def _schema_of(reference: BoundReference, metadata: TableMetadata) -> Schema:
+def _schema_of(reference: BoundReference, wanted: Schema, metadata: TableMetadata) -> Schema:
     """The schema that a predicate was bound to, as far as its column is concerned."""
-    for schema in _newest_first(metadata):
-        if schema.fields_by_id.get(reference.field.field_id) == reference.field:
+    field_id = reference.field.field_id
+    for schema in _candidates(wanted, metadata):
+        along = (*reversed(schema.ancestors(field_id)), schema.fields_by_id.get(field_id))
+        if along[-1] == reference.field and tuple(each.name for each in along if each) == reference.names:
             return schema
     raise NoSuchColumnError(f"the filter asks for column {reference.name!r}, which no schema of the table has")
 
 
 def _schema_with(field_id: int, wanted: Schema, metadata: TableMetadata) -> Schema:
-    for schema in (table_columns(wanted), *_newest_first(metadata)):
+    for schema in (table_columns(wanted), *_candidates(wanted, metadata)):
         if field_id in schema.fields_by_id:
             return schema
     raise NoSuchColumnError(f"rows are deleted by a column with field id {field_id}, which no schema of the table has")

@@ -66,8 +66,16 @@ class RowTable:
         self.storage = Storage() if storage is None else storage
         self.version = version
         self.location = f"memory://tables/{uuid.uuid4()}" if location is None else location
-        self.metadata = new_table_metadata(
-            schema, spec, order, self.location, properties, version, uuid=uuid.uuid4(), timestamp_ms=1
+        created = new_table_metadata(
+            schema, UNPARTITIONED, UNSORTED, self.location, properties, version, uuid=uuid.uuid4(), timestamp_ms=1
+        )
+        # With the ids of the test, which a new table would give afresh.
+        self.metadata = created.evolve(
+            schemas=(schema.with_id(0),),
+            partition_specs=(spec.with_id(0),),
+            sort_orders=(UNSORTED, *((order,) if order.fields else ())),
+            default_sort_order_id=order.order_id,
+            last_column_id=schema.highest_field_id,
         )
         self.sequence_number = 0
         self.next_row_id = 0
