@@ -1,21 +1,23 @@
 """The files of a plan in columns, manifest by manifest, and the tasks that are made of them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, make_dataclass, replace
+from itertools import pairwise, repeat
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow.compute as pc
 
 from icefloe.expressions import AlwaysTrue, Expression
-from icefloe.manifests import DataFile, FileContent, ManifestColumns, MetricColumns
+from icefloe.manifests import DataFile, FileContent, ManifestColumns, Metric, MetricColumns
 from icefloe.planning.partitions import Numbers, PartitionGroups
 from icefloe.planning.pruning import Survivors, sequence_numbers
 from icefloe.planning.tasks import FileScanTask
 
 Made = TypeVar("Made")
 
-TASKS_AT_ONCE = 2048
-"""How many tasks are made before the first of them is given out."""
+_ROWS_AT_ONCE = 2048
+"""How many rows leave Arrow at a time."""
 
 _NO_METRICS: dict[int, Any] = {}
 
@@ -51,19 +53,18 @@ class ScanBatch:
         return int(every[self.residual_of].sum())
 
     def tasks(self) -> Iterator[FileScanTask]:
-        """The tasks, one for each file."""
-        for start in range(0, len(self), TASKS_AT_ONCE):
-            yield from self._tasks(start, min(TASKS_AT_ONCE, len(self) - start))
+        """The tasks, one for each file, made one by one."""
+        for start in range(0, len(self), _ROWS_AT_ONCE):
+            yield from self._tasks(start, min(_ROWS_AT_ONCE, len(self) - start))
 
     def _tasks(self, start: int, count: int) -> Iterator[FileScanTask]:
         files = self.files.slice(start, count)
-        group_of = self.groups.of[start : start + count]
-        made = files.files() if self.keep_metrics else data_files(files, group_of, self.groups.tuples)
-        residual_of = self.residual_of[start : start + count].tolist()
-        numbers = self.sequence_numbers[start : start + count].tolist()
-        deletes = [()] * count if self.deletes is None else self.deletes[start : start + count]
-        for file, number, residual, applied in zip(made, numbers, residual_of, deletes, strict=True):
-            yield _task(file, applied, self.residuals[residual], number, 0, None)
+        rows = slice(start, start + count)
+        made = files.files() if self.keep_metrics else data_files(files, self.groups.of[rows], self.groups.tuples)
+        residuals = map(self.residuals.__getitem__, self.residual_of[rows].tolist())
+        deletes = repeat(()) if self.deletes is None else self.deletes[rows]
+        numbers = sequence_numbers(files).tolist()
+        return _frozen(FileScanTask, made, deletes, residuals, numbers, repeat(0), repeat(None))
 
 
 def batch_of(found: Survivors, deletes: Sequence[tuple[DataFile, ...]] | None, keep_metrics: bool = False) -> ScanBatch:
@@ -74,78 +75,73 @@ def batch_of(found: Survivors, deletes: Sequence[tuple[DataFile, ...]] | None, k
 
 def data_files(files: ManifestColumns, group_of: Numbers, tuples: Sequence[tuple[Any, ...]]) -> Iterator[DataFile]:
     """The files of all entries, without metrics; `group_of` says which of the partition tuples is that of each."""
-    partitions = map(tuples.__getitem__, group_of.tolist())
-    formats: dict[str | None, str] = {}
-    contents = {int(each): each for each in FileContent}
-    rows = zip(
+    none = repeat(_NO_METRICS)
+    return _frozen(
+        DataFile,
         _values(files, "file_path"),
-        _values(files, "file_format"),
+        _mapped(files, "file_format", str.lower, ""),
         _values(files, "record_count"),
         _values(files, "file_size_in_bytes"),
-        _values(files, "content"),
-        partitions,
+        _mapped(files, "content", FileContent, FileContent.DATA),
+        repeat(files.spec_id),
+        map(tuples.__getitem__, group_of.tolist()),
+        *(none for _ in Metric),
         _values(files, "key_metadata"),
-        _values(files, "split_offsets"),
-        _values(files, "equality_ids"),
+        _tuples(files, "split_offsets"),
+        _tuples(files, "equality_ids"),
         _values(files, "sort_order_id"),
         _values(files, "first_row_id"),
         _values(files, "referenced_data_file"),
         _values(files, "content_offset"),
         _values(files, "content_size_in_bytes"),
-        strict=True,
     )
-    spec_id, none = files.spec_id, _NO_METRICS
-    for path, kind, count, size, content, partition, key, offsets, ids, order, first, about, at, length in rows:
-        if kind not in formats:
-            formats[kind] = (kind or "").lower()
-        yield _file(
-            path or "",
-            formats[kind],
-            count,
-            size or 0,
-            contents[content],
-            spec_id,
-            partition,
-            none,
-            none,
-            none,
-            none,
-            none,
-            none,
-            key,
-            None if offsets is None else tuple(offsets),
-            None if ids is None else tuple(ids),
-            order,
-            first,
-            about,
-            at,
-            length,
-        )
 
 
-def _values(files: ManifestColumns, name: str) -> list[Any]:
+def _values(files: ManifestColumns, name: str) -> Iterable[Any]:
     column = files.columns.get(name)
     if column is None or column.null_count == len(column):
-        return [None] * len(files)
+        return repeat(None, len(files))
     found: list[Any] = column.to_pylist()
     return found
 
 
-def _opened(kind: type[Made]) -> Callable[..., Made]:
-    """A constructor of a frozen value that takes every field by position, several times as fast as the class itself.
+def _mapped(files: ManifestColumns, name: str, change: Callable[[Any], Any], missing: Any = None) -> Iterable[Any]:
+    """The values of a column, each of them changed; the same ones once."""
+    column = files.columns.get(name)
+    if column is None or column.null_count == len(column):
+        return repeat(missing, len(files))
+    encoded = column.dictionary_encode(null_encoding="encode")
+    changed = [missing if each is None else change(each) for each in encoded.dictionary.to_pylist()]
+    return map(changed.__getitem__, encoded.indices.to_pylist())
 
-    Frozen values set each field by a call. The same fields in a value that is not frozen are plain stores, and such a value
-    may become one of the frozen class, since both have the same slots.
+
+def _tuples(files: ManifestColumns, name: str) -> Iterable[Any]:
+    """The values of a column of lists."""
+    column = files.columns.get(name)
+    if column is None or column.null_count == len(column):
+        return repeat(None, len(files))
+    if column.null_count:
+        return (None if each is None else tuple(each) for each in column.to_pylist())
+    # Without a Python list for each, which the garbage collector would have to look after.
+    ends = np.cumsum(pc.list_value_length(column).to_numpy()).tolist()
+    numbers = column.flatten().to_pylist()
+    return (tuple(numbers[start:end]) for start, end in pairwise([0, *ends]))
+
+
+def _frozen(kind: type[Made], *fields_in_order: Iterable[Any]) -> Iterator[Made]:
+    """Values of a frozen class from columns of its fields, several times as fast as by the class itself.
+
+    Frozen values set each field by a call. The same fields in a class that is not frozen are plain stores, and its values
+    may become those of the frozen one, since both have the same slots.
     """
-    open_kind: Any = make_dataclass(f"Open{kind.__name__}", [each.name for each in fields(kind)], slots=True)  # type: ignore[arg-type]  # a dataclass
-
-    def make(*values: Any) -> Made:
-        made = open_kind(*values)
+    made: Any
+    for made in map(_OPEN[kind], *fields_in_order):
         made.__class__ = kind
-        return made  # type: ignore[no-any-return]  # it is one now
-
-    return make
+        yield made
 
 
-_file = _opened(DataFile)
-_task = _opened(FileScanTask)
+def _opened(kind: Any) -> Any:
+    return make_dataclass(f"Open{kind.__name__}", [each.name for each in fields(kind)], slots=True)
+
+
+_OPEN: dict[Any, Any] = {kind: _opened(kind) for kind in (DataFile, FileScanTask)}

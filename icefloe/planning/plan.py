@@ -140,12 +140,14 @@ class Plan:
             if limit == 0:
                 return
             for batch in self._batches:
+                if limit is None:
+                    yield from batch.tasks()
+                    continue
                 for task in batch.tasks():
                     yield task
-                    if limit is not None and task.is_exact:
-                        rows += task.file.record_count
-                        if rows >= limit:
-                            return
+                    rows += task.file.record_count if task.is_exact else 0
+                    if rows >= limit:
+                        return
 
 
 def _run(progress: Progress) -> Generator[ScanBatch, None, None]:

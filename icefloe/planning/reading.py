@@ -95,7 +95,7 @@ def _checked(columns: ManifestColumns, manifest: ManifestFile) -> ManifestColumn
     if not pc.all(pc.is_in(columns.column("content"), value_set=allowed), min_count=0).as_py():
         kind = "data" if is_data else "delete"
         raise CorruptFileError(manifest.manifest_path, f"it is a manifest of {kind} files and holds other ones")
-    for name in ("file_path", "record_count"):
+    for name in ("file_path", "record_count", "file_size_in_bytes"):
         if columns.column(name).null_count:
             raise CorruptFileError(manifest.manifest_path, f"{columns.column(name).null_count} entries have no {name}")
     return columns

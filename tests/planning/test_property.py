@@ -247,8 +247,8 @@ def _equality(draw: st.DrawFn, table: SyntheticTable, target: DataFile) -> DataF
     field_ids = tuple(each for each in field_ids if each in table.schema.fields_by_id) or (1,)
     keys = draw(st.lists(st.tuples(*(st.sampled_from(VALUES[each]) for each in field_ids)), min_size=1, max_size=3))
     unpartitioned = [each.spec_id for each in table.metadata.partition_specs if not each.fields]
-    with_metrics = draw(st.integers(0, 3)) > 0
-    if unpartitioned and draw(st.integers(0, 1)):
+    with_metrics, is_global = draw(st.integers(0, 3)) > 0, draw(st.booleans())
+    if unpartitioned and is_global:
         return table.equality(field_ids, keys, unpartitioned[0], (), with_metrics)
     return table.equality(field_ids, keys, target.spec_id, target.partition, with_metrics)
 
