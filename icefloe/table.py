@@ -1,16 +1,18 @@
 """The handle of a table that users hold: what it is now, and the ways to change it. It joins rooms and holds no rule."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import datetime as dt
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from icefloe.commit.change import Change
 from icefloe.commit.committer import Committer, TableState
 from icefloe.commit.expire import Expire
 from icefloe.commit.manage_snapshots import ManageSnapshots
-from icefloe.commit.outcome import Committed, Outcome
-from icefloe.commit.retry import Timing
+from icefloe.commit.outcome import Committed, Outcome, Rejected
+from icefloe.commit.retry import Timing, result_of
 from icefloe.commit.statistics import StatisticsChange
 from icefloe.commit.structure import (
     SendUpdates,
@@ -29,6 +31,9 @@ from icefloe.commit.transaction import CommitTransaction
 from icefloe.commit.update_snapshot import UpdateSnapshot
 from icefloe.commit.wap import target_of
 from icefloe.commit.workbench import Caches
+from icefloe.data import scanning
+from icefloe.expressions import AlwaysTrue, Expression
+from icefloe.manifests import DataFile
 from icefloe.metadata.refs import SnapshotRef
 from icefloe.metadata.snapshot import Snapshot, SnapshotLogEntry
 from icefloe.metadata.statistics import PartitionStatisticsFile, StatisticsFile
@@ -37,9 +42,40 @@ from icefloe.metadata.updates import TableUpdate
 from icefloe.partitioning.evolution import PartitionSpecUpdate, SortOrderUpdate
 from icefloe.partitioning.sorting import SortOrder
 from icefloe.partitioning.spec import PartitionSpec
+from icefloe.planning.scan import TableScan
+from icefloe.row_operations import RowOperations
 from icefloe.schema.evolution import SchemaUpdate
 from icefloe.schema.schema import Schema
 from icefloe.storage.storage import Storage
+
+
+@dataclass(frozen=True)
+class DataScan(TableScan):
+    """A scan whose rows can be had: as Arrow, or for another library."""
+
+    def to_arrow(self) -> Any:
+        """All rows as a `pyarrow.Table`."""
+        return scanning.to_arrow(self)
+
+    def to_arrow_batch_reader(self) -> Any:
+        """The rows as a stream of Arrow batches, in bounded memory."""
+        return scanning.to_arrow_batch_reader(self)
+
+    def to_pandas(self, **options: Any) -> Any:
+        """All rows as a pandas DataFrame."""
+        return scanning.to_pandas(self, **options)
+
+    def to_polars(self) -> Any:
+        """All rows as a polars DataFrame."""
+        return scanning.to_polars(self)
+
+    def to_duckdb(self, name: str, connection: Any = None) -> Any:
+        """The rows as a table of that name in a DuckDB connection, a new one if none is given."""
+        return scanning.to_duckdb(self, name, connection)
+
+    def count(self) -> int:
+        """How many rows there are, from metadata alone where that is exact."""
+        return scanning.count(self)
 
 
 class Table:
@@ -170,6 +206,93 @@ class Table:
         self._state = found
         return self
 
+    def scan(
+        self,
+        row_filter: str | Expression | None = None,
+        selected_fields: Sequence[str] = ("*",),
+        case_sensitive: bool = True,
+        snapshot_id: int | None = None,
+        options: Mapping[str, str] | None = None,
+        limit: int | None = None,
+        *,
+        ref: str | None = None,
+        as_of: int | dt.datetime | None = None,
+    ) -> DataScan:
+        """Rows by a filter, columns by name, of the current snapshot or of one by id, branch or tag, or time."""
+        return DataScan(
+            self.metadata,
+            self.storage,
+            row_filter,
+            tuple(selected_fields),
+            snapshot_id,
+            ref,
+            as_of,
+            limit,
+            case_sensitive,
+            options or {},
+            cache=self._caches.manifests,
+        )
+
+    # -- how its rows change
+
+    def append(
+        self, data: Any, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
+    ) -> Snapshot | None:
+        """Add rows: Arrow data, a frame of pandas or polars, or a stream of batches."""
+        return self._change(branch, snapshot_properties, lambda rows: rows.append(data))
+
+    def overwrite(
+        self,
+        data: Any,
+        overwrite_filter: str | Expression | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str | None = None,
+        case_sensitive: bool = True,
+    ) -> Snapshot | None:
+        """Delete the rows that match, all of them without a filter, and add others, in one commit."""
+        chosen = AlwaysTrue() if overwrite_filter is None else overwrite_filter
+        return self._change(branch, snapshot_properties, lambda rows: rows.overwrite(data, chosen, case_sensitive))
+
+    def dynamic_partition_overwrite(
+        self, data: Any, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
+    ) -> Snapshot | None:
+        """Add rows in place of all others of the partitions that they fall in."""
+        return self._change(branch, snapshot_properties, lambda rows: rows.dynamic_partition_overwrite(data))
+
+    def delete(
+        self,
+        delete_filter: str | Expression,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str | None = None,
+        case_sensitive: bool = True,
+    ) -> Snapshot | None:
+        """Delete the rows that match, as `write.delete.mode` says."""
+        return self._change(branch, snapshot_properties, lambda rows: rows.delete(delete_filter, case_sensitive))
+
+    def upsert(
+        self,
+        data: Any,
+        join_cols: Sequence[str] | None = None,
+        when_matched_update_all: bool = True,
+        when_not_matched_insert_all: bool = True,
+        case_sensitive: bool = True,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> Snapshot | None:
+        """Replace rows by those of the data that have the same keys, and add the rest of it, as `write.merge.mode` says."""
+        switches = (when_matched_update_all, when_not_matched_insert_all, case_sensitive)
+        return self._change(branch, snapshot_properties, lambda rows: rows.upsert(data, join_cols, *switches))
+
+    def _change(
+        self,
+        branch: str | None,
+        snapshot_properties: Mapping[str, str] | None,
+        change: Callable[[RowOperations], Snapshot | None],
+    ) -> Snapshot | None:
+        with self.transaction() as tx:
+            made = change(tx.rows(branch, snapshot_properties))
+        return None if made is None else self.metadata.snapshot_by_id(made.snapshot_id)
+
     # -- how it changes
 
     def transaction(self) -> "Transaction":
@@ -243,6 +366,7 @@ class Transaction:
     def __init__(self, table: Table) -> None:
         self._table = table
         self._changes = CommitTransaction(table._state, table._committer, caches=table._caches, timing=table._timing)
+        self._written: list[DataFile] = []
 
     @property
     def table_metadata(self) -> TableMetadata:
@@ -252,6 +376,32 @@ class Transaction:
     def add(self, change: Change) -> None:
         """One more change."""
         self._changes.add(change)
+
+    def rows(self, branch: str | None = None, snapshot_properties: Mapping[str, str] | None = None) -> RowOperations:
+        """Changes of rows: append, overwrite, delete, upsert; each call is one snapshot of the commit."""
+        target = target_of(self.table_metadata, branch, snapshot_properties)
+        update = UpdateSnapshot(self.table_metadata, target, self._add_one)
+        return RowOperations(self.table_metadata, self._table.storage, update, target.branch, self._written)
+
+    def append(self, data: Any, snapshot_properties: Mapping[str, str] | None = None) -> Snapshot | None:
+        """Add rows."""
+        return self.rows(None, snapshot_properties).append(data)
+
+    def overwrite(
+        self,
+        data: Any,
+        overwrite_filter: str | Expression | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> Snapshot | None:
+        """Delete the rows that match, all of them without a filter, and add others."""
+        chosen = AlwaysTrue() if overwrite_filter is None else overwrite_filter
+        return self.rows(None, snapshot_properties).overwrite(data, chosen)
+
+    def delete(
+        self, delete_filter: str | Expression, snapshot_properties: Mapping[str, str] | None = None
+    ) -> Snapshot | None:
+        """Delete the rows that match."""
+        return self.rows(None, snapshot_properties).delete(delete_filter)
 
     def update_snapshot(
         self,
@@ -333,8 +483,7 @@ class Transaction:
 
     def commit_transaction(self) -> Table:
         """Commit all changes, or fail as a whole."""
-        done = self._changes.commit()
-        self._table._state = done.state
+        result_of(self.try_commit(), ".".join(self._table._identifier))
         return self._table
 
     def try_commit(self) -> Outcome:
@@ -342,7 +491,14 @@ class Transaction:
         outcome = self._changes.try_commit()
         if isinstance(outcome, Committed):
             self._table._state = outcome.state
+        elif isinstance(outcome, Rejected) and outcome.cleaned:
+            self._discard()
         return outcome
+
+    def _discard(self) -> None:
+        """Delete the files of rows that are certain never to be part of the table."""
+        self._table.storage.delete(file.file_path for file in self._written)
+        self._written.clear()
 
     def _add_one(self, change: Change) -> Snapshot | None:
         self.add(change)
@@ -362,5 +518,6 @@ class Transaction:
         if kind is None:
             if self._changes.is_open:
                 self.commit_transaction()
-        elif issubclass(kind, Exception):
+        elif issubclass(kind, Exception) and self._changes.is_open:
             self._changes.abandon()
+            self._discard()

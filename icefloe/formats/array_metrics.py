@@ -100,7 +100,7 @@ class _Range:
         if self._is_float:
             values = pc.if_else(pc.is_nan(values), None, values)
         found = pc.min_max(values)
-        low, high = (_internal(found[name], self._kind) for name in ("min", "max"))
+        low, high = (internal_value(found[name], self._kind) for name in ("min", "max"))
         if low is not None:
             self.low = low if self.low is None else min(self.low, low)
             self.high = high if self.high is None else max(self.high, high)
@@ -135,7 +135,7 @@ def _corner(choose: Any, old: GeoPoint | None, new: GeoPoint) -> GeoPoint:
     return GeoPoint(choose(old.x, new.x), choose(old.y, new.y), both(old.z, new.z), both(old.m, new.m))
 
 
-def _internal(scalar: Any, kind: IcebergType) -> Any:
+def internal_value(scalar: Any, kind: IcebergType) -> Any:
     """The internal value of an Arrow scalar."""
     if not scalar.is_valid:
         return None
