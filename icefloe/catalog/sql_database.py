@@ -92,6 +92,8 @@ class Database:
             try:
                 transaction.commit()
             except SQLAlchemyError as error:
+                # A connection in an unknown state is not used again.
+                connection.invalidate()
                 raise CommitStateUnknown(
                     f"whether a change of catalog {self._catalog!r} happened is not known: {self._text(error)}"
                 ) from None

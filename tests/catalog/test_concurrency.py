@@ -1,0 +1,50 @@
+"""Many processes write to one table: nothing is lost, nothing comes twice."""
+
+import multiprocessing
+
+import pytest
+
+from tests.catalog.databases import postgres
+from tests.catalog.tables import PATIENT, SCHEMA, Maker, catalog, is_linear, live_files, make
+from tests.catalog.workers import NAME, append_many
+
+__all__ = ["catalog", "make", "postgres"]
+
+shared_kinds = pytest.mark.parametrize("kind", ["sqlite", "postgres", "hadoop"])
+
+
+def append_from_processes(make: Maker, processes: int, count: int) -> None:
+    created = make()
+    created.create_namespace("shop")
+    created.create_table(NAME, SCHEMA, properties=PATIENT)
+    context = multiprocessing.get_context("spawn")
+    start, results = context.Barrier(processes), context.Queue()
+    workers = [
+        context.Process(target=append_many, args=(make.name, make.properties, number, count, start, results))
+        for number in range(processes)
+    ]
+    for worker in workers:
+        worker.start()
+    written = [path for _ in workers for path in results.get(timeout=280)]
+    for worker in workers:
+        worker.join(30)
+        assert worker.exitcode == 0
+    table = created.load_table(NAME)
+    assert len(written) == processes * count
+    assert sorted(live_files(table)) == sorted(written)
+    assert len(table.snapshots()) == processes * count
+    assert is_linear(table)
+    sequence = [snapshot.sequence_number for snapshot in table.snapshots()]
+    assert sequence == list(range(1, processes * count + 1))
+    assert len(table.history()) == processes * count
+
+
+@shared_kinds
+def test_four_processes_append_eight_files_each(make: Maker) -> None:
+    append_from_processes(make, 4, 8)
+
+
+@pytest.mark.slow
+@shared_kinds
+def test_eight_processes_append_fifty_files_each(make: Maker) -> None:
+    append_from_processes(make, 8, 50)
