@@ -48,7 +48,7 @@ class RollingWriter:
         self._format = WRITE_FORMAT.of(plan.metadata.properties)
         self._target = plan.target_bytes
         self._writer: FileWriter | None = None
-        self._sink: OutputStream | None = None
+        self._sink: _Sink | None = None
         self._location = ""
         self.files: list[DataFile] = []
 
@@ -88,7 +88,7 @@ class RollingWriter:
     def _open(self) -> FileWriter:
         plan = self._plan
         self._location = plan.locations.next(plan.spec, self._partition, self._format)
-        self._sink = plan.storage.open_output(self._location)
+        self._sink = _Sink(plan.storage.open_output(self._location))
         self._writer = file_writer(
             self._format,
             self._sink,
@@ -109,6 +109,27 @@ class RollingWriter:
             partition=self._partition,
             sort_order_id=None if order == UNSORTED else order.order_id,
         )
+
+
+class _Sink:
+    """A file that is being written, which takes in nothing any more once it is dropped.
+
+    Writers of pyarrow write their footers when they are collected, even those that failed.
+    """
+
+    def __init__(self, stream: OutputStream) -> None:
+        self._stream = stream
+        self._is_dropped = False
+
+    def write(self, data: Any, /) -> int:
+        return memoryview(data).nbytes if self._is_dropped else self._stream.write(data)
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def abort(self) -> None:
+        self._is_dropped = True
+        self._stream.abort()
 
 
 def data_file_of(done: WrittenFile, location: str, file_format: str, **fields: Any) -> DataFile:

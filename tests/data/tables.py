@@ -9,16 +9,19 @@ import pyarrow as pa
 
 from icefloe.data.file_rolling import data_file_of
 from icefloe.data.scanning import to_arrow
+from icefloe.data.shaping import shape_table
 from icefloe.data.writing import write_data_files
 from icefloe.expressions import AlwaysTrue, Expression, as_expression, bind
 from icefloe.formats.deletion_vector_codec import write_deletion_vectors
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.formats.equality_deletes import EqualityDeleteWriter
 from icefloe.formats.position_deletes import write_position_deletes
+from icefloe.formats.projection import project_batch
 from icefloe.manifests import DataFile, FileContent
 from icefloe.metadata import TableMetadata, new_table_metadata
 from icefloe.partitioning import UNPARTITIONED, UNSORTED, PartitionSpec, SortOrder
 from icefloe.planning.tasks import FileScanTask
+from icefloe.schema.projection import plan_projection
 from icefloe.schema.reserved import ROW_LINEAGE_COLUMNS, metadata_column
 from icefloe.schema.schema import Schema
 from icefloe.storage import Storage
@@ -168,7 +171,10 @@ class RowTable:
         location = f"{self.location}/data/{uuid.uuid4()}-deletes.{file_format}"
         with self.storage.open_output(location) as sink:
             writer = EqualityDeleteWriter(sink, schema or self.schema, field_ids, self.version, file_format)
-            writer.write(keys)
+            plan = plan_projection(writer.schema, select_names(schema or self.schema, keys.schema.names))
+            for batch in keys.to_batches():
+                projected = project_batch(batch, plan, writer.schema, location)
+                writer.write(shape_table(pa.Table.from_batches([projected]), writer.schema))
             done = writer.close()
         return data_file_of(
             done,
@@ -229,6 +235,11 @@ class RowTable:
         """All rows with their ids."""
         schema = Schema(*self.schema.fields, *ROW_LINEAGE_COLUMNS)
         return to_arrow(PlannedScan(self.metadata, self.storage, schema, self.tasks()))
+
+
+def select_names(schema: Schema, names: list[str]) -> Schema:
+    """Columns at the top, in the order of the names."""
+    return Schema(*(schema.find_field(name) for name in names))
 
 
 def rows_of(table: Any) -> list[dict[str, Any]]:
