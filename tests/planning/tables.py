@@ -68,7 +68,7 @@ class Model:
 class SyntheticTable(HandmadeTable):
     """A table in memory whose every step is spelled out: files of any spec, removals, evolution."""
 
-    def __init__(self, schema: Schema, version: int, spec: PartitionSpec = UNPARTITIONED, **properties: str) -> None:
+    def __init__(self, schema: Schema, version: int, spec: PartitionSpec = UNPARTITIONED) -> None:
         self.storage = Storage()
         self.location = f"memory://planning/{uuid.uuid4()}"
         self.clock = 1_700_000_000_000
@@ -76,7 +76,6 @@ class SyntheticTable(HandmadeTable):
             schema,
             spec,
             location=self.location,
-            properties={key.replace("_", "."): value for key, value in properties.items()},
             format_version=version,
             uuid=uuid.uuid4(),
             timestamp_ms=self.clock,
