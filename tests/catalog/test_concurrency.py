@@ -1,6 +1,7 @@
 """Many processes write to one table: nothing is lost, nothing comes twice."""
 
 import multiprocessing
+from typing import Any
 
 import pytest
 
@@ -13,11 +14,11 @@ __all__ = ["catalog", "make", "postgres"]
 shared_kinds = pytest.mark.parametrize("kind", ["sqlite", "postgres", "hadoop"])
 
 
-def append_from_processes(make: Maker, processes: int, count: int) -> None:
+def append_from_processes(make: Maker, processes: int, count: int, method: str) -> None:
     created = make()
     created.create_namespace("shop")
     created.create_table(NAME, SCHEMA, properties=PATIENT)
-    context = multiprocessing.get_context("spawn")
+    context: Any = multiprocessing.get_context(method)
     start, results = context.Barrier(processes), context.Queue()
     workers = [
         context.Process(target=append_many, args=(make.name, make.properties, number, count, start, results))
@@ -25,7 +26,7 @@ def append_from_processes(make: Maker, processes: int, count: int) -> None:
     ]
     for worker in workers:
         worker.start()
-    written = [path for _ in workers for path in results.get(timeout=280)]
+    written = [path for _ in workers for path in results.get(timeout=1100)]
     for worker in workers:
         worker.join(30)
         assert worker.exitcode == 0
@@ -39,12 +40,14 @@ def append_from_processes(make: Maker, processes: int, count: int) -> None:
     assert len(table.history()) == processes * count
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @shared_kinds
 def test_four_processes_append_eight_files_each(make: Maker) -> None:
-    append_from_processes(make, 4, 8)
+    append_from_processes(make, 4, 8, "fork")
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 @shared_kinds
 def test_eight_processes_append_fifty_files_each(make: Maker) -> None:
-    append_from_processes(make, 8, 50)
+    append_from_processes(make, 8, 50, "spawn")
