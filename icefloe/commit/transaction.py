@@ -37,6 +37,7 @@ class CommitTransaction:
         self._applied = Applied(base.metadata)
         self._prepared: list[Prepared] = []
         self._outcome: Outcome | None = None
+        self._was_sent = False
 
     @property
     def metadata(self) -> TableMetadata:
@@ -46,7 +47,7 @@ class CommitTransaction:
     @property
     def is_open(self) -> bool:
         """Whether it was neither committed nor given up."""
-        return self._outcome is None
+        return self._outcome is None and not self._was_sent
 
     def add(self, change: Change) -> Prepared:
         """One more change, prepared on what those before it leave."""
@@ -69,6 +70,8 @@ class CommitTransaction:
         # A check of the whole that would fail in the catalog too, but with nothing sent yet.
         if first.updates:
             finish(self._applied, self._timing.clock_ms())
+        # From here on only the loop knows what happened, even if it is torn away from us.
+        self._was_sent = True
         self._outcome = loop.run(self.base, first)
         if isinstance(self._outcome, Committed):
             self._tidy(self._outcome)

@@ -105,9 +105,12 @@ def test_waits_double_up_to_a_limit_and_jitter_shortens_them() -> None:
 )
 def test_a_lost_reply_is_found_out_and_nothing_is_done_twice(version: int, error: Exception) -> None:
     table, committer, _ = started(version)
+    before = stored(table)
     committer.fault = fail_at("after swap", error)
     made = table.update_snapshot().fast_append([data_file("memory://d/a")])
     assert made is not None
+    # It was not even prepared a second time.
+    assert len(stored(table) - before) == 2
     assert live_paths(table) == ["memory://d/a", "memory://d/first"]
     assert len(table.snapshots()) == 2
     assert committer.swaps == 2
@@ -237,9 +240,17 @@ def test_a_killed_writer_deletes_nothing() -> None:
             table.update_snapshot().fast_append([data_file("memory://d/a")])
         assert len(stored(table) - before) == 2
         committer.fault = lambda at: None
+        tx = table.refresh().transaction()
+        tx.update_snapshot().fast_append([data_file("memory://d/torn")])
+        committer.fault = fault
+        with pytest.raises(KeyboardInterrupt):
+            tx.try_commit()
+        tx._changes.abandon()
+        assert len(stored(table) - before) == 4
+        committer.fault = lambda at: None
         table.refresh().update_snapshot().fast_append([data_file("memory://d/b")])
-        expected = ["memory://d/a"] if boundary == "after swap" else []
-        assert live_paths(table) == [*expected, "memory://d/b", "memory://d/first"]
+        expected = ["memory://d/a", "memory://d/torn"] if boundary == "after swap" else []
+        assert live_paths(table) == sorted([*expected, "memory://d/b", "memory://d/first"])
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
