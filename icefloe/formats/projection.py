@@ -208,5 +208,7 @@ def with_positions(batch: Any, wanted: Schema, positions: Any, position_id: int)
     """The batch with the positions as the column of that id, where it is wanted."""
     for place, field in enumerate(wanted.fields):
         if field.field_id == position_id:
+            if not batch.num_columns:  # such a batch has forgotten how many rows it has
+                return pa.RecordBatch.from_arrays([positions], schema=pa.schema([field_to_arrow(field)]))
             return batch.add_column(place, field_to_arrow(field), positions)
     return batch
