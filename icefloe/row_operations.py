@@ -64,7 +64,7 @@ class RowOperations:
         """Add rows in place of all others of their partitions."""
         planned = self._planned(DELETE_ISOLATION_LEVEL)
         files = self._write(data)
-        return self.update.replace_partitions(files, planned) if files else None
+        return self.update.replace_partitions(files, planned, check_duplicates=False) if files else None
 
     def delete(self, row_filter: str | Expression, case_sensitive: bool = True) -> Snapshot | None:
         """Delete the rows that match."""
@@ -116,7 +116,7 @@ class RowOperations:
         matches = list(find_matching_rows(scan.plan_files(), self.metadata, self.storage))
         if not matches and files:
             # Nothing to remove now, but what others add meanwhile may match: the commit looks for that.
-            return self.update.overwrite(planned, add=files, conflict_filter=scan.bound_filter)
+            return self.update.overwrite(planned, add=files, conflict_filter=scan.bound_filter, check_duplicates=False)
         return self._commit(planned, DELETE_MODE, matches, files, scan.bound_filter)
 
     def _commit(
@@ -132,15 +132,21 @@ class RowOperations:
         if mode.of(self.metadata.properties) == _COPY or not allows(self.metadata.format_version, Feature.DELETE_FILES):
             changes = rewrite_without(matches, self.metadata, self.storage, written=self.written)
             added = (*files, *changes.added_data)
-            return self.update.overwrite(planned, add=added, remove=changes.removed_data, conflict_filter=read)
+            return self.update.overwrite(
+                planned, add=added, remove=changes.removed_data, conflict_filter=read, check_duplicates=False
+            )
         whole = [match.task.file for match in matches if match.is_whole_file]
         partly = [match for match in matches if not match.is_whole_file]
         if allows(self.metadata.format_version, Feature.DELETION_VECTORS):
             # Positions, not files: the commit writes the vectors, merged with those that others add meanwhile.
             vectors = {match.task.file.file_path: match.positions for match in partly}
-            return self.update.row_delta(planned, add=files, vectors=vectors, remove=whole, conflict_filter=read)
+            return self.update.row_delta(
+                planned, add=files, vectors=vectors, remove=whole, conflict_filter=read, check_duplicates=False
+            )
         deletes = write_deletes(partly, self.metadata, self.storage, written=self.written).added_deletes
-        return self.update.row_delta(planned, add=files, deletes=deletes, remove=whole, conflict_filter=read)
+        return self.update.row_delta(
+            planned, add=files, deletes=deletes, remove=whole, conflict_filter=read, check_duplicates=False
+        )
 
     # -- upserts
 
@@ -190,8 +196,10 @@ class RowOperations:
     def _append(self, files: list[DataFile]) -> Snapshot | None:
         if not files:
             return None
-        merge = MANIFEST_MERGE_ENABLED.of(self.metadata.properties)
-        return self.update.merge_append(files) if merge else self.update.fast_append(files)
+        # Files that were just written have names of their own: no other commit can have them.
+        if MANIFEST_MERGE_ENABLED.of(self.metadata.properties):
+            return self.update.merge_append(files, check_duplicates=False)
+        return self.update.fast_append(files, check_duplicates=False)
 
 
 _MATCHED = "__icefloe_matched"
