@@ -21,7 +21,7 @@ from icefloe.errors import (
     NoSuchSnapshotError,
 )
 from icefloe.expressions import AlwaysFalse, AlwaysTrue, bind, col
-from icefloe.manifests import ManifestCache
+from icefloe.manifests import ManifestCache, encode_manifest_list
 from icefloe.metadata import SetSnapshotRefUpdate, SnapshotLogEntry, apply_all, branch, tag
 from icefloe.partitioning.spec import parse_partition_spec
 from icefloe.planning import FileScanTask, ScanReport, TableScan, exact_count
@@ -410,3 +410,56 @@ def test_a_plan_can_be_had_in_columns(two_regions: SyntheticTable) -> None:
     found = [task for batch in batches for task in batch.tasks()]
     assert found == list(scan(two_regions, "region = 'us' or id > 1").plan_files())
     assert plan.report.counts.result_data_files == 2
+
+
+# -- old and new forms of metadata
+
+
+def test_names_may_differ_in_case_if_asked_to(two_regions: SyntheticTable) -> None:
+    assert len(list(scan(two_regions, "ID > 5 and Region = 'us'", case_sensitive=False).plan_files())) == 1
+    with pytest.raises(NoSuchColumnError):
+        list(scan(two_regions, "ID > 5").plan_files())
+
+
+@pytest.mark.parametrize("version", [version for version in ALL_VERSIONS if allows(version, Feature.INLINE_MANIFESTS)])
+def test_snapshots_may_list_their_manifests_themselves(version: int) -> None:
+    table = SyntheticTable(SCHEMA, version, BY_REGION)
+    one, two = table.data([row(1)]), table.data([row(2, "us")])
+    table.add(one)
+    table.add(two)
+    inline = tuple(each.manifest_path for each in table.manifests)
+    last = replace(table.metadata.snapshots[-1], manifest_list=None, manifests=inline)
+    table.metadata = table.metadata.evolve(snapshots=(*table.metadata.snapshots[:-1], last))
+    assert paths(scan(table).plan_files()) == sorted([one.file_path, two.file_path])
+    assert paths(scan(table, "region = 'us'").plan_files()) == [two.file_path]
+
+
+@pytest.mark.parametrize("version", [version for version in ALL_VERSIONS if allows(version, Feature.RELATIVE_PATHS)])
+def test_relative_paths_are_resolved_everywhere(version: int) -> None:
+    table = SyntheticTable(SCHEMA, version)
+    file = table.data([row(1), row(2)])
+    vector = table.vector(file, [0])
+    table.add(file, vector)
+    last = table.metadata.snapshots[-1]
+    assert last.manifest_list is not None
+    short = replace(last, manifest_list=last.manifest_list.removeprefix(f"{table.location}/"))
+    # The whole table is somewhere else now, with not a byte of it changed but the table's own location.
+    moved = f"{table.location}-moved"
+    for stored in list(table.storage.list_prefix(table.location)):
+        content = table.storage.read(stored.location)
+        table.storage.write(stored.location.replace(table.location, moved, 1), content)
+    data = encode_manifest_list(
+        [replace(each, manifest_path=each.manifest_path.replace(table.location, moved, 1)) for each in table.manifests],
+        version,
+        snapshot_id=last.snapshot_id,
+        parent_snapshot_id=None,
+        sequence_number=last.sequence_number,
+        first_row_id=0,
+        table_location=moved,
+    )[0]
+    table.storage.write(f"{moved}/{short.manifest_list}", data)
+    metadata = table.metadata.evolve(location=moved, snapshots=(short,))
+    (task,) = TableScan(metadata, table.storage).plan_files()
+    assert task.file.file_path == file.file_path.replace(table.location, moved)
+    assert task.deletion_vector is not None
+    assert task.deletion_vector.referenced_data_file == task.file.file_path
