@@ -44,12 +44,14 @@ class IncrementalAppendScan:
     cache: ManifestCache | None = field(default=None, compare=False, repr=False)
     reporter: Reporter = field(default_factory=LoggingReporter, compare=False, repr=False)
 
+    def snapshots(self) -> list[Snapshot]:
+        """All snapshots in the range, oldest first."""
+        last = self._last()
+        return [] if last is None else self._range(last)[::-1]
+
     def appends(self) -> list[Snapshot]:
         """The append snapshots in the range, oldest first."""
-        last = self._last()
-        if last is None:
-            return []
-        return [each for each in reversed(self._range(last)) if each.operation == Operation.APPEND]
+        return [each for each in self.snapshots() if each.operation == Operation.APPEND]
 
     def projection(self) -> Schema:
         """The columns that are read."""

@@ -50,6 +50,8 @@ class PlanRequest:
     options: ScanOptions
     manifests: Callable[[], Sequence[ManifestFile]]
     entries: Callable[[ManifestColumns], Mask] = live_entries
+    needs_live: bool = True
+    """Whether data manifests without live entries hold nothing of interest."""
     with_deletes: bool = True
     keep_metrics: bool = False
     limit: int | None = None
@@ -171,7 +173,7 @@ def _pruned(progress: Progress) -> Generator[ScanBatch, None, None]:
     of_data = [each for each in manifests if each.content is ManifestContent.DATA]
     counts.data_manifests += len(of_data)
     counts.delete_manifests += len(of_deletes)
-    of_data = pruner.prune_manifests(of_data, counts)
+    of_data = pruner.prune_manifests(of_data, counts, request.needs_live)
     index: DeleteIndex | None = None
     if request.with_deletes and of_deletes and of_data:
         index = _delete_index(request, pruner, pruner.prune_manifests(of_deletes, counts), counts)

@@ -92,11 +92,13 @@ class Pruner:
             return ()
         return self.of_spec(manifest).metric_ids
 
-    def prune_manifests(self, manifests: Sequence[ManifestFile], counts: ScanCounts) -> list[ManifestFile]:
-        """The manifests that may hold a live file with a matching row."""
+    def prune_manifests(
+        self, manifests: Sequence[ManifestFile], counts: ScanCounts, needs_live: bool = True
+    ) -> list[ManifestFile]:
+        """The manifests that may hold a file with a matching row, a live one unless removed ones are wanted too."""
         if not self.options.prune_manifests:
             return list(manifests)
-        live = [each for each in manifests if each.has_live_files]
+        live = [each for each in manifests if each.has_live_files or not needs_live]
         counts.manifests_skipped_empty += len(manifests) - len(live)
         by_spec: dict[int, list[int]] = {}
         for place, manifest in enumerate(live):

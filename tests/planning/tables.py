@@ -82,6 +82,7 @@ class SyntheticTable(HandmadeTable):
         )
         self.manifests: tuple[ManifestFile, ...] = ()
         self.model = Model()
+        self.states: dict[int, tuple[ManifestFile, ...]] = {}
         self._numbers = 0
 
     # -- evolution
@@ -252,6 +253,7 @@ class SyntheticTable(HandmadeTable):
         )
         update = SetSnapshotRefUpdate(ref, branch(snapshot_id))
         self.metadata = apply_all(self.metadata, [AddSnapshotUpdate(snapshot), update], self.clock)
+        self.states[snapshot_id] = self.manifests
         return snapshot_id
 
     def _write(
@@ -276,15 +278,16 @@ class SyntheticTable(HandmadeTable):
         columns = read_manifest(manifest, self.storage.read, partition_type=kind, table_location=self.location)
         return list(columns.entries())
 
-    def live(self) -> list[ManifestEntry]:
-        """All live entries of the newest snapshot, read without any planning."""
-        return [each for manifest in self.manifests for each in self.entries_of(manifest) if each.is_live]
+    def live(self, snapshot_id: int | None = None) -> list[ManifestEntry]:
+        """All live entries of a snapshot, by default the newest, read without any planning."""
+        manifests = self.manifests if snapshot_id is None else self.states[snapshot_id]
+        return [each for manifest in manifests for each in self.entries_of(manifest) if each.is_live]
 
     # -- the naive scan
 
-    def naive_deletes(self) -> dict[str, set[tuple[str, int | None]]]:
+    def naive_deletes(self, snapshot_id: int | None = None) -> dict[str, set[tuple[str, int | None]]]:
         """For each live data file, the delete files that apply, by the table in the spec."""
-        entries = self.live()
+        entries = self.live(snapshot_id)
         deletes = [each for each in entries if each.data_file.content is not FileContent.DATA]
         found: dict[str, set[tuple[str, int | None]]] = {}
         for data in entries:
@@ -300,13 +303,13 @@ class SyntheticTable(HandmadeTable):
             found[data.data_file.file_path] = {_name(each) for each in applied}
         return found
 
-    def naive_rows(self, predicate: Expression) -> list[tuple[str, int]]:
+    def naive_rows(self, predicate: Expression, snapshot_id: int | None = None) -> list[tuple[str, int]]:
         """Path and position of every live row that matches, by definition."""
         bound = bind(predicate, self.schema)
-        deletes = {_name(each): each.data_file for each in self.live()}
+        deletes = {_name(each): each.data_file for each in self.live(snapshot_id)}
         return sorted(
             (path, position)
-            for path, names in self.naive_deletes().items()
+            for path, names in self.naive_deletes(snapshot_id).items()
             for position in self.surviving(path, [deletes[name] for name in names])
             if evaluate(bound, self.model.rows[path][position])
         )
