@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from icefloe.errors import InvalidValueError
 from icefloe.formats.avro_schema_codec import decimal_width, null_comes_second
+from icefloe.formats.projection import as_stored, compacted
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import (
     BinaryType,
@@ -47,7 +48,7 @@ _FIRST, _SECOND = b"\x00", b"\x02"
 
 def encode_rows(batch: Any, schema: Schema) -> Any:
     """A binary array with the Avro bytes of each row of a record batch, whose columns are those of the schema."""
-    columns = [_field(batch.column(i), field, 0) for i, field in enumerate(schema.fields)]
+    columns = [_field(as_stored(batch.column(i)), field, 0) for i, field in enumerate(schema.fields)]
     return _joined(*columns)
 
 
@@ -98,7 +99,7 @@ def _values(array: Any, kind: IcebergType) -> Any:
         case StringType() | BinaryType() | GeometryType() | GeographyType():
             return _sized(array)
         case FixedType() | UUIDType():
-            return (array.storage if isinstance(array, pa.ExtensionArray) else array).cast(pa.binary())
+            return array.cast(pa.binary())
         case DecimalType():
             return _decimals(array, decimal_width(kind.precision))
         case VariantType():
@@ -162,7 +163,7 @@ def _decimals(array: Any, width: int) -> Any:
 
 def _plain_map(array: Any) -> Any:
     """The same maps without what lies below nulls and outside of a slice, of which keys and items know nothing."""
-    return array.take(pa.array(np.arange(len(array)))) if array.offset or array.null_count else array
+    return compacted(array) if array.offset or array.null_count else array
 
 
 def _entries(array: Any) -> tuple[Any, Any]:

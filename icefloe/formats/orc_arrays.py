@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InvalidValueError
+from icefloe.formats.projection import compacted
 from icefloe.schema.types import (
     FixedType,
     IcebergType,
@@ -58,7 +59,7 @@ def to_orc(array: Any, kind: IcebergType, orc_type: Any, name: str) -> Any:
 
 def unsliced(array: Any) -> Any:
     """A copy of nested values that is no slice: pyarrow's ORC writer takes the nulls of slices from wrong places."""
-    return array.take(pa.array(np.arange(len(array)))) if pa.types.is_nested(array.type) else array
+    return compacted(array) if pa.types.is_nested(array.type) else array
 
 
 def from_orc(array: Any, kind: IcebergType, arrow_type: Any, number: int = 0, ticks: Ticks | None = None) -> Any:
@@ -152,7 +153,7 @@ def list_offsets(array: Any) -> Any:
 def map_parts(array: Any) -> tuple[Any, Any, Any]:
     """Offsets, keys and items of maps, without what lies below nulls and outside of a slice."""
     if array.offset or array.null_count:
-        array = array.take(pa.array(np.arange(len(array))))
+        array = compacted(array)
     first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
     offsets = pc.subtract(array.offsets, first) if first else array.offsets
     return offsets, array.keys.slice(first, last - first), array.items.slice(first, last - first)

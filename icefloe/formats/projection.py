@@ -78,6 +78,20 @@ def storage_type(arrow_type: Any) -> Any:
     return arrow_type
 
 
+def as_stored(array: Any) -> Any:
+    """The array with extension types as what they are stored as.
+
+    pyarrow cannot make an empty array of an extension type inside of another, so that copies of null lists fail with them.
+    """
+    plain = storage_type(array.type)
+    return array if plain.equals(array.type) else array.cast(plain)
+
+
+def compacted(array: Any) -> Any:
+    """A copy that is no slice and holds nothing below nulls, with extension types as what they are stored as."""
+    return as_stored(array).take(pa.array(np.arange(len(array))))
+
+
 def _field(each: ProjectField, present: list[Any], rows: int, arrow_type: Any) -> Any:
     match each.source:
         case FromFile(position=position, plan=plan):
@@ -159,14 +173,14 @@ def _list(array: Any, inner: Any, arrow_type: Any) -> Any:
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
     offsets = np.zeros(len(array) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
-    values = inner(array.flatten(), arrow_type.value_type)
+    values = inner(as_stored(array).flatten(), arrow_type.value_type)
     return pa.ListArray.from_arrays(pa.array(offsets), values, type=arrow_type, mask=_nulls(array))
 
 
 def _map(array: Any, key: Any, item: Any, arrow_type: Any) -> Any:
     if array.offset or array.null_count:
         # Keys and items know nothing of slices and of what lies below nulls; a copy has neither.
-        array = array.take(pa.array(np.arange(len(array))))
+        array = compacted(array)
     first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
     offsets = pc.subtract(array.offsets, first) if first else array.offsets
     keys = key(array.keys.slice(first, last - first), arrow_type.key_type)

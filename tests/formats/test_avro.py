@@ -94,6 +94,24 @@ def record(*fields: dict[str, Any]) -> dict[str, Any]:
     return {"type": "record", "name": "row", "fields": list(fields)}
 
 
+def test_empty_and_null_lists_and_maps_of_uuids() -> None:
+    """pyarrow cannot copy an empty array of extension types inside of others."""
+    pair = StructType(NestedField(3, "u", UUIDType()))
+    schema = Schema(
+        NestedField(1, "l", ListType(2, pair, False)),
+        NestedField(4, "m", MapType(5, StringType(), 6, UUIDType(), False)),
+    )
+    cases: list[list[dict[str, Any]]] = [
+        [{"l": None, "m": None}],
+        [{"l": [], "m": []}, {"l": None, "m": None}],
+        [{"l": [None], "m": None}],
+    ]
+    for rows in cases:
+        table = arrow_table(schema, rows)
+        content, _ = finished(table, schema)
+        assert contents(read(content, schema)) == contents(table)
+
+
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 def test_what_is_written_is_read_again(version: int) -> None:
     @given(st.data())

@@ -39,6 +39,7 @@ from icefloe.schema.types import (
     StringType,
     StructType,
     UnknownType,
+    UUIDType,
     VariantType,
 )
 from icefloe.versions import ALL_VERSIONS
@@ -191,6 +192,22 @@ def test_a_struct_of_missing_fields_is_null_where_the_file_says_so() -> None:
     content, _ = finished(arrow_table(schema, [{"p": {"x": 1}}, {"p": None}]), schema)
     later = Schema(NestedField(1, "p", StructType(NestedField(3, "y", IntegerType(), False, None, 0, 0))))
     assert read(content, later).to_pylist() == [{"p": {"y": 0}}, {"p": None}]
+
+
+def test_null_lists_and_maps_of_uuids_under_new_names() -> None:
+    """pyarrow cannot copy an empty array of extension types inside of others."""
+    pair = StructType(NestedField(3, "u", UUIDType()))
+    schema = Schema(NestedField(1, "l", ListType(2, pair, False)))
+    later = Schema(NestedField(1, "l", ListType(2, StructType(NestedField(3, "v", UUIDType())), False)))
+    content, _ = finished(arrow_table(schema, [{"l": None}, {"l": []}]), schema)
+    assert read(content, later).to_pylist() == [{"l": None}, {"l": []}]
+    other = StructType(NestedField(13, "u", UUIDType()))
+    schema = Schema(NestedField(4, "m", MapType(5, StringType(), 6, other, False)))
+    later = Schema(
+        NestedField(4, "m", MapType(5, StringType(), 6, StructType(NestedField(13, "v", UUIDType())), False))
+    )
+    content, _ = finished(arrow_table(schema, [{"m": None}, {"m": []}]), schema)
+    assert read(content, later).to_pylist() == [{"m": None}, {"m": []}]
 
 
 def test_only_the_wanted_columns_are_read() -> None:
