@@ -115,14 +115,21 @@ def vector_mask(columns: ManifestColumns) -> Any:
     return pc.fill_null(pc.and_(is_position, is_puffin), False)
 
 
+def listed(files: Any) -> list[Any]:
+    """Files that were given in any way, as a list; a lone path is a mistake, since text is a sequence too."""
+    if isinstance(files, ManifestColumns):
+        return [files]
+    if isinstance(files, str) or not isinstance(files, Iterable):
+        raise InvalidInputError(f"{files!r} is not a collection of files; give a list of them")
+    return list(files)
+
+
 def _is_whole_file(columns: ManifestColumns) -> Any:
     return pc.invert(vector_mask(columns))
 
 
 def _columns_by_spec(files: FilesInput, metadata: TableMetadata) -> Iterable[ManifestColumns]:
-    if isinstance(files, ManifestColumns):
-        return _checked_specs([files], metadata)
-    given = list(files)
+    given = listed(files)
     if all(isinstance(each, ManifestColumns) for each in given):
         return _checked_specs([each for each in given if isinstance(each, ManifestColumns)], metadata)
     by_spec: dict[int, list[DataFile]] = {}

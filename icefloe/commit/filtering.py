@@ -8,13 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.commit.added import vector_mask
 from icefloe.commit.named import NamedFiles
 from icefloe.commit.partitions import Mask, PartitionSet
 from icefloe.commit.view import View
 from icefloe.commit.writing import write_entries
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import EntryStatus, ManifestContent, ManifestFile
+from icefloe.manifests.files import EntryStatus, ManifestFile
 from icefloe.manifests.wanted import WITHOUT_METRICS, Wanted
 
 MayHold = Callable[[ManifestFile], bool]
@@ -75,11 +74,6 @@ def remove_dangling(view: View, manifests: Sequence[ManifestFile], removed: Sequ
     return remove_files(view, manifests, named.may_be_in, lambda columns: named.mask(columns, "referenced_data_file"))
 
 
-def vectors_in(columns: ManifestColumns) -> ManifestColumns:
-    """The live deletion vectors among entries."""
-    return columns.filter(pc.and_(vector_mask(columns), columns.is_live))
-
-
 def _write_without(view: View, manifest: ManifestFile, is_live: Mask, chosen: Mask) -> tuple[ManifestFile, ...]:
     everything = view.read(manifest)
     status = np.where(chosen, int(EntryStatus.DELETED), int(EntryStatus.EXISTING)).astype(np.int32)
@@ -91,8 +85,3 @@ def _write_without(view: View, manifest: ManifestFile, is_live: Mask, chosen: Ma
     if not is_live.all():
         columns = columns.filter(is_live)
     return write_entries(view, columns, manifest.content)
-
-
-def of_kind(manifests: Sequence[ManifestFile], content: ManifestContent) -> tuple[ManifestFile, ...]:
-    """The manifests of one kind."""
-    return tuple(each for each in manifests if each.content is content)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from icefloe.commit.view import View, manifests_of, read_entries
-from icefloe.errors import InvalidPropertyError, ValidationError
+from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
 from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.files import EntryStatus, ManifestContent, ManifestFile
 from icefloe.manifests.wanted import WITHOUT_METRICS, Wanted
@@ -88,6 +88,10 @@ class Since:
     """The files that other writers added and removed since an operation was planned."""
 
     def __init__(self, view: View, planned: Planned) -> None:
+        if not isinstance(planned, Planned):
+            raise InvalidInputError(
+                f"{planned!r} is not what an operation is planned on; use Planned.on(table.metadata)"
+            )
         self._view = view
         self.snapshots = snapshots_since(view.metadata, view.parent, planned)
 

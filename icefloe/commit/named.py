@@ -1,6 +1,6 @@
 """Files of the table that a commit names, to remove them or to rely on them: by path, and by partition where it is known."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.commit.added import listed, vector_mask
 from icefloe.commit.partitions import Mask, PartitionSet, partition_type_of
 from icefloe.errors import InvalidInputError, ValidationError
 from icefloe.manifests.columns import ManifestColumns, columns_of
@@ -28,7 +29,7 @@ class NamedFiles:
     @staticmethod
     def of(files: NamedInput, metadata: TableMetadata) -> "NamedFiles":
         """The files; naming one twice is naming it once."""
-        given = [files] if isinstance(files, ManifestColumns) else list(files)
+        given = listed(files)
         if not given:
             return NamedFiles(pa.array([], pa.string()), PartitionSet({}))
         if all(isinstance(each, str) for each in given):
@@ -65,6 +66,62 @@ class NamedFiles:
             raise ValidationError(
                 f"{what} {missing[0].as_py()!r}{more} cannot be removed: it is not in the table, or not any more"
             )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NamedDeletes:
+    """Delete files that are named to be removed; a deletion vector by its place, since its file may hold others."""
+
+    files: NamedFiles
+    places: frozenset[tuple[str, int | None]]
+
+    @staticmethod
+    def of(files: NamedInput, metadata: TableMetadata) -> "NamedDeletes":
+        """Whole files by path or value; vectors by value only."""
+        whole: list[Any] = []
+        places: set[tuple[str, int | None]] = set()
+        for each in listed(files):
+            for file in each.files() if isinstance(each, ManifestColumns) else (each,):
+                if isinstance(file, DataFile) and file.is_deletion_vector:
+                    places.add((file.file_path, file.content_offset))
+                else:
+                    whole.append(file)
+        return NamedDeletes(NamedFiles.of(whole, metadata), frozenset(places))
+
+    def __len__(self) -> int:
+        return len(self.files) + len(self.places)
+
+    def mask(self, columns: ManifestColumns) -> Mask:
+        """Which entries are named."""
+        found = self.files.mask(columns)
+        vectors = found & vector_mask(columns).to_numpy(zero_copy_only=False)
+        if vectors.any():
+            path = columns.column("file_path").filter(vectors.tolist())[0].as_py()
+            raise InvalidInputError(
+                f"{path!r} holds deletion vectors, maybe of other data files, too; name the vectors by their DataFile values"
+            )
+        return found | place_mask(columns, self.places)
+
+    def check_found(self, removed: Sequence[ManifestColumns]) -> None:
+        """Fail if some of the delete files are not among those that were found."""
+        self.files.check_found(removed, "delete file")
+        missing = self.places.difference(*(_places(each) for each in removed))
+        if missing:
+            raise ValidationError(
+                f"the deletion vector at {min(missing)} cannot be removed: it is not in the table, or not any more"
+            )
+
+
+def place_mask(columns: ManifestColumns, places: Collection[tuple[str, int | None]]) -> Mask:
+    """Which entries are at one of these places, a file and an offset in it."""
+    if not places:
+        return np.zeros(len(columns), bool)
+    return np.array([place in places for place in _places(columns)], bool)
+
+
+def _places(columns: ManifestColumns) -> list[tuple[str, int | None]]:
+    paths, offsets = columns.column("file_path").to_pylist(), columns.column("content_offset").to_pylist()
+    return list(zip(paths, offsets, strict=True))
 
 
 def _by_spec(files: list[DataFile], metadata: TableMetadata) -> list[ManifestColumns]:

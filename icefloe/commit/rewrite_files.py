@@ -15,10 +15,10 @@ from icefloe.commit.filtering import Filtered, remove_files
 from icefloe.commit.history import Planned, Since
 from icefloe.commit.located import locate
 from icefloe.commit.merging import merge_manifests
-from icefloe.commit.named import NamedFiles, NamedInput
+from icefloe.commit.named import NamedDeletes, NamedFiles, NamedInput
 from icefloe.commit.partitions import Mask, PartitionSet
 from icefloe.commit.producer import Delta
-from icefloe.commit.vectors import check_one_for_each
+from icefloe.commit.vectors import check_not_revived, check_one_for_each
 from icefloe.commit.view import View
 from icefloe.commit.writing import write_added
 from icefloe.errors import InvalidInputError, ValidationError
@@ -50,7 +50,7 @@ class RewriteFiles:
         check_duplicates: bool = True,
     ) -> None:
         self._remove = NamedFiles.of(remove, metadata)
-        self._remove_deletes = NamedFiles.of(remove_deletes, metadata)
+        self._remove_deletes = NamedDeletes.of(remove_deletes, metadata)
         self._planned = planned
         self._check_duplicates = check_duplicates
         data = group_files(add, metadata, ManifestContent.DATA)
@@ -99,7 +99,9 @@ class RewriteFiles:
             return self._remove_deletes.mask(files) | gone.mask(files, "referenced_data_file")
 
         found = remove_files(view, view.manifests(ManifestContent.DELETES), lambda _: True, choose)
-        self._remove_deletes.check_found(found.removed, "delete file")
+        self._remove_deletes.check_found(found.removed)
+        renewed = [path for each in self._new_vectors() for path in each.column("referenced_data_file").to_pylist()]
+        check_not_revived(found.removed, gone.paths.to_pylist(), renewed)
         return found
 
     def _check_rows(self, view: View, data: Filtered) -> None:
@@ -131,9 +133,12 @@ class RewriteFiles:
             is_exact &= not (scope.might(columns) & ~is_vector).any()
         return deleted, is_exact
 
+    def _new_vectors(self) -> list[ManifestColumns]:
+        found = [group.columns.filter(vector_mask(group.columns)) for group in self._deletes]
+        return [each for each in found if len(each)]
+
     def _check_vectors(self, view: View, deletes: Filtered) -> None:
-        new = [group.columns.filter(vector_mask(group.columns)) for group in self._deletes]
-        new = [each for each in new if len(each)]
+        new = self._new_vectors()
         if not new:
             return
         paths = pa.concat_arrays([each.column("referenced_data_file") for each in new])

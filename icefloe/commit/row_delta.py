@@ -23,11 +23,12 @@ from icefloe.commit.history import Planned, Since
 from icefloe.commit.located import LocatedFile, locate
 from icefloe.commit.matching import FilterInput, RowFilter
 from icefloe.commit.merging import merge_manifests
-from icefloe.commit.named import NamedFiles, NamedInput
+from icefloe.commit.named import NamedDeletes, NamedFiles, NamedInput, place_mask
 from icefloe.commit.partitions import Mask, PartitionSet
 from icefloe.commit.producer import Delta
 from icefloe.commit.vectors import (
     LiveDeletes,
+    check_not_revived,
     check_one_for_each,
     in_place_of,
     live_deletes,
@@ -78,7 +79,7 @@ class RowDelta:
         self._given = _given_vectors(self._deletes)
         self._files = tuple(_without_vectors(group) for group in self._deletes)
         self._remove = NamedFiles.of(remove, metadata)
-        self._remove_deletes = NamedFiles.of(remove_deletes, metadata)
+        self._remove_deletes = NamedDeletes.of(remove_deletes, metadata)
         self._planned = planned
         self._filter = (
             None if conflict_filter is None else RowFilter.of(conflict_filter, metadata, case_sensitive=case_sensitive)
@@ -205,14 +206,11 @@ class RowDelta:
 
         def choose(files: ManifestColumns) -> Mask:
             chosen = self._remove_deletes.mask(files) | gone.mask(files, "referenced_data_file")
-            if superseded:
-                paths, offsets = files.column("file_path").to_pylist(), files.column("content_offset").to_pylist()
-                for row, place in enumerate(zip(paths, offsets, strict=True)):
-                    chosen[row] |= place in superseded
-            return chosen
+            return chosen | place_mask(files, superseded)
 
         found = remove_files(view, view.manifests(ManifestContent.DELETES), lambda _: True, choose)
-        self._remove_deletes.check_found(found.removed, "delete file")
+        self._remove_deletes.check_found(found.removed)
+        check_not_revived(found.removed, gone.paths.to_pylist(), (*self._given, *self._vectors))
         return found
 
     def _operation(self, removes: bool, adds_deletes: bool) -> Operation:

@@ -1,6 +1,6 @@
 """Several changes, one commit: each is prepared on what the ones before it leave, and nothing is visible before the end."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -14,7 +14,6 @@ from icefloe.commit.workbench import Caches, Workbench
 from icefloe.errors import CommitFailed, InvalidInputError
 from icefloe.metadata.apply import Applied, finish, step
 from icefloe.metadata.requirements import TableRequirement, requirements_for
-from icefloe.metadata.snapshot import Snapshot
 from icefloe.metadata.table import TableMetadata
 from icefloe.metadata.updates import TableUpdate
 
@@ -155,9 +154,3 @@ def _holds(requirement: TableRequirement, base: TableMetadata) -> bool:
     except CommitFailed:
         return False
     return True
-
-
-def snapshots_of(outcome: Committed) -> list[Snapshot]:
-    """The snapshots that a commit made, in order."""
-    found: Mapping[int, Snapshot] = outcome.state.metadata.snapshots_by_id
-    return [found[each] for each in outcome.snapshot_ids if each in found]

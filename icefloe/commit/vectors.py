@@ -234,3 +234,16 @@ def check_one_for_each(groups: Iterable[ManifestColumns]) -> None:
     counted = pc.value_counts(every)
     path = counted.field("values").filter(pc.greater(counted.field("counts"), 1))[0].as_py()
     raise ValidationError(f"data file {path!r} would have more than one deletion vector after this commit")
+
+
+def check_not_revived(removed: Iterable[ManifestColumns], gone: Iterable[str], renewed: Iterable[str]) -> None:
+    """Fail if a vector goes whose data file stays without a new one: deleted rows would come back."""
+    settled = {*gone, *renewed}
+    for columns in removed:
+        about = columns.column("referenced_data_file").filter(vector_mask(columns))
+        for path in about.to_pylist():
+            if path not in settled:
+                raise ValidationError(
+                    f"the deletion vector of {path!r} is removed, but the file stays and gets no other; its deleted rows"
+                    " would come back"
+                )

@@ -1,6 +1,5 @@
 """What an operation sees of the table that it changes: the manifests of the snapshot it builds on, and their entries."""
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -88,13 +87,6 @@ def read_entries(
     if wanted.metrics or not committed:
         return load()
     return bench.caches.manifests.load((manifest, wanted, metadata.location), load)
-
-
-def read_all(
-    manifests: Iterable[ManifestFile], metadata: TableMetadata, bench: Workbench, wanted: Wanted = EVERYTHING
-) -> Sequence[ManifestColumns]:
-    """The entries of several manifests."""
-    return [read_entries(each, metadata, bench, wanted) for each in manifests]
 
 
 def _is_relative(metadata: TableMetadata) -> bool:

@@ -291,3 +291,45 @@ def test_position_deletes_are_refused_if_the_table_is_upgraded_in_between(target
             tx.commit_transaction()
     assert len(live_paths(table.refresh())) == 3
     assert entries(table, ManifestContent.DELETES) == []
+
+
+@pytest.mark.parametrize("version", WITH_VECTORS)
+def test_one_vector_of_a_file_goes_and_the_others_stay(version: int) -> None:
+    table = filled(version)
+    given = stored_vectors(table, {"memory://d/a": [3], "memory://d/b": [4]})
+    table.update_snapshot().row_delta(Planned.on(table.metadata), deletes=given)
+    planned = Planned.on(table.metadata)
+    with pytest.raises(ValidationError, match="would come back"):
+        table.update_snapshot().row_delta(planned, remove_deletes=[given[0]])
+    with pytest.raises(InvalidInputError, match="maybe of other data files"):
+        table.update_snapshot().row_delta(planned, remove=["memory://d/a"], remove_deletes=[given[0].file_path])
+    with pytest.raises(ValidationError, match="would come back"):
+        table.update_snapshot().rewrite_files(planned, remove_deletes=[given[0]])
+    lost = replace(given[0], content_offset=1)
+    with pytest.raises(ValidationError, match="not in the table"):
+        table.update_snapshot().row_delta(planned, remove_deletes=[lost], vectors={"memory://d/a": [5]})
+    table.update_snapshot().row_delta(planned, remove_deletes=[given[0]], vectors={"memory://d/a": [5]})
+    assert vectors(table) == {"memory://d/a": [3, 5], "memory://d/b": [4]}
+    table.update_snapshot().row_delta(
+        Planned.on(table.metadata), remove=["memory://d/b"], remove_deletes=[given[1]], conflict_filter="region = 'eu'"
+    )
+    assert vectors(table) == {"memory://d/a": [3, 5]}
+    moved = stored_vectors(table, {"memory://d/a": [3, 5]}, "moved")
+    old = [each.data_file for each in entries(table, ManifestContent.DELETES)]
+    made = table.update_snapshot().rewrite_files(Planned.on(table.metadata), remove_deletes=old, add_deletes=moved)
+    assert made is not None
+    assert made.operation == "replace"
+    assert vectors(table) == {"memory://d/a": [3, 5]}
+
+
+@pytest.mark.parametrize("version", WITH_VECTORS)
+def test_a_collection_of_files_is_not_a_text(version: int) -> None:
+    table = filled(version)
+    planned = Planned.on(table.metadata)
+    with pytest.raises(InvalidInputError, match="not a collection"):
+        table.update_snapshot().delete_files("memory://d/a", planned)
+    with pytest.raises(InvalidInputError, match="not a collection"):
+        table.update_snapshot().fast_append(5)  # type: ignore[arg-type]  # what the test is about
+    with pytest.raises(InvalidInputError, match="planned on"):
+        table.update_snapshot().delete_files(["memory://d/a"], 7)  # type: ignore[arg-type]  # what the test is about
+    assert len(live_paths(table.refresh())) == 2
