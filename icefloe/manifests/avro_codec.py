@@ -1,25 +1,19 @@
-"""The Avro container around rows: header, blocks and codecs, read with every length checked, and written."""
+"""The Avro container of a manifest: its header and block table, read with every length checked, and its codec."""
 
-import json
-import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import zstandard
 
 from icefloe.errors import CorruptFileError, InvalidPropertyError
+from icefloe.formats.avro_blocks_codec import CODEC_ERRORS, CODECS, MAGIC, SYNC_SIZE
+from icefloe.formats.avro_blocks_codec import deflate as pack
+from icefloe.formats.avro_blocks_codec import inflate as unpack
 from icefloe.manifests.operations import PROBLEMS, STATUS_GROW, STATUS_OK
 
-MAGIC = b"Obj\x01"
-SYNC_SIZE = 16
 MAX_BLOCK_BYTES = 256 << 20
 """The most that one block may hold when inflated; writers stay far below it, and a hostile one may not fill the memory."""
-
-_CODECS = {"uncompressed": "null", "none": "null", "null": "null", "gzip": "deflate", "deflate": "deflate"}
-_CODECS |= {"zstd": "zstandard", "zstandard": "zstandard", "snappy": "snappy"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +81,8 @@ def open_container(data: bytes | memoryview, location: str) -> Container:
     sync = header.take(SYNC_SIZE)
     schema = metadata.get("avro.schema", b"")
     codec = metadata.get("avro.codec", b"null").decode("utf-8", "replace")
-    if codec not in _CODECS.values():
-        known = ", ".join(sorted(set(_CODECS.values())))
+    if codec not in CODECS.values():
+        known = ", ".join(sorted(set(CODECS.values())))
         raise CorruptFileError(location, f"Avro codec {codec!r} is not known; codecs are {known}")
     texts = {key: value.decode("utf-8", "replace") for key, value in metadata.items() if not key.startswith("avro.")}
     return Container(location, view, schema, texts, codec, _find_blocks(view, header.at, sync, location))
@@ -120,120 +114,28 @@ def inflate(container: Container, block: int) -> bytes | memoryview:
     _, start, end = container.blocks[block]
     data = container.data[int(start) : int(end)]
     try:
-        match container.codec:
-            case "deflate":
-                inflated = _inflate_deflate(data)
-            case "zstandard":
-                inflated = _inflate_zstd(data)
-            case "snappy":
-                inflated = _inflate_snappy(data)
-            case _:
-                return data
-    except (zlib.error, zstandard.ZstdError, pa.ArrowException, OSError, ValueError) as error:
+        return unpack(container.codec, data, MAX_BLOCK_BYTES)
+    except CODEC_ERRORS as error:
         problem = f"block {block} at byte {start} does not inflate with {container.codec}: {error}"
         raise CorruptFileError(container.location, problem) from error
-    return inflated
-
-
-def _inflate_deflate(data: memoryview) -> bytes:
-    inflater = zlib.decompressobj(-15)
-    found = inflater.decompress(data, MAX_BLOCK_BYTES)
-    if not inflater.eof:
-        raise ValueError("the data is cut off" if not inflater.unconsumed_tail else _TOO_LARGE)
-    return found
-
-
-_TOO_LARGE = f"it holds more than {MAX_BLOCK_BYTES} bytes"
-
-
-def _inflate_zstd(data: memoryview) -> bytes:
-    size = zstandard.frame_content_size(data)
-    if size > MAX_BLOCK_BYTES:
-        raise ValueError(_TOO_LARGE)
-    inflater = zstandard.ZstdDecompressor(max_window_size=1 << 27)
-    if size >= 0:
-        return inflater.decompress(data, max_output_size=max(size, 1))
-    found = inflater.stream_reader(data).read(MAX_BLOCK_BYTES + 1)
-    if len(found) > MAX_BLOCK_BYTES:
-        raise ValueError(_TOO_LARGE)
-    return found
-
-
-def _inflate_snappy(data: memoryview) -> bytes:
-    if len(data) < 5:
-        raise ValueError("the data is cut off")
-    body, checksum = data[:-4], int.from_bytes(data[-4:], "big")
-    size = shift = 0
-    for byte in body[:5]:
-        size |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            break
-    if size > MAX_BLOCK_BYTES:
-        raise ValueError(_TOO_LARGE)
-    found: bytes = pa.decompress(body, size, codec="snappy", asbytes=True)
-    if zlib.crc32(found) != checksum:
-        raise ValueError("its checksum is wrong")
-    return found
 
 
 def codec_named(text: str) -> str:
     """Avro's name for a value of `write.manifest.compression-codec`."""
-    codec = _CODECS.get(text.strip().lower())
+    codec = CODECS.get(text.strip().lower())
     if codec is None:
         raise InvalidPropertyError(
-            f"compression codec {text!r} is not one that manifests can have; codecs are {', '.join(sorted(_CODECS))}"
+            f"compression codec {text!r} is not one that manifests can have; codecs are {', '.join(sorted(CODECS))}"
         )
     return codec
 
 
 def deflate(codec: str, data: bytes | memoryview, level: int | None = None) -> bytes:
     """Compress the rows of one block with a codec of Avro's name."""
-    match codec:
-        case "null":
-            return bytes(data)
-        case "deflate":
-            deflater = zlib.compressobj(DEFLATE_LEVEL if level is None else level, zlib.DEFLATED, -15)
-            return deflater.compress(data) + deflater.flush()
-        case "zstandard":
-            return zstandard.ZstdCompressor(level=3 if level is None else level).compress(data)
-        case "snappy":
-            packed: bytes = pa.compress(data, codec="snappy", asbytes=True)
-            return packed + zlib.crc32(data).to_bytes(4, "big")
-        case _:
-            raise AssertionError(f"no such codec: {codec}")
+    default = DEFLATE_LEVEL if codec == "deflate" else ZSTD_LEVEL
+    return pack(codec, data, default if level is None else level)
 
 
 DEFLATE_LEVEL = 3
 """What deflate uses when no level is asked for: twice as fast as zlib's own choice, and for manifests about as small."""
-
-
-def zigzag(number: int) -> bytes:
-    """A long as Avro writes it."""
-    value = (number << 1) ^ (number >> 63)
-    found = bytearray()
-    while value >= 128:
-        found.append((value & 127) | 128)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
-
-
-def container_header(schema: Any, metadata: Mapping[str, str], codec: str, sync: bytes) -> bytes:
-    """The start of an Avro file."""
-    entries = {"avro.schema": json.dumps(schema, separators=(",", ":")), "avro.codec": codec} | dict(metadata)
-    parts = [MAGIC, zigzag(len(entries))]
-    for key, value in entries.items():
-        for text in (key.encode(), value.encode()):
-            parts += [zigzag(len(text)), text]
-    return b"".join((*parts, zigzag(0), sync))
-
-
-def container_block(rows: int, packed: bytes, sync: bytes) -> bytes:
-    """One compressed block with its counts and marker."""
-    return b"".join((zigzag(rows), zigzag(len(packed)), packed, sync))
-
-
-def container(header: bytes, blocks: Iterable[bytes]) -> bytes:
-    """A whole Avro file."""
-    return b"".join((header, *blocks))
+ZSTD_LEVEL = 3

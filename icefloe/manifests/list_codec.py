@@ -9,14 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from icefloe.errors import CorruptFileError, InvalidInputError
-from icefloe.manifests.avro_codec import (
-    SYNC_SIZE,
-    codec_named,
-    container_block,
-    container_header,
-    deflate,
-    open_container,
-)
+from icefloe.formats.avro_blocks_codec import SYNC_SIZE, container_block, container_header
+from icefloe.manifests.avro_codec import codec_named, deflate, open_container
 from icefloe.manifests.avro_schema_codec import avro_schema_of
 from icefloe.manifests.choices import Take, TakeFields, TakeRecords
 from icefloe.manifests.encode import encode_rows

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import CorruptFileError, InvalidValueError
+from icefloe.formats.avro_blocks_codec import MAGIC
 from icefloe.manifests.arrow_values import as_values
-from icefloe.manifests.avro_codec import MAGIC, Container, open_container
+from icefloe.manifests.avro_codec import Container, open_container
 from icefloe.manifests.avro_schema_codec import AvroNode, parse_avro_schema, plain_meaning
 from icefloe.manifests.cache import ManifestCache
 from icefloe.manifests.choices import Key, TakeFields

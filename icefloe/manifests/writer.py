@@ -12,14 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InvalidInputError
-from icefloe.manifests.avro_codec import (
-    SYNC_SIZE,
-    codec_named,
-    container_block,
-    container_header,
-    deflate,
-    zigzag,
-)
+from icefloe.formats.avro_blocks_codec import SYNC_SIZE, container_block, container_header, zigzag
+from icefloe.manifests.avro_codec import codec_named, deflate
 from icefloe.manifests.avro_schema_codec import avro_schema_of
 from icefloe.manifests.checks import check_entries
 from icefloe.manifests.columns import ManifestColumns, columns_of

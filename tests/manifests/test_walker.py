@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icefloe.errors import CorruptFileError
+from icefloe.formats.avro_blocks_codec import container_block, container_header, zigzag
 from icefloe.manifests import avro_codec
-from icefloe.manifests.avro_codec import container_block, container_header, open_container, zigzag
+from icefloe.manifests.avro_codec import open_container
 from icefloe.manifests.avro_schema_codec import parse_avro_schema
 from icefloe.manifests.choices import Take, TakeEach, TakeFields, TakeList, TakePairs, TakeRecords, TakeSpread
 from icefloe.manifests.decode import decode
