@@ -1,19 +1,23 @@
 """The Avro container around rows: header, blocks, sync markers and codecs, read with every length checked, and written."""
 
 import json
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-import zstandard
-
 from icefloe.errors import CorruptFileError, InvalidPropertyError
+from icefloe.formats.avro_blocks_codec import (
+    CODEC_ERRORS,
+    CODECS,
+    MAGIC,
+    SYNC_SIZE,
+    container_block,
+    container_header,
+    deflate,
+    inflate,
+)
 from icefloe.metadata.properties import AVRO_COMPRESSION, AVRO_COMPRESSION_LEVEL, property_as_int
 
-MAGIC = b"Obj\x01"
-SYNC_SIZE = 16
 MAX_BLOCK_BYTES = 1 << 30
 """The most that one block may hold when inflated; writers stay far below it, and a hostile one may not fill the memory."""
 
@@ -22,15 +26,6 @@ _WINDOW = 1 << 22
 _SMALL_WINDOW = 1 << 12
 _MAX_HEADER = 64 << 20
 _SCHEMA_KEY, _CODEC_KEY = "avro.schema", "avro.codec"
-_CODECS = {
-    "gzip": "deflate",
-    "deflate": "deflate",
-    "zstd": "zstandard",
-    "zstandard": "zstandard",
-    "snappy": "snappy",
-    "uncompressed": "null",
-    "none": "null",
-}
 _LEVELS = {"deflate": (9, 0, 9), "zstandard": (1, -7, 22)}
 """Default, lowest and highest level; the defaults are Java's."""
 
@@ -66,11 +61,11 @@ class AvroBlock:
 def codec_of(properties: Mapping[str, str]) -> Codec:
     """The codec that the table's properties ask for."""
     text = AVRO_COMPRESSION.of(properties).lower()
-    if text not in _CODECS:
+    if text not in CODECS:
         raise InvalidPropertyError(
-            f"property {AVRO_COMPRESSION.key!r} is {text!r}; it must be one of {', '.join(_CODECS)}"
+            f"property {AVRO_COMPRESSION.key!r} is {text!r}; it must be one of {', '.join(CODECS)}"
         )
-    name = _CODECS[text]
+    name = CODECS[text]
     if name not in _LEVELS:
         return Codec(name)
     default, lowest, highest = _LEVELS[name]
@@ -86,29 +81,12 @@ def codec_of(properties: Mapping[str, str]) -> Codec:
 
 def header_bytes(schema: Any, metadata: Mapping[str, str], codec: Codec, sync: bytes) -> bytes:
     """The header of a file."""
-    entries = {_SCHEMA_KEY: json.dumps(schema), _CODEC_KEY: codec.name, **metadata}
-    found = bytearray(MAGIC + zigzag(len(entries)))
-    for key, text in entries.items():
-        for part in (key.encode(), text.encode()):
-            found += zigzag(len(part)) + part
-    return bytes(found + zigzag(0) + sync)
+    return container_header(schema, metadata, codec.name, sync)
 
 
 def block_bytes(rows: int, data: Any, codec: Codec, sync: bytes) -> bytes:
     """A block of so many rows whose Avro bytes are `data`."""
-    packed = _deflated(memoryview(data), codec)
-    return b"".join((zigzag(rows), zigzag(len(packed)), packed, sync))
-
-
-def zigzag(number: int) -> bytes:
-    """A number as Avro writes it."""
-    rest = (number << 1) ^ (number >> 63)
-    found = bytearray()
-    while rest > 0x7F:
-        found.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    found.append(rest)
-    return bytes(found)
+    return container_block(rows, deflate(codec.name, memoryview(data), codec.level), sync)
 
 
 class AvroContainer:
@@ -241,62 +219,6 @@ class AvroContainer:
 
     def _inflated(self, data: bytes, at: int) -> bytes:
         try:
-            return _inflated(data, self.header.codec)
-        except (zlib.error, zstandard.ZstdError, pa.ArrowException, OSError, ValueError, MemoryError) as problem:
+            return bytes(inflate(self.header.codec, data, MAX_BLOCK_BYTES))
+        except CODEC_ERRORS as problem:
             raise self._bad(f"the block at byte {at} cannot be decompressed: {problem}") from None
-
-
-def _deflated(data: memoryview, codec: Codec) -> bytes:
-    match codec.name:
-        case "null":
-            return bytes(data)
-        case "deflate":
-            packer = zlib.compressobj(codec.level, zlib.DEFLATED, -zlib.MAX_WBITS)
-            return packer.compress(data) + packer.flush()
-        case "zstandard":
-            return zstandard.ZstdCompressor(level=codec.level).compress(data)
-        case "snappy":
-            packed = pa.Codec("snappy").compress(data, asbytes=True)
-            return bytes(packed) + zlib.crc32(data).to_bytes(4, "big")
-        case name:
-            raise AssertionError(f"codec {name}")
-
-
-def _inflated(data: bytes, codec: str) -> bytes:
-    match codec:
-        case "null":
-            return data
-        case "deflate":
-            unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
-            found = unpacker.decompress(data, MAX_BLOCK_BYTES)
-            if not unpacker.eof:
-                raise ValueError("its deflated bytes do not end")
-            return found
-        case "zstandard":
-            with zstandard.ZstdDecompressor().stream_reader(data) as reader:
-                return _at_most(reader.read(MAX_BLOCK_BYTES + 1))
-        case "snappy":
-            return _snappy(data)
-        case _:
-            raise ValueError(f"the codec {codec!r} is not known")
-
-
-def _at_most(data: bytes) -> bytes:
-    if len(data) > MAX_BLOCK_BYTES:
-        raise ValueError(f"it holds more than {MAX_BLOCK_BYTES} bytes")
-    return data
-
-
-def _snappy(data: bytes) -> bytes:
-    length = shift = 0
-    for byte in data[:5]:
-        length |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            break
-    if length > MAX_BLOCK_BYTES or len(data) < 5:
-        raise ValueError(f"it says that it holds {length} bytes")
-    found = bytes(pa.Codec("snappy").decompress(data[:-4], length, asbytes=True))
-    if zlib.crc32(found).to_bytes(4, "big") != data[-4:]:
-        raise ValueError("its checksum is wrong")
-    return found

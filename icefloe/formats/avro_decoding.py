@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from fastavro.types import Schema as FastSchema
 
 from icefloe.errors import CorruptFileError
-from icefloe.formats.avro_container_codec import AvroBlock, zigzag
+from icefloe.formats.avro_blocks_codec import zigzag
+from icefloe.formats.avro_container_codec import AvroBlock
 from icefloe.formats.avro_nodes import (
     AvroArray,
     AvroLeaf,

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.arrow_types import conform, stored_schema
-from icefloe.formats.avro_container_codec import SYNC_SIZE, block_bytes, codec_of, header_bytes
+from icefloe.formats.avro_blocks_codec import SYNC_SIZE
+from icefloe.formats.avro_container_codec import block_bytes, codec_of, header_bytes
 from icefloe.formats.avro_encoding import encode_rows
 from icefloe.formats.avro_schema_codec import avro_schema_of
 from icefloe.formats.metrics import MetricsMode, metrics_modes

@@ -24,7 +24,7 @@ from icefloe.errors import (
     InvalidValueError,
 )
 from icefloe.formats.array_metrics import MetricsCollector
-from icefloe.formats.avro_container_codec import zigzag
+from icefloe.formats.avro_blocks_codec import zigzag
 from icefloe.formats.avro_encoding import varints
 from icefloe.formats.avro_reader import AvroFileReader
 from icefloe.formats.avro_schema_codec import avro_schema_of, decimal_width
