@@ -6,8 +6,7 @@ What is the same everywhere is here; how names are kept, and how one metadata fi
 
 import uuid
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from types import MappingProxyType, TracebackType
 from typing import Self
 
@@ -20,20 +19,17 @@ from icefloe.catalog.definitions import (
     checked_table_properties,
     define_table,
 )
-from icefloe.catalog.identifiers import Identifier, Name, parse_identifier, parse_namespace, show
-from icefloe.catalog.locations import default_location, storage_properties, warehouse_of
+from icefloe.catalog.identifiers import Identifier, Name, parse_identifier, show
+from icefloe.catalog.locations import namespace_folder, new_location, storage_properties, warehouse_of
 from icefloe.catalog.metadata_files import read_table_metadata
-from icefloe.catalog.namespaces import PropertiesUpdateSummary, checked_namespace_properties, summarize_change
+from icefloe.catalog.namespaces import NamespaceOperations
 from icefloe.catalog.purge import check_purgeable, delete_reachable, reachable_files
 from icefloe.catalog.staging import CreateTable, ReplaceTable, StagedCommitter
 from icefloe.catalog.views import ViewOperations
 from icefloe.commit.committer import Committer, TableState
 from icefloe.errors import (
     CommitFailed,
-    InvalidInputError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NoSuchNamespaceError,
+    InvalidLocationError,
     NoSuchTableError,
     TableAlreadyExistsError,
 )
@@ -48,7 +44,7 @@ _TABLE_OVERRIDE = "table-override."
 _PURGE_ATTEMPTS = 5
 
 
-class Catalog(ViewOperations):
+class Catalog(NamespaceOperations, ViewOperations):
     """Names for tables and views, and the one atomic step that changes what a name stands for.
 
     Threads may share it, and a pickle carries its name and properties. Close it when it is no longer needed, or use it in
@@ -56,15 +52,10 @@ class Catalog(ViewOperations):
     """
 
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
-        self._name = name
+        super().__init__(name)
         self._properties = dict(properties)
         self._warehouse = warehouse_of(name, properties)
         self._storage = Storage(storage_properties(properties))
-
-    @property
-    def name(self) -> str:
-        """The catalog's own name."""
-        return self._name
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -83,62 +74,6 @@ class Catalog(ViewOperations):
 
     def close(self) -> None:
         """Give back connections; the catalog opens new ones if it is used again."""
-
-    # Namespaces
-
-    def create_namespace(self, namespace: Name, properties: Mapping[str, object] | None = None) -> None:
-        """Create a namespace; the ones around it need not exist."""
-        wanted = parse_namespace(namespace)
-        self._check_name(wanted)
-        settings = checked_namespace_properties(properties)
-        if self._namespace_exists(wanted):
-            raise NamespaceAlreadyExistsError(f"namespace {show(wanted)} already exists in catalog {self._name!r}")
-        self._create_namespace(wanted, settings)
-
-    def create_namespace_if_not_exists(self, namespace: Name, properties: Mapping[str, object] | None = None) -> None:
-        """Create a namespace unless it is there."""
-        with suppress(NamespaceAlreadyExistsError):
-            self.create_namespace(namespace, properties)
-
-    def drop_namespace(self, namespace: Name) -> None:
-        """Drop a namespace that holds nothing."""
-        wanted = self._existing_namespace(namespace)
-        for what, found in (
-            ("namespaces", self._child_namespaces(wanted)),
-            ("tables", self._table_names(wanted)),
-            ("views", self._view_names(wanted)),
-        ):
-            if found:
-                names = ", ".join(show(each) for each in sorted(found)[:3]) + (", ..." if len(found) > 3 else "")
-                raise NamespaceNotEmptyError(f"namespace {show(wanted)} still holds {len(found)} {what}: {names}")
-        self._drop_namespace(wanted)
-
-    def list_namespaces(self, namespace: Name = ()) -> list[Identifier]:
-        """The namespaces directly in another, or at the top, in order."""
-        parent = self._existing_namespace(namespace) if namespace else ()
-        return sorted(self._child_namespaces(parent))
-
-    def namespace_exists(self, namespace: Name) -> bool:
-        """Whether the namespace is there, by itself or because something is in it."""
-        return self._namespace_exists(parse_namespace(namespace))
-
-    def load_namespace_properties(self, namespace: Name) -> dict[str, str]:
-        """The properties of a namespace."""
-        return self._load_namespace(self._existing_namespace(namespace))
-
-    def update_namespace_properties(
-        self, namespace: Name, removals: Collection[str] | None = None, updates: Mapping[str, object] | None = None
-    ) -> PropertiesUpdateSummary:
-        """Remove and set properties of a namespace, in one step."""
-        wanted = self._existing_namespace(namespace)
-        settings = checked_namespace_properties(updates)
-        if isinstance(removals, str):
-            raise InvalidInputError(f"removals are a set of keys, not the text {removals!r}")
-        gone = frozenset(removals or ())
-        if both := sorted(gone & settings.keys()):
-            raise InvalidInputError(f"property {both[0]!r} is to be both removed and set; choose one")
-        before = self._change_namespace(wanted, gone, settings)
-        return summarize_change(before, gone, settings)
 
     # Tables
 
@@ -302,31 +237,7 @@ class Catalog(ViewOperations):
     # What each catalog does in its own way
 
     @abstractmethod
-    def _namespace_exists(self, namespace: Identifier) -> bool: ...
-
-    @abstractmethod
-    def _create_namespace(self, namespace: Identifier, properties: dict[str, str]) -> None: ...
-
-    @abstractmethod
-    def _drop_namespace(self, namespace: Identifier) -> None: ...
-
-    @abstractmethod
-    def _child_namespaces(self, parent: Identifier) -> set[Identifier]: ...
-
-    @abstractmethod
-    def _load_namespace(self, namespace: Identifier) -> dict[str, str]: ...
-
-    @abstractmethod
-    def _change_namespace(
-        self, namespace: Identifier, removals: frozenset[str], updates: dict[str, str]
-    ) -> dict[str, str]:
-        """Change the properties, and say what they were before."""
-
-    @abstractmethod
     def _has_table(self, identifier: Identifier) -> bool: ...
-
-    @abstractmethod
-    def _table_names(self, namespace: Identifier) -> set[Identifier]: ...
 
     @abstractmethod
     def _table_state(self, identifier: Identifier) -> TableState | None:
@@ -351,7 +262,13 @@ class Catalog(ViewOperations):
 
     def _default_location(self, identifier: Identifier) -> str:
         """Where a new table of that name goes."""
-        return default_location(self._warehouse, identifier, self._properties, self._storage, self._name)
+        home = self._load_namespace(identifier[:-1]).get("location")
+        folder = namespace_folder(self._warehouse, identifier[:-1]) if home is None else absolute_location(home)
+        if folder is None:
+            raise InvalidLocationError(
+                f"{show(identifier)} needs a location: catalog {self._name!r} has no `warehouse` to put it in"
+            )
+        return new_location(folder, identifier[-1], self._properties, self._storage)
 
     def _check_free(self, identifier: Identifier) -> None:
         """Fail if the name is in use."""
@@ -362,17 +279,6 @@ class Catalog(ViewOperations):
         return NoSuchTableError(f"no table {show(identifier)} in catalog {self._name!r}")
 
     # Steps that several operations share
-
-    def _existing_namespace(self, namespace: Name) -> Identifier:
-        wanted = parse_namespace(namespace)
-        self._require_namespace(wanted)
-        return wanted
-
-    def _require_namespace(self, namespace: Identifier) -> None:
-        if not self._namespace_exists(namespace):
-            raise NoSuchNamespaceError(
-                f"no namespace {show(namespace)} in catalog {self._name!r}; create_namespace makes one"
-            )
 
     def _free_name(self, identifier: Name, what: str = "table") -> Identifier:
         wanted = parse_identifier(identifier, what)

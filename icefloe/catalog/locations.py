@@ -5,7 +5,7 @@ import re
 import uuid
 from collections.abc import Mapping
 
-from icefloe.catalog.identifiers import Identifier, show
+from icefloe.catalog.identifiers import Identifier
 from icefloe.errors import InvalidLocationError
 from icefloe.metadata.locations import strip_trailing_slash
 from icefloe.metadata.properties import property_as_bool
@@ -56,19 +56,20 @@ def folder_name(part: str) -> str:
     return safe.replace(".", "%2E") if set(safe) == {"."} else safe
 
 
-def default_location(
-    warehouse: str | None, identifier: Identifier, properties: Mapping[str, str], storage: Storage, catalog: str
-) -> str:
-    """`<warehouse>/<namespace>/<table>`, one folder for each part, as the Java library's JDBC catalog has it.
+def namespace_folder(warehouse: str | None, namespace: Identifier) -> str | None:
+    """`<warehouse>/<namespace>`, one folder for each part, as the Java library's JDBC catalog has it."""
+    if warehouse is None:
+        return None
+    return "/".join((warehouse.rstrip("/"), *(folder_name(part) for part in namespace)))
+
+
+def new_location(folder: str, name: str, properties: Mapping[str, str], storage: Storage) -> str:
+    """Where a new table of that name goes, in the folder of its namespace.
 
     Where something lies already, left by a table that was dropped or renamed, the new table gets a folder of its own: two
     tables in one folder would take each other's files for leftovers.
     """
-    if warehouse is None:
-        raise InvalidLocationError(
-            f"table {show(identifier)} needs a location: catalog {catalog!r} has no `warehouse` to put it in"
-        )
-    place = "/".join((warehouse.rstrip("/"), *(folder_name(part) for part in identifier)))
+    place = f"{folder.rstrip('/')}/{folder_name(name)}"
     unique = property_as_bool(properties, UNIQUE_TABLE_LOCATION, False)
     if unique or any(itertools.islice(storage.list_prefix(place), 1)):
         return f"{place}-{uuid.uuid4().hex}"

@@ -102,7 +102,7 @@ class PointerCatalog(Catalog):
             done = self._insert_pointer(kind, identifier, location)
         except CommitStateUnknown:
             # The name may be ours all the same; to find it free proves nothing, as our step may still arrive.
-            found = self._pointer(kind, identifier)
+            found = self._seen(kind, identifier)
             if found is None:
                 raise
             done = found == location
@@ -118,6 +118,10 @@ class PointerCatalog(Catalog):
         try:
             done = self._swap_pointer(kind, identifier, expected, location)
             problem = f"another writer was faster: it is no longer at {expected}"
+        except CommitStateUnknown:
+            if self._seen(kind, identifier) != location:
+                raise
+            return
         except StorageError as error:
             done, problem = False, f"nothing happened: {error}"
         except InvalidInputError:
@@ -126,6 +130,13 @@ class PointerCatalog(Catalog):
         if not done:
             delete_quietly(self._storage, [location], "of a commit that did not happen")
             raise CommitFailed(f"{kind.name.lower()} {show((self._name, *identifier))} was not changed; {problem}")
+
+    def _seen(self, kind: Kind, identifier: Identifier) -> str | None:
+        """The pointer as far as it can be read, after a step whose outcome is open."""
+        try:
+            return self._pointer(kind, identifier)
+        except StorageError:
+            return None
 
     def _taken(self, identifier: Identifier) -> AlreadyExistsError:
         if self._pointer(Kind.VIEW, identifier) is not None:

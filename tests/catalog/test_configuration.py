@@ -94,9 +94,7 @@ def test_a_relative_warehouse_is_absolute_from_the_start(tmp_path: Path, monkeyp
 def test_a_table_needs_a_place(tmp_path: Path) -> None:
     with load_catalog("lake", type="sql", uri=f"sqlite:///{tmp_path}/a.db") as catalog:
         catalog.create_namespace("n")
-        with pytest.raises(
-            InvalidLocationError, match=r"table n\.t needs a location: catalog 'lake' has no `warehouse`"
-        ):
+        with pytest.raises(InvalidLocationError, match=r"n\.t needs a location: catalog 'lake' has no `warehouse`"):
             catalog.create_table("n.t", "a int")
         assert catalog.create_table("n.t", "a int", location=str(tmp_path / "t")).location() == f"file://{tmp_path}/t"
 

@@ -90,6 +90,11 @@ def test_a_lost_reply_is_not_a_lost_commit(losing: LostReplies) -> None:
     file = append(table, 1)
     table.set_properties({"a": "b"})
     losing.losing = False
+    view = losing.create_view("shop.view", "a int", "SELECT 1")
+    losing.losing = True
+    assert losing.replace_view("shop.view", "a int", "SELECT 2").metadata_location != view.metadata_location
+    losing.losing = False
+    assert losing.load_view("shop.view").sql_for() == "SELECT 2"
     loaded = losing.load_table(NAME)
     assert live_files(loaded) == [file.file_path]
     assert len(loaded.snapshots()) == 1

@@ -275,6 +275,22 @@ def test_a_table_can_be_anywhere(catalog: Catalog) -> None:
     assert len(live_files(catalog.load_table("shop.t"))) == 1
 
 
+@kinds_with_pointers
+def test_a_namespace_may_have_a_place_of_its_own(catalog: Catalog) -> None:
+    catalog.create_namespace("far", {"location": f"{catalog.warehouse}-far/"})
+    assert catalog.create_table("far.t", SCHEMA).location() == f"{catalog.warehouse}-far/t"
+    catalog.create_namespace("far.deep")
+    assert catalog.create_table("far.deep.t", SCHEMA).location() == f"{catalog.warehouse}/far/deep/t"
+
+
+@kinds_with_pointers
+def test_every_table_may_have_a_place_of_its_own(make: Maker) -> None:
+    catalog = make(**{"unique-table-location": True})
+    catalog.create_namespace("shop")
+    location = catalog.create_table("shop.t", SCHEMA).location() or ""
+    assert location.startswith(f"{catalog.warehouse}/shop/t-")
+
+
 @pytest.mark.parametrize("kind", ["hadoop"])
 def test_a_folder_is_its_own_place(catalog: Catalog) -> None:
     with pytest.raises(InvalidLocationError, match="cannot be at"):
