@@ -16,6 +16,7 @@ from icefloe.schema.schema import Schema
 from icefloe.storage import OutputStream, Storage
 
 _PIECE_BYTES = 8 << 20
+_LEAST_PIECE_BYTES = 1 << 14
 _PIECE_ROWS = 1 << 17
 
 
@@ -54,7 +55,7 @@ class RollingWriter:
 
     def write(self, table: Any) -> None:
         """Take in rows; a failure drops the file that is being written."""
-        for piece in _pieces(table):
+        for piece in _pieces(table, self._target):
             try:
                 writer = self._writer or self._open()
                 writer.write(piece)
@@ -151,10 +152,11 @@ def data_file_of(done: WrittenFile, location: str, file_format: str, **fields: A
     )
 
 
-def _pieces(table: Any) -> Iterator[Any]:
-    """The table in parts small enough to stop at the target size."""
+def _pieces(table: Any, target: int) -> Iterator[Any]:
+    """The table in parts small enough to stop near the target size."""
     if not table.num_rows:
         return
-    rows = max(1, min(_PIECE_ROWS, table.num_rows * _PIECE_BYTES // max(1, table.nbytes)))
+    size = min(_PIECE_BYTES, max(_LEAST_PIECE_BYTES, target // 8))
+    rows = max(1, min(_PIECE_ROWS, table.num_rows * size // max(1, table.nbytes)))
     for start in range(0, table.num_rows, rows):
         yield table.slice(start, rows)

@@ -29,6 +29,7 @@ _CODECS = {
     "none": "uncompressed",
     "uncompressed": "uncompressed",
 }
+_MAGIC_BYTES = 3
 _COMPRESSION_BLOCK = 1 << 18
 """As the Java library has it."""
 
@@ -82,7 +83,8 @@ class OrcFileWriter:
         for piece in stored:
             self._writer.write(pa.Table.from_batches([piece]))
             self._raw += piece.nbytes
-            if self._sink.written > self._flushed:
+            # The magic at the start says nothing of how rows shrink.
+            if self._sink.written > max(self._flushed, _MAGIC_BYTES):
                 self._flushed, self._raw_flushed = self._sink.written, self._raw
 
     def close(self) -> WrittenFile:

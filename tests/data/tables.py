@@ -11,7 +11,9 @@ from icefloe.data.file_rolling import data_file_of
 from icefloe.data.scanning import to_arrow
 from icefloe.data.shaping import shape_table
 from icefloe.data.writing import write_data_files
+from icefloe.errors import InvalidSchemaError
 from icefloe.expressions import AlwaysTrue, Expression, as_expression, bind
+from icefloe.formats.arrow_types import stored_schema
 from icefloe.formats.deletion_vector_codec import write_deletion_vectors
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.formats.equality_deletes import EqualityDeleteWriter
@@ -240,6 +242,15 @@ class RowTable:
 def select_names(schema: Schema, names: list[str]) -> Schema:
     """Columns at the top, in the order of the names."""
     return Schema(*(schema.find_field(name) for name in names))
+
+
+def is_storable(schema: Schema) -> bool:
+    """Whether a file can hold the schema at all: something but unknown in each struct, list and map."""
+    try:
+        stored_schema(schema)
+    except InvalidSchemaError:
+        return False
+    return True
 
 
 def rows_of(table: Any) -> list[dict[str, Any]]:
