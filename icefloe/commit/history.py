@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from icefloe.commit.view import View, manifests_of, read_entries
+from icefloe.commit.workbench import Workbench
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
 from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.files import EntryStatus, ManifestContent, ManifestFile
@@ -84,6 +85,25 @@ def snapshots_since(metadata: TableMetadata, head: Snapshot | None, planned: Pla
     )
 
 
+def settled(planned: Planned, bench: Workbench) -> Planned:
+    """The committed snapshot behind a plan: what is planned on a snapshot of the same commit is planned on what that one
+    was built on first. In a later attempt the commit's own snapshots come after what others did meanwhile.
+    """
+    found = planned.snapshot_id
+    while found is not None and found in bench.first_parents:
+        found = bench.first_parents[found]
+    return Planned(found, planned.isolation)
+
+
+def last_of_others(view: View) -> Snapshot | None:
+    """The newest snapshot that the commit builds on and has not made itself."""
+    found = view.parent
+    while found is not None and found.snapshot_id in view.bench.first_parents:
+        parent = found.parent_snapshot_id
+        found = None if parent is None else view.metadata.snapshot_by_id(parent)
+    return found
+
+
 class Since:
     """The files that other writers added and removed since an operation was planned."""
 
@@ -93,7 +113,8 @@ class Since:
                 f"{planned!r} is not what an operation is planned on; use Planned.on(table.metadata)"
             )
         self._view = view
-        self.snapshots = snapshots_since(view.metadata, view.parent, planned)
+        found = snapshots_since(view.metadata, view.parent, settled(planned, view.bench))
+        self.snapshots = [each for each in found if each.snapshot_id not in view.bench.first_parents]
 
     def added_data(self, may_hold: Callable[[ManifestFile], bool], wanted: Wanted) -> Iterator[ManifestColumns]:
         """Data files that were added. Those of rewrites hold no new rows and are left out."""

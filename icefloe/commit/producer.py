@@ -80,6 +80,7 @@ class SnapshotChange:
         if self._snapshot_id is None:
             self._snapshot_id = new_snapshot_id(metadata)
         parent = head_of(metadata, self.target.branch)
+        bench.first_parents.setdefault(self._snapshot_id, None if parent is None else parent.snapshot_id)
         view = View(metadata, parent, self._snapshot_id, bench)
         delta = self.operation.apply(view)
         if delta is None:

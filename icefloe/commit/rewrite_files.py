@@ -12,7 +12,7 @@ from icefloe.commit.added import FileGroup, FilesInput, group_files, vector_mask
 from icefloe.commit.conflicts import PartitionScope, check_no_new_deletes_for
 from icefloe.commit.duplicates import check_not_live
 from icefloe.commit.filtering import Filtered, remove_files
-from icefloe.commit.history import Planned, Since
+from icefloe.commit.history import Planned, Since, settled
 from icefloe.commit.located import locate
 from icefloe.commit.merging import merge_manifests
 from icefloe.commit.named import NamedDeletes, NamedFiles, NamedInput
@@ -53,8 +53,7 @@ class RewriteFiles:
         self._remove_deletes = NamedDeletes.of(remove_deletes, metadata)
         self._planned = planned
         self._check_duplicates = check_duplicates
-        data = group_files(add, metadata, ManifestContent.DATA)
-        self._data = tuple(with_sequence_number(each, self._number(metadata)) for each in data)
+        self._data = group_files(add, metadata, ManifestContent.DATA)
         deletes = group_files(add_deletes, metadata, ManifestContent.DELETES)
         self._deletes = tuple(with_sequence_number(each, deletes_sequence_number) for each in deletes)
         if not len(self._remove) and not len(self._remove_deletes):
@@ -69,14 +68,17 @@ class RewriteFiles:
         data = remove_files(view, view.manifests(ManifestContent.DATA), self._remove.may_be_in, self._remove.mask)
         self._remove.check_found(data.removed, "data file")
         since = Since(view, self._planned)
-        numbered = allows(view.metadata.format_version, Feature.SEQUENCE_NUMBERS)
-        check_no_new_deletes_for(since, data.removed, view.metadata, ignore_equality=numbered)
+        number = self._number(view.metadata)
+        # With files of its own commit among the replaced ones, no one number can be right for all of them.
+        reaches = number is not None and settled(self._planned, view.bench) == self._planned
+        check_no_new_deletes_for(since, data.removed, view.metadata, ignore_equality=reaches)
         deletes = self._remaining_deletes(view, data)
         self._check_rows(view, data)
         if self._check_duplicates:
             check_not_live(view, self._data)
         self._check_vectors(view, deletes)
-        new = write_added(view, self, (*self._data, *self._deletes))
+        carrying = tuple(with_sequence_number(each, number) for each in self._data)
+        new = write_added(view, (self, number), (*carrying, *self._deletes))
         merged = merge_manifests(view, (*new, *data.manifests, *deletes.manifests))
         return Delta(
             Operation.REPLACE,

@@ -19,7 +19,7 @@ from icefloe.commit.conflicts import (
 )
 from icefloe.commit.duplicates import check_not_live
 from icefloe.commit.filtering import Filtered, remove_files
-from icefloe.commit.history import Planned, Since
+from icefloe.commit.history import Planned, Since, last_of_others, settled
 from icefloe.commit.located import LocatedFile, locate
 from icefloe.commit.matching import FilterInput, RowFilter
 from icefloe.commit.merging import merge_manifests
@@ -27,7 +27,6 @@ from icefloe.commit.named import NamedDeletes, NamedFiles, NamedInput, place_mas
 from icefloe.commit.partitions import Mask, PartitionSet
 from icefloe.commit.producer import Delta
 from icefloe.commit.vectors import (
-    LiveDeletes,
     check_not_revived,
     check_one_for_each,
     in_place_of,
@@ -184,12 +183,12 @@ class RowDelta:
         files = {path: located[path] for path in paths}
         given = {path: tuple(in_place_of(each, files[path]) for each in stored) for path, stored in self._given.items()}
         now = live_deletes(view, files, view.parent)
-        seen = now
-        if self._planned is not None and self._planned.snapshot_id is not None:
-            seen = live_deletes(view, files, view.metadata.snapshot_by_id(self._planned.snapshot_id))
-        elif self._planned is not None:
-            seen = LiveDeletes({}, {}, ())
-        plan = merge_with_live(view, given, self._vectors, files, now, seen)
+        others = live_deletes(view, files, last_of_others(view))
+        seen = others
+        if self._planned is not None:
+            base = settled(self._planned, view.bench).snapshot_id
+            seen = live_deletes(view, files, None if base is None else view.metadata.snapshot_by_id(base))
+        plan = merge_with_live(view, given, self._vectors, files, now, others, seen)
         replaced = [now.vectors[path].place for path in paths if path in now.vectors]
         replaced += [each.place for path in paths for each in now.of_one_file.get(path, ())]
         merged = (*replaced, *(each.place for each in now.shared))

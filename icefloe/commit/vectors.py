@@ -119,12 +119,13 @@ def merge_with_live(
     made: Mapping[str, DeletionVector],
     files: Mapping[str, LocatedFile],
     now: LiveDeletes,
+    others: LiveDeletes,
     planned: LiveDeletes,
 ) -> VectorPlan:
     """One vector for each data file, with all that is deleted in it.
 
     `given` are vectors that are written already, `made` those that are not; `now` is what the parent snapshot has,
-    `planned` what the operation saw when it was planned.
+    `others` what other commits have left, and `planned` what they had left when the operation was planned.
     """
     kept: list[DataFile] = []
     written: dict[str, DeletionVector] = {}
@@ -134,7 +135,7 @@ def merge_with_live(
         if path in made:
             made[path].check_rows(located.record_count)
             own = own | made[path]
-        current, seen = now.vectors.get(path), planned.vectors.get(path)
+        current = now.vectors.get(path)
         older = _older_positions(view, path, located, now)
         is_simple = path not in made and len(stored) == 1 and current is None and not older
         if is_simple and stored[0].record_count <= located.record_count:
@@ -144,9 +145,8 @@ def merge_with_live(
             own = own | load_vector(view.bench.storage, file, located.record_count)
         merged = own | older
         if current is not None:
-            there = load_vector(view.bench.storage, current.file, located.record_count)
-            _check_disjoint(view, path, own, there, current, seen)
-            merged = merged | there
+            _check_disjoint(view, path, own, others.vectors.get(path), planned.vectors.get(path))
+            merged = merged | load_vector(view.bench.storage, current.file, located.record_count)
         if not merged:
             raise InvalidInputError(f"the deletion vector of {path!r} deletes nothing; leave it out")
         if path not in made and len(stored) == 1 and merged.cardinality == stored[0].record_count:
@@ -157,15 +157,11 @@ def merge_with_live(
 
 
 def _check_disjoint(
-    view: View,
-    path: str,
-    own: DeletionVector,
-    there: DeletionVector,
-    current: StoredDelete,
-    seen: StoredDelete | None,
+    view: View, path: str, own: DeletionVector, current: StoredDelete | None, seen: StoredDelete | None
 ) -> None:
-    if seen is not None and seen.place == current.place:
+    if current is None or (seen is not None and seen.place == current.place):
         return
+    there = load_vector(view.bench.storage, current.file)
     before = DeletionVector(()) if seen is None else load_vector(view.bench.storage, seen.file)
     ours = np.setdiff1d(own.positions(), before.positions(), assume_unique=True)
     theirs = np.setdiff1d(there.positions(), before.positions(), assume_unique=True)

@@ -64,6 +64,8 @@ class Workbench:
         self.clock_ms = clock_ms
         self.commit_uuid = str(uuid.uuid4())
         self.attempt = 1
+        self.first_parents: dict[int, int | None] = {}
+        """The snapshots that this commit makes, each with its parent in the first attempt."""
         self._manifests = 0
         self._vectors = 0
         self._written: dict[str, None] = {}

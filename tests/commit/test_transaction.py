@@ -3,8 +3,9 @@
 import pytest
 
 from icefloe.commit.expire import Expire
-from icefloe.commit.history import Planned
+from icefloe.commit.history import Isolation, Planned
 from icefloe.commit.statistics import StatisticsChange
+from icefloe.commit.vectors import load_vector
 from icefloe.errors import (
     IncompatibleChangeError,
     InvalidInputError,
@@ -13,6 +14,7 @@ from icefloe.errors import (
     UnsupportedVersionError,
     ValidationError,
 )
+from icefloe.manifests.files import DataFile, ManifestContent
 from icefloe.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from icefloe.schema.types import IntegerType, StringType
 from icefloe.versions import ALL_VERSIONS, Feature, allows
@@ -20,6 +22,7 @@ from tests.commit.tables import (
     BY_REGION,
     data_file,
     entries,
+    equality_deletes,
     handle,
     live_paths,
     lose_race,
@@ -72,7 +75,8 @@ def test_a_retry_in_the_middle_of_others_keeps_all_numbers_right(version: int) -
     other = handle(committer)
     with table.transaction() as tx:
         tx.update_snapshot().fast_append([data_file("memory://d/a", 10), data_file("memory://d/b", 5)])
-        tx.update_snapshot().delete_files(["memory://d/b"], Planned.on(tx.table_metadata))
+        planned = Planned.on(tx.table_metadata, isolation=Isolation.SNAPSHOT)
+        tx.update_snapshot().delete_files(["memory://d/b"], planned)
         other.update_snapshot().fast_append([data_file("memory://d/other", 7)])
         tx.commit_transaction()
     assert live_paths(table) == ["memory://d/a", "memory://d/other"]
@@ -248,3 +252,77 @@ def test_a_type_is_not_promoted_under_a_partition_that_it_would_change() -> None
         update.delete_column("region")
     with pytest.raises(IncompatibleChangeError), table.update_schema() as update:
         update.update_column("id", IntegerType())
+
+
+VECTORS = [each for each in ALL_VERSIONS if allows(each, Feature.DELETION_VECTORS)]
+
+
+@pytest.mark.parametrize("version", VECTORS)
+def test_a_plan_on_a_snapshot_of_the_same_commit_still_minds_what_others_do(version: int) -> None:
+    table, committer = new_table(version)
+    table.update_snapshot().fast_append([data_file("memory://d/a", 10)])
+    other = handle(committer)
+    planned = Planned.on(other.metadata)
+
+    def work() -> None:
+        with table.transaction() as tx:
+            tx.update_snapshot().fast_append([data_file("memory://d/b", 10)])
+            tx.update_snapshot().delete_files(
+                ["memory://d/a"], Planned.on(tx.table_metadata, isolation=Isolation.SNAPSHOT)
+            )
+            other.update_snapshot().row_delta(planned, vectors={"memory://d/a": [1]})
+
+    with pytest.raises(ValidationError, match="for a data file that this commit removes"):
+        work()
+    assert live_paths(table.refresh()) == ["memory://d/a"]
+
+
+@pytest.mark.parametrize("version", VECTORS)
+@pytest.mark.parametrize("row", [1, 2, 5])
+def test_rows_are_deleted_twice_in_one_commit_while_others_delete_some(version: int, row: int) -> None:
+    table, committer = new_table(version)
+    table.update_snapshot().fast_append([data_file("memory://d/a", 10)])
+    other = handle(committer)
+    planned = Planned.on(other.metadata)
+
+    def work() -> None:
+        with table.transaction() as tx:
+            tx.update_snapshot().row_delta(Planned.on(tx.table_metadata), vectors={"memory://d/a": [1]})
+            tx.update_snapshot().row_delta(Planned.on(tx.table_metadata), vectors={"memory://d/a": [1, 2]})
+            other.update_snapshot().row_delta(planned, vectors={"memory://d/a": [row]})
+
+    if row == 5:
+        work()
+    else:
+        with pytest.raises(ValidationError, match=f"row {row} "):
+            work()
+    (vector,) = entries(table.refresh(), ManifestContent.DELETES)
+    found = load_vector(table.storage, vector.data_file).positions().tolist()
+    assert found == ([1, 2, 5] if row == 5 else [row])
+
+
+@pytest.mark.parametrize("version", [each for each in ALL_VERSIONS if allows(each, Feature.DELETE_FILES)])
+def test_a_rewrite_of_files_of_the_same_commit_minds_new_equality_deletes(version: int) -> None:
+    table, committer = new_table(version)
+    table.update_snapshot().fast_append([data_file("memory://d/a", 10)])
+    other = handle(committer)
+
+    def work(*deletes: DataFile) -> None:
+        with table.transaction() as tx:
+            tx.update_snapshot().fast_append([data_file("memory://d/b", 10)])
+            tx.update_snapshot().rewrite_files(
+                Planned.on(tx.table_metadata),
+                remove=["memory://d/a", "memory://d/b"],
+                add=[data_file("memory://d/ab", 20)],
+            )
+            other.update_snapshot().row_delta(None, add=[data_file("memory://d/c", 1)], deletes=deletes)
+
+    with pytest.raises(ValidationError, match="for a data file that this commit removes"):
+        work(equality_deletes())
+    assert live_paths(table.refresh()) == ["memory://d/a", "memory://d/c"]
+    other.update_snapshot().delete_files(["memory://d/c"], Planned.on(other.metadata))
+    table.refresh()
+    work()
+    assert live_paths(table) == ["memory://d/ab", "memory://d/c"]
+    rewritten = next(each for each in entries(table) if each.data_file.file_path == "memory://d/ab")
+    assert rewritten.sequence_number == table.snapshots()[-2].sequence_number
