@@ -37,7 +37,7 @@ from icefloe.metadata.requirements import TableRequirement
 from icefloe.metadata.table import TableMetadata
 from icefloe.metadata.updates import TableUpdate
 from icefloe.metadata.view import ViewMetadata
-from icefloe.storage.locations import absolute_location, same_location
+from icefloe.storage.locations import absolute_location, parse_location, same_location
 from icefloe.storage.storage import Storage
 from icefloe.versions import Feature, require
 
@@ -126,10 +126,12 @@ class HadoopCatalog(Catalog):
     def _newest(self, identifier: Identifier) -> tuple[int, str] | None:
         """The highest version and its file. Two files of one version are told apart as the Java library does."""
         folder = f"{self._folder(identifier)}/metadata"
+        path = parse_location(folder).path
         versions: dict[int, list[str]] = {}
         for info in self._storage.list_prefix(folder):
-            name = info.location.rpartition("/")[2]
-            if (found := _VERSION_FILE.fullmatch(name)) and info.location == f"{folder}/{name}":
+            # Told by paths: one file can be written as a location in several ways.
+            parent, _, name = parse_location(info.location).path.rpartition("/")
+            if parent == path and (found := _VERSION_FILE.fullmatch(name)):
                 versions.setdefault(int(found[1]), []).append(name)
         if not versions:
             return None

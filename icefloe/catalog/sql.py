@@ -296,7 +296,9 @@ class SqlCatalog(PointerCatalog):
         return rows
 
     def __reduce__(self) -> tuple[type["SqlCatalog"], tuple[str, dict[str, str]]]:
-        return SqlCatalog, (self._name, {**self._properties, "uri": self._database.uri})
+        # Absolute, since the other process may be in another folder.
+        places = {"uri": self._database.uri} | ({} if self._warehouse is None else {"warehouse": self._warehouse})
+        return SqlCatalog, (self._name, {**self._properties, **places})
 
     def __repr__(self) -> str:
         return f"SqlCatalog({self._name!r}, uri={str(self._database)!r}, warehouse={self._warehouse!r})"

@@ -1,12 +1,21 @@
 """Where the properties of a catalog come from, and what is said about wrong ones."""
 
+import gc
+import pickle
+import sys
 from pathlib import Path
 
 import pytest
 
 from icefloe.catalog import HadoopCatalog, MemoryCatalog, SqlCatalog, load_catalog
 from icefloe.catalog.configuration import catalog_properties
-from icefloe.errors import InvalidInputError, InvalidLocationError, InvalidPropertyError, StorageError
+from icefloe.errors import (
+    InvalidInputError,
+    InvalidLocationError,
+    InvalidPropertyError,
+    NotInstalledError,
+    StorageError,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -85,10 +94,27 @@ def test_kinds_are_found(tmp_path: Path) -> None:
 def test_a_relative_warehouse_is_absolute_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     catalog = load_catalog("lake", type="sql", uri="sqlite:///a.db", warehouse="house")
+    text = pickle.dumps(catalog)
     monkeypatch.chdir("/")
     catalog.create_namespace("n")
     assert catalog.create_table("n.t", "a int").location() == f"file://{tmp_path}/house/n/t"
     catalog.close()
+    with pickle.loads(text) as copy:
+        assert copy.warehouse == f"file://{tmp_path}/house"
+        assert copy.list_tables("n") == [("n", "t")]
+
+
+def test_a_missing_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(NotInstalledError, match=r"pip install 'icefloe\[postgres\]'"):
+        load_catalog("lake", type="sql", uri="postgresql://user:hunter22@host/db")
+
+
+def test_a_memory_catalog_stays_in_its_process() -> None:
+    text = pickle.dumps(load_catalog("lake", type="memory"))
+    gc.collect()
+    with pytest.raises(InvalidInputError, match="lives in the memory of another process, or is gone"):
+        pickle.loads(text)
 
 
 def test_a_table_needs_a_place(tmp_path: Path) -> None:

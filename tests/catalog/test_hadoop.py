@@ -82,6 +82,19 @@ def test_a_hint_that_cannot_be_written_stops_nothing(catalog: HadoopCatalog, tab
     assert len(live_files(catalog.load_table("n.t"))) == 2
 
 
+@pytest.mark.parametrize("form", ["file://{}/w", "file:{}/w", "file://{}//w/", "file://{}/x/../w", "{}/./w"])
+def test_a_warehouse_can_be_written_in_many_ways(tmp_path: Path, form: str) -> None:
+    catalog = load_catalog("files", type="hadoop", warehouse=form.format(tmp_path))
+    catalog.create_namespace("n")
+    table = catalog.create_table("n.t", SCHEMA)
+    append(table, 1)
+    assert catalog.list_tables("n") == [("n", "t")]
+    plain = load_catalog("files", type="hadoop", warehouse=f"{tmp_path}/w")
+    assert plain.load_table("n.t").metadata == table.metadata
+    append(plain.load_table("n.t"), 2)
+    assert len(live_files(catalog.load_table("n.t"))) == 2
+
+
 def test_versions_are_numbers_not_texts(catalog: HadoopCatalog, table: Table, folder: Path) -> None:
     for number in range(2, 11):
         append(table, number)
