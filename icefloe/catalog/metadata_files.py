@@ -24,8 +24,16 @@ LOG = logging.getLogger("icefloe.catalog")
 
 
 def read_table_metadata(storage: Storage, location: str) -> TableMetadata:
-    """The table metadata in a file."""
-    return _read(storage, location, decode_metadata_file)
+    """The table metadata in a file; a table location that it leaves open is the one that the file itself is at."""
+    metadata = _read(storage, location, decode_metadata_file)
+    if metadata.location is not None:
+        return metadata
+    folder = location.rpartition("/")[0]
+    if not folder.endswith("/metadata"):
+        raise InvalidLocationError(
+            f"{location} names no table location, and is not in a folder `metadata` that would tell where the table is"
+        )
+    return metadata.evolve(location=folder.removesuffix("/metadata"))
 
 
 def read_view_metadata(storage: Storage, location: str) -> ViewMetadata:

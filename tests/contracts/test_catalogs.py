@@ -1,5 +1,6 @@
 """What every catalog must do, run over memory, SQLite, a real PostgreSQL and the file system."""
 
+import json
 import pickle
 import threading
 from collections.abc import Mapping
@@ -32,6 +33,7 @@ from icefloe.metadata import MAIN_BRANCH, AssertRefSnapshotId, SetPropertiesUpda
 from icefloe.partitioning import parse_partition_spec
 from icefloe.schema import parse_ddl
 from icefloe.table import Table
+from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.catalog.databases import postgres
 from tests.catalog.tables import (
     KINDS,
@@ -418,6 +420,31 @@ def test_tables_are_registered(catalog: Catalog) -> None:
     with pytest.raises(FileNotFoundError):
         catalog.register_table("shop.t", f"{catalog.warehouse}/nothing.metadata.json")
     assert not catalog.table_exists("shop.t")
+
+
+@kinds_with_pointers
+@pytest.mark.parametrize("version", [version for version in ALL_VERSIONS if allows(version, Feature.OPTIONAL_LOCATION)])
+def test_a_table_without_a_location_is_where_its_files_are(catalog: Catalog, version: int) -> None:
+    table = create(catalog, version=version)
+    append(table, 1)
+    old, new = table.location() or "", f"{catalog.warehouse}-moved/t"
+    for location in files_below(catalog, old):
+        catalog.storage.write(location.replace(old, new), catalog.storage.read(location))
+    moved = (table.metadata_location or "").replace(old, new)
+    document = json.loads(catalog.storage.read(moved))
+    del document["location"]
+    catalog.storage.write(moved, json.dumps(document).encode())
+    catalog.purge_table("shop.orders")
+    again = catalog.register_table("shop.moved", moved)
+    assert again.location() == new
+    append(again, 2)
+    files = live_files(catalog.load_table("shop.moved"))
+    assert len(files) == 2
+    assert all(each.startswith(f"{new}/data/") and catalog.storage.exists(each) for each in files)
+    elsewhere = f"{catalog.warehouse}-moved/lost.metadata.json"
+    catalog.storage.write(elsewhere, json.dumps(document).encode())
+    with pytest.raises(InvalidLocationError, match="names no table location"):
+        catalog.register_table("shop.lost", elsewhere)
 
 
 # Commits
