@@ -70,6 +70,12 @@ def check_no_removed_data(since: Since, scope: Scope) -> None:
     _check_none(since.removed_data(scope.may_be_in, scope.wanted), scope, "data file {} was removed")
 
 
+def check_no_file_left(since: Since, partitions: PartitionSet, metadata: TableMetadata) -> None:
+    """No data file went from these partitions, not even by a rewrite: deletes by position might be about it."""
+    scope = PartitionScope(partitions, metadata, data_only=True)
+    _check_none(since.removed_data(scope.may_be_in, scope.wanted, by_rewrites=True), scope, "data file {} was removed")
+
+
 def check_no_new_deletes(since: Since, scope: Scope) -> None:
     """No delete file came that may delete a row of the scope."""
     _check_none(since.added_deletes(scope.may_be_in, scope.wanted), scope, "delete file {} was added")

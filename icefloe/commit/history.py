@@ -121,10 +121,15 @@ class Since:
         return self._entries(ManifestContent.DATA, EntryStatus.ADDED, may_hold, wanted, _NOT_REWRITES)
 
     def removed_data(
-        self, may_hold: Callable[[ManifestFile], bool], wanted: Wanted = WITHOUT_METRICS
+        self,
+        may_hold: Callable[[ManifestFile], bool],
+        wanted: Wanted = WITHOUT_METRICS,
+        *,
+        by_rewrites: bool = False,
     ) -> Iterator[ManifestColumns]:
-        """Data files that were removed. Rows of files that were rewritten are still there, so those are left out."""
-        return self._entries(ManifestContent.DATA, EntryStatus.DELETED, may_hold, wanted, _NOT_REWRITES)
+        """Data files that were removed. Rows of files that were rewritten are still there: those count only if asked for."""
+        passed_over = () if by_rewrites else _NOT_REWRITES
+        return self._entries(ManifestContent.DATA, EntryStatus.DELETED, may_hold, wanted, passed_over)
 
     def added_deletes(
         self,

@@ -4,13 +4,14 @@ Positions are deleted by vectors from v3 on, by position delete files in v2; equ
 changed by others since the operation was planned are a conflict; other rows of the same files are not.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.added import FileGroup, FilesInput, check_delete_files, check_distinct, group_files, vector_mask
 from icefloe.commit.conflicts import (
+    check_no_file_left,
     check_no_new_data,
     check_no_new_deletes,
     check_no_new_deletes_for,
@@ -84,6 +85,8 @@ class RowDelta:
             None if conflict_filter is None else RowFilter.of(conflict_filter, metadata, case_sensitive=case_sensitive)
         )
         self._check_duplicates = check_duplicates
+        # Position deletes that do not say of which files they are, and nobody else does.
+        self._anywhere = () if referenced else tuple(_unreferenced(self._files))
         self._referenced = {*referenced, *self._vectors, *self._given, *_referenced_by(self._files)}
         self._adds_data = any(len(group.columns) for group in self._data)
         by_position = any(_has_positions(group.columns) for group in self._files)
@@ -144,6 +147,8 @@ class RowDelta:
                 # An update or merge has read rows that it did not touch, too; a delete has not.
                 check_no_new_deletes(since, scope)
         check_no_new_deletes_for(since, data.removed, view.metadata)
+        if self._anywhere:
+            check_no_file_left(since, PartitionSet.of(self._anywhere), view.metadata)
         if located:
             # To delete a row that another deleted, too, is no harm; to delete one that another replaced loses a delete.
             check_no_new_unordered_deletes(since, view, located, by_updates=not self._adds_data)
@@ -258,6 +263,14 @@ def _referenced_by(groups: Sequence[FileGroup]) -> set[str]:
         for path in pc.unique(group.columns.column("referenced_data_file")).to_pylist()
         if path is not None
     }
+
+
+def _unreferenced(groups: Sequence[FileGroup]) -> Iterator[ManifestColumns]:
+    for group in groups:
+        is_position = pc.equal(group.columns.column("content"), int(FileContent.POSITION_DELETES))
+        found = group.columns.filter(pc.and_(is_position, pc.is_null(group.columns.column("referenced_data_file"))))
+        if len(found):
+            yield found
 
 
 def _has_positions(columns: ManifestColumns) -> bool:

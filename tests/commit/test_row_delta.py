@@ -333,3 +333,25 @@ def test_a_collection_of_files_is_not_a_text(version: int) -> None:
     with pytest.raises(InvalidInputError, match="planned on"):
         table.update_snapshot().delete_files(["memory://d/a"], 7)  # type: ignore[arg-type]  # what the test is about
     assert len(live_paths(table.refresh())) == 2
+
+
+@pytest.mark.parametrize("version", [each for each in WITH_DELETES if each not in WITH_VECTORS])
+def test_position_deletes_that_do_not_name_their_files_mind_rewrites_of_the_partition(version: int) -> None:
+    table = filled(version)
+    planned = Planned.on(table.metadata)
+    other = handle(table._committer)
+    other.update_snapshot().fast_append([data_file("memory://d/us", 10, "us")])
+    other.update_snapshot().rewrite_files(
+        Planned.on(other.metadata), remove=["memory://d/us"], add=[data_file("memory://d/us2", 10, "us")]
+    )
+    delta = table.update_snapshot().row_delta
+    assert delta(planned, deletes=[position_deletes(region="eu")], conflict_filter="region = 'eu'") is not None
+    planned = Planned.on(table.metadata)
+    other.refresh().update_snapshot().rewrite_files(
+        Planned.on(other.metadata), remove=["memory://d/a"], add=[data_file("memory://d/a2", 9, "eu")]
+    )
+    with pytest.raises(ValidationError, match="was removed by another commit"):
+        delta(planned, deletes=[position_deletes(region="eu")], conflict_filter="region = 'eu'")
+    assert delta(
+        planned, deletes=[position_deletes(region="eu")], referenced=["memory://d/b"], conflict_filter="region = 'eu'"
+    )
