@@ -66,6 +66,8 @@ class MadeTable:
         manifests = list(self._write(self._columns, version, ManifestContent.DATA))
         if with_vectors:
             manifests += self._write(self._vectors(), version, ManifestContent.DELETES)
+        # What was only needed for writing would count as memory of the plan.
+        del self._columns, self._days
         self.metadata = self._commit(manifests, version)
         self.metadata_location = f"{self.location}/metadata/v1.metadata.json"
         self.storage.write(self.metadata_location, encode_metadata_file(self.metadata))

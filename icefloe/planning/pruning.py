@@ -154,10 +154,14 @@ class Pruner:
         if not self.options.drop_residuals:
             return (_EVERY_ROW, self.bound), np.ones(len(groups), np.int64)
         number: dict[Expression, int] = {_EVERY_ROW: 0}
+        by_identity: dict[int, int] = {}
         found = np.zeros(len(groups), np.int64)
         for place in np.flatnonzero(maybe & ~_partition_mask(spec.strict, groups.rows)).tolist():
             left = spec.residuals.of(groups.tuples[place])
-            found[place] = number.setdefault(left, len(number))
+            # Most partitions leave the very same predicate, and large ones take long to compare.
+            if id(left) not in by_identity:
+                by_identity[id(left)] = number.setdefault(left, len(number))
+            found[place] = by_identity[id(left)]
         return tuple(number), found
 
     def _by_metrics(self, found: Survivors, counts: ScanCounts) -> Survivors | None:

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import pyarrow as pa
@@ -41,6 +41,7 @@ class ManifestSource:
     snapshot_id: int
     schema: Schema
     cache: ManifestCache | None = None
+    _partition_types: dict[int, StructType] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def manifests(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
         """The manifests of a snapshot, in the order of its list."""
@@ -79,8 +80,12 @@ class ManifestSource:
 
     def partition_type(self, manifest: ManifestFile) -> StructType:
         """The type of the partition tuples of a manifest; lost source columns are looked for in older schemas."""
-        newest_first = sorted(self.metadata.schemas, key=lambda each: each.schema_id, reverse=True)
-        return partition_type(self.spec(manifest), self.schema, *newest_first)
+        found = self._partition_types.get(manifest.partition_spec_id)
+        if found is None:
+            newest_first = sorted(self.metadata.schemas, key=lambda each: each.schema_id, reverse=True)
+            found = partition_type(self.spec(manifest), self.schema, *newest_first)
+            self._partition_types[manifest.partition_spec_id] = found
+        return found
 
     @property
     def _relative_to(self) -> str | None:

@@ -349,6 +349,9 @@ def applies(delete: ManifestEntry, data: ManifestEntry, table: SyntheticTable) -
         everywhere = table.metadata.spec(file.spec_id).is_unpartitioned
         return data.sequence_number < delete.sequence_number and (same or everywhere)
     about = file.referenced_data_file
+    low, high = (bounds.get(DELETE_FILE_PATH.field_id) for bounds in (file.lower_bounds, file.upper_bounds))
+    if about is None and low is not None and low == high:
+        about = low.decode()
     return same and data.sequence_number <= delete.sequence_number and about in (None, target.file_path)
 
 

@@ -35,7 +35,7 @@ def by_kind(table: SyntheticTable, changes: list[ChangelogScanTask], kind: Chang
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_changes_are_the_difference_of_rows(version: int, data: st.DataObject) -> None:
     table = data.draw(histories(version)).table

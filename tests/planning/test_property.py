@@ -23,7 +23,7 @@ SWITCHES = [{}, *({each.key: "false"} for each in PRUNING_SWITCHES), {each.key: 
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_a_scan_gives_the_rows_that_match(version: int, data: st.DataObject) -> None:
     history = data.draw(histories(version))
@@ -45,7 +45,7 @@ def test_a_scan_gives_the_rows_that_match(version: int, data: st.DataObject) -> 
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_without_pruning_every_file_has_exactly_its_deletes(version: int, data: st.DataObject) -> None:
     table = data.draw(histories(version)).table
