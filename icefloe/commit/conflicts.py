@@ -76,9 +76,10 @@ def check_no_file_left(since: Since, partitions: PartitionSet, metadata: TableMe
     _check_none(since.removed_data(scope.may_be_in, scope.wanted, by_rewrites=True), scope, "data file {} was removed")
 
 
-def check_no_new_deletes(since: Since, scope: Scope) -> None:
-    """No delete file came that may delete a row of the scope."""
-    _check_none(since.added_deletes(scope.may_be_in, scope.wanted), scope, "delete file {} was added")
+def check_no_new_deletes(since: Since, scope: Scope, *, by_updates: bool = False) -> None:
+    """No delete file came that may delete a row of the scope; with `by_updates`, none of a commit that added rows too."""
+    found = since.added_deletes(scope.may_be_in, scope.wanted, by_updates=by_updates)
+    _check_none(found, scope, "delete file {} was added")
 
 
 def check_no_new_deletes_for(

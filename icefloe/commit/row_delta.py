@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from icefloe.commit.added import FileGroup, FilesInput, check_delete_files, check_distinct, group_files, vector_mask
 from icefloe.commit.conflicts import (
+    PartitionScope,
     check_no_file_left,
     check_no_new_data,
     check_no_new_deletes,
@@ -148,7 +149,9 @@ class RowDelta:
                 check_no_new_deletes(since, scope)
         check_no_new_deletes_for(since, data.removed, view.metadata)
         if self._anywhere:
-            check_no_file_left(since, PartitionSet.of(self._anywhere), view.metadata)
+            partitions = PartitionSet.of(self._anywhere)
+            check_no_file_left(since, partitions, view.metadata)
+            check_no_new_deletes(since, PartitionScope(partitions, view.metadata), by_updates=not self._adds_data)
         if located:
             # To delete a row that another deleted, too, is no harm; to delete one that another replaced loses a delete.
             check_no_new_unordered_deletes(since, view, located, by_updates=not self._adds_data)

@@ -355,3 +355,23 @@ def test_position_deletes_that_do_not_name_their_files_mind_rewrites_of_the_part
     assert delta(
         planned, deletes=[position_deletes(region="eu")], referenced=["memory://d/b"], conflict_filter="region = 'eu'"
     )
+
+
+@pytest.mark.parametrize("version", [each for each in WITH_DELETES if each not in WITH_VECTORS])
+def test_position_deletes_that_do_not_name_their_files_mind_updates_of_the_partition(version: int) -> None:
+    table = filled(version)
+    planned = Planned.on(table.metadata, isolation=Isolation.SNAPSHOT)
+    other = handle(table._committer)
+    delta = table.update_snapshot().row_delta
+    other.update_snapshot().row_delta(planned, deletes=[position_deletes(region="eu")])
+    # Two deletes may meet; an update may not meet a delete.
+    assert delta(planned, deletes=[position_deletes(region="eu")]) is not None
+    with pytest.raises(ValidationError, match="was added by another commit"):
+        delta(planned, deletes=[position_deletes(region="eu")], add=[data_file(region="eu")])
+    planned = Planned.on(table.metadata, isolation=Isolation.SNAPSHOT)
+    other.refresh().update_snapshot().row_delta(
+        planned, deletes=[position_deletes(region="eu")], add=[data_file(region="eu")]
+    )
+    with pytest.raises(ValidationError, match="was added by another commit"):
+        delta(planned, deletes=[position_deletes(region="eu")])
+    assert delta(planned, deletes=[position_deletes(region="us")]) is not None
