@@ -15,6 +15,7 @@ from icefloe.schema.name_mapping import NameMapping
 from icefloe.schema.projection import plan_projection
 from icefloe.schema.reserved import POS
 from icefloe.schema.schema import Schema
+from icefloe.storage.streams import prefetch
 
 RowGroupFilter = Callable[[Any, Schema], Any]
 """From a footer and the file's schema to one boolean per row group: whether it may hold wanted rows."""
@@ -36,6 +37,7 @@ class ParquetFileReader:
         constants: Mapping[int, Any] | None = None,
         footer: Any = None,
     ) -> None:
+        self._source = source
         self._location = location
         self._wanted = wanted
         with _corrupt(location):
@@ -71,6 +73,7 @@ class ParquetFileReader:
             for start in range(0, rows, batch_rows):
                 yield self._finish(pa.record_batch([]), position + start, min(batch_rows, rows - start))
             return
+        prefetch(self._source, self._ranges(group))
         with _corrupt(self._location):
             found = self._file.reader.iter_batches(
                 batch_rows, row_groups=[group], column_indices=self._columns, use_threads=use_threads
@@ -82,6 +85,14 @@ class ParquetFileReader:
                 return
             yield self._finish(batch, position, batch.num_rows)
             position += batch.num_rows
+
+    def _ranges(self, group: int) -> Iterator[tuple[int, int]]:
+        """Where the columns to read of a row group are, as (offset, length)."""
+        described = self.footer.row_group(group)
+        for place in self._columns:
+            column = described.column(place)
+            if pages := [at for at in (column.dictionary_page_offset, column.data_page_offset) if at]:
+                yield min(pages), column.total_compressed_size
 
     def _finish(self, batch: Any, position: int, rows: int) -> Any:
         projected = project_batch(batch, self._plan, without_positions(self._wanted), self._location, rows)

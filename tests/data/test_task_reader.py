@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,7 +22,9 @@ from icefloe.schema.ddl import parse_ddl
 from icefloe.schema.reserved import ROW_LINEAGE_COLUMNS, partition_column
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import IntegerType, LongType, NestedField, StringType, StructType
-from icefloe.storage import Storage
+from icefloe.storage import Location, Storage, parse_location
+from icefloe.storage.memory import MemoryFiles
+from icefloe.storage.streams import RangedInput
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.data.tables import PlannedScan, RowTable, numbers, rows_of
 
@@ -365,3 +368,38 @@ def test_row_groups_that_cannot_match_are_not_read() -> None:
     tasks = table.tasks(table.bound("id = 55"))
     (batch,) = read_tasks(tasks, table.columns("id", "_pos"), table.metadata, table.storage)
     assert batch.to_pylist() == [{"id": 55, "_pos": 55}]
+
+
+class CountedFiles(MemoryFiles):
+    """Files whose ranges are counted as they are asked for."""
+
+    def __init__(self, requests: list[tuple[int, int]]) -> None:
+        self.requests = requests
+
+    def read_range(self, location: Location, offset: int, length: int) -> bytes:
+        self.requests.append((offset, length))
+        return super().read_range(location, offset, length)
+
+
+class RemoteStorage(Storage):
+    """Files that are read by requests for ranges."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests: list[tuple[int, int]] = []
+
+    def open_input(self, location: str, *, size: int | None = None) -> Any:
+        return RangedInput(CountedFiles(self.requests), parse_location(location), size or 0, None)
+
+
+def test_the_columns_of_a_remote_row_group_are_asked_for_at_once_and_no_others() -> None:
+    storage = RemoteStorage()
+    schema = parse_ddl("a bigint, b bigint, c bigint, d bigint")
+    options = {"write.parquet.compression-codec": "none", "write.parquet.dict-size-bytes": "1"}
+    table = RowTable(schema, 2, properties=options, storage=storage)
+    values = np.random.default_rng(7).integers(0, 2**62, 200_000)
+    table.append(pa.table(dict.fromkeys("abcd", values)))
+    size = table.data[0].file.file_size_in_bytes
+    assert table.read(None, "a", "c").column("c").to_pylist() == values.tolist()
+    assert len(storage.requests) == 3, "the end of the file and two columns"
+    assert sum(length for _, length in storage.requests) < 0.6 * size
