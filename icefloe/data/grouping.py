@@ -16,26 +16,40 @@ from icefloe.schema.types import UnknownType
 
 Partition = tuple[Any, ...]
 
+_SHORT = 1 << 16
+
 
 def group_rows(table: Any, spec: PartitionSpec, schema: Schema) -> Iterator[tuple[Partition, Any]]:
     """The rows of a table by partition tuple, each group in the order of the rows; groups in the order of their first row."""
     if not table.num_rows:
         return
     columns = [_Column(table, field, schema) for field in spec.fields]
-    codes = np.zeros(table.num_rows, np.int64)
+    codes, groups = np.zeros(table.num_rows, np.int64), 1
     for column in columns:
         # Numbered anew after each column, so that products stay far below 2^63.
-        codes = np.unique(codes * column.count + column.codes, return_inverse=True)[1]
-    firsts = _first_rows(codes)
-    if len(firsts) == 1:
+        codes, groups = _renumbered(codes * column.count + column.codes, groups * column.count)
+    if groups == 1:
         yield tuple(column.value(0) for column in columns), table
         return
-    order = np.argsort(codes, kind="stable")
-    ends = np.cumsum(np.bincount(codes))
+    firsts = np.empty(groups, np.int64)
+    firsts[codes[::-1]] = np.arange(table.num_rows - 1, -1, -1)  # of several rows of a group, the last one set stays
+    # Numbers of 16 bits are sorted in one pass.
+    order = np.argsort(codes.astype(np.uint16) if groups <= _SHORT else codes, kind="stable")
+    ends = np.cumsum(np.bincount(codes, minlength=groups))
     for first in np.sort(firsts).tolist():
         group = int(codes[first])
         rows = order[(ends[group - 1] if group else 0) : ends[group]]
         yield tuple(column.value(first) for column in columns), table.take(pa.array(rows))
+
+
+def _renumbered(codes: npt.NDArray[np.int64], limit: int) -> tuple[npt.NDArray[np.int64], int]:
+    """Numbers below a limit as numbers without gaps, in the same order, and how many different ones there are."""
+    if limit > max(_SHORT, 4 * len(codes)):
+        known, found = np.unique(codes, return_inverse=True)
+        return found.astype(np.int64), len(known)
+    is_used = np.zeros(limit, np.bool_)
+    is_used[codes] = True
+    return (np.cumsum(is_used) - 1)[codes], int(is_used.sum())
 
 
 def source_column(table: Any, field_id: int, schema: Schema) -> Any:
@@ -71,7 +85,3 @@ class _Column:
     def value(self, row: int) -> Any:
         """The partition value of a row."""
         return self._values[int(self.codes[row])]
-
-
-def _first_rows(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    return np.unique(codes, return_index=True)[1]
