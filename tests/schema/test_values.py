@@ -200,7 +200,7 @@ def test_null_is_a_value_of_every_type() -> None:
         (INT_MAX + 1, DateType(), "from -2147483648"),
         ("+9999999-01-01", DateType(), "from -2147483648"),
         (np.datetime64("2017-11-16T01"), DateType(), "time of day"),
-        (np.datetime64("NaT"), DateType(), "NaT"),
+        (np.datetime64("NaT", "D"), DateType(), "NaT"),
         (np.datetime64(1, "as"), TimestampNanoType(), "unit 'as'"),
         (dt.time(1, tzinfo=dt.UTC), TimeType(), "without tzinfo"),
         (86_400_000_000, TimeType(), "from 0 to 86399999999"),
