@@ -114,9 +114,6 @@ class RowOperations:
         planned = self._planned(DELETE_ISOLATION_LEVEL)
         scan = self._scan(row_filter, case_sensitive)
         matches = list(find_matching_rows(scan.plan_files(), self.metadata, self.storage))
-        if not matches and files:
-            # Nothing to remove now, but what others add meanwhile may match: the commit looks for that.
-            return self.update.overwrite(planned, add=files, conflict_filter=scan.bound_filter, check_duplicates=False)
         return self._commit(planned, DELETE_MODE, matches, files, scan.bound_filter)
 
     def _commit(
@@ -127,8 +124,11 @@ class RowOperations:
         files: Sequence[DataFile],
         read: Expression,
     ) -> Snapshot | None:
+        if not matches and not files:
+            return None
         if not matches:
-            return self._append(list(files))
+            # Nothing to remove now, but others may have added rows that match meanwhile: the commit looks for them.
+            return self.update.overwrite(planned, add=files, conflict_filter=read, check_duplicates=False)
         if mode.of(self.metadata.properties) == _COPY or not allows(self.metadata.format_version, Feature.DELETE_FILES):
             changes = rewrite_without(matches, self.metadata, self.storage, written=self.written)
             added = (*files, *changes.added_data)
