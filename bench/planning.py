@@ -3,7 +3,6 @@
 import os
 import resource
 import tempfile
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -138,11 +137,8 @@ def run(size: str) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         ours = MadeTable(Path(folder) / "ours", files)
         peer = ours if files <= PEER_FILES else MadeTable(Path(folder) / "peer", PEER_FILES)
-        found = [*_against_peer(ours, peer)]
-        found.append(_columns(ours, found[0]))
-        del ours, peer
-        found.append(_vectors(MadeTable(Path(folder) / "vectors", files, 3, True), found[0]))
-    return found
+        vectors = MadeTable(Path(folder) / "vectors", files, 3, True)
+        return [*_against_peer(ours, peer), _columns(ours), _vectors(vectors, ours)]
 
 
 def _against_peer(ours: MadeTable, peer: MadeTable) -> Iterator[Row]:
@@ -155,7 +151,6 @@ def _against_peer(ours: MadeTable, peer: MadeTable) -> Iterator[Row]:
         their_scan = theirs.scan(row_filter=their_filter) if their_filter else theirs.scan()
         repeat = 3 if ours.files <= FILES["small"] else 1
         our_time, their_time = interleave(_counter(scan), _counter(their_scan), repeat)
-        our_time = min([our_time, *(_timed(_counter(scan)) for _ in range(2))])
         their_time *= scale
         report = scan.report
         assert report is not None
@@ -168,7 +163,7 @@ def _against_peer(ours: MadeTable, peer: MadeTable) -> Iterator[Row]:
         yield Row(case, our_time, their_time, GOAL, note + scaled)
 
 
-def _columns(table: MadeTable, unfiltered: Row) -> Row:
+def _columns(table: MadeTable) -> Row:
     """The same plan in columns, without a task for each file, against the plan with tasks."""
     scan = TableScan(table.metadata, table.storage)
 
@@ -178,17 +173,17 @@ def _columns(table: MadeTable, unfiltered: Row) -> Row:
         with plan:
             return sum(len(batch) for batch in plan)
 
-    seconds = min(_timed(work) for _ in range(3))
+    seconds, with_tasks = interleave(work, _counter(scan))
     note = f"{table.files / seconds:,.0f} files/s in columns; the peer is our own plan with tasks"
-    return Row("in-columns", seconds, unfiltered.ours_seconds, 1.0, note)
+    return Row("in-columns", seconds, with_tasks, 1.0, note)
 
 
-def _vectors(table: MadeTable, clean: Row) -> Row:
+def _vectors(table: MadeTable, clean: MadeTable) -> Row:
     """With a deletion vector for every tenth file, against the clean table."""
     scan = TableScan(table.metadata, table.storage)
-    seconds = min(_timed(_counter(scan)) for _ in range(3))
+    seconds, without = interleave(_counter(scan), _counter(TableScan(clean.metadata, clean.storage)))
     note = f"{table.files / seconds:,.0f} files/s with vectors on a tenth; the peer is our own plan of the clean table"
-    return Row("with-vectors", seconds, clean.ours_seconds, 2.0, note)
+    return Row("with-vectors", seconds, without, 2.0, note)
 
 
 def _counter(scan: Any) -> Callable[[], int]:
@@ -198,12 +193,6 @@ def _counter(scan: Any) -> Callable[[], int]:
 def _drain(scan: Any) -> int:
     """All tasks of a plan of ours or of the peer's, counted."""
     return sum(1 for _ in scan.plan_files())
-
-
-def _timed(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 def _peak_mib() -> int:
