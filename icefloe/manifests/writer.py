@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -128,18 +128,29 @@ def write_manifests(
         raise InvalidInputError("a manifest needs at least one entry")
     stored = _stored(columns, form)
     struct = entry_type(form.version, columns.partition_type, stored)
-    with ThreadPoolExecutor(max(workers, 1), thread_name_prefix="icefloe-manifest") as pool:
-        files = []
-        for start, count, data in _files(columns, struct, stored, form, target_size, pool, workers):
-            location = next(locations)
-            part = columns.slice(start, count)
-            files.append((_describe(part, form, location, len(data)), pool.submit(write, location, data)))
-        return [_done(manifest, future) for manifest, future in files]
+    if workers <= 1:
+        # Most commits write one small manifest: a thread would cost more than it saves.
+        return list(_written(_files(columns, struct, stored, form, target_size, map), columns, form, locations, write))
+    with ThreadPoolExecutor(workers, thread_name_prefix="icefloe-manifest") as pool:
+        waiting: list[Future[object]] = []
+        files = _files(columns, struct, stored, form, target_size, pool.map)
+        found = list(_written(files, columns, form, locations, lambda *file: waiting.append(pool.submit(write, *file))))
+        for each in waiting:
+            each.result()
+        return found
 
 
-def _done(manifest: ManifestFile, future: Any) -> ManifestFile:
-    future.result()
-    return manifest
+def _written(
+    files: Iterator[tuple[int, int, bytes]],
+    columns: ManifestColumns,
+    form: ManifestFormat,
+    locations: Iterator[str],
+    write: Write,
+) -> Iterator[ManifestFile]:
+    for start, count, data in files:
+        location = next(locations)
+        write(location, data)
+        yield _describe(columns.slice(start, count), form, location, len(data))
 
 
 def _from_values(entries: Iterable[ManifestEntry], form: ManifestFormat) -> ManifestColumns:
@@ -220,10 +231,9 @@ def _files(
     stored: Stored,
     form: ManifestFormat,
     target_size: int | None,
-    pool: ThreadPoolExecutor,
-    workers: int,
+    apply: Callable[..., Iterator[tuple[int, bytes]]],
 ) -> Iterator[tuple[int, int, bytes]]:
-    """(first entry, entries, bytes) of each file."""
+    """(first entry, entries, bytes) of each file; `apply` is `map`, or that of a pool."""
     codec = codec_named(form.codec)
     metadata = manifest_metadata(form.version, form.schema, form.spec, form.content, struct)
     schema = avro_schema_of(struct, ENTRY_NAME)
@@ -233,7 +243,7 @@ def _files(
         return block[0], deflate(codec, block[1], form.level)
 
     blocks = encode_rows(struct, _lookup(columns, stored, form), len(columns))
-    packed = pool.map(pack, blocks) if workers > 1 else map(pack, blocks)
+    packed = apply(pack, blocks)
     start = done = 0
     sync, size = b"", 0
     parts: list[bytes] = []
