@@ -1,4 +1,4 @@
-"""The Avro schema that a data file of a table has: types, ids, names and defaults (spec: Appendix A, Avro)."""
+"""The Avro schema that columns have in a file: types, ids, names and defaults (spec: Appendix A, Avro)."""
 
 import re
 from typing import Any
@@ -29,6 +29,7 @@ from icefloe.schema.types import (
     TimestamptzNanoType,
     TimestamptzType,
     TimeType,
+    UnknownType,
     UUIDType,
     VariantType,
 )
@@ -37,6 +38,7 @@ ROOT_NAME = "table"
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _PLAIN: dict[type[IcebergType], Any] = {
+    UnknownType: "null",
     BooleanType: "boolean",
     IntegerType: "int",
     LongType: "long",
@@ -56,8 +58,13 @@ _PLAIN: dict[type[IcebergType], Any] = {
 
 
 def avro_schema_of(schema: Schema) -> dict[str, Any]:
-    """The Avro schema of files with these columns, none of them of type unknown."""
-    return _Emitter().record(schema.fields, ROOT_NAME)
+    """The Avro schema of data files with these columns."""
+    return avro_record(schema.fields, ROOT_NAME)
+
+
+def avro_record(fields: tuple[NestedField, ...], name: str) -> dict[str, Any]:
+    """The Avro record of that name with these fields and their ids, as the Java library writes it."""
+    return _Emitter().record(fields, name)
 
 
 def null_comes_second(field: NestedField) -> bool:
@@ -96,7 +103,7 @@ class _Emitter:
     def field(self, field: NestedField, name: str) -> dict[str, Any]:
         kind = self.type(field.field_type, field.field_id)
         found: dict[str, Any] = {"name": name, "type": kind}
-        if field.optional:
+        if field.optional and kind != "null":
             found["type"] = [kind, "null"] if null_comes_second(field) else ["null", kind]
         if _has_avro_default(field):
             found["default"] = _avro_default(default_value(field), field.field_type)

@@ -1,7 +1,6 @@
-"""What an Avro schema says about the bytes of a row: its JSON as a tree of nodes, and back from a manifest's fields."""
+"""What an Avro schema says about the bytes of a row: its JSON as a tree of nodes."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,16 +14,10 @@ from icefloe.schema.types import (
     DoubleType,
     FixedType,
     FloatType,
-    GeographyType,
-    GeometryType,
     IcebergType,
     IntegerType,
-    ListType,
     LongType,
-    MapType,
-    NestedField,
     StringType,
-    StructType,
     TimestampNanoType,
     TimestampType,
     TimestamptzNanoType,
@@ -40,8 +33,6 @@ MAX_DEPTH = 64
 
 MAX_NODES = 100_000
 """How many nodes a schema may have with its named types written out; more are refused, since names can multiply."""
-
-_AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,115 +261,3 @@ _PLAIN_MEANINGS: dict[str, IcebergType] = {
     "bytes": BinaryType(),
     "string": StringType(),
 }
-
-
-def avro_schema_of(struct: StructType, name: str) -> dict[str, Any]:
-    """The Avro record of that name for a struct, with ids, as the Java library writes it."""
-    return _Emitter().record(struct, name)
-
-
-class _Emitter:
-    """Named types are written out once and by name after that, as Avro demands."""
-
-    def __init__(self) -> None:
-        self.named: set[str] = set()
-
-    def record(self, struct: StructType, name: str) -> dict[str, Any]:
-        fields = [self.field(field) for field in struct.fields]
-        return {"type": "record", "name": name, "fields": fields}
-
-    def field(self, field: NestedField) -> dict[str, Any]:
-        found: dict[str, Any] = {"name": avro_name(field.name), "type": self.of(field.field_type, field.field_id)}
-        if field.optional:
-            if found["type"] != "null":
-                found["type"] = ["null", found["type"]]
-            found["default"] = None
-        if field.doc:
-            found["doc"] = field.doc
-        if found["name"] != field.name:
-            found["iceberg-field-name"] = field.name
-        found["field-id"] = field.field_id
-        return found
-
-    def of(self, kind: IcebergType, field_id: int) -> Any:
-        match kind:
-            case StructType():
-                return self.record(kind, f"r{field_id}")
-            case ListType():
-                element = self.of(kind.element_type, kind.element_id)
-                items = element if kind.element_required else ["null", element]
-                return {"type": "array", "items": items, "element-id": kind.element_id}
-            case MapType():
-                value = self.of(kind.value_type, kind.value_id)
-                pair = [
-                    {"name": "key", "type": self.of(kind.key_type, kind.key_id), "field-id": kind.key_id},
-                    {
-                        "name": "value",
-                        "type": value if kind.value_required else ["null", value],
-                        "field-id": kind.value_id,
-                    },
-                ]
-                record = {"type": "record", "name": f"k{kind.key_id}_v{kind.value_id}", "fields": pair}
-                return {"type": "array", "logicalType": "map", "items": record}
-            case UUIDType():
-                return self.named_once("uuid_fixed", {"type": "fixed", "size": 16, "logicalType": "uuid"})
-            case FixedType():
-                return self.named_once(f"fixed_{kind.length}", {"type": "fixed", "size": kind.length})
-            case DecimalType():
-                logical = {"logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
-                fixed = {"type": "fixed", "size": decimal_width(kind.precision)} | logical
-                return self.named_once(f"decimal_{kind.precision}_{kind.scale}", fixed)
-            case _:
-                return _primitive_document(kind)
-
-    def named_once(self, name: str, document: dict[str, Any]) -> Any:
-        if name in self.named:
-            return name
-        self.named.add(name)
-        return document | {"name": name}
-
-
-def _primitive_document(kind: IcebergType) -> Any:
-    match kind:
-        case UnknownType():
-            return "null"
-        case BooleanType():
-            return "boolean"
-        case IntegerType():
-            return "int"
-        case LongType():
-            return "long"
-        case FloatType():
-            return "float"
-        case DoubleType():
-            return "double"
-        case StringType():
-            return "string"
-        case BinaryType() | GeometryType() | GeographyType():
-            return "bytes"
-        case DateType():
-            return {"type": "int", "logicalType": "date"}
-        case TimeType():
-            return {"type": "long", "logicalType": "time-micros"}
-        case TimestampType() | TimestamptzType():
-            utc = isinstance(kind, TimestamptzType)
-            return {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": utc}
-        case TimestampNanoType() | TimestamptzNanoType():
-            utc = isinstance(kind, TimestamptzNanoType)
-            return {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": utc}
-        case _:
-            raise AssertionError(f"{kind} is not part of any manifest")
-
-
-def decimal_width(precision: int) -> int:
-    """The fewest bytes that hold every decimal of that precision."""
-    limit: int = 10**precision - 1
-    return (limit.bit_length() + 8) // 8
-
-
-def avro_name(name: str) -> str:
-    """The name as Avro allows it: other characters as `_x` and their code, a leading digit after an underscore."""
-    if _AVRO_NAME.fullmatch(name):
-        return name
-    fixed = "".join(c if c == "_" or (c.isascii() and c.isalnum()) else f"_x{ord(c):X}" for c in name)
-    return f"_{fixed}" if fixed[:1].isdigit() else fixed

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icefloe.manifests.avro_schema_codec import decimal_width
+from icefloe.formats.avro_schema_codec import decimal_width
 from icefloe.schema.types import (
     BinaryType,
     BooleanType,

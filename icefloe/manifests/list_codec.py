@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from icefloe.errors import CorruptFileError, InvalidInputError
 from icefloe.formats.avro_blocks_codec import SYNC_SIZE, container_block, container_header
+from icefloe.formats.avro_schema_codec import avro_record
 from icefloe.manifests.avro_codec import codec_named, deflate, open_container
-from icefloe.manifests.avro_schema_codec import avro_schema_of
 from icefloe.manifests.choices import Take, TakeFields, TakeRecords
 from icefloe.manifests.encode import encode_rows
 from icefloe.manifests.files import ManifestContent, ManifestFile, PartitionFieldSummary
@@ -183,7 +183,7 @@ def encode_manifest_list(
     metadata = _metadata(version, snapshot_id, parent_snapshot_id, sequence_number, first_row_id)
     metadata["iceberg.schema"] = json.dumps(schema_to_json(Schema(*struct.fields)), separators=(",", ":"))
     sync, name = os.urandom(SYNC_SIZE), codec_named(codec)
-    parts = [container_header(avro_schema_of(struct, LIST_NAME), metadata, name, sync)]
+    parts = [container_header(avro_record(struct.fields, LIST_NAME), metadata, name, sync)]
     columns = _columns(manifests, struct, paths)
     for count, rows in encode_rows(struct, columns, len(manifests)):
         parts.append(container_block(count, deflate(name, rows), sync))

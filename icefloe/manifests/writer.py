@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from icefloe.errors import InvalidInputError
 from icefloe.formats.avro_blocks_codec import SYNC_SIZE, container_block, container_header, zigzag
+from icefloe.formats.avro_schema_codec import avro_record
 from icefloe.manifests.avro_codec import codec_named, deflate
-from icefloe.manifests.avro_schema_codec import avro_schema_of
 from icefloe.manifests.checks import check_entries
 from icefloe.manifests.columns import ManifestColumns, columns_of
 from icefloe.manifests.content_stats_codec import content_stats_type, stats_columns
@@ -236,7 +236,7 @@ def _files(
     """(first entry, entries, bytes) of each file; `apply` is `map`, or that of a pool."""
     codec = codec_named(form.codec)
     metadata = manifest_metadata(form.version, form.schema, form.spec, form.content, struct)
-    schema = avro_schema_of(struct, ENTRY_NAME)
+    schema = avro_record(struct.fields, ENTRY_NAME)
     texts = {key: _as_text(value) for key, value in metadata.items()}
 
     def pack(block: tuple[int, memoryview]) -> tuple[int, bytes]:
