@@ -45,20 +45,29 @@ class Sink(Protocol):
 
 
 class FooterSink:
-    """A writable file that passes bytes on until `hold`, and then keeps them until `release` has annotated them."""
+    """A writable file that passes bytes on until `hold`, and then keeps them until `release` has annotated them.
+
+    Once the sink has failed it gets nothing more, and the file cannot be finished.
+    """
 
     def __init__(self, sink: Sink) -> None:
         self.written = 0
         self.closed = False
         self._sink = sink
         self._held: list[bytes] | None = None
+        self._problem: BaseException | None = None
 
     def write(self, data: bytes) -> int:
         """Append the bytes to the sink, or to what is held."""
-        if self._held is None:
-            self._sink.write(data)
-        else:
+        if self._held is not None:
             self._held.append(bytes(data))
+        elif self._problem is None:
+            # After an error nothing goes to the sink any more: pyarrow's writer still ends the file when it is collected.
+            try:
+                self._sink.write(data)
+            except BaseException as problem:
+                self._problem = problem
+                raise
         self.written += len(data)
         return len(data)
 
@@ -75,6 +84,8 @@ class FooterSink:
 
     def release(self, annotations: Mapping[int, bytes]) -> None:
         """Pass on what was held, with the columns of these field ids annotated."""
+        if self._problem is not None:
+            raise self._problem
         held = b"".join(self._held or [])
         tail = annotate(held, annotations) if annotations else held
         self._held = None

@@ -1,5 +1,6 @@
 """Parquet files: what is written is read again, by field id, with ids and annotations at every level, and right metrics."""
 
+import gc
 import io
 from typing import Any
 
@@ -15,6 +16,7 @@ from icefloe.errors import (
     InvalidPropertyError,
     InvalidSchemaError,
     InvalidValueError,
+    StorageError,
 )
 from icefloe.expressions.arrow import filter_rows
 from icefloe.expressions.binding import bind
@@ -351,3 +353,35 @@ def test_row_groups_out_of_range_are_left_out() -> None:
     chosen = row_group_filter(bind(parse_expression("id >= 35 and id < 45"), schema), schema)
     kept = [batch.column("id").to_pylist() for batch in reader.batches(row_groups=chosen)]
     assert [number for numbers in kept for number in numbers] == list(range(35, 45))
+
+
+class FullDisk:
+    """A sink with room for so many bytes."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.writes_after_the_end = 0
+
+    def write(self, data: bytes) -> None:
+        if self.room < 0:
+            self.writes_after_the_end += 1
+        self.room -= len(data)
+        if self.room < 0:
+            raise StorageError("memory:full", "no space left")
+
+
+@pytest.mark.parametrize("room", [0, 10, 300])
+def test_a_sink_that_fails_gets_nothing_more(room: int) -> None:
+    schema = Schema(NestedField(1, "id", LongType(), True))
+    sink = FullDisk(room)
+
+    def write() -> None:
+        writer = ParquetFileWriter(sink, schema)
+        for _ in range(3):
+            writer.write(arrow_table(schema, [{"id": i} for i in range(100)]))
+        writer.close()
+
+    with pytest.raises(StorageError, match="no space left"):
+        write()
+    gc.collect()
+    assert sink.writes_after_the_end == 0
