@@ -12,9 +12,6 @@ from icefloe.manifests.writer import ManifestFormat, write_manifests
 from icefloe.metadata.properties import MANIFEST_COMPRESSION, MANIFEST_COMPRESSION_LEVEL, MANIFEST_TARGET_SIZE_BYTES
 from icefloe.versions import Feature, allows
 
-_MANY = 100_000
-"""From this number of entries on, a second core is used to pack them."""
-
 
 def write_entries(view: View, columns: ManifestColumns, content: ManifestContent) -> tuple[ManifestFile, ...]:
     """The entries as new manifests of the target size."""
@@ -38,7 +35,6 @@ def write_entries(view: View, columns: ManifestColumns, content: ManifestContent
             view.bench.manifest_names(metadata),
             view.bench.write,
             target_size=MANIFEST_TARGET_SIZE_BYTES.of(metadata.properties),
-            workers=2 if len(columns) >= _MANY else 1,
         )
     )
 

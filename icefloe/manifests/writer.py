@@ -2,10 +2,12 @@
 
 import json
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -48,6 +50,10 @@ from icefloe.versions import Feature, allows, check_version, require
 
 DEFAULT_TARGET_SIZE = 8 << 20
 """What `commit.manifest.target-size-bytes` is when a table does not say."""
+
+_MANY = 4096
+"""From this number of entries on, blocks are compressed by several threads."""
+_MOST_WORKERS = 4
 
 Write = Callable[[str, bytes], object]
 """Puts bytes at a location."""
@@ -116,11 +122,11 @@ def write_manifests(
     write: Write,
     *,
     target_size: int | None = DEFAULT_TARGET_SIZE,
-    workers: int = 1,
+    workers: int | None = None,
 ) -> list[ManifestFile]:
     """As many manifests as the entries need at that size; names come from `locations`. No entries make no manifest.
 
-    With several workers, blocks are compressed and files written side by side.
+    With several workers, blocks are compressed and files written side by side; None leaves their number to the machine.
     """
     columns = entries if isinstance(entries, ManifestColumns) else _from_values(entries, form)
     columns = _prepared(columns, form)
@@ -128,16 +134,31 @@ def write_manifests(
         raise InvalidInputError("a manifest needs at least one entry")
     stored = _stored(columns, form)
     struct = entry_type(form.version, columns.partition_type, stored)
-    if workers <= 1:
+    if workers is None:
         # Most commits write one small manifest: a thread would cost more than it saves.
+        workers = min(_MOST_WORKERS, os.cpu_count() or 1) if len(columns) >= _MANY else 1
+    if workers <= 1:
         return list(_written(_files(columns, struct, stored, form, target_size, map), columns, form, locations, write))
     with ThreadPoolExecutor(workers, thread_name_prefix="icefloe-manifest") as pool:
         waiting: list[Future[object]] = []
-        files = _files(columns, struct, stored, form, target_size, pool.map)
+        files = _files(columns, struct, stored, form, target_size, partial(_side_by_side, pool, 8 * workers))
         found = list(_written(files, columns, form, locations, lambda *file: waiting.append(pool.submit(write, *file))))
         for each in waiting:
             each.result()
         return found
+
+
+def _side_by_side(
+    pool: ThreadPoolExecutor, most: int, work: Callable[[Any], tuple[int, bytes]], items: Iterable[Any]
+) -> Iterator[tuple[int, bytes]]:
+    """The results in the order of the items; only so many are under way, as each holds its rows in memory."""
+    waiting: deque[Future[tuple[int, bytes]]] = deque()
+    for item in items:
+        waiting.append(pool.submit(work, item))
+        if len(waiting) >= most:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
 
 
 def _written(
@@ -233,7 +254,7 @@ def _files(
     target_size: int | None,
     apply: Callable[..., Iterator[tuple[int, bytes]]],
 ) -> Iterator[tuple[int, int, bytes]]:
-    """(first entry, entries, bytes) of each file; `apply` is `map`, or that of a pool."""
+    """(first entry, entries, bytes) of each file; `apply` is `map`, or one with several threads."""
     codec = codec_named(form.codec)
     metadata = manifest_metadata(form.version, form.schema, form.spec, form.content, struct)
     schema = avro_record(struct.fields, ENTRY_NAME)

@@ -314,7 +314,7 @@ def test_an_avro_file_that_is_no_manifest_is_refused() -> None:
 def test_manifests_roll_at_the_target_size_and_threads_change_nothing() -> None:
     rows = [added(f"s3://b/{i:08}-{i * 7919 % 10007}", value_counts={c: i * c for c in range(10)}) for i in range(8000)]
     form = ManifestFormat(2, SCHEMA, UNPARTITIONED, 1)
-    for workers in (1, 3):
+    for workers in (1, 3, None):
         store = Memory()
         names = (f"m{i}" for i in range(1000))
         found = write_manifests(rows, form, names, store.write, target_size=40_000, workers=workers)
@@ -323,7 +323,7 @@ def test_manifests_roll_at_the_target_size_and_threads_change_nothing() -> None:
         assert all(40_000 <= manifest.manifest_length < 90_000 for manifest in found[:-1])
         assert sum(manifest.added_files_count or 0 for manifest in found) == 8000
         paths = []
-        for manifest, columns in zip(found, read_manifests(found, store.read, workers=workers), strict=True):
+        for manifest, columns in zip(found, read_manifests(found, store.read, workers=workers or 2), strict=True):
             assert len(columns) == manifest.added_files_count
             paths += columns.column("file_path").to_pylist()
         assert paths == [row.data_file.file_path for row in rows]
