@@ -82,9 +82,10 @@ class RollingWriter:
 
     def abort(self) -> None:
         """Drop the file that is being written."""
-        sink, self._writer, self._sink = self._sink, None, None
-        if sink is not None:
-            sink.abort()
+        # The sink first: without its last holder the writer ends its file at once, and that must reach nothing.
+        if self._sink is not None:
+            self._sink.abort()
+        self._sink = self._writer = None
 
     def _open(self) -> FileWriter:
         plan = self._plan
