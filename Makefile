@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check format bench docs clean lock
+.PHONY: help demo test test-slow test-deep check format bench docs clean lock
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,7 +29,10 @@ test: $(VENV)/.dev ## set up and pass all tests
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 test-slow: $(VENV)/.dev ## the heavy tests, and a thousand examples for each property
-	$(BIN)/python -m pytest -q -n $(WORKERS) -m "slow or not slow" --hypothesis-profile=thorough
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not deep" --hypothesis-profile=thorough
+
+test-deep: $(VENV)/.dev ## tens of thousands of random tables and predicates
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m deep
 
 check: $(VENV)/.dev ## format, lint, types, layers
 	$(BIN)/ruff format --check .
