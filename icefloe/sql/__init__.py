@@ -1,0 +1,1 @@
+"""What Spark's parser leaves to us: Iceberg's extension statements, and procedures as calls on table and catalog."""
