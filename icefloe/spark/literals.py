@@ -1,0 +1,100 @@
+"""A value of a table as a literal of Spark's SQL, and back: how defaults ride in the metadata of Spark's fields."""
+
+import re
+import uuid
+from typing import Any
+
+from icefloe.errors import InvalidValueError
+from icefloe.schema.coercion import bytes_from_hex
+from icefloe.schema.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    NestedType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+    VariantType,
+)
+from icefloe.schema.values import coerce, parse_text, to_text
+
+_QUOTED = re.compile(
+    r"(?is)(?:cast\s*\(\s*)?(?:[a-z_]+\s*)?(?P<quote>['\"])(?P<text>(?:\\.|(?!(?P=quote)).)*)(?P=quote)(?:\s*as\s+[\w(), ]+\))?"
+)
+_HEX = re.compile(r"(?i)x'([0-9a-f]*)'")
+_NUMBER = re.compile(r"(?i)([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)(?:l|s|y|d|f|bd)?")
+
+
+def sql_literal(value: Any, kind: IcebergType, shown: Any) -> str | None:
+    """The literal of a value for a column that Spark has as the type `shown`; None where Spark has none."""
+    match kind:
+        case BooleanType():
+            return "TRUE" if value else "FALSE"
+        case IntegerType():
+            return str(value)
+        case LongType() | TimestampNanoType() | TimestamptzNanoType():
+            return f"{value}L"
+        case FloatType() | DoubleType():
+            return f"CAST('{to_text(value, kind)}' AS {kind.name.upper()})"
+        case DecimalType():
+            return f"CAST('{to_text(value, kind)}' AS DECIMAL({kind.precision}, {kind.scale}))"
+        case DateType():
+            return f"DATE '{to_text(value, kind)}'"
+        case TimeType():
+            return f"{value}L" if shown.typeName() == "long" else f"TIME '{to_text(value, kind)}'"
+        case TimestampType():
+            return f"TIMESTAMP_NTZ '{to_text(value, kind)}'"
+        case TimestamptzType():
+            return f"TIMESTAMP_LTZ '{to_text(value, kind)}'"
+        case StringType():
+            return quoted(value)
+        case UUIDType():
+            return f"X'{value.hex}'" if shown.typeName() == "binary" else f"'{value}'"
+        case FixedType() | BinaryType():
+            return f"X'{value.hex()}'"
+        case GeometryType() | GeographyType() | UnknownType() | VariantType() | NestedType():
+            return None
+        case _:
+            raise AssertionError(f"no literal for {kind}")
+
+
+def quoted(text: str) -> str:
+    """A string literal."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def value_of_literal(text: str, kind: IcebergType) -> Any:
+    """The value that a literal means for a column of a type; an error if it is no literal."""
+    body = text.strip()
+    if body.upper() == "NULL":
+        return None
+    if body.upper() in ("TRUE", "FALSE"):
+        return coerce(body.upper() == "TRUE", kind)
+    if match := _HEX.fullmatch(body):
+        raw = bytes_from_hex(match[1], BinaryType())
+        return coerce(uuid.UUID(bytes=raw), kind) if isinstance(kind, UUIDType) else coerce(raw, kind)
+    if match := _NUMBER.fullmatch(body):
+        if isinstance(kind, TimeType | TimestampNanoType | TimestamptzNanoType):
+            return coerce(int(match[1]), kind)
+        return parse_text(match[1], kind)
+    if match := _QUOTED.fullmatch(body):
+        return parse_text(re.sub(r"(?s)\\(.)", _unescaped, match["text"]), kind)
+    raise InvalidValueError(f"{text!r} is not a literal")
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}.get(match[1], match[1])

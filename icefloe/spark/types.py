@@ -1,0 +1,326 @@
+"""How the types of a table and Spark's stand for each other, both ways, with ids, comments and defaults.
+
+There are two sides. The *user's* side is what DataFrames show. The *file* side is how Spark's own Parquet reader and
+writer see the same columns. They differ where Spark has no such type:
+
+| Iceberg | user's side | file side |
+|---|---|---|
+| `uuid` | `string` | `binary` |
+| `fixed[n]` | `binary` | `binary` |
+| `time` | `time(6)` where `spark.sql.timeType.enabled`, else `bigint` of microseconds from midnight | the same |
+| `timestamp`, `timestamptz` | `timestamp_ntz`, `timestamp` | the same |
+| `timestamp_ns`, `timestamptz_ns` | `bigint` of nanoseconds from 1970-01-01T00:00:00 (UTC) | the same |
+| `geometry`, `geography` | Spark's own from 4.1 on, where it knows the CRS, else `binary` of WKB | `binary` |
+| `unknown` | `void` | not stored |
+
+What a Spark type cannot say is kept in the metadata of its field under `icefloe.type`, so that a schema that came from a
+table makes an equal table. Ids of list elements and of map keys and values have no place in a Spark schema.
+"""
+
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import pyspark
+from pyspark.errors import PySparkException
+from pyspark.sql import types as spark_types
+
+from icefloe.errors import IcefloeError, InvalidSchemaError, InvalidTypeError
+from icefloe.schema.ids import assign_fresh_ids
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import (
+    DEFAULT_EDGE_ALGORITHM,
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+    VariantType,
+    parse_type,
+)
+from icefloe.spark.literals import sql_literal, value_of_literal
+
+FIELD_ID = "parquet.field.id"
+COMMENT = "comment"
+CURRENT_DEFAULT = "CURRENT_DEFAULT"
+EXISTS_DEFAULT = "EXISTS_DEFAULT"
+EXACT_TYPE = "icefloe.type"
+"""Where the metadata of a Spark field names the type that it stands for, if Spark's own cannot say it."""
+
+TIME_ENABLED = "spark.sql.timeType.enabled"
+GEO_ENABLED = "spark.sql.geospatial.enabled"
+
+_PLAIN: dict[type[IcebergType], Any] = {
+    UnknownType: spark_types.NullType(),
+    BooleanType: spark_types.BooleanType(),
+    IntegerType: spark_types.IntegerType(),
+    LongType: spark_types.LongType(),
+    FloatType: spark_types.FloatType(),
+    DoubleType: spark_types.DoubleType(),
+    DateType: spark_types.DateType(),
+    TimestampType: spark_types.TimestampNTZType(),
+    TimestamptzType: spark_types.TimestampType(),
+    TimestampNanoType: spark_types.LongType(),
+    TimestamptzNanoType: spark_types.LongType(),
+    StringType: spark_types.StringType(),
+    FixedType: spark_types.BinaryType(),
+    BinaryType: spark_types.BinaryType(),
+    VariantType: spark_types.VariantType(),
+}
+
+_FROM_SPARK: dict[str, IcebergType] = {
+    "void": UnknownType(),
+    "boolean": BooleanType(),
+    "byte": IntegerType(),
+    "short": IntegerType(),
+    "integer": IntegerType(),
+    "long": LongType(),
+    "float": FloatType(),
+    "double": DoubleType(),
+    "date": DateType(),
+    "timestamp": TimestamptzType(),
+    "timestamp_ntz": TimestampType(),
+    "string": StringType(),
+    "char": StringType(),
+    "varchar": StringType(),
+    "binary": BinaryType(),
+    "variant": VariantType(),
+    "time": TimeType(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TypeMapping:
+    """What a session's Spark can express."""
+
+    time: bool = False
+    geo: bool = False
+
+
+def mapping_of(spark: Any) -> TypeMapping:
+    """What this session's Spark can express."""
+    return TypeMapping(_is_on(spark, TIME_ENABLED), _is_on(spark, GEO_ENABLED))
+
+
+def _is_on(spark: Any, key: str) -> bool:
+    return str(spark.conf.get(key, "false")).lower() == "true" and hasattr(
+        pyspark.sql.types, "TimeType" if key == TIME_ENABLED else "GeometryType"
+    )
+
+
+# -- to Spark
+
+
+def user_schema(schema: Schema, mapping: TypeMapping = TypeMapping()) -> Any:  # noqa: B008  # it is frozen
+    """The columns as a DataFrame shows them: a `StructType` with ids, comments and defaults in the fields' metadata."""
+    return _struct(schema.as_struct, mapping, of_file=False)
+
+
+def file_schema(schema: Schema, mapping: TypeMapping = TypeMapping()) -> Any:  # noqa: B008  # it is frozen
+    """The columns as Spark's Parquet reader and writer see them; those of type unknown are left out."""
+    return _struct(schema.as_struct, mapping, of_file=True)
+
+
+def user_type(kind: IcebergType, mapping: TypeMapping = TypeMapping()) -> Any:  # noqa: B008  # it is frozen
+    """A type as a DataFrame shows it."""
+    return _type(kind, mapping, of_file=False)
+
+
+def file_type(kind: IcebergType, mapping: TypeMapping = TypeMapping()) -> Any:  # noqa: B008  # it is frozen
+    """A type as Spark's Parquet reader and writer see it."""
+    return _type(kind, mapping, of_file=True)
+
+
+def _struct(kind: StructType, mapping: TypeMapping, *, of_file: bool) -> Any:
+    return spark_types.StructType(
+        [
+            _field(field, mapping, of_file)
+            for field in kind
+            if not (of_file and isinstance(field.field_type, UnknownType))
+        ]
+    )
+
+
+def _field(field: NestedField, mapping: TypeMapping, of_file: bool) -> Any:
+    kind = _type(field.field_type, mapping, of_file=of_file)
+    metadata: dict[str, Any] = {FIELD_ID: field.field_id}
+    if field.doc is not None:
+        metadata[COMMENT] = field.doc
+    for key, value in ((CURRENT_DEFAULT, field.write_default), (EXISTS_DEFAULT, field.initial_default)):
+        text = None if value is None else sql_literal(value, field.field_type, kind)
+        if text is not None:
+            metadata[key] = text
+    if not of_file and _needs_mark(field.field_type, kind):
+        metadata[EXACT_TYPE] = str(field.field_type)
+    return spark_types.StructField(field.name, kind, field.optional, metadata)
+
+
+def _type(kind: IcebergType, mapping: TypeMapping, *, of_file: bool) -> Any:
+    match kind:
+        case StructType():
+            return _struct(kind, mapping, of_file=of_file)
+        case ListType():
+            element = _type(kind.element_type, mapping, of_file=of_file)
+            return spark_types.ArrayType(element, not kind.element_required)
+        case MapType():
+            key = _type(kind.key_type, mapping, of_file=of_file)
+            value = _type(kind.value_type, mapping, of_file=of_file)
+            return spark_types.MapType(key, value, not kind.value_required)
+        case DecimalType():
+            return spark_types.DecimalType(kind.precision, kind.scale)
+        case UUIDType():
+            return spark_types.BinaryType() if of_file else spark_types.StringType()
+        case TimeType():
+            return spark_types.TimeType(6) if mapping.time else spark_types.LongType()
+        case GeometryType() | GeographyType():
+            return spark_types.BinaryType() if of_file or not mapping.geo else _geo(kind)
+        case _:
+            return _PLAIN[type(kind)]
+
+
+def _geo(kind: GeometryType | GeographyType) -> Any:
+    """Spark's own type, or binary if Spark does not know the coordinate system."""
+    try:
+        if isinstance(kind, GeometryType):
+            return spark_types.GeometryType._from_crs(kind.crs)
+        if kind.algorithm == DEFAULT_EDGE_ALGORITHM:
+            return spark_types.GeographyType._from_crs(kind.crs, kind.algorithm.upper())
+    except PySparkException:
+        pass
+    return spark_types.BinaryType()
+
+
+def _needs_mark(kind: IcebergType, shown: Any) -> bool:
+    """Whether reading the Spark type back would give another one."""
+    if isinstance(kind, StructType | ListType | MapType):
+        return False
+    try:
+        return _plain_from_spark(shown, "") != kind
+    except InvalidTypeError:
+        return True
+
+
+# -- from Spark
+
+
+def schema_from_spark(struct: Any) -> Schema:
+    """The columns of a Spark `StructType`; ids as the metadata of its fields has them, or all fresh if any is missing."""
+    if not isinstance(struct, spark_types.StructType):
+        raise InvalidSchemaError(f"{struct!r:.100} is not a Spark StructType")
+    reader = _Reader()
+    found = Schema(*(reader.field(field, "") for field in struct.fields))
+    return assign_fresh_ids(found) if reader.missing_ids else found
+
+
+def type_from_spark(kind: Any) -> IcebergType:
+    """The type of a Spark type; fields nested in it have ids only where its metadata says so, else negative ones."""
+    return _Reader().type(kind, "type")
+
+
+class _Reader:
+    """One pass over a Spark schema: gives negative ids where there are none, and remembers that it did."""
+
+    def __init__(self) -> None:
+        self.missing_ids = False
+        self._negative = count(-1, -1)
+
+    def field(self, field: Any, around: str) -> NestedField:
+        path = f"{around}.{field.name}" if around else field.name
+        metadata = field.metadata or {}
+        kind = self._exact(metadata.get(EXACT_TYPE), field.dataType) or self.type(field.dataType, path)
+        return NestedField(
+            self.field_id(metadata, path),
+            field.name,
+            kind,
+            not field.nullable,
+            metadata.get(COMMENT),
+            _default(metadata.get(EXISTS_DEFAULT), kind, path),
+            _default(metadata.get(CURRENT_DEFAULT), kind, path),
+        )
+
+    def field_id(self, metadata: Any, path: str) -> int:
+        found = metadata.get(FIELD_ID)
+        if found is None:
+            return self._missing()
+        if isinstance(found, bool) or not isinstance(found, int) or found < 0:
+            raise InvalidSchemaError(f"column {path!r}: the field id {found!r} is not a whole number from 0")
+        return found
+
+    def _missing(self) -> int:
+        self.missing_ids = True
+        return next(self._negative)
+
+    def _exact(self, name: Any, kind: Any) -> IcebergType | None:
+        """The type that a mark names, if the Spark type is still the one that stands for it."""
+        if not isinstance(name, str):
+            return None
+        try:
+            exact = parse_type(name)
+        except InvalidTypeError:
+            return None
+        shown = [user_type(exact, TypeMapping(time, geo)) for time in _TIME for geo in _GEO]
+        return exact if kind in shown else None
+
+    def type(self, kind: Any, path: str) -> IcebergType:
+        match kind:
+            case spark_types.StructType():
+                return StructType(*(self.field(field, path) for field in kind.fields))
+            case spark_types.ArrayType():
+                element = self.type(kind.elementType, f"{path}.element")
+                return ListType(self._missing(), element, not kind.containsNull)
+            case spark_types.MapType():
+                key = self.type(kind.keyType, f"{path}.key")
+                value = self.type(kind.valueType, f"{path}.value")
+                return MapType(self._missing(), key, self._missing(), value, not kind.valueContainsNull)
+            case _:
+                return _plain_from_spark(kind, path)
+
+
+_TIME = (False, True) if hasattr(spark_types, "TimeType") else (False,)
+_GEO = (False, True) if hasattr(spark_types, "GeometryType") else (False,)
+
+
+def _plain_from_spark(kind: Any, path: str) -> IcebergType:
+    if isinstance(kind, spark_types.DecimalType):
+        return DecimalType(kind.precision, kind.scale)
+    name = kind.typeName()
+    if name.startswith(("geometry", "geography")):
+        # The JSON form is the one that names the coordinate system.
+        found = parse_type(kind.jsonValue())
+        if "SRID:ANY" not in kind.jsonValue():
+            return found
+    elif (plain := _FROM_SPARK.get(name.split("(")[0])) is not None:
+        return plain
+    raise InvalidTypeError(
+        f"column {path!r}: no Iceberg type holds Spark's {kind.simpleString()}; cast the column to one that has"
+    )
+
+
+def _default(text: Any, kind: IcebergType, path: str) -> Any:
+    if text is None:
+        return None
+    try:
+        return value_of_literal(str(text), kind)
+    except IcefloeError as problem:
+        raise InvalidSchemaError(
+            f"column {path!r}: its default {text!r} is not a literal of {kind}: {problem}"
+        ) from None

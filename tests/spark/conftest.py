@@ -1,0 +1,53 @@
+"""One Spark for all tests of a process; without a Java of 17 or newer the tests say so and are skipped."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests here share one Spark, so one worker runs them (`--dist loadgroup`)."""
+    for item in items:
+        if "tests/spark/" in item.path.as_posix():
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+def _missing_java() -> str | None:
+    program = shutil.which("java")
+    if program is None:
+        return "no Java is on the path; Spark needs 17 or newer"
+    text = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(\d+)', text)
+    if found is None or int(found[1]) < 17:
+        return f"Java is {found[1] if found else 'unknown'}; Spark needs 17 or newer"
+    return None
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A quiet local session of two cores, in UTC."""
+    if (reason := _missing_java()) is not None:
+        pytest.skip(reason)
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("icefloe-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "2g")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.default.parallelism", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.log.level", "ERROR")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()

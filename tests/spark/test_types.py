@@ -1,0 +1,134 @@
+"""Schemas go to Spark and come back; what Spark cannot say is marked."""
+
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from pyspark.sql import types as T  # noqa: N812  # as PySpark's own documentation has it
+
+from icefloe.errors import InvalidSchemaError, InvalidTypeError
+from icefloe.schema.ids import assign_fresh_ids
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import (
+    PLAIN_TYPES,
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+from icefloe.spark.types import EXACT_TYPE, TypeMapping, file_schema, schema_from_spark, user_schema
+from tests.strategies import schemas
+
+MAPPINGS = [TypeMapping(time, geo) for time in (False, True) for geo in (False, True)]
+
+
+@pytest.mark.parametrize("mapping", MAPPINGS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *PLAIN_TYPES.values(),
+        DecimalType(9, 2),
+        FixedType(7),
+        GeometryType(),
+        GeometryType("EPSG:12345"),
+        GeographyType(),
+        GeographyType("OGC:CRS84", "karney"),
+        StructType(NestedField(2, "u", UUIDType(), True, "a doc")),
+    ],
+    ids=str,
+)
+def test_columns_come_back(kind: IcebergType, mapping: TypeMapping) -> None:
+    schema = Schema(NestedField(1, "c", kind, False, "what it is"))
+    assert schema_from_spark(user_schema(schema, mapping)) == schema
+
+
+@given(schemas())
+def test_any_schema_goes_to_spark(schema: Schema) -> None:
+    shown = user_schema(schema)
+    back = schema_from_spark(shown)
+    assert [field.name for field in back.fields] == [field.name for field in schema.fields]
+    assert user_schema(back).simpleString() == shown.simpleString()
+    assert [field.name for field in file_schema(schema)] == [
+        field.name for field in schema.fields if str(field.field_type) != "unknown"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (BooleanType(), True),
+        (IntegerType(), -5),
+        (LongType(), 1 << 40),
+        (FloatType(), 1.5),
+        (DoubleType(), float("inf")),
+        (DecimalType(9, 2), Decimal("-1.50")),
+        (DateType(), 20_000),
+        (TimeType(), 3_600_000_001),
+        (TimestampType(), 1_700_000_000_000_001),
+        (TimestamptzType(), -1),
+        (TimestampNanoType(), 1_700_000_000_000_000_001),
+        (StringType(), 'it\'s \\ "so"\n'),
+        (UUIDType(), UUID(int=7)),
+        (FixedType(2), b"\x00\xff"),
+        (BinaryType(), b"'"),
+    ],
+    ids=lambda each: str(each) if isinstance(each, IcebergType) else "",
+)
+def test_defaults_come_back_and_spark_reads_them(spark: Any, kind: IcebergType, value: Any) -> None:
+    schema = Schema(NestedField(1, "c", kind, False, None, value, value))
+    assert schema_from_spark(user_schema(schema)) == schema
+    for side in (user_schema(schema), file_schema(schema)):
+        [field] = side.fields
+        found = spark.sql(f"SELECT {field.metadata['EXISTS_DEFAULT']} AS c").schema["c"].dataType
+        assert found == field.dataType
+
+
+def test_nested_types_get_fresh_ids_in_the_usual_order() -> None:
+    struct = T.StructType(
+        [
+            T.StructField("m", T.MapType(T.StringType(), T.ArrayType(T.ShortType(), False)), False),
+            T.StructField("s", T.StructType([T.StructField("x", T.VarcharType(3))])),
+        ]
+    )
+    expected = Schema(
+        NestedField(
+            1, "m", MapType(3, StringType(), 4, ListType(5, IntegerType(), True), value_required=False), required=True
+        ),
+        NestedField(2, "s", StructType(NestedField(6, "x", StringType()))),
+    )
+    assert schema_from_spark(struct) == assign_fresh_ids(expected)
+
+
+def test_a_mark_that_no_longer_fits_is_not_believed() -> None:
+    struct = T.StructType([T.StructField("c", T.DateType(), True, {EXACT_TYPE: "uuid"})])
+    assert schema_from_spark(struct).find_type("c") == DateType()
+
+
+def test_what_has_no_type_is_named() -> None:
+    inner = T.StructType([T.StructField("length", T.DayTimeIntervalType())])
+    with pytest.raises(InvalidTypeError, match=r"'trip.length'.*interval"):
+        schema_from_spark(T.StructType([T.StructField("trip", inner)]))
+    with pytest.raises(InvalidSchemaError, match="StructType"):
+        schema_from_spark("a int")
+    with pytest.raises(InvalidSchemaError, match=r"'c'.*current_date"):
+        schema_from_spark(T.StructType([T.StructField("c", T.DateType(), True, {"CURRENT_DEFAULT": "current_date()"})]))
