@@ -33,12 +33,13 @@ from icefloe.commit.wap import target_of
 from icefloe.commit.workbench import Caches
 from icefloe.data import scanning
 from icefloe.expressions import AlwaysTrue, Expression
+from icefloe.maintenance.maintenance import Maintenance
 from icefloe.manifests import DataFile
 from icefloe.metadata.refs import SnapshotRef
 from icefloe.metadata.snapshot import Snapshot, SnapshotLogEntry
 from icefloe.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import TableUpdate
+from icefloe.metadata.updates import AddSnapshotUpdate, TableUpdate
 from icefloe.partitioning.evolution import PartitionSpecUpdate, SortOrderUpdate
 from icefloe.partitioning.sorting import SortOrder
 from icefloe.partitioning.spec import PartitionSpec
@@ -47,6 +48,7 @@ from icefloe.row_operations import RowOperations
 from icefloe.schema.evolution import SchemaUpdate
 from icefloe.schema.schema import Schema
 from icefloe.storage.storage import Storage
+from icefloe.verification import Listener, VerificationReport, verify
 
 
 @dataclass(frozen=True)
@@ -199,7 +201,12 @@ class Table:
         """The partition statistics files."""
         return list(self.metadata.partition_statistics)
 
-    def refresh(self) -> "Table":
+    @property
+    def maintenance(self) -> Maintenance:
+        """The procedures that keep the table healthy."""
+        return Maintenance(self)
+
+    def refresh(self) -> Self:
         """The same handle at the newest state; an error if another table has the name by now."""
         found = self._committer.load()
         check_same_table(self.metadata, found.metadata, ".".join(self._identifier))
@@ -231,6 +238,38 @@ class Table:
             case_sensitive,
             options or {},
             cache=self._caches.manifests,
+        )
+
+    def verify(
+        self,
+        snapshot_id: int | None = None,
+        ref: str | None = None,
+        *,
+        snapshots: str = "all",
+        level: str = "footers",
+        sample: float = 1.0,
+        locations: Sequence[str] = (),
+        workers: int | None = None,
+        progress: Listener | None = None,
+    ) -> VerificationReport:
+        """Check that all parts of the table fit together, and change nothing.
+
+        One snapshot by id, branch or tag; without one, all that the table has (`snapshots="all"`), or those of branches
+        and tags (`"refs"`). `level` is how deep to go: `metadata`, `files`, `footers` or `data`; of the last two, `sample`
+        is the part of the files to look into. Files under `locations` are as good as those under the table's own.
+        """
+        return verify(
+            self.metadata,
+            self.storage,
+            self.metadata_location,
+            snapshot_id=snapshot_id,
+            ref=ref,
+            snapshots=snapshots,
+            level=level,
+            sample=sample,
+            locations=locations,
+            workers=workers,
+            progress=progress,
         )
 
     # -- how its rows change
@@ -501,9 +540,10 @@ class Transaction:
         self._written.clear()
 
     def _add_one(self, change: Change) -> Snapshot | None:
-        self.add(change)
-        made = change.snapshot_ids
-        return self.table_metadata.snapshot_by_id(made[-1]) if made else None
+        # Not from the metadata: to ask for that is to wait for all files that it names.
+        prepared = self._changes.add(change)
+        added = (each.snapshot for each in prepared.updates if isinstance(each, AddSnapshotUpdate))
+        return next((each for each in added if each.snapshot_id in change.snapshot_ids), None)
 
     def _add_all(self, changes: Sequence[Change]) -> None:
         for change in changes:

@@ -23,7 +23,7 @@ from icefloe.catalog.identifiers import Identifier, Name, parse_identifier, show
 from icefloe.catalog.locations import namespace_folder, new_location, storage_properties, warehouse_of
 from icefloe.catalog.metadata_files import read_table_metadata
 from icefloe.catalog.namespaces import NamespaceOperations
-from icefloe.catalog.purge import check_purgeable, delete_reachable, reachable_files
+from icefloe.catalog.purge import check_purgeable, delete_reachable
 from icefloe.catalog.staging import CreateTable, ReplaceTable, StagedCommitter
 from icefloe.catalog.views import ViewOperations
 from icefloe.commit.committer import Committer, TableState
@@ -33,6 +33,7 @@ from icefloe.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from icefloe.maintenance.reachable import reachable_files
 from icefloe.metadata.locations import strip_trailing_slash
 from icefloe.metadata.table import TableMetadata
 from icefloe.storage.locations import absolute_location
@@ -214,7 +215,7 @@ class Catalog(NamespaceOperations, ViewOperations):
         for _ in range(_PURGE_ATTEMPTS):
             state = self._existing_table(wanted)
             check_purgeable(state.metadata, show(wanted))
-            files = reachable_files(state, self._storage)
+            files = reachable_files(state.metadata, state.metadata_location, self._storage)
             if self._drop_table(wanted, state):
                 delete_reachable(files, self._storage)
                 return

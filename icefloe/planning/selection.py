@@ -23,7 +23,7 @@ def choose_snapshot(
     if snapshot_id is not None:
         return metadata.snapshot(snapshot_id)
     if as_of is not None:
-        return metadata.snapshot_as_of(_milliseconds(as_of))
+        return metadata.snapshot_as_of(milliseconds(as_of))
     return metadata.snapshot_of_ref(ref)
 
 
@@ -36,11 +36,12 @@ def schema_of_scan(metadata: TableMetadata, snapshot: Snapshot | None, ref: str 
     return metadata.schema(snapshot.schema_id)
 
 
-def _milliseconds(as_of: int | dt.datetime) -> int:
+def milliseconds(as_of: int | dt.datetime) -> int:
+    """A moment as users give it, in milliseconds since 1970."""
     if isinstance(as_of, dt.datetime):
         if as_of.tzinfo is None:
-            raise InvalidInputError(f"the time {as_of.isoformat()} of a scan has no zone; give one, such as UTC")
+            raise InvalidInputError(f"the time {as_of.isoformat()} has no zone; give one, such as UTC")
         return (as_of - _EPOCH) // dt.timedelta(milliseconds=1)
     if isinstance(as_of, bool) or not isinstance(as_of, int):
-        raise InvalidInputError(f"the time of a scan is {as_of!r}; give milliseconds since 1970, or a datetime")
+        raise InvalidInputError(f"{as_of!r} is no time; give milliseconds since 1970, or a datetime")
     return as_of

@@ -1,0 +1,1 @@
+"""Keeping a table healthy: what may be deleted, and what should be rewritten; decided here, run by any engine."""

@@ -1,0 +1,33 @@
+"""What maintenance needs of a table: its state, its store and a way to commit."""
+
+from contextlib import AbstractContextManager
+from typing import Protocol, Self
+
+from icefloe.commit.change import Change
+from icefloe.metadata.table import TableMetadata
+from icefloe.storage.storage import Storage
+
+
+class Changes(Protocol):
+    """A commit under way."""
+
+    def add(self, change: Change) -> None:
+        """One more change."""
+
+
+class MaintainedTable(Protocol):
+    """A handle of a table."""
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The metadata as the handle knows it."""
+
+    @property
+    def storage(self) -> Storage:
+        """Where its files are."""
+
+    def refresh(self) -> Self:
+        """The same handle at the newest state."""
+
+    def transaction(self) -> AbstractContextManager[Changes]:
+        """Changes that are committed together when the block ends."""

@@ -1,0 +1,102 @@
+"""Which files a table needs: everything that some snapshot, statistics entry or log of its metadata leads to.
+
+An unreadable list or manifest is an error, so that nothing is ever deleted on half an answer (FAILURES, rules 8 and 9).
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from icefloe.manifests.files import ManifestFile
+from icefloe.manifests.list_codec import inline_manifests, read_manifest_list
+from icefloe.manifests.reader import read_manifests
+from icefloe.manifests.wanted import wanted
+from icefloe.metadata.locations import resolve_location
+from icefloe.metadata.snapshot import Snapshot
+from icefloe.metadata.table import TableMetadata
+from icefloe.storage.storage import Storage
+from icefloe.versions import Feature, allows
+
+_WORKERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ReachableFiles:
+    """Every file that some snapshot of a table needs, and those that describe the table itself."""
+
+    content: frozenset[str]
+    """Data files, delete files and files of deletion vectors."""
+    manifests: frozenset[str]
+    manifest_lists: frozenset[str]
+    statistics: frozenset[str]
+    metadata: tuple[str, ...]
+    """Metadata files, the current one last."""
+
+    def all(self) -> frozenset[str]:
+        """All of them."""
+        return self.content | self.manifests | self.manifest_lists | self.statistics | frozenset(self.metadata)
+
+
+def reachable_files(metadata: TableMetadata, metadata_location: str | None, storage: Storage) -> ReachableFiles:
+    """The files of the table, read from every snapshot."""
+    manifests = manifests_of(metadata, metadata.snapshots, storage)
+    content: set[str] = set()
+    for paths, _ in live_content(metadata, manifests.values(), storage):
+        content.update(paths)
+    log = (*(each.metadata_file for each in metadata.metadata_log), metadata_location)
+    return ReachableFiles(
+        frozenset(content),
+        frozenset(manifests),
+        manifest_lists_of(metadata),
+        statistics_of(metadata),
+        tuple(dict.fromkeys(_place(metadata, each) for each in log if each is not None)),
+    )
+
+
+def manifests_of(metadata: TableMetadata, snapshots: Iterable[Snapshot], storage: Storage) -> dict[str, ManifestFile]:
+    """The manifests of some snapshots by location, each once."""
+    return {each.manifest_path: each for snapshot in snapshots for each in _manifests(metadata, snapshot, storage)}
+
+
+def live_content(
+    metadata: TableMetadata, manifests: Iterable[ManifestFile], storage: Storage
+) -> Iterator[tuple[list[str], list[int]]]:
+    """The live data and delete files, manifest by manifest: their locations, and what they hold by the spec's number."""
+    columns = read_manifests(
+        manifests,
+        storage.read,
+        wanted("file_path", "content", partition=False),
+        table_location=_relative_to(metadata),
+        workers=_WORKERS,
+    )
+    for each in columns:
+        live = each.filter(each.is_live)
+        yield live.column("file_path").to_pylist(), live.column("content").to_pylist()
+
+
+def manifest_lists_of(metadata: TableMetadata) -> frozenset[str]:
+    """The manifest lists of all snapshots."""
+    return frozenset(_place(metadata, each.manifest_list) for each in metadata.snapshots if each.manifest_list)
+
+
+def statistics_of(metadata: TableMetadata) -> frozenset[str]:
+    """The statistics files, of the table and of partitions."""
+    named = [each.statistics_path for each in metadata.statistics]
+    named += [each.statistics_path for each in metadata.partition_statistics]
+    return frozenset(_place(metadata, each) for each in named)
+
+
+def _manifests(metadata: TableMetadata, snapshot: Snapshot, storage: Storage) -> Iterable[ManifestFile]:
+    if snapshot.manifest_list is None:
+        return inline_manifests(snapshot.manifests or (), snapshot.snapshot_id, storage.read)
+    place = _place(metadata, snapshot.manifest_list)
+    return read_manifest_list(place, storage.read, table_location=_relative_to(metadata))
+
+
+def _relative_to(metadata: TableMetadata) -> str | None:
+    return metadata.location if allows(metadata.format_version, Feature.RELATIVE_PATHS) else None
+
+
+def _place(metadata: TableMetadata, path: str) -> str:
+    if not allows(metadata.format_version, Feature.RELATIVE_PATHS):
+        return path
+    return resolve_location(metadata.location, path)

@@ -1,0 +1,217 @@
+"""Expiry with files: exactly what no remaining snapshot needs goes, over branches, tags, deletes and other writers."""
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from icefloe import load_catalog
+from icefloe.catalog.catalog import Catalog
+from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
+from icefloe.maintenance.expire_snapshots import ExpiredFiles
+from icefloe.maintenance.reachable import reachable_files
+from icefloe.storage.local import LocalFiles
+from icefloe.table import Table
+from icefloe.versions import ALL_VERSIONS, Feature, allows
+
+FUTURE = 32_503_680_000_000
+
+
+def new_table(folder: Path, version: int, **properties: str) -> Table:
+    catalog = load_catalog("lake", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder / "files"))
+    catalog.create_namespace_if_not_exists("db")
+    return catalog.create_table(
+        "db.t",
+        "id BIGINT",
+        properties={"format-version": str(version), "write.delete.mode": "merge-on-read"} | properties,
+    )
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64())})
+
+
+def ids(table: Table, **which: object) -> list[int]:
+    found: list[int] = sorted(table.scan(**which).to_arrow()["id"].to_pylist())  # type: ignore[arg-type]
+    return found
+
+
+def on_disk(table: Table) -> set[str]:
+    folder = str(table.location()).removeprefix("file://")
+    return {os.path.join(base, name) for base, _, names in os.walk(folder) for name in names}
+
+
+def needed(table: Table) -> set[str]:
+    found = reachable_files(table.metadata, table.metadata_location, table.storage)
+    return {each.removeprefix("file://") for each in found.all()}
+
+
+def drop_old_metadata_files(found: set[str]) -> set[str]:
+    return {each for each in found if not each.endswith(".metadata.json")}
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_only_the_current_snapshot_stays_and_only_its_files(version: int, tmp_path: Path) -> None:
+    table = new_table(tmp_path, version)
+    table.append(rows(1, 2, 3))
+    table.append(rows(4))
+    table.overwrite(rows(5, 6))
+    done = table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert len(table.snapshots()) == 1
+    assert len(done.snapshot_ids) >= 2
+    assert (done.deleted_data_files_count, done.deleted_manifest_lists_count) == (2, len(done.snapshot_ids))
+    assert ids(table) == [5, 6]
+    assert drop_old_metadata_files(on_disk(table)) == drop_old_metadata_files(needed(table))
+
+
+@pytest.mark.parametrize("version", [each for each in ALL_VERSIONS if allows(each, Feature.DELETE_FILES)])
+def test_deletes_that_still_apply_stay(version: int, tmp_path: Path) -> None:
+    table = new_table(tmp_path, version)
+    table.append(rows(1, 2, 3))
+    table.delete("id = 1")
+    table.delete("id = 2")
+    done = table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert done.deleted_data_files_count == 0
+    assert ids(table) == [3]
+    table.overwrite(rows(9))
+    done = table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert done.deleted_data_files_count == 1
+    assert done.deleted_position_delete_files_count >= 1
+    assert drop_old_metadata_files(on_disk(table)) == drop_old_metadata_files(needed(table))
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_branches_and_tags_keep_their_files(version: int, tmp_path: Path) -> None:
+    table = new_table(tmp_path, version)
+    first = table.append(rows(1))
+    assert first is not None
+    table.manage_snapshots().create_tag("v1").commit()
+    table.overwrite(rows(2))
+    table.manage_snapshots().create_branch("side").commit()
+    table.append(rows(3), branch="side")
+    table.overwrite(rows(4))
+    table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert ids(table) == [4]
+    assert ids(table, ref="v1") == [1]
+    assert ids(table, ref="side") == [2, 3]
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_named_snapshots_and_a_count_to_retain(version: int, tmp_path: Path) -> None:
+    table = new_table(tmp_path, version)
+    made = [table.append(rows(n)) for n in range(4)]
+    assert made[1] is not None
+    assert made[3] is not None
+    done = table.maintenance.expire_snapshots(snapshot_ids=[made[1].snapshot_id])
+    assert done.snapshot_ids == (made[1].snapshot_id,)
+    assert ids(table) == [0, 1, 2, 3]
+    table.maintenance.expire_snapshots(older_than=FUTURE, retain_last=2)
+    assert len(table.snapshots()) == 2
+    with pytest.raises(ValidationError, match="main"):
+        table.maintenance.expire_snapshots(snapshot_ids=[made[3].snapshot_id])
+
+
+def test_metadata_alone_on_request(tmp_path: Path) -> None:
+    table = new_table(tmp_path, 2)
+    table.append(rows(1))
+    table.overwrite(rows(2))
+    before = on_disk(table)
+    done = table.maintenance.expire_snapshots(older_than=FUTURE, delete_files=False)
+    assert done.snapshot_ids
+    assert done == ExpiredFiles(done.snapshot_ids)
+    assert before <= on_disk(table)
+
+
+def test_nothing_to_do_is_no_commit(tmp_path: Path) -> None:
+    table = new_table(tmp_path, 2)
+    table.append(rows(1))
+    location = table.metadata_location
+    assert table.maintenance.expire_snapshots() == ExpiredFiles()
+    assert table.metadata_location == location
+
+
+def test_a_writer_in_between_keeps_its_files(tmp_path: Path) -> None:
+    table = new_table(tmp_path, 3)
+    table.append(rows(1))
+    table.append(rows(2))
+    other = load_again(tmp_path).load_table("db.t")
+    other.append(rows(3))
+    table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert ids(table) == [1, 2, 3]
+    assert drop_old_metadata_files(needed(table)) <= on_disk(table)
+
+
+def load_again(folder: Path) -> Catalog:
+    return load_catalog("lake", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder / "files"))
+
+
+def test_an_unreadable_manifest_deletes_nothing(tmp_path: Path) -> None:
+    table = new_table(tmp_path, 2)
+    table.append(rows(1))
+    table.overwrite(rows(2))
+    for path in on_disk(table):
+        if path.endswith("m0.avro"):
+            Path(path).write_bytes(b"not avro")
+    before = {path for path in on_disk(table) if path.endswith(".parquet")}
+    with pytest.raises(Exception, match=r"m0\.avro"):
+        table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert before <= on_disk(table)
+
+
+def test_a_file_that_cannot_be_deleted_changes_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = new_table(tmp_path, 2)
+    table.append(rows(1))
+    table.overwrite(rows(2))
+
+    def refuse(self: LocalFiles, *arguments: object) -> None:
+        raise PermissionError("no")
+
+    monkeypatch.setattr(LocalFiles, "delete", refuse)
+    done = table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert done.snapshot_ids
+    assert done.deleted_data_files_count == 0
+    assert ids(table) == [2]
+
+
+def test_bad_input(tmp_path: Path) -> None:
+    table = new_table(tmp_path, 2)
+    with pytest.raises(InvalidInputError, match="0 snapshots"):
+        table.maintenance.expire_snapshots(retain_last=0)
+    table.set_properties({"gc.enabled": "false"})
+    with pytest.raises(InvalidPropertyError, match=r"gc\.enabled"):
+        table.maintenance.expire_snapshots(older_than=FUTURE)
+
+
+STEPS = st.lists(st.sampled_from(["append", "overwrite", "delete", "tag", "branch", "expire"]), min_size=3, max_size=10)
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+@given(steps=STEPS)
+@settings(max_examples=12)
+def test_every_ref_reads_the_same_before_and_after(
+    version: int, steps: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    table = new_table(tmp_path_factory.mktemp("expire"), version)
+    for number, step in enumerate(steps):
+        match step:
+            case "append":
+                table.append(rows(number, number + 100))
+            case "overwrite":
+                table.overwrite(rows(number), "id < 50")
+            case "delete":
+                table.delete(f"id = {number - 1}")
+            case "tag" if table.current_snapshot():
+                table.manage_snapshots().create_tag(f"t{number}").commit()
+            case "branch" if table.current_snapshot():
+                table.manage_snapshots().create_branch(f"b{number}").commit()
+                table.append(rows(1000 + number), branch=f"b{number}")
+            case "expire":
+                expected = {name: ids(table, ref=name) for name in table.refs()}
+                table.maintenance.expire_snapshots(older_than=FUTURE)
+                assert {name: ids(table, ref=name) for name in table.refs()} == expected
+                assert drop_old_metadata_files(needed(table)) == drop_old_metadata_files(on_disk(table))
+            case _:
+                pass
