@@ -1,0 +1,218 @@
+"""Partition transforms as Spark columns: expressions in generated code, no UDF, with the values of `partitioning`.
+
+A column comes as DataFrames show its type (`spark/types.py`): uuid as string, nanoseconds as bigint, time as time or bigint.
+Nothing here depends on settings of the session: neither on its time zone nor on ANSI mode; what `partitioning` refuses, a
+number too small to be rounded down, an hour that does not fit in an int, fails the job.
+"""
+
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812  # its usual name
+from pyspark.sql import types as spark_types
+
+from icefloe.errors import InvalidTransformError
+from icefloe.partitioning import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    TimeTransform,
+    Transform,
+    TruncateTransform,
+    UnknownTransform,
+    VoidTransform,
+    YearTransform,
+)
+from icefloe.partitioning.transforms import HOURS_PER_DAY, MAX_INT, MICROS_PER_HOUR, NANOS_PER_HOUR, NANOSECOND_TYPES
+from icefloe.schema.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    FixedType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+from icefloe.spark.gateway import Gateway
+from icefloe.spark.types import TypeMapping, mapping_of, user_type
+
+_MURMUR = "org.apache.spark.unsafe.hash.Murmur3_x86_32"
+_MATH = "java.lang.Math"
+_BIG_DECIMAL = "java.math.BigDecimal"
+_NANOS_PER_MICRO = 1000
+_EPOCH_YEAR = 1970
+_INT, _LONG = spark_types.IntegerType(), spark_types.LongType()
+
+
+def transform_column(gateway: Gateway, transform: Transform, column: Column, kind: IcebergType) -> Column:
+    """The partition values of a column that holds values of the type; null for null."""
+    if isinstance(transform, UnknownTransform):
+        raise InvalidTransformError(f"transform {transform.text!r} is not known, so it cannot be applied")
+    if not transform.can_transform(kind):
+        raise InvalidTransformError(f"transform {transform} does not take columns of type {kind}")
+    mapping = mapping_of(gateway.spark)
+    if isinstance(transform, VoidTransform) or isinstance(kind, UnknownType):
+        return F.lit(None).cast(user_type(transform.result_type(kind), mapping))
+    match transform:
+        case IdentityTransform():
+            return column
+        case BucketTransform():
+            hashed = _hash(gateway, column, kind, mapping)
+            return hashed.bitwiseAND(F.lit(MAX_INT)) % F.lit(transform.num_buckets)
+        case TruncateTransform():
+            return _truncated(gateway, transform.width, column, kind)
+        case TimeTransform():
+            return _units(gateway, transform, column, kind)
+        case _:
+            raise AssertionError(f"transform {transform!r} has no form for Spark columns")
+
+
+def count_of(gateway: Gateway, column: Column, kind: IcebergType, mapping: TypeMapping) -> Column:
+    """Dates, times and timestamps as the number of days, microseconds or nanoseconds that the spec stores."""
+    match kind:
+        case DateType():
+            return F.unix_date(column)
+        case TimeType() if mapping.time:
+            nanos = _reinterpreted(gateway, column, spark_types.TimeType(6))
+            return _floor_div(gateway, nanos, _NANOS_PER_MICRO)
+        case TimestampType():
+            return _reinterpreted(gateway, column, spark_types.TimestampNTZType())
+        case TimestamptzType():
+            return _reinterpreted(gateway, column, spark_types.TimestampType())
+        case _:
+            return column
+
+
+# -- bucket
+
+
+def _hash(gateway: Gateway, column: Column, kind: IcebergType, mapping: TypeMapping) -> Column:
+    match kind:
+        case StringType():
+            return _hash_bytes(gateway, column.cast(spark_types.BinaryType()))
+        case UUIDType():
+            return _hash_bytes(gateway, F.unhex(F.replace(column, F.lit("-"), F.lit(""))))
+        case BinaryType() | FixedType():
+            return _hash_bytes(gateway, column)
+        case DecimalType():
+            return _hash_bytes(gateway, _unscaled_bytes(gateway, column))
+        case _ if isinstance(kind, NANOSECOND_TYPES):
+            # As microseconds, so that both widths share buckets (spec: Appendix B).
+            return _hash_long(gateway, _floor_div(gateway, column, _NANOS_PER_MICRO))
+        case _:
+            return _hash_long(gateway, count_of(gateway, column, kind, mapping))
+
+
+def _hash_long(gateway: Gateway, column: Column) -> Column:
+    return gateway.static_invoke(_MURMUR, "hashLong", _INT, column.cast(_LONG), F.lit(0))
+
+
+def _hash_bytes(gateway: Gateway, column: Column) -> Column:
+    """The hash of all bytes; the method with the 2 in its name, as the other one treats the tail in a way of its own."""
+    start = F.lit(int(gateway.jvm.org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET)).cast(_LONG)
+    return gateway.static_invoke(_MURMUR, "hashUnsafeBytes2", _INT, column, start, F.octet_length(column), F.lit(0))
+
+
+def _unscaled_bytes(gateway: Gateway, column: Column) -> Column:
+    """The unscaled number of a decimal as two's complement in the fewest bytes, as `BigInteger` gives it."""
+    number = _invoke(
+        gateway, _big_decimal(gateway, column), "unscaledValue", _object_type(gateway, "java.math.BigInteger")
+    )
+    return gateway.column(_invoke(gateway, number, "toByteArray", gateway.type(spark_types.BinaryType())))
+
+
+# -- truncate
+
+
+def _truncated(gateway: Gateway, width: int, column: Column, kind: IcebergType) -> Column:
+    match kind:
+        case StringType() | BinaryType():
+            return F.substring(column, 1, width)
+        case IntegerType():
+            return _rounded_down(gateway, column, F.lit(width), _INT)
+        case LongType():
+            return _rounded_down(gateway, column, F.lit(width).cast(_LONG), _LONG)
+        case DecimalType():
+            return _truncated_decimal(gateway, width, column, kind)
+        case _:
+            raise AssertionError(f"columns of type {kind} cannot be truncated")
+
+
+def _rounded_down(gateway: Gateway, column: Column, width: Column, kind: Any) -> Column:
+    rest = gateway.static_invoke(_MATH, "floorMod", kind, column, width)
+    return gateway.static_invoke(_MATH, "subtractExact", kind, column, rest)
+
+
+def _truncated_decimal(gateway: Gateway, width: int, column: Column, kind: DecimalType) -> Column:
+    """By way of `BigDecimal`, which neither rounds nor overflows as Spark's arithmetic may at 38 digits."""
+    big = _object_type(gateway, _BIG_DECIMAL)
+    step = gateway.jvm.org.apache.spark.sql.catalyst.expressions.Literal(
+        gateway.jvm.java.math.BigDecimal(gateway.jvm.java.math.BigInteger(str(width)), kind.scale), big
+    )
+    value = _big_decimal(gateway, column)
+    rest = _invoke(gateway, value, "remainder", big, step)
+    rest = _invoke(gateway, _invoke(gateway, rest, "add", big, step), "remainder", big, step)
+    found = gateway.column(_invoke(gateway, value, "subtract", big, rest))
+    result = spark_types.DecimalType(kind.precision, kind.scale)
+    digits, scale = F.lit(kind.precision), F.lit(kind.scale)
+    return gateway.static_invoke("org.apache.spark.sql.types.Decimal", "apply", result, found, digits, scale)
+
+
+# -- units of time
+
+
+def _units(gateway: Gateway, transform: TimeTransform, column: Column, kind: IcebergType) -> Column:
+    if isinstance(kind, DateType):
+        days = column
+    else:
+        per_hour = NANOS_PER_HOUR if isinstance(kind, NANOSECOND_TYPES) else MICROS_PER_HOUR
+        units = count_of(gateway, column, kind, TypeMapping())
+        if isinstance(transform, HourTransform):
+            return gateway.static_invoke(_MATH, "toIntExact", _INT, _floor_div(gateway, units, per_hour))
+        number = _floor_div(gateway, units, per_hour * HOURS_PER_DAY)
+        days = F.date_from_unix_date(gateway.static_invoke(_MATH, "toIntExact", _INT, number))
+    match transform:
+        case DayTransform():
+            return days
+        case MonthTransform():
+            return (F.year(days) - F.lit(_EPOCH_YEAR)) * F.lit(12) + F.month(days) - F.lit(1)
+        case YearTransform():
+            return F.year(days) - F.lit(_EPOCH_YEAR)
+        case _:
+            raise AssertionError(f"{transform!r} is not counted in days")
+
+
+# -- parts
+
+
+def _floor_div(gateway: Gateway, column: Column, divisor: int) -> Column:
+    return gateway.static_invoke(_MATH, "floorDiv", _LONG, column, F.lit(divisor).cast(_LONG))
+
+
+def _reinterpreted(gateway: Gateway, column: Column, kind: Any) -> Column:
+    """The number inside of a time or timestamp, whatever the session's time zone."""
+    conversion = gateway.jvm.org.apache.spark.sql.catalyst.expressions.PreciseTimestampConversion
+    return gateway.column(conversion(gateway.expression(column), gateway.type(kind), gateway.type(_LONG)))
+
+
+def _big_decimal(gateway: Gateway, column: Column) -> Any:
+    return _invoke(gateway, gateway.expression(column), "toJavaBigDecimal", _object_type(gateway, _BIG_DECIMAL))
+
+
+def _object_type(gateway: Gateway, class_name: str) -> Any:
+    return gateway.jvm.org.apache.spark.sql.types.ObjectType(gateway.load_class(class_name))
+
+
+def _invoke(gateway: Gateway, target: Any, method: str, result: Any, *arguments: Any) -> Any:
+    """A call of a method of a Java object in generated code; null where the object is."""
+    return gateway.jvm.org.apache.spark.sql.catalyst.expressions.objects.Invoke(
+        target, method, result, gateway.seq(arguments), gateway.seq(()), True, True, True
+    )
