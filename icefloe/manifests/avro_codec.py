@@ -136,6 +136,6 @@ def deflate(codec: str, data: bytes | memoryview, level: int | None = None) -> b
     return pack(codec, data, default if level is None else level)
 
 
-DEFLATE_LEVEL = 3
-"""What deflate uses when no level is asked for: twice as fast as zlib's own choice, and for manifests about as small."""
+DEFLATE_LEVEL = 1
+"""What deflate uses when no level is asked for: three times as fast as zlib's own choice, for manifests a twentieth larger."""
 ZSTD_LEVEL = 3

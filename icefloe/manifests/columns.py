@@ -1,5 +1,6 @@
 """A manifest in memory: Arrow columns with one row for each entry, and values made only of the rows that are asked for."""
 
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
@@ -238,18 +239,53 @@ def columns_of(entries: Iterable[ManifestEntry], partition_type: StructType, spe
 
 def _column(name: str, rows: Sequence[ManifestEntry], files: Sequence[DataFile]) -> Any:
     holders: Sequence[ManifestEntry | DataFile] = rows if name in (*_OF_ENTRY, "status") else files
-    return pa.array(list(map(attrgetter(name), holders)), column_type(name))
+    values = list(map(attrgetter(name), holders))
+    kind = column_type(name)
+    # Most columns of new files hold one value only, or none.
+    return pa.repeat(pa.scalar(values[0], kind), len(values)) if _is_constant(values) else pa.array(values, kind)
+
+
+def _is_constant(values: list[Any]) -> bool:
+    return bool(values) and values.count(values[0]) == len(values)
 
 
 def _map_column(metric: Metric, files: Sequence[DataFile]) -> Any:
     maps: list[Mapping[int, Any]] = list(map(attrgetter(metric.value), files))
-    offsets = np.zeros(len(maps) + 1, np.int32)
-    offsets[1:] = np.cumsum(list(map(len, maps)))
     kind = map_type(metric)
-    keys = pa.array(list(chain.from_iterable(maps)), pa.int32())
-    items = pa.array(list(chain.from_iterable(each.values() for each in maps)), kind.item_type)
+    offsets = _starts(list(map(len, maps)))
+    if not offsets[-1]:
+        return pa.nulls(len(maps), kind)
+    values = list(chain.from_iterable(each.values() for each in maps))
+    items = _bytes_array(values) if metric.is_bound else pa.array(np.frombuffer(array("q", values), np.int64))
+    pairs = pa.StructArray.from_arrays([_keys(maps), items], fields=[kind.key_field, kind.item_field])
     # An empty map says no more than none at all.
     is_empty = np.diff(offsets) == 0
-    pairs = pa.StructArray.from_arrays([keys, items], fields=[kind.key_field, kind.item_field])
     bitmap = pa.py_buffer(np.packbits(~is_empty, bitorder="little")) if is_empty.any() else None
     return pa.Array.from_buffers(kind, len(maps), [bitmap, pa.py_buffer(offsets)], children=[pairs])
+
+
+def _keys(maps: Sequence[Mapping[int, Any]]) -> Any:
+    """The keys of all maps, one after the other. Files of a table mostly share them, so those of one are tried for all."""
+    keys = list(chain.from_iterable(maps))
+    first = next(list(each) for each in maps if each)
+    is_shared = len(keys) % len(first) == 0 and keys == first * (len(keys) // len(first))
+    numbers = np.frombuffer(array("i", first if is_shared else keys), np.int32)
+    return pa.array(np.tile(numbers, len(keys) // len(first)) if is_shared else numbers)
+
+
+def _bytes_array(values: list[bytes]) -> Any:
+    data = b"".join(values)
+    buffers = [None, pa.py_buffer(_starts(list(map(len, values)))), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(values), buffers)
+
+
+def _starts(lengths: list[int]) -> "np.ndarray[Any, np.dtype[np.int32]]":
+    """Where each of these lengths starts when they follow each other, and where the last one ends."""
+    total = sum(lengths)
+    if total > np.iinfo(np.int32).max:
+        raise OverflowError(f"metrics of {total} values or bytes are too many for one manifest")
+    if _is_constant(lengths):
+        return np.arange(len(lengths) + 1, dtype=np.int32) * np.int32(lengths[0])
+    starts = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(np.frombuffer(array("i", lengths), np.int32), dtype=np.int32, out=starts[1:])
+    return starts
