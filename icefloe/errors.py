@@ -14,6 +14,7 @@
     │   ├── InvalidPropertyError            a setting with a value that means nothing
     │   └── UnsupportedVersionError         a format version, or a feature that the table's version lacks
     ├── CorruptFileError                    bytes that are not what the format says; carries the location
+    ├── CorruptTableError                   a check found that the parts of a table do not fit together; says which
     ├── StateError                          good input, wrong against the state of table or catalog
     │   ├── NoSuchObjectError (LookupError)
     │   │   ├── NoSuchTableError, NoSuchViewError, NoSuchNamespaceError
@@ -97,6 +98,10 @@ class CorruptFileError(IcefloeError):
 
     def __str__(self) -> str:
         return f"{self.location}: {self.problem}"
+
+
+class CorruptTableError(IcefloeError):
+    """The parts of a table do not fit together."""
 
 
 class StateError(IcefloeError):

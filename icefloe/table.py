@@ -32,6 +32,7 @@ from icefloe.commit.update_snapshot import UpdateSnapshot
 from icefloe.commit.wap import target_of
 from icefloe.commit.workbench import Caches
 from icefloe.data import scanning
+from icefloe.data.engines import engine_named
 from icefloe.expressions import AlwaysTrue, Expression
 from icefloe.maintenance.maintenance import Maintenance
 from icefloe.manifests import DataFile
@@ -74,6 +75,10 @@ class DataScan(TableScan):
     def to_duckdb(self, name: str, connection: Any = None) -> Any:
         """The rows as a table of that name in a DuckDB connection, a new one if none is given."""
         return scanning.to_duckdb(self, name, connection)
+
+    def to_spark(self, spark: Any) -> Any:
+        """The rows as a lazy DataFrame of a Spark session."""
+        return engine_named("spark").scan(self, spark)
 
     def count(self) -> int:
         """How many rows there are, from metadata alone where that is exact."""
@@ -277,7 +282,7 @@ class Table:
     def append(
         self, data: Any, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
     ) -> Snapshot | None:
-        """Add rows: Arrow data, a frame of pandas or polars, or a stream of batches."""
+        """Add rows: Arrow data, a frame of pandas, polars or Spark, or a stream of batches."""
         return self._change(branch, snapshot_properties, lambda rows: rows.append(data))
 
     def overwrite(

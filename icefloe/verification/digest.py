@@ -1,0 +1,181 @@
+"""What is kept of the live files of a manifest once it was read: numbers and hashes, about 80 bytes for a file."""
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.manifests.columns import ManifestColumns
+from icefloe.manifests.files import EntryStatus, FileContent, ManifestContent
+from icefloe.manifests.wanted import BOUNDS, Wanted, wanted
+from icefloe.planning.partitions import group_partitions
+from icefloe.schema.reserved import DELETE_FILE_PATH
+from icefloe.schema.types import StringType
+
+Numbers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+UNKNOWN = -1
+"""Stands for a number that is not there."""
+
+
+class Kind(IntEnum):
+    """What a file is, deletion vectors told apart from position delete files."""
+
+    DATA = int(FileContent.DATA)
+    POSITION_DELETES = int(FileContent.POSITION_DELETES)
+    EQUALITY_DELETES = int(FileContent.EQUALITY_DELETES)
+    VECTOR = 3
+
+
+_COLUMNS = (
+    "file_path",
+    "file_format",
+    "file_size_in_bytes",
+    "equality_ids",
+    "sort_order_id",
+    "referenced_data_file",
+    "content_offset",
+    "content_size_in_bytes",
+)
+
+
+def wanted_of(content: ManifestContent) -> Wanted:
+    """What is decoded of a manifest to check its entries."""
+    if content is ManifestContent.DATA:
+        return wanted(*_COLUMNS)
+    return wanted(*_COLUMNS, field_ids=(DELETE_FILE_PATH.field_id,), metrics=BOUNDS)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Digest:
+    """Live files, in columns. Paths and partitions are 64-bit hashes, equal for equal ones."""
+
+    kind: npt.NDArray[np.int8]
+    path: Numbers
+    name: Numbers
+    """The path, and for a deletion vector its place in the file too."""
+    target: Numbers
+    """The one data file that a delete is about; 0 if there is none, or several."""
+    partition: Numbers
+    sequence_number: Numbers
+    rows: Numbers
+    size: Numbers
+    """What is stored for the file: of a deletion vector its own bytes."""
+    file_size: Numbers
+    first_row_id: Numbers
+    is_added: Mask
+    is_global: Mask
+    """Whether it is of a spec without partitions."""
+    manifest: npt.NDArray[np.int32]
+    place: npt.NDArray[np.int32]
+    """Which entry of the manifest it is."""
+
+    def __len__(self) -> int:
+        return len(self.path)
+
+    def take(self, chosen: Any) -> "Digest":
+        """Some of the files, by position or mask."""
+        return Digest(*(getattr(self, each.name)[chosen] for each in fields(self)))
+
+    def of(self, *kinds: Kind) -> "Digest":
+        """The files of these kinds."""
+        return self.take(np.isin(self.kind, [int(each) for each in kinds]))
+
+
+def joined(parts: Iterable[Digest]) -> Digest:
+    """The files of several manifests."""
+    found = list(parts) or [_nothing()]
+    return Digest(*(np.concatenate([getattr(part, each.name) for part in found]) for each in fields(Digest)))
+
+
+def hashes(texts: Any) -> Numbers:
+    """A 64-bit hash of each text of an Arrow column; 0 for null."""
+    found = texts.to_pylist()
+    return np.fromiter((0 if each is None else hash(each) for each in found), np.int64, len(found))
+
+
+def sample_places(paths: Any, sample: float) -> Mask:
+    """Whether each path is in the sample: the same ones every time, since it goes by the path alone."""
+    if sample >= 1:
+        return np.ones(len(paths), bool)
+    limit = int(sample * 2**32)
+    return np.fromiter((zlib.crc32(each.encode()) < limit for each in paths.to_pylist()), bool, len(paths))
+
+
+def digest_of(columns: ManifestColumns, manifest: int, is_global: bool) -> Digest:
+    """The live files of a manifest, whose number is given to find them again."""
+    places = np.flatnonzero(columns.is_live.to_numpy(zero_copy_only=False))
+    live = columns.take(pa.array(places))
+    kinds = kinds_of(live)
+    paths = hashes(live.column("file_path"))
+    offsets = _numbers(live.column("content_offset"))
+    groups = group_partitions(live)
+    keys = np.array(list(map(hash, groups.keys())), np.int64)
+    own = _numbers(live.column("content_size_in_bytes"))
+    sizes = _numbers(live.column("file_size_in_bytes"))
+    is_vector = kinds == Kind.VECTOR
+    status = live.column("status").to_numpy(zero_copy_only=False)
+    return Digest(
+        kinds,
+        paths,
+        np.where(is_vector, _mixed(paths, offsets), paths),
+        hashes(scopes(live)),
+        keys[groups.of] if len(keys) else np.zeros(len(live), np.int64),
+        _numbers(live.column("sequence_number")),
+        _numbers(live.column("record_count")),
+        np.where(is_vector & (own >= 0), own, sizes),
+        sizes,
+        _numbers(live.column("first_row_id")),
+        status == int(EntryStatus.ADDED),
+        np.full(len(live), is_global),
+        np.full(len(live), manifest, np.int32),
+        places.astype(np.int32),
+    )
+
+
+def kinds_of(columns: ManifestColumns) -> npt.NDArray[np.int8]:
+    """The kind of each file."""
+    content = columns.column("content").to_numpy(zero_copy_only=False).astype(np.int8)
+    is_puffin = pc.fill_null(pc.equal(pc.utf8_lower(columns.column("file_format")), "puffin"), False)
+    is_vector = (content == Kind.POSITION_DELETES) & is_puffin.to_numpy(zero_copy_only=False)
+    return np.where(is_vector, np.int8(Kind.VECTOR), content)
+
+
+def scopes(columns: ManifestColumns) -> Any:
+    """The data file that each delete is about: the one it names, or the only one within the bounds of its paths."""
+    named = columns.column("referenced_data_file")
+    lower, upper = (
+        bounds(DELETE_FILE_PATH.field_id, StringType()) for bounds in (columns.lower_bounds, columns.upper_bounds)
+    )
+    if lower is None or upper is None:
+        return named
+    is_one = pc.fill_null(pc.equal(lower, upper), False)
+    return pc.coalesce(named, pc.if_else(is_one, lower, pa.scalar(None, pa.string())))
+
+
+def _mixed(first: Numbers, second: Numbers) -> Numbers:
+    """One hash of two numbers."""
+    return first ^ (second * np.int64(0x1E3779B97F4A7C15))
+
+
+def recorded(digest: Digest) -> Numbers:
+    """A hash of a file's name and of what is recorded of it, so that records that differ are told apart."""
+    return _mixed(_mixed(digest.name, digest.rows), digest.file_size * 31 + 7)
+
+
+def _numbers(column: Any) -> Numbers:
+    found: Numbers = pc.fill_null(column, UNKNOWN).to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+def _nothing() -> Digest:
+    none: Any = np.zeros(0, np.int64)
+    kinds = {"kind": np.int8, "is_added": np.bool_, "is_global": np.bool_, "manifest": np.int32, "place": np.int32}
+    return Digest(**{each.name: none.astype(kinds.get(each.name, np.int64)) for each in fields(Digest)})

@@ -1,0 +1,177 @@
+"""Whether the entries of one manifest are what its list says of it, and each one what an entry must be."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.errors import InvalidValueError
+from icefloe.manifests.columns import ManifestColumns
+from icefloe.manifests.files import EntryStatus, ManifestContent, ManifestFile, PartitionFieldSummary
+from icefloe.manifests.summaries import count_entries, min_sequence_number, summarize
+from icefloe.schema.bounds import decode_bound
+from icefloe.schema.types import IcebergType, NestedField, UnknownType
+from icefloe.verification.codes import Code
+from icefloe.verification.digest import Kind, Mask, kinds_of
+from icefloe.verification.subject import Subject
+from icefloe.versions import Feature, allows
+
+
+class EntryCheck:
+    """One manifest, its entries, and the first of the snapshots that list it."""
+
+    def __init__(
+        self, subject: Subject, manifest: ManifestFile, columns: ManifestColumns, snapshot_id: int, is_inline: bool
+    ) -> None:
+        self._subject = subject
+        self._manifest = manifest
+        self._columns = columns
+        self._snapshot_id = snapshot_id
+        self._is_inline = is_inline
+        self._status = columns.column("status").to_numpy(zero_copy_only=False)
+        self._kinds = kinds_of(columns)
+
+    def run(self) -> None:
+        """Check everything."""
+        self._counts()
+        self._summaries()
+        self._sequence_numbers()
+        self._snapshots()
+        self._ids()
+        self._delete_fields()
+        self._locations()
+
+    def _say(self, code: Code, message: str) -> None:
+        self._subject.findings.add(code, message, self._manifest.manifest_path, self._snapshot_id)
+
+    def _each(self, code: Code, is_wrong: Any, message: str) -> None:
+        """One finding for each entry that is marked."""
+        wrong = np.flatnonzero(is_wrong)
+        for place in wrong.tolist():
+            if self._subject.findings.is_full(code):
+                self._subject.findings.count(code, 1)
+                continue
+            path = self._columns.column("file_path")[place].as_py()
+            self._subject.findings.add(code, message, path, self._snapshot_id)
+
+    def _counts(self) -> None:
+        found = count_entries(self._columns)
+        said = {name: getattr(self._manifest, name) for name in found}
+        wrong = [name for name, count in found.items() if said[name] not in (None, count)]
+        if wrong:
+            told = ", ".join(f"{name} is {said[name]} and should be {found[name]}" for name in wrong)
+            self._say(Code.MANIFEST_COUNTS, told)
+
+    def _summaries(self) -> None:
+        summaries = self._manifest.partitions
+        kinds = self._columns.partition_type.fields
+        if summaries is None:
+            return
+        if len(summaries) != len(kinds):
+            self._say(Code.MANIFEST_SUMMARY, f"it has {len(summaries)} partition summaries for {len(kinds)} fields")
+            return
+        live = self._columns.is_live
+        for field, summary in zip(kinds, summaries, strict=True):
+            column = self._columns.partition.get(field.field_id)
+            if column is not None and not isinstance(field.field_type, UnknownType):
+                self._summary(field, summary, summarize(column.filter(live), field.field_type))
+
+    def _summary(self, field: NestedField, said: PartitionFieldSummary, found: PartitionFieldSummary) -> None:
+        about = f"the summary of partition field {field.name!r}"
+        if found.contains_null and not said.contains_null:
+            self._say(Code.MANIFEST_SUMMARY, f"{about} says that there is no null, but there is")
+        if found.contains_nan and said.contains_nan is False:
+            self._say(Code.MANIFEST_SUMMARY, f"{about} says that there is no NaN, but there is")
+        if found.lower_bound is None or found.upper_bound is None:
+            return
+        if said.lower_bound is None or said.upper_bound is None:
+            self._say(Code.MANIFEST_SUMMARY, f"{about} has no bounds, but there are values")
+            return
+        kind = field.field_type
+        try:
+            is_low = _value(said.lower_bound, kind) <= _value(found.lower_bound, kind)
+            is_high = _value(said.upper_bound, kind) >= _value(found.upper_bound, kind)
+        except InvalidValueError as error:
+            self._say(Code.MANIFEST_SUMMARY, f"{about} has bounds that are not of type {kind}: {error}")
+            return
+        if not (is_low and is_high):
+            self._say(Code.MANIFEST_SUMMARY, f"{about} has bounds that exclude partitions of the manifest")
+
+    def _sequence_numbers(self) -> None:
+        smallest = min_sequence_number(self._columns)
+        if 0 <= smallest < self._manifest.min_sequence_number:
+            said = self._manifest.min_sequence_number
+            self._say(
+                Code.MANIFEST_SEQUENCE, f"its smallest sequence number is {smallest}, not {said} as its list says"
+            )
+        numbers, added = (self._columns.column(name) for name in ("sequence_number", "file_sequence_number"))
+        unknown = pc.or_(pc.is_null(numbers), pc.is_null(added))
+        self._each(Code.ENTRY_SEQUENCE, _mask(unknown), "it is not new in its manifest and has no sequence number")
+        limit = self._manifest.sequence_number
+        late = pc.or_(pc.greater(numbers, limit), pc.greater(added, limit))
+        self._each(Code.ENTRY_SEQUENCE, _mask(late), f"its sequence number is above {limit}, that of its manifest")
+        early = pc.and_(pc.greater(numbers, added), pc.less_equal(numbers, limit))
+        self._each(Code.ENTRY_SEQUENCE, _mask(early), "its data are of a later sequence number than the file itself")
+
+    def _snapshots(self) -> None:
+        if self._is_inline:
+            # Nothing says who wrote a manifest that a snapshot of v1 names itself.
+            return
+        owner = self._manifest.added_snapshot_id
+        is_other = _mask(pc.not_equal(self._columns.column("snapshot_id"), owner))
+        is_existing = self._status == int(EntryStatus.EXISTING)
+        self._each(
+            Code.ENTRY_SNAPSHOT,
+            is_other & ~is_existing,
+            f"it was added or deleted by another snapshot than {owner}, which wrote its manifest",
+        )
+
+    def _ids(self) -> None:
+        orders = self._columns.column("sort_order_id")
+        known = pa.array([0, *self._subject.metadata.sort_orders_by_id], pa.int32())
+        is_lost = pc.and_not(pc.is_valid(orders), pc.is_in(orders, known))
+        self._each(Code.SORT_ORDER_UNRESOLVED, _mask(is_lost), "its sort order id names no sort order of the table")
+        keys = self._columns.column("equality_ids")
+        ids = pc.unique(keys.flatten()).to_pylist() if keys.null_count < len(keys) else []
+        if lost := [each for each in ids if each not in self._subject.column_ids]:
+            is_wrong = np.array([bool({*(each or ())} & {*lost}) for each in keys.to_pylist()])
+            self._each(
+                Code.COLUMN_UNRESOLVED, is_wrong, f"it deletes by columns {lost}, which no schema of the table has"
+            )
+
+    def _delete_fields(self) -> None:
+        version, code = self._subject.metadata.format_version, Code.DELETE_FILE_FIELDS
+        if self._manifest.content is ManifestContent.DELETES and not allows(version, Feature.DELETE_FILES):
+            self._say(code, f"it is a manifest of delete files; v{version} tables have none")
+        columns = self._columns
+        is_equality, is_vector = self._kinds == Kind.EQUALITY_DELETES, self._kinds == Kind.VECTOR
+        has_keys = _mask(pc.greater(pc.list_value_length(columns.column("equality_ids")), 0))
+        self._each(code, is_equality & ~has_keys, "it is an equality delete file without key columns")
+        self._each(code, ~is_equality & has_keys, "it has key columns but is no equality delete file")
+        if not allows(version, Feature.DELETION_VECTORS):
+            self._each(code, is_vector, f"it is a deletion vector; v{version} tables have none")
+        for name in ("referenced_data_file", "content_offset", "content_size_in_bytes"):
+            is_missing = _mask(pc.is_null(columns.column(name)))
+            self._each(code, is_vector & is_missing, f"it is a deletion vector without {name}")
+
+    def _locations(self) -> None:
+        """Files of live entries; what was deleted may have been anywhere."""
+        paths = self._columns.column("file_path")
+        is_inside = np.zeros(len(paths), bool)
+        for folder in self._subject.folders:
+            is_inside |= _mask(pc.starts_with(paths, folder))
+        live: Mask = self._columns.is_live.to_numpy(zero_copy_only=False)
+        is_outside = live & ~is_inside
+        for place in np.flatnonzero(is_outside).tolist():
+            is_outside[place] = not self._subject.is_inside(paths[place].as_py())
+        self._each(Code.OUTSIDE_LOCATION, is_outside, "it is outside of the table's locations")
+
+
+def _value(data: bytes, kind: IcebergType) -> Any:
+    return decode_bound(data, kind)
+
+
+def _mask(column: Any) -> Mask:
+    found: Mask = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
+    return found

@@ -1,0 +1,198 @@
+"""Whether the files that manifests and metadata name are there, of their recorded length, and hold what is said of them."""
+
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from icefloe.data.opening import open_file
+from icefloe.errors import CorruptFileError, IcefloeError, LocationNotFoundError
+from icefloe.formats.deletion_vector_codec import read_vector
+from icefloe.formats.position_deletes import read_position_deletes
+from icefloe.formats.puffin import read_footer
+from icefloe.manifests.files import DataFile, FileContent
+from icefloe.verification.codes import Code, Level
+from icefloe.verification.contents import Contents
+from icefloe.verification.digest import Digest, Kind
+from icefloe.verification.subject import Subject
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """One file in storage, and the entries about it: several if it holds deletion vectors."""
+
+    entries: tuple[DataFile, ...]
+    snapshot_id: int
+    looks_inside: bool
+
+    @property
+    def location(self) -> str:
+        """Where it is."""
+        return self.entries[0].file_path
+
+
+def stored_files(entries: Iterable[DataFile], looks_inside: Sequence[bool], snapshot_id: int) -> Iterator[StoredFile]:
+    """The entries of a manifest by the file that they are in."""
+    together: dict[tuple[str, int], tuple[list[DataFile], bool]] = {}
+    for file, looks in zip(entries, looks_inside, strict=True):
+        if file.is_deletion_vector:
+            together.setdefault((file.file_path, file.file_size_in_bytes), ([], looks))[0].append(file)
+        else:
+            yield StoredFile((file,), snapshot_id, looks)
+    for found, looks in together.values():
+        yield StoredFile(tuple(found), snapshot_id, looks)
+
+
+class RowsOf:
+    """The number of rows of data files, by the hash of their path."""
+
+    def __init__(self, files: Digest) -> None:
+        data = files.of(Kind.DATA)
+        self._paths, first = np.unique(data.path, return_index=True)
+        self._rows = data.rows[first]
+
+    def __call__(self, path: str) -> int | None:
+        """How many rows a data file has, if it is one of the table."""
+        wanted = hash(path)
+        at = int(np.searchsorted(self._paths, wanted))
+        return int(self._rows[at]) if at < len(self._paths) and self._paths[at] == wanted else None
+
+
+class FileCheck:
+    """Asks storage for files, and looks into them; threads share it."""
+
+    def __init__(self, subject: Subject, rows_of: RowsOf) -> None:
+        self._subject = subject
+        self._rows_of = rows_of
+        self._contents = Contents(subject)
+        self._lock = threading.Lock()
+        self.done: Counter[str] = Counter()
+
+    def check(self, stored: StoredFile) -> None:
+        """Check one file."""
+        first = stored.entries[0]
+        if not self.check_stored(first.file_path, first.file_size_in_bytes, stored.snapshot_id):
+            return
+        if not (self._subject.level.includes(Level.FOOTERS) and stored.looks_inside):
+            return
+        if first.key_metadata is not None:
+            self._count("skipped", 1)
+            return
+        try:
+            if first.is_deletion_vector:
+                self._check_vectors(stored)
+            else:
+                self._check_rows(first, stored.snapshot_id)
+        except IcefloeError as error:
+            self._unreadable(stored, error)
+        self._count("footers", 1)
+
+    def check_stored(
+        self, location: str, length: int | None, snapshot_id: int | None = None, missing: Code = Code.FILE_MISSING
+    ) -> bool:
+        """Whether a file is there with that length."""
+        self._count("files", 1)
+        findings = self._subject.findings
+        try:
+            size = self._subject.storage.stat(location).size
+        except LocationNotFoundError:
+            findings.add(missing, "nothing is stored there", location, snapshot_id)
+            return False
+        except IcefloeError as error:
+            findings.add(Code.FILE_UNREADABLE, f"it cannot be looked at: {error}", location, snapshot_id)
+            return False
+        if length is not None and size != length:
+            findings.add(Code.FILE_LENGTH, f"it has {size} bytes, not {length} as recorded", location, snapshot_id)
+            return False
+        return True
+
+    def check_puffin_footer(self, location: str, length: int, footer_length: int, snapshot_id: int) -> None:
+        """Whether a statistics file has its footer."""
+        try:
+            read_footer(
+                partial(self._subject.storage.read_range, location), length, location, footer_size=footer_length
+            )
+        except IcefloeError as error:
+            self._subject.findings.add(Code.FILE_UNREADABLE, _problem(error), location, snapshot_id)
+        self._count("footers", 1)
+
+    def _unreadable(self, stored: StoredFile, error: IcefloeError) -> None:
+        self._subject.findings.add(Code.FILE_UNREADABLE, _problem(error), stored.location, stored.snapshot_id)
+
+    def _check_rows(self, file: DataFile, snapshot_id: int) -> None:
+        problems, rows = self._contents.problems(file)
+        self._count("rows", rows)
+        for code, message in problems:
+            self._subject.findings.add(code, message, file.file_path, snapshot_id)
+        if file.content is FileContent.POSITION_DELETES and self._subject.level.includes(Level.DATA):
+            self._check_positions(file, snapshot_id)
+
+    def _check_positions(self, file: DataFile, snapshot_id: int) -> None:
+        with open_file(file, self._subject.storage) as source:
+            found = read_position_deletes(source, file.file_path, file.file_format)
+        is_reaching = False
+        for path, vector in found.items():
+            rows = self._rows_of(self._subject.resolved(path))
+            is_reaching |= rows is not None
+            if rows is not None and vector.highest is not None and vector.highest >= rows:
+                message = f"it deletes position {vector.highest} of {path}, which has {rows} rows"
+                self._subject.findings.add(Code.DELETE_POSITIONS, message, file.file_path, snapshot_id)
+        if found and not is_reaching:
+            message = "none of the data files that it names is in the table"
+            self._subject.findings.add(Code.DELETE_DANGLING, message, file.file_path, snapshot_id)
+
+    def _check_vectors(self, stored: StoredFile) -> None:
+        location, size = stored.location, stored.entries[0].file_size_in_bytes
+        read_range = partial(self._subject.storage.read_range, location)
+        blobs = {(blob.offset, blob.length) for blob in read_footer(read_range, size, location).blobs}
+        for vector in stored.entries:
+            offset, length = vector.content_offset, vector.content_size_in_bytes
+            if offset is None or length is None or vector.referenced_data_file is None:
+                continue  # said when the entries were checked
+            problem = None
+            if (offset, length) not in blobs:
+                problem = f"no blob of {length} bytes is at {offset}, where its manifest says that the vector is"
+            else:
+                rows = self._rows_of(vector.referenced_data_file)
+                try:
+                    read_vector(read_range, offset, length, location, cardinality=vector.record_count, row_count=rows)
+                except CorruptFileError as error:
+                    problem = error.problem
+            if problem is not None:
+                message = f"the deletion vector of {vector.referenced_data_file}: {problem}"
+                self._subject.findings.add(Code.VECTOR_CONTENT, message, location, stored.snapshot_id)
+
+    def _count(self, what: str, more: int) -> None:
+        with self._lock:
+            self.done[what] += more
+
+
+def _problem(error: IcefloeError) -> str:
+    return str(getattr(error, "problem", error))
+
+
+def in_parallel(work: Callable[[Item], None], items: Iterable[Item], workers: int) -> None:
+    """Do the work for all items, several at a time; only a few of them are held."""
+    if workers <= 1:
+        for item in items:
+            work(item)
+        return
+    with ThreadPoolExecutor(workers, thread_name_prefix="icefloe-verify") as pool:
+        waiting: deque[Future[None]] = deque()
+        try:
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) >= 4 * workers:
+                    waiting.popleft().result()
+            while waiting:
+                waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()

@@ -1,0 +1,162 @@
+"""What is to be checked, and how: a table's metadata and storage, the snapshots that were asked for, and how deep to go."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from icefloe.errors import InvalidInputError, InvalidLocationError
+from icefloe.metadata.locations import resolve_location, strip_trailing_slash
+from icefloe.metadata.properties import DATA_PATH, METADATA_PATH
+from icefloe.metadata.snapshot import Snapshot
+from icefloe.metadata.table import TableMetadata
+from icefloe.planning.reading import ManifestSource
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import IcebergType, NestedField
+from icefloe.storage.locations import parse_location
+from icefloe.storage.storage import Storage
+from icefloe.verification.codes import Level
+from icefloe.verification.progress import Listener
+from icefloe.verification.report import Findings
+from icefloe.versions import Feature, allows
+
+ALL_SNAPSHOTS, SNAPSHOTS_OF_REFS = "all", "refs"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A check that is under way. Not slotted, for what is made once, when first asked for."""
+
+    metadata: TableMetadata
+    metadata_location: str | None
+    storage: Storage
+    snapshots: tuple[Snapshot, ...]
+    is_whole: bool
+    """Whether the table was asked for, and not one snapshot of it."""
+    level: Level
+    sample: float
+    locations: tuple[str, ...]
+    workers: int
+    findings: Findings
+    listener: Listener
+
+    def source(self, snapshot_id: int) -> ManifestSource:
+        """Where manifests of a snapshot are read from."""
+        newest = max(self.metadata.schemas, key=lambda each: each.schema_id)
+        schema = self.metadata.schemas_by_id.get(self.metadata.current_schema_id, newest)
+        return ManifestSource(self.metadata, self.storage, snapshot_id, schema)
+
+    def resolved(self, location: str) -> str:
+        """Where a file of the metadata is."""
+        relative = allows(self.metadata.format_version, Feature.RELATIVE_PATHS)
+        return resolve_location(self.metadata.location, location) if relative else location
+
+    @cached_property
+    def columns(self) -> Schema:
+        """All columns that the table has or had, optional ones; a dropped one has another name if its own is taken."""
+        found: dict[int, NestedField] = {}
+        names: set[str] = set()
+        newest_first = sorted(self.metadata.schemas, key=lambda each: each.schema_id, reverse=True)
+        known: set[int] = set()
+        for schema in (self.metadata.schemas_by_id.get(self.metadata.current_schema_id), *newest_first):
+            for field in () if schema is None else schema.fields:
+                inner = Schema(field).fields_by_id.keys()
+                if field.field_id in found or inner & known:
+                    continue
+                name = field.name
+                while name in names:
+                    name = f"{name} ({field.field_id})"
+                names.add(name)
+                known |= inner
+                found[field.field_id] = replace(field, name=name, required=False)
+        return Schema(*found.values())
+
+    @cached_property
+    def column_ids(self) -> frozenset[int]:
+        """The ids of all fields of all schemas."""
+        return frozenset(field_id for schema in self.metadata.schemas for field_id in schema.fields_by_id)
+
+    def kind(self, field_id: int) -> IcebergType | None:
+        """The newest type of a column."""
+        field = self.columns.fields_by_id.get(field_id)
+        return None if field is None else field.field_type
+
+    @cached_property
+    def folders(self) -> tuple[str, ...]:
+        """Where files of the table may be: its location, those that it had as far as the log tells, and those registered."""
+        metadata = self.metadata
+        found = [metadata.location, *self.locations]
+        found += [
+            resolve_location(metadata.location, each)
+            for each in (DATA_PATH.of(metadata.properties), METADATA_PATH.of(metadata.properties))
+            if each is not None
+        ]
+        logged = [each.metadata_file for each in metadata.metadata_log]
+        if self.metadata_location is not None:
+            logged.append(self.metadata_location)
+        for each in logged:
+            folder = self.resolved(each).rpartition("/")[0]
+            found.append(folder.removesuffix("/metadata"))
+        return tuple(dict.fromkeys(f"{strip_trailing_slash(each)}/" for each in found if each))
+
+    @cached_property
+    def _parsed_folders(self) -> tuple[tuple[str, str, str], ...]:
+        return tuple(_parts(each) for each in self.folders)
+
+    def is_inside(self, location: str) -> bool:
+        """Whether a file is where files of the table may be; schemes of one store count as one."""
+        if location.startswith(self.folders):
+            return True
+        scheme, authority, path = _parts(location)
+        return any((scheme, authority) == each[:2] and path.startswith(each[2]) for each in self._parsed_folders)
+
+
+def _parts(location: str) -> tuple[str, str, str]:
+    try:
+        found = parse_location(location)
+    except InvalidLocationError:
+        return "", "", location
+    return found.scheme, found.authority, found.path
+
+
+def choose_snapshots(
+    metadata: TableMetadata, snapshot_id: int | None, ref: str | None, snapshots: str
+) -> tuple[tuple[Snapshot, ...], bool]:
+    """The snapshots to check, and whether they stand for the whole table."""
+    if snapshot_id is not None and ref is not None:
+        raise InvalidInputError(f"a snapshot id {snapshot_id} and a ref {ref!r} are given; give one of them")
+    if snapshot_id is not None:
+        return (metadata.snapshot(snapshot_id),), False
+    if ref is not None:
+        found = metadata.snapshot_of_ref(ref)
+        return (() if found is None else (found,)), False
+    if snapshots == ALL_SNAPSHOTS:
+        return metadata.snapshots, True
+    if snapshots != SNAPSHOTS_OF_REFS:
+        raise InvalidInputError(
+            f"snapshots is {snapshots!r}; it must be {ALL_SNAPSHOTS!r} or {SNAPSHOTS_OF_REFS!r}, those of branches and tags"
+        )
+    heads = {each.snapshot_id for each in metadata.refs.values()} | {metadata.current_snapshot_id}
+    return tuple(each for each in metadata.snapshots if each.snapshot_id in heads), True
+
+
+def check_sample(sample: object) -> float:
+    """The part of the files to look into, if it is one."""
+    if isinstance(sample, bool) or not isinstance(sample, int | float) or not 0 <= sample <= 1:
+        raise InvalidInputError(f"the sample is {sample!r}; it must be a number from 0 to 1, 1 for all files")
+    return float(sample)
+
+
+def check_level(level: object) -> Level:
+    """The level of that name."""
+    try:
+        return Level(str(level))
+    except ValueError:
+        raise InvalidInputError(f"level {level!r} is not known; levels are {', '.join(Level)}") from None
+
+
+def check_locations(locations: Sequence[str]) -> tuple[str, ...]:
+    """Locations beside the table's own."""
+    given: object = locations
+    if isinstance(given, str) or not all(isinstance(each, str) for each in locations):
+        raise InvalidInputError(f"locations are {locations!r}; give a list of texts")
+    return tuple(locations)

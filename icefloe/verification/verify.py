@@ -1,0 +1,240 @@
+"""The check of a whole table: which parts are looked at in which order. Nothing is ever changed."""
+
+import time
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+
+from icefloe.errors import CorruptFileError, IcefloeError, LocationNotFoundError, StorageError
+from icefloe.manifests.columns import ManifestColumns
+from icefloe.manifests.files import ManifestFile
+from icefloe.manifests.wanted import EVERYTHING, WITHOUT_METRICS
+from icefloe.metadata.table import TableMetadata
+from icefloe.planning.options import default_workers
+from icefloe.planning.reading import read_ahead
+from icefloe.storage.storage import Storage
+from icefloe.verification.codes import Code, Level
+from icefloe.verification.digest import Digest, digest_of, joined, recorded, sample_places, wanted_of
+from icefloe.verification.document import check_document
+from icefloe.verification.entries import EntryCheck
+from icefloe.verification.files import FileCheck, RowsOf, StoredFile, in_parallel, stored_files
+from icefloe.verification.history import check_added_again, check_row_ids, snapshots_of
+from icefloe.verification.progress import Listener, Stage, listener_or_bar
+from icefloe.verification.report import Figures, Findings, VerificationReport
+from icefloe.verification.snapshots import SnapshotCheck
+from icefloe.verification.subject import (
+    ALL_SNAPSHOTS,
+    Subject,
+    check_level,
+    check_locations,
+    check_sample,
+    choose_snapshots,
+)
+
+_UNREADABLE = (Code.FILE_MISSING, Code.FILE_UNREADABLE)
+
+MOST_FINDINGS = 1000
+"""Of each code so many findings are kept; the rest is counted."""
+
+
+def verify(
+    metadata: TableMetadata,
+    storage: Storage,
+    metadata_location: str | None = None,
+    *,
+    snapshot_id: int | None = None,
+    ref: str | None = None,
+    snapshots: str = ALL_SNAPSHOTS,
+    level: Level | str = Level.FOOTERS,
+    sample: float = 1.0,
+    locations: Sequence[str] = (),
+    workers: int | None = None,
+    progress: Listener | None = None,
+) -> VerificationReport:
+    """Check one snapshot, those of all branches and tags (`snapshots="refs"`), or all that the table has.
+
+    `sample` is the part of the files to look into at the levels `footers` and `data`; all of them are asked for. Files
+    under `locations` are as good as those under the table's own.
+    """
+    chosen, is_whole = choose_snapshots(metadata, snapshot_id, ref, snapshots)
+    subject = Subject(
+        metadata,
+        metadata_location,
+        storage,
+        chosen,
+        is_whole,
+        check_level(level),
+        check_sample(sample),
+        check_locations(locations),
+        default_workers() if workers is None else max(1, workers),
+        Findings(MOST_FINDINGS),
+        listener_or_bar(progress),
+    )
+    return _Run(subject).report()
+
+
+class _Run:
+    """One check, stage by stage."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._numbers: dict[ManifestFile, int] = {}
+        self._manifests: list[ManifestFile] = []
+        self._listed: dict[int, list[int]] = {}
+        self._owners: dict[int, int] = {}
+        self._entries = 0
+        self._paths = lru_cache(maxsize=4)(self._read_paths)
+
+    def report(self) -> VerificationReport:
+        started = time.perf_counter()
+        subject = self._subject
+        check_document(subject)
+        self._read_lists()
+        digests = self._read_manifests()
+        self._check_snapshots(digests)
+        everything = joined(digests.values())
+        check_row_ids(subject, everything, self._path_of)
+        check_added_again(subject, everything, self._manifests, self._path_of)
+        files = FileCheck(subject, RowsOf(everything))
+        if subject.level.includes(Level.FILES):
+            self._check_metadata_files(files)
+            self._check_files(files, everything)
+        done = files.done
+        figures = Figures(
+            len(subject.snapshots),
+            len(self._numbers),
+            self._entries,
+            done["files"],
+            done["footers"],
+            done["rows"],
+            done["skipped"],
+            time.perf_counter() - started,
+        )
+        return VerificationReport(subject.level, subject.findings.sorted(), figures, dict(subject.findings.counts))
+
+    def _read_lists(self) -> None:
+        subject = self._subject
+        stage = Stage("snapshots", len(subject.snapshots), subject.listener)
+        for snapshot in subject.snapshots:
+            try:
+                manifests = subject.source(snapshot.snapshot_id).manifests(snapshot)
+            except IcefloeError as error:
+                self._unreadable(error, snapshot.manifest_list, snapshot.snapshot_id)
+            else:
+                self._listed[snapshot.snapshot_id] = [
+                    self._numbers.setdefault(each, len(self._numbers)) for each in manifests
+                ]
+                for each in manifests:
+                    self._check_listed(each, snapshot.snapshot_id, snapshot.sequence_number)
+            stage.step()
+        self._owners = snapshots_of(self._listed)
+        self._manifests = list(self._numbers)
+
+    def _check_listed(self, manifest: ManifestFile, snapshot_id: int, sequence_number: int) -> None:
+        findings, place = self._subject.findings, manifest.manifest_path
+        if manifest.sequence_number > sequence_number:
+            message = f"its sequence number {manifest.sequence_number} is above {sequence_number}, that of the snapshot"
+            findings.add(Code.MANIFEST_SEQUENCE, message, place, snapshot_id)
+        if not self._subject.is_inside(place):
+            findings.add(Code.OUTSIDE_LOCATION, "it is outside of the table's locations", place, snapshot_id)
+
+    def _read_manifests(self) -> dict[int, Digest]:
+        """The live files of all manifests; those that cannot be read are said and left out."""
+        found: dict[int, Digest] = {}
+        numbers = range(len(self._manifests))
+        stage = Stage("manifests", len(numbers), self._subject.listener)
+        results = read_ahead(self._read_manifest, numbers, self._subject.workers)
+        for number, (digest, entries) in enumerate(results):
+            self._entries += entries
+            if digest is not None:
+                found[number] = digest
+            stage.step()
+        return found
+
+    def _read_manifest(self, number: int) -> tuple[Digest | None, int]:
+        subject, snapshot_id, manifest = self._subject, self._owners[number], self._manifests[number]
+        spec = subject.metadata.specs_by_id.get(manifest.partition_spec_id)
+        if spec is None:
+            message = f"its partition spec id is {manifest.partition_spec_id}; the table has no such spec"
+            subject.findings.add(Code.SPEC_UNRESOLVED, message, manifest.manifest_path, snapshot_id)
+            return None, 0
+        try:
+            columns = subject.source(snapshot_id).read(manifest, wanted_of(manifest.content))
+        except IcefloeError as error:
+            self._unreadable(error, manifest.manifest_path, snapshot_id)
+            return None, 0
+        is_inline = subject.metadata.snapshot(snapshot_id).manifest_list is None
+        EntryCheck(subject, manifest, columns, snapshot_id, is_inline).run()
+        return digest_of(columns, number, spec.is_unpartitioned), len(columns)
+
+    def _unreadable(self, error: IcefloeError, location: str | None, snapshot_id: int) -> None:
+        problem = str(error)
+        if isinstance(error, CorruptFileError | StorageError):
+            location, problem = error.location, error.problem
+        code = Code.FILE_MISSING if isinstance(error, LocationNotFoundError) else Code.FILE_UNREADABLE
+        self._subject.findings.add(code, problem, location, snapshot_id)
+
+    def _check_snapshots(self, digests: dict[int, Digest]) -> None:
+        for snapshot in self._subject.snapshots:
+            numbers = self._listed.get(snapshot.snapshot_id)
+            # What is missing would make half of what is there look wrong.
+            if numbers is not None and all(number in digests for number in numbers):
+                files = joined(digests[number] for number in numbers)
+                SnapshotCheck(self._subject, snapshot, files, self._path_of).run()
+
+    def _path_of(self, manifest: int, place: int) -> str:
+        """The path of a file that something is wrong with, from its manifest, which is read again."""
+        return str(self._paths(manifest).column("file_path")[place].as_py())
+
+    def _read_paths(self, number: int) -> ManifestColumns:
+        return self._subject.source(self._owners[number]).read(self._manifests[number], WITHOUT_METRICS)
+
+    def _check_metadata_files(self, files: FileCheck) -> None:
+        subject = self._subject
+        metadata = subject.metadata
+        said = {each.location for each in subject.findings.sorted() if each.code in _UNREADABLE}
+        paths = {each.manifest_path: number for each, number in self._numbers.items() if each.manifest_path not in said}
+
+        def check_manifest(number: int) -> None:
+            manifest = self._manifests[number]
+            files.check_stored(manifest.manifest_path, manifest.manifest_length, self._owners[number])
+
+        in_parallel(check_manifest, paths.values(), subject.workers)
+        if not subject.is_whole:
+            return
+        if subject.metadata_location is not None:
+            files.check_stored(subject.metadata_location, None)
+        for entry in metadata.metadata_log:
+            files.check_stored(subject.resolved(entry.metadata_file), None, None, Code.LOG_UNRESOLVED)
+        for each in metadata.statistics:
+            place, size = subject.resolved(each.statistics_path), each.file_size_in_bytes
+            is_plain = each.key_metadata is None and subject.level.includes(Level.FOOTERS)
+            if files.check_stored(place, size, each.snapshot_id) and is_plain:
+                files.check_puffin_footer(place, size, each.file_footer_size_in_bytes, each.snapshot_id)
+        for other in metadata.partition_statistics:
+            files.check_stored(subject.resolved(other.statistics_path), other.file_size_in_bytes, other.snapshot_id)
+
+    def _check_files(self, files: FileCheck, everything: Digest) -> None:
+        """Each file once, though many manifests may name it."""
+        first = np.unique(recorded(everything), return_index=True)[1]
+        chosen = everything.take(first[np.lexsort((everything.place[first], everything.manifest[first]))])
+        stage = Stage("files", len(chosen), self._subject.listener)
+
+        def work(stored: StoredFile) -> None:
+            files.check(stored)
+            for _ in stored.entries:
+                stage.step()
+
+        in_parallel(work, self._stored_files(chosen), self._subject.workers)
+
+    def _stored_files(self, chosen: Digest) -> Iterator[StoredFile]:
+        subject = self._subject
+        wanted = EVERYTHING if subject.level.includes(Level.FOOTERS) else WITHOUT_METRICS
+        numbers, starts = np.unique(chosen.manifest, return_index=True)
+        for number, places in zip(numbers.tolist(), np.split(chosen.place, starts[1:]), strict=True):
+            snapshot_id = self._owners[number]
+            columns = subject.source(snapshot_id).read(self._manifests[number], wanted).take(pa.array(places))
+            looks = sample_places(columns.column("file_path"), subject.sample).tolist()
+            yield from stored_files(columns.files(), looks, snapshot_id)
