@@ -1,0 +1,99 @@
+"""One reading of a metadata table: of which snapshots, which rows and columns; and how columns come to have the types asked for."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.expressions import AlwaysTrue, Expression, bound_references, mask
+from icefloe.metadata import Snapshot, TableMetadata
+from icefloe.planning.reading import ManifestSource
+from icefloe.schema.arrow import schema_to_arrow
+from icefloe.schema.projection import select_ids
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import NestedField, StructType
+from icefloe.storage import Storage
+
+
+@dataclass(frozen=True)
+class MetadataRequest:
+    """What is asked of a metadata table with the columns `schema`: those of `projection`, of rows that match `bound`."""
+
+    name: str
+    metadata: TableMetadata
+    metadata_location: str | None
+    storage: Storage
+    snapshots: tuple[Snapshot, ...]
+    schema: Schema
+    projection: Schema
+    bound: Expression
+    workers: int
+
+    @cached_property
+    def filter_schema(self) -> Schema:
+        """The columns that the filter speaks of."""
+        return select_ids(self.schema, {each.field_id for each in bound_references(self.bound)})
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether some rows may not be wanted."""
+        return not isinstance(self.bound, AlwaysTrue)
+
+    @cached_property
+    def arrow_schema(self) -> Any:
+        """The columns that are given."""
+        return schema_to_arrow(self.projection, ids=False)
+
+    def source(self, snapshot: Snapshot) -> ManifestSource:
+        """Where the manifests of a snapshot come from; they are read once, so nothing is kept of them."""
+        return ManifestSource(self.metadata, self.storage, snapshot.snapshot_id, self.metadata.schema())
+
+    def matching(self, rows: Any) -> Any:
+        """For each row of a batch that has the columns of the filter, whether it is wanted."""
+        found = mask(self.bound, rows)
+        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+    def narrowed(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """The wanted rows and columns of batches that have all columns."""
+        for batch in batches:
+            kept = batch.filter(self.matching(batch)) if self.is_filtered else batch
+            columns = [_picked(kept.column(field.name), field) for field in self.projection.fields]
+            if kept.num_rows:
+                yield pa.RecordBatch.from_arrays(columns, schema=self.arrow_schema)
+
+
+def _picked(array: Any, field: NestedField) -> Any:
+    """An array with only the fields of a struct that are wanted."""
+    kind = field.field_type
+    if not isinstance(kind, StructType) or array.type.num_fields == len(kind.fields):
+        return array
+    parts = [_picked(pc.struct_field(array, [inner.name]), inner) for inner in kind.fields]
+    names = [inner.name for inner in kind.fields]
+    fields = [array.type.field(name).with_type(part.type) for name, part in zip(names, parts, strict=True)]
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null())
+
+
+def retyped(array: Any, target: Any) -> Any:
+    """A list or map as one of another type that differs in nothing but names and nullability, sharing its memory."""
+    if array.type.equals(target, check_metadata=True):
+        return array
+    if pa.types.is_map(target):
+        parts = [array.keys.cast(target.key_type), array.items.cast(target.item_type)]
+        inner = pa.StructArray.from_arrays(parts, fields=[target.key_field, target.item_field])
+    elif pa.types.is_list(target):
+        inner = array.values.cast(target.value_type)
+    else:
+        return array.cast(target)
+    buffers = array.buffers()[:2]
+    return pa.Array.from_buffers(target, len(array), buffers, offset=array.offset, children=[inner])
+
+
+def table_batches(schema: Schema, rows: Iterable[dict[str, Any]]) -> Iterator[Any]:
+    """Rows that are few, as one batch of all columns."""
+    found = list(rows)
+    arrow_schema = schema_to_arrow(schema, ids=False)
+    columns = [pa.array([row[field.name] for row in found], field.type) for field in arrow_schema]
+    yield pa.RecordBatch.from_arrays(columns, schema=arrow_schema)
