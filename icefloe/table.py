@@ -44,6 +44,7 @@ from icefloe.metadata.updates import AddSnapshotUpdate, TableUpdate
 from icefloe.partitioning.evolution import PartitionSpecUpdate, SortOrderUpdate
 from icefloe.partitioning.sorting import SortOrder
 from icefloe.partitioning.spec import PartitionSpec
+from icefloe.planning.metadata_tables import Inspect
 from icefloe.planning.scan import TableScan
 from icefloe.row_operations import RowOperations
 from icefloe.schema.evolution import SchemaUpdate
@@ -276,6 +277,11 @@ class Table:
             workers=workers,
             progress=progress,
         )
+
+    @property
+    def inspect(self) -> Inspect:
+        """The metadata tables: `table.inspect.files()`, `table.inspect.partitions()` and so on."""
+        return Inspect(self.metadata, self.storage, self.metadata_location)
 
     # -- how its rows change
 
