@@ -1,23 +1,24 @@
 """The files of a plan in columns, manifest by manifest, and the tasks that are made of them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, make_dataclass, replace
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from itertools import pairwise, repeat
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow.compute as pc
 
 from icefloe.expressions import AlwaysTrue, Expression
 from icefloe.manifests import DataFile, FileContent, ManifestColumns, Metric, MetricColumns
 from icefloe.planning.partitions import Numbers, PartitionGroups
 from icefloe.planning.pruning import Survivors, sequence_numbers
-from icefloe.planning.tasks import FileScanTask
+from icefloe.planning.tasks import FileScanTask, PlannedTask
 
-Made = TypeVar("Made")
-
-_ROWS_AT_ONCE = 2048
+_ROWS_AT_ONCE = 1024
 """How many rows leave Arrow at a time."""
+
+TaskFields = tuple[DataFile, tuple[DataFile, ...], Expression, int]
 
 _NO_METRICS: dict[int, Any] = {}
 
@@ -26,8 +27,8 @@ _NO_METRICS: dict[int, Any] = {}
 class ScanBatch:
     """Some files of a plan: `files` in columns, with the deletes and the residual of each.
 
-    `deletes` is None when there are none at all. Making tasks of them is what most of the time of a large plan goes to;
-    whoever can use columns should.
+    `deletes` is None when there are none at all. Files are made of columns when tasks are asked for theirs, which takes more
+    time than the plan itself; whoever can use columns should.
     """
 
     files: ManifestColumns
@@ -37,6 +38,7 @@ class ScanBatch:
     deletes: Sequence[tuple[DataFile, ...]] | None = None
     keep_metrics: bool = False
     """Whether the metrics of all columns are decoded, and wanted in tasks."""
+    _made: dict[int, list[TaskFields]] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.files)
@@ -49,22 +51,40 @@ class ScanBatch:
     @property
     def without_residual(self) -> int:
         """How many files have only rows that are sure to match."""
-        every = np.array([isinstance(each, AlwaysTrue) for each in self.residuals], bool)
-        return int(every[self.residual_of].sum())
+        return int(self._needs_no_look[self.residual_of].sum())
 
     def tasks(self) -> Iterator[FileScanTask]:
-        """The tasks, one for each file, made one by one."""
-        for start in range(0, len(self), _ROWS_AT_ONCE):
-            yield from self._tasks(start, min(_ROWS_AT_ONCE, len(self) - start))
+        """The tasks, one for each file; their fields are made when something is asked of them."""
+        return map(PlannedTask, repeat(self), range(len(self)))
 
-    def _tasks(self, start: int, count: int) -> Iterator[FileScanTask]:
-        files = self.files.slice(start, count)
-        rows = slice(start, start + count)
+    def task_at(self, row: int) -> TaskFields:
+        """What the task of a file holds; made for many files at once, since neighbours are mostly asked for next."""
+        block, place = divmod(row, _ROWS_AT_ONCE)
+        made = self._made.get(block)
+        if made is None:
+            made = self._made[block] = list(self._fields(block * _ROWS_AT_ONCE))
+        return made[place]
+
+    def rows_until(self, limit: int) -> tuple[int, int]:
+        """How many files are enough for `limit` rows, counting those that need no look at rows, and the rows of those."""
+        is_exact = self._needs_no_look[self.residual_of]
+        if self.deletes is not None:
+            is_exact &= np.fromiter((not each for each in self.deletes), bool, len(self))
+        rows = np.cumsum(np.where(is_exact, self.files.column("record_count").to_numpy(zero_copy_only=False), 0))
+        enough = min(int(np.searchsorted(rows, limit)) + 1, len(self))
+        return enough, int(rows[enough - 1])
+
+    @property
+    def _needs_no_look(self) -> npt.NDArray[np.bool_]:
+        return np.array([isinstance(each, AlwaysTrue) for each in self.residuals], bool)
+
+    def _fields(self, start: int) -> Iterator[TaskFields]:
+        files = self.files.slice(start, _ROWS_AT_ONCE)
+        rows = slice(start, start + len(files))
         made = files.files() if self.keep_metrics else data_files(files, self.groups.of[rows], self.groups.tuples)
         residuals = map(self.residuals.__getitem__, self.residual_of[rows].tolist())
         deletes = repeat(()) if self.deletes is None else self.deletes[rows]
-        numbers = sequence_numbers(files).tolist()
-        return _frozen(FileScanTask, made, deletes, residuals, numbers, repeat(0), repeat(None))
+        return zip(made, deletes, residuals, sequence_numbers(files).tolist(), strict=False)
 
 
 def batch_of(found: Survivors, deletes: Sequence[tuple[DataFile, ...]] | None, keep_metrics: bool = False) -> ScanBatch:
@@ -76,8 +96,7 @@ def batch_of(found: Survivors, deletes: Sequence[tuple[DataFile, ...]] | None, k
 def data_files(files: ManifestColumns, group_of: Numbers, tuples: Sequence[tuple[Any, ...]]) -> Iterator[DataFile]:
     """The files of all entries, without metrics; `group_of` says which of the partition tuples is that of each."""
     none = repeat(_NO_METRICS)
-    return _frozen(
-        DataFile,
+    return _made_files(
         _values(files, "file_path"),
         _mapped(files, "file_format", str.lower, ""),
         _values(files, "record_count"),
@@ -128,20 +147,16 @@ def _tuples(files: ManifestColumns, name: str) -> Iterable[Any]:
     return (tuple(numbers[start:end]) for start, end in pairwise([0, *ends]))
 
 
-def _frozen(kind: type[Made], *fields_in_order: Iterable[Any]) -> Iterator[Made]:
-    """Values of a frozen class from columns of its fields, several times as fast as by the class itself.
+def _made_files(*fields_in_order: Iterable[Any]) -> Iterator[DataFile]:
+    """Files from columns of their fields, several times as fast as by the class itself.
 
     Frozen values set each field by a call. The same fields in a class that is not frozen are plain stores, and its values
     may become those of the frozen one, since both have the same slots.
     """
     made: Any
-    for made in map(_OPEN[kind], *fields_in_order):
-        made.__class__ = kind
+    for made in map(_OPEN_FILE, *fields_in_order):
+        made.__class__ = DataFile
         yield made
 
 
-def _opened(kind: Any) -> Any:
-    return make_dataclass(f"Open{kind.__name__}", [each.name for each in fields(kind)], slots=True)
-
-
-_OPEN: dict[Any, Any] = {kind: _opened(kind) for kind in (DataFile, FileScanTask)}
+_OPEN_FILE: Any = make_dataclass("OpenDataFile", [each.name for each in fields(DataFile)], slots=True)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from types import TracebackType
 from typing import Self
 
@@ -137,7 +138,7 @@ class Plan:
 
     def tasks(self) -> Generator[FileScanTask, None, None]:
         """The tasks of all batches; it ends early once tasks that need no look at rows have as many as the limit asks for."""
-        limit, rows = self._progress.request.limit, 0
+        limit = self._progress.request.limit
         with self:
             if limit == 0:
                 return
@@ -145,11 +146,11 @@ class Plan:
                 if limit is None:
                     yield from batch.tasks()
                     continue
-                for task in batch.tasks():
-                    yield task
-                    rows += task.file.record_count if task.is_exact else 0
-                    if rows >= limit:
-                        return
+                enough, rows = batch.rows_until(limit)
+                yield from islice(batch.tasks(), enough)
+                if rows >= limit:
+                    return
+                limit -= rows
 
 
 def _run(progress: Progress) -> Generator[ScanBatch, None, None]:

@@ -1,15 +1,31 @@
 """What a plan consists of: a data file, or a part of one, with the deletes that apply to it and what is left to ask of its rows."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
 
 from icefloe.expressions import AlwaysTrue, Expression
 from icefloe.manifests import DataFile, FileContent
 
 
+class TaskSource(Protocol):
+    """Files in columns, which knows what the task of each row holds."""
+
+    def task_at(self, row: int) -> tuple[DataFile, tuple[DataFile, ...], Expression, int]:
+        """File, deletes, residual and sequence number."""
+
+
+class _Origin:
+    """Where a task comes from that was not looked at yet: a row of a batch."""
+
+    __slots__ = ("_row", "_source")
+
+    _source: TaskSource | None
+    _row: int
+
+
 @dataclass(frozen=True, slots=True)
-class FileScanTask:
+class FileScanTask(_Origin):
     """A data file to read, or a byte range of one.
 
     `deletes` are all that apply to the file: at most one deletion vector, or position delete files; and equality delete
@@ -79,6 +95,62 @@ class FileScanTask:
     def size_bytes(self) -> int:
         """Bytes to read: the part of the file, and all of its deletes."""
         return self.data_bytes + sum(map(stored_bytes, self.deletes))
+
+
+def _filled(task: FileScanTask) -> FileScanTask:
+    """The same object with its fields in place, no longer tied to the batch that it comes from."""
+    source = task._source
+    # Another thread may have been here first.
+    if source is not None:
+        for store, value in zip(_STORES, (*source.task_at(task._row), 0, None), strict=True):
+            store(task, value)
+        object.__setattr__(task, "__class__", FileScanTask)
+        object.__setattr__(task, "_source", None)
+    return task
+
+
+_STORES: tuple[Callable[[FileScanTask, Any], None], ...] = tuple(
+    getattr(FileScanTask, each.name).__set__ for each in fields(FileScanTask)
+)
+
+
+def _field(name: str) -> Any:
+    return property(lambda task: getattr(_filled(task), name))
+
+
+class PlannedTask(FileScanTask):
+    """A task as plans give it out: it names a row of a batch, and turns into a plain task when something is asked of it.
+
+    Making one costs a tenth of making the task and its file, which is most of what a plan of many files takes.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, source: TaskSource, row: int) -> None:
+        self._source = source
+        self._row = row
+
+    # Plain stores for the two lines above; the fields themselves have no setter here.
+    __setattr__ = object.__setattr__
+
+    file = _field("file")
+    deletes = _field("deletes")
+    residual = _field("residual")
+    sequence_number = _field("sequence_number")
+    start = _field("start")
+    length = _field("length")
+
+    def __eq__(self, other: object) -> bool:
+        return _filled(self) == (_filled(other) if isinstance(other, PlannedTask) else other)
+
+    def __hash__(self) -> int:
+        return hash(_filled(self))
+
+    def __repr__(self) -> str:
+        return repr(_filled(self))
+
+    def __reduce__(self) -> Any:
+        return _filled(self).__reduce_ex__(2)
 
 
 @dataclass(frozen=True, slots=True)
