@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from icefloe.commit.clean_metadata import CleanMetadata
 from icefloe.commit.expire import Expire
 from icefloe.maintenance.deleting import delete_quietly
 from icefloe.maintenance.maintained import MaintainedTable
@@ -34,11 +35,15 @@ class _Unneeded:
     statistics: frozenset[str]
 
 
-def expire_snapshots(table: MaintainedTable, expire: Expire, *, delete_files: bool = True) -> ExpiredFiles:
-    """Drop snapshots from the table, then delete the files that only they needed."""
+def expire_snapshots(
+    table: MaintainedTable, expire: Expire, *, delete_files: bool = True, clean_metadata: bool = False
+) -> ExpiredFiles:
+    """Drop snapshots from the table, and on request what only they needed of its metadata; then delete their files."""
     before = table.metadata
     with table.transaction() as tx:
         tx.add(expire)
+        if clean_metadata:
+            tx.add(CleanMetadata())
     # Others may have committed meanwhile, so what is still needed is read anew (FAILURES, rule 8).
     after = table.refresh().metadata
     gone = tuple(each.snapshot_id for each in before.snapshots if each.snapshot_id not in after.snapshots_by_id)

@@ -13,6 +13,7 @@ from icefloe.catalog.catalog import Catalog
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
 from icefloe.maintenance.expire_snapshots import ExpiredFiles
 from icefloe.maintenance.reachable import reachable_files
+from icefloe.schema.types import StringType
 from icefloe.storage.local import LocalFiles
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
@@ -215,3 +216,23 @@ def test_every_ref_reads_the_same_before_and_after(
                 assert drop_old_metadata_files(needed(table)) == drop_old_metadata_files(on_disk(table))
             case _:
                 pass
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_schemas_and_specs_that_nothing_needs_go_on_request(version: int, tmp_path: Path) -> None:
+    table = new_table(tmp_path, version)
+    table.append(rows(1))
+    with table.update_schema() as schema:
+        schema.add_column("a", StringType())
+    with table.update_spec() as spec:
+        spec.add_field("bucket(4, id)")
+    table.overwrite(pa.table({"id": [2], "a": ["x"]}))
+    # The manifest that says what was deleted is of the old spec, and goes with the next commit.
+    table.append(pa.table({"id": [3], "a": ["y"]}))
+    assert (len(table.schemas()), len(table.specs())) == (2, 2)
+    table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert (len(table.schemas()), len(table.specs())) == (2, 2)
+    table.maintenance.expire_snapshots(older_than=FUTURE, clean_expired_metadata=True)
+    assert list(table.schemas()) == [table.schema().schema_id]
+    assert list(table.specs()) == [table.spec().spec_id]
+    assert ids(table) == [2, 3]
