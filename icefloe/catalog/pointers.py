@@ -21,7 +21,7 @@ from icefloe.catalog.metadata_files import (
     write_view_metadata,
 )
 from icefloe.catalog.views import View
-from icefloe.commit.committer import Committer, TableState
+from icefloe.commit.committer import Committer, Settle, TableState
 from icefloe.commit.swap import check_committed, check_same_table, next_state
 from icefloe.errors import (
     AlreadyExistsError,
@@ -224,6 +224,16 @@ class PointerCommitter:
         self, base: TableState, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
     ) -> TableState:
         """One attempt to change the table: see `Committer.commit`."""
+        return self.commit_when(base, requirements, updates, _nothing)
+
+    def commit_when(
+        self,
+        base: TableState,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
+        settle: Settle,
+    ) -> TableState:
+        """The same; the metadata is written beside the files that it names, and the swap waits for all of them."""
         try:
             current = self._current(base)
             check_same_table(base.metadata, current.metadata, self.name)
@@ -233,6 +243,11 @@ class PointerCommitter:
             location = write_table_metadata(self.storage, changed, current.metadata_location)
         except (StorageError, CorruptFileError) as error:
             raise CommitFailed(f"the commit to {self.name} was not begun, and nothing happened: {error}") from error
+        try:
+            settle()
+        except Exception:
+            delete_quietly(self.storage, [location], "of a commit that did not happen")
+            raise
         self._catalog._swap(Kind.TABLE, self._identifier, str(current.metadata_location), location)
         done = check_committed(TableState(changed, location), updates, self.name)
         delete_superseded(self.storage, current, changed)
@@ -246,3 +261,7 @@ class PointerCommitter:
         if location == base.metadata_location:
             return base
         return TableState(read_table_metadata(self.storage, location), location)
+
+
+def _nothing() -> None:
+    """There is nothing to wait for."""

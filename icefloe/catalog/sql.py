@@ -51,6 +51,12 @@ _NAMESPACES = sa.Table(
     sa.Column("property_value", sa.String(TEXT_LENGTH), nullable=True),
 )
 
+_IS_NAMED = sa.and_(
+    _POINTERS.c.catalog_name == sa.bindparam("named_catalog"),
+    _POINTERS.c.table_namespace == sa.bindparam("named_namespace"),
+    _POINTERS.c.table_name == sa.bindparam("named_table"),
+)
+
 
 class SqlCatalog(PointerCatalog):
     """A catalog in a database of SQLite or PostgreSQL."""
@@ -60,6 +66,9 @@ class SqlCatalog(PointerCatalog):
         self._database = Database(name, properties.get("uri"))
         super().__init__(name, properties)
         self._tells_views = self._prepare()
+        # Made once: to put a statement together takes longer than to run it.
+        self._finding = {kind: self._find_statement(kind) for kind in Kind}
+        self._swapping = {kind: self._swap_statement(kind) for kind in Kind}
 
     def close(self) -> None:
         """Close the connections; the catalog opens new ones if it is used again."""
@@ -127,6 +136,26 @@ class SqlCatalog(PointerCatalog):
             _POINTERS.c.table_name == identifier[-1],
         )
 
+    def _name_values(self, identifier: Identifier) -> dict[str, str]:
+        """What the parameters of `_IS_NAMED` are for a name."""
+        return {
+            "named_catalog": self._name,
+            "named_namespace": self._text(identifier[:-1]),
+            "named_table": identifier[-1],
+        }
+
+    def _find_statement(self, kind: Kind) -> sa.Select[Any]:
+        return sa.select(_POINTERS.c.metadata_location).where(_IS_NAMED, self._is_kind(kind))
+
+    def _swap_statement(self, kind: Kind) -> sa.Update:
+        expected: sa.BindParameter[str] = sa.bindparam("swapped_from")
+        location: sa.BindParameter[str] = sa.bindparam("swapped_to")
+        return (
+            sa.update(_POINTERS)
+            .where(_IS_NAMED, self._is_kind(kind), _POINTERS.c.metadata_location == expected)
+            .values(metadata_location=location, previous_metadata_location=expected)
+        )
+
     def _is_kind(self, kind: Kind) -> sa.ColumnElement[bool]:
         if not self._tells_views:
             return sa.true() if kind is Kind.TABLE else sa.false()
@@ -138,9 +167,7 @@ class SqlCatalog(PointerCatalog):
     # Pointers
 
     def _pointer(self, kind: Kind, identifier: Identifier) -> str | None:
-        rows = self._database.read(
-            sa.select(_POINTERS.c.metadata_location).where(self._is_name(identifier), self._is_kind(kind))
-        )
+        rows = self._database.read(self._finding[kind], self._name_values(identifier))
         if rows and rows[0][0] is None:
             raise StateError(f"{show(identifier)} has no metadata location in {self._database}")
         return rows[0][0] if rows else None
@@ -162,11 +189,8 @@ class SqlCatalog(PointerCatalog):
         return True
 
     def _swap_pointer(self, kind: Kind, identifier: Identifier, expected: str, location: str) -> bool:
-        return self._changed_one(
-            sa.update(_POINTERS)
-            .where(self._is_name(identifier), self._is_kind(kind), _POINTERS.c.metadata_location == expected)
-            .values(metadata_location=_checked_location(location), previous_metadata_location=expected)
-        )
+        values = {"swapped_from": expected, "swapped_to": _checked_location(location)}
+        return self._changed_one(self._swapping[kind], {**self._name_values(identifier), **values})
 
     def _remove_pointer(self, kind: Kind, identifier: Identifier, expected: str | None) -> bool:
         statement = sa.delete(_POINTERS).where(self._is_name(identifier), self._is_kind(kind))
@@ -185,11 +209,11 @@ class SqlCatalog(PointerCatalog):
         except TakenError:
             raise self._taken(target) from None
 
-    def _changed_one(self, statement: Any) -> bool:
+    def _changed_one(self, statement: Any, values: Mapping[str, str] | None = None) -> bool:
         """Whether a conditional change, in a transaction of its own, met the one row that it was meant for."""
 
         def change(connection: Connection) -> bool:
-            rows = connection.execute(statement).rowcount
+            rows = connection.execute(statement, values).rowcount
             if rows not in (0, 1):
                 # The transaction is given up by this.
                 raise StateError(f"{self._database} says that {rows} rows have one name; nothing was changed")

@@ -56,11 +56,11 @@ class Database:
         place = f"//{url.host or ''}{f':{url.port}' if url.port else ''}/{url.database or ''}"
         return f"{url.get_backend_name()}:{place}"
 
-    def read(self, statement: sa.Select[Any]) -> list[Any]:
+    def read(self, statement: sa.Select[Any], values: Mapping[str, str] | None = None) -> list[Any]:
         """The rows of a query."""
         try:
             with self._opened().connect() as connection:
-                return list(connection.execute(statement).all())
+                return list(connection.execute(statement, values).all())
         except SQLAlchemyError as error:
             failure = self._failure(error)
         raise failure

@@ -53,7 +53,7 @@ def group_files(files: FilesInput, metadata: TableMetadata, content: ManifestCon
         _check_fit(entries, metadata)
         if content is ManifestContent.DELETES:
             check_delete_files(entries, metadata)
-        else:
+        elif not _is_all_data(entries):
             _refuse(
                 entries, pc.not_equal(entries.column("content"), 0), "is a delete file; it was given as a data file"
             )
@@ -72,8 +72,8 @@ def with_sequence_number(group: FileGroup, sequence_number: int | None) -> FileG
 
 def check_distinct(groups: Sequence[FileGroup]) -> None:
     """Fail if a file is named twice; deletion vectors may share a file, but not a place in it."""
-    paths = [pc.filter(each.columns.column("file_path"), _is_whole_file(each.columns)) for each in groups]
-    if not paths:
+    paths = [_whole_files(each.columns) for each in groups]
+    if sum(map(len, paths)) <= 1:
         return
     every = pa.concat_arrays(paths)
     # Much faster than counting distinct values.
@@ -110,6 +110,8 @@ def check_delete_files(columns: ManifestColumns, metadata: TableMetadata) -> Non
 
 def vector_mask(columns: ManifestColumns) -> Any:
     """Which entries are deletion vectors, as a boolean column."""
+    if _is_all_data(columns):
+        return pa.array(np.zeros(len(columns), bool))
     is_position = pc.equal(columns.column("content"), int(FileContent.POSITION_DELETES))
     is_puffin = pc.equal(pc.utf8_lower(columns.column("file_format")), "puffin")
     return pc.fill_null(pc.and_(is_position, is_puffin), False)
@@ -124,8 +126,15 @@ def listed(files: Any) -> list[Any]:
     return list(files)
 
 
-def _is_whole_file(columns: ManifestColumns) -> Any:
-    return pc.invert(vector_mask(columns))
+def _whole_files(columns: ManifestColumns) -> Any:
+    paths = columns.column("file_path")
+    return paths if _is_all_data(columns) else pc.filter(paths, pc.invert(vector_mask(columns)))
+
+
+def _is_all_data(columns: ManifestColumns) -> bool:
+    """Whether there are data files only; much cheaper to tell than which ones are not."""
+    kinds = columns.column("content")
+    return not kinds.null_count and not kinds.to_numpy().any()
 
 
 def _columns_by_spec(files: FilesInput, metadata: TableMetadata) -> Iterable[ManifestColumns]:
@@ -187,10 +196,12 @@ def _as_new(columns: ManifestColumns) -> ManifestColumns:
 
 def _check_fit(columns: ManifestColumns, metadata: TableMetadata) -> None:
     for name in ("file_path", "file_format", "record_count", "file_size_in_bytes"):
-        _refuse(columns, pc.is_null(columns.column(name)), f"has no {name}")
+        if columns.column(name).null_count:
+            _refuse(columns, pc.is_null(columns.column(name)), f"has no {name}")
     _refuse(columns, pc.equal(columns.column("file_path"), ""), "has an empty path")
     for name in ("record_count", "file_size_in_bytes"):
-        _refuse(columns, pc.less(columns.column(name), 0), f"has a negative {name}")
+        if (columns.column(name).to_numpy() < 0).any():
+            _refuse(columns, pc.less(columns.column(name), 0), f"has a negative {name}")
     for field in metadata.spec(columns.spec_id).fields:
         _check_values(columns, field)
         _check_bounds(columns, field, metadata)

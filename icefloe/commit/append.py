@@ -4,7 +4,7 @@ A fast append adds manifests; a merge append also merges small ones when there a
 """
 
 from icefloe.commit.added import FilesInput, group_files
-from icefloe.commit.duplicates import check_not_live
+from icefloe.commit.duplicates import check_not_live, note_paths
 from icefloe.commit.merging import merge_manifests
 from icefloe.commit.producer import Delta
 from icefloe.commit.view import View
@@ -29,6 +29,8 @@ class Append:
         if self._check_duplicates:
             check_not_live(view, self._groups)
         new = write_added(view, self, self._groups)
+        if self._check_duplicates:
+            note_paths(view, new, self._groups)
         kept = tuple(each for each in view.manifests() if each.has_live_files)
         added = [group.columns for group in self._groups]
         if not self._merge:

@@ -1,8 +1,8 @@
 """What a catalog must be able to do for one table, so that commits need to know nothing else of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 
 from icefloe.metadata.requirements import TableRequirement
 from icefloe.metadata.table import TableMetadata
@@ -41,3 +41,35 @@ class Committer(Protocol):
         faster. CommitStateUnknown says that the outcome is not known. Any error of another kind, raised before the swap,
         is about the input. See `swap` for the part that is the same in every catalog.
         """
+
+
+Settle = Callable[[], None]
+"""Waits until all files that a commit refers to are written, whole and durable, or says why they are not."""
+
+
+class SettlingCommitter(Committer, Protocol):
+    """One that can write its own part of a commit while the files of the commit are still being written."""
+
+    def commit_when(
+        self,
+        base: TableState,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
+        settle: Settle,
+    ) -> TableState:
+        """The same as `commit`, but `settle` is called before the swap; if that fails, there is no swap."""
+
+
+def commit_settled(
+    committer: Committer,
+    base: TableState,
+    requirements: Sequence[TableRequirement],
+    updates: Sequence[TableUpdate],
+    settle: Settle,
+) -> TableState:
+    """One attempt to change the table, whose swap comes after `settle` in any case."""
+    # Looked up in the class: what merely passes names on to another committer would be left out otherwise.
+    if hasattr(type(committer), "commit_when"):
+        return cast(SettlingCommitter, committer).commit_when(base, requirements, updates, settle)
+    settle()
+    return committer.commit(base, requirements, updates)

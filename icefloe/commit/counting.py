@@ -20,6 +20,9 @@ def count_files(columns: ManifestColumns) -> FileCounts:
     """What these files are, all together. The size of a deletion vector is its own, not that of the file it is in."""
     kinds = columns.column("content").to_numpy(zero_copy_only=False)
     rows = columns.column("record_count").to_numpy(zero_copy_only=False)
+    if not kinds.any():
+        total = pc.sum(columns.column("file_size_in_bytes"), min_count=0).as_py()
+        return FileCounts(data_files=len(columns), records=int(rows.sum()), size_in_bytes=int(total))
     is_vector = vector_mask(columns)
     sizes = pc.if_else(is_vector, columns.column("content_size_in_bytes"), columns.column("file_size_in_bytes"))
     vectors = is_vector.to_numpy(zero_copy_only=False)

@@ -2,19 +2,23 @@
 
 Inside of a commit that is always checked (see `added`). Across commits it takes reading manifests, so it is done where
 paths come from outside, and left out by writers that name their files by a fresh UUID. Only manifests are read whose
-summaries allow for a file in one of the partitions, only their paths, and each of them once for a handle of the table.
+summaries allow for a file in one of the partitions, only their paths, and each of them once for a handle of the table: from
+then on their paths are known by their hashes. So a new handle reads the manifests that there are, and its commits after
+the first one read those that others made meanwhile.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.added import FileGroup
 from icefloe.commit.partitions import PartitionSet
+from icefloe.commit.path_index import hashes_of
 from icefloe.commit.view import View
 from icefloe.errors import ValidationError
-from icefloe.manifests.files import ManifestContent
+from icefloe.manifests.files import ManifestContent, ManifestFile
 from icefloe.manifests.wanted import wanted
 
 _PATHS = wanted("file_path", partition=False)
@@ -30,11 +34,38 @@ def check_not_live(view: View, groups: Sequence[FileGroup], ignored: frozenset[s
         return
     paths = pa.concat_arrays([columns.column("file_path") for columns in data])
     partitions = PartitionSet.of(data)
-    for manifest in view.manifests(ManifestContent.DATA):
+    index = view.bench.caches.paths
+    hits = index.may_hold(hashes_of(paths))
+    manifests = view.manifests(ManifestContent.DATA)
+    index.make_room({each.manifest_path for each in manifests})
+    for manifest in manifests:
+        is_known = manifest.manifest_path in index
+        if is_known and manifest.manifest_path not in hits:
+            continue
         if not manifest.has_live_files or not partitions.may_be_in(manifest):
             continue
-        entries = view.read(manifest, _PATHS)
-        found = pc.and_(pc.is_in(entries.column("file_path"), value_set=paths), entries.is_live)
-        for path in entries.column("file_path").filter(found).to_pylist():
+        live = _live_paths(view, manifest)
+        if not is_known:
+            index.add(manifest.manifest_path, hashes_of(live))
+        for path in live.filter(pc.is_in(live, value_set=paths)).to_pylist():
             if path not in ignored:
                 raise ValidationError(f"file {path!r} is in the table already; it cannot be added a second time")
+
+
+def note_paths(view: View, manifests: Sequence[ManifestFile], groups: Sequence[FileGroup]) -> None:
+    """Remember the paths of manifests that were written of these groups, so that the next commit need not read them."""
+    index = view.bench.caches.paths
+    paths = [group.columns.column("file_path") for group in groups if len(group.columns)]
+    counts = [manifest.added_files_count for manifest in manifests]
+    if sum(count or 0 for count in counts) != sum(map(len, paths)):
+        return
+    rest = pa.concat_arrays(paths) if paths else pa.array([], pa.string())
+    for manifest, count in zip(manifests, counts, strict=True):
+        if manifest.manifest_path not in index:
+            index.add(manifest.manifest_path, hashes_of(rest.slice(0, count)))
+        rest = rest.slice(count)
+
+
+def _live_paths(view: View, manifest: ManifestFile) -> Any:
+    entries = view.read(manifest, _PATHS)
+    return entries.column("file_path").filter(entries.is_live)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from icefloe.commit.change import Prepared
-from icefloe.commit.committer import Committer, TableState
+from icefloe.commit.committer import Committer, TableState, commit_settled
 from icefloe.commit.outcome import Committed, Outcome, Rejected, Unknown
 from icefloe.commit.swap import check_committed, check_same_table
 from icefloe.commit.workbench import Workbench
@@ -136,6 +136,8 @@ class CommitLoop:
                 return self._rejected(base.metadata, ended, attempts)
             self._timing.sleep(backoff.wait_ms(attempts, self._timing.jitter()) / 1000)
             try:
+                # Another attempt may read what this one wrote.
+                self._bench.settle()
                 state = self._committer.load()
                 check_same_table(base.metadata, state.metadata, self._committer.name)
             except IcefloeError as error:
@@ -148,13 +150,16 @@ class CommitLoop:
 
     def _try(self, state: TableState, prepared: Prepared, attempts: int) -> Outcome | CommitFailed:
         try:
-            done = self._committer.commit(state, prepared.requirements, prepared.updates)
+            done = commit_settled(self._committer, state, prepared.requirements, prepared.updates, self._bench.settle)
             done = check_committed(done, prepared.updates, self._committer.name)
         except CommitFailed as error:
             return error
         except (InvalidInputError, StateError) as error:
             return self._rejected(state.metadata, error, attempts)
         except Exception as error:  # noqa: BLE001 - whatever cannot be classified is unknown, and found out below
+            if self._bench.failure is not None:
+                # There is no swap without all files, so that nothing can have happened.
+                return self._rejected(state.metadata, error, attempts)
             return self._find_out(state, prepared.updates, error, attempts)
         return self._committed(done, attempts)
 

@@ -40,7 +40,8 @@ class CommitTransaction:
 
     @property
     def metadata(self) -> TableMetadata:
-        """What the table will be: the base with all changes so far."""
+        """What the table will be: the base with all changes so far, whose files are there to be read."""
+        self._bench.settle()
         return self._applied.metadata
 
     @property
@@ -51,6 +52,7 @@ class CommitTransaction:
     def add(self, change: Change) -> Prepared:
         """One more change, prepared on what those before it leave."""
         self._check_open()
+        # Files of the changes before may be read, while those of the last one may still be on their way in `commit`.
         prepared = change.prepare(self.metadata, self._bench)
         self._applied = self._after(self._applied, prepared)
         self._changes.append(change)
@@ -88,6 +90,7 @@ class CommitTransaction:
         applied = Applied(state.metadata)
         prepared = []
         for change in self._changes:
+            self._bench.settle()
             one = change.prepare(applied.metadata, self._bench)
             applied = self._after(applied, one)
             prepared.append(one)

@@ -41,13 +41,11 @@ def manifests_of(snapshot: Snapshot, metadata: TableMetadata, bench: Workbench) 
     """The manifests of a snapshot; read once, since lists never change."""
     place = list_location(snapshot, metadata)
     if place is None:
-        return _counted(
-            inline_manifests(snapshot.manifests or (), snapshot.snapshot_id, bench.storage.read), metadata, bench
-        )
+        return _counted(inline_manifests(snapshot.manifests or (), snapshot.snapshot_id, bench.read), metadata, bench)
     found = bench.caches.lists.find(place)
     if found is None:
         relative_to = metadata.location if _is_relative(metadata) else None
-        found = read_manifest_list(place, bench.storage.read, table_location=relative_to)
+        found = read_manifest_list(place, bench.read, table_location=relative_to)
         found = _counted(found, metadata, bench)
         bench.caches.lists.keep(place, found)
     return found
@@ -77,7 +75,7 @@ def read_entries(
     def load() -> ManifestColumns:
         return read_manifest(
             manifest,
-            bench.storage.read,
+            bench.read,
             wanted,
             partition_type=partition_type_of(metadata, manifest.partition_spec_id),
             table_location=metadata.location if _is_relative(metadata) else None,

@@ -1,12 +1,18 @@
-"""Which files one commit writes and under which names, and what it keeps from one attempt to the next."""
+"""Which files one commit writes and under which names, and what it keeps from one attempt to the next.
+
+Files are written side by side while the commit goes on, since none of them means anything before the catalog's pointer is
+swapped: `settle` waits for all, and comes before the swap.
+"""
 
 import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from icefloe.commit.path_index import PathIndex
 from icefloe.errors import InvalidLocationError
 from icefloe.manifests.cache import ManifestCache
 from icefloe.manifests.files import ManifestFile
@@ -18,6 +24,7 @@ from icefloe.storage.storage import Storage
 Kept = TypeVar("Kept")
 
 _LISTS_KEPT = 64
+_WRITERS = 8
 
 
 class ManifestLists:
@@ -50,6 +57,7 @@ class Caches:
 
     lists: ManifestLists = field(default_factory=ManifestLists)
     manifests: ManifestCache = field(default_factory=ManifestCache)
+    paths: PathIndex = field(default_factory=PathIndex)
 
 
 class Workbench:
@@ -71,6 +79,14 @@ class Workbench:
         self._written: dict[str, None] = {}
         self._memory: dict[Hashable, Any] = {}
         self._lock = threading.Lock()
+        self._writers: ThreadPoolExecutor | None = None
+        self._pending: dict[str, Future[None]] = {}
+        self._failure: BaseException | None = None
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why a file could not be written, once `settle` found that; nothing can be committed from then on."""
+        return self._failure
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -78,14 +94,41 @@ class Workbench:
         return tuple(self._written)
 
     def write(self, location: str, data: bytes) -> None:
-        """Write a file of this commit; it counts as written even if that fails halfway."""
+        """Begin to write a file of this commit; it counts as written even if that fails halfway."""
         with self._lock:
             self._written[location] = None
-        self.storage.write(location, data)
+            if self._writers is None:
+                self._writers = ThreadPoolExecutor(_WRITERS, thread_name_prefix="icefloe-commit")
+            self._pending[location] = self._writers.submit(self.storage.write, location, data)
+
+    def read(self, location: str) -> bytes:
+        """The bytes at a location, also if this commit is still writing them."""
+        pending = self._pending.get(location)
+        if pending is not None:
+            pending.result()
+        return self.storage.read(location)
+
+    def settle(self) -> None:
+        """Wait until every file is written, whole and durable. A failure is final: what was made relies on the file."""
+        for error in filter(None, self._finish()):
+            self._failure = self._failure or error
+        if self._failure is not None:
+            raise self._failure
+
+    def _finish(self) -> list[BaseException | None]:
+        """Wait for what is being written, and end the threads; the errors, None for each file that is there."""
+        with self._lock:
+            pending, self._pending = self._pending, {}
+            writers, self._writers = self._writers, None
+        if writers is not None:
+            writers.shutdown()
+        return [each.exception() for each in pending.values()]
 
     def discard(self, locations: Iterable[str]) -> bool:
         """Delete files that this commit wrote; whether all of them are gone. It never fails: files may stay behind."""
         own = [location for location in locations if location in self._written]
+        # A file that is still being written would be there after its deletion.
+        self._finish()
         try:
             failures = {failure.location for failure in self.storage.delete(own)}
         except Exception:  # noqa: BLE001 - the outcome of the commit stands, whatever happens to leftovers

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -179,15 +180,23 @@ def encode_manifest_list(
         paths = [relativize(table_location, manifest.manifest_path) for manifest in manifests]
     else:
         paths = [manifest.manifest_path for manifest in manifests]
-    struct = _list_type(version)
+    struct, schema, schema_text = _schema(version)
     metadata = _metadata(version, snapshot_id, parent_snapshot_id, sequence_number, first_row_id)
-    metadata["iceberg.schema"] = json.dumps(schema_to_json(Schema(*struct.fields)), separators=(",", ":"))
+    metadata["iceberg.schema"] = schema_text
     sync, name = os.urandom(SYNC_SIZE), codec_named(codec)
-    parts = [container_header(avro_record(struct.fields, LIST_NAME), metadata, name, sync)]
+    parts = [container_header(schema, metadata, name, sync)]
     columns = _columns(manifests, struct, paths)
     for count, rows in encode_rows(struct, columns, len(manifests)):
         parts.append(container_block(count, deflate(name, rows), sync))
     return b"".join(parts), next_row_id
+
+
+@cache
+def _schema(version: int) -> tuple[StructType, Any, str]:
+    """The type of a list's rows, and how Avro and the header tell it."""
+    struct = _list_type(version)
+    text = json.dumps(schema_to_json(Schema(*struct.fields)), separators=(",", ":"))
+    return struct, avro_record(struct.fields, LIST_NAME), text
 
 
 def _metadata(

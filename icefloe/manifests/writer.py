@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -256,9 +256,7 @@ def _files(
 ) -> Iterator[tuple[int, int, bytes]]:
     """(first entry, entries, bytes) of each file; `apply` is `map`, or one with several threads."""
     codec = codec_named(form.codec)
-    metadata = manifest_metadata(form.version, form.schema, form.spec, form.content, struct)
-    schema = avro_record(struct.fields, ENTRY_NAME)
-    texts = {key: _as_text(value) for key, value in metadata.items()}
+    schema, texts = _header(form.version, _Same(form.schema), form.spec, form.content, struct)
 
     def pack(block: tuple[int, memoryview]) -> tuple[int, bytes]:
         return block[0], deflate(codec, block[1], form.level)
@@ -281,6 +279,28 @@ def _files(
             parts, start = [], done
     if parts:
         yield start, done - start, b"".join(parts)
+
+
+class _Same:
+    """A schema that equals only itself: equal ones may differ in how their defaults are written, like 0.0 and -0.0."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.schema is other.schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+
+@lru_cache(maxsize=32)
+def _header(
+    version: int, same: _Same, spec: PartitionSpec, content: ManifestContent, struct: StructType
+) -> tuple[Any, dict[str, str]]:
+    """The Avro schema of a manifest and the texts of its header, which are the same for most commits to a table."""
+    metadata = manifest_metadata(version, same.schema, spec, content, struct)
+    return avro_record(struct.fields, ENTRY_NAME), {key: _as_text(value) for key, value in metadata.items()}
 
 
 def _as_text(value: Any) -> str:

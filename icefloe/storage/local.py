@@ -24,6 +24,7 @@ TEMPORARY = ".icefloe-"
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 _NOT_REMOVED = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR})
 _BUFFER = 1 << 20
+_SMALL_BUFFER = 4096
 
 
 class LocalFiles:
@@ -66,7 +67,7 @@ class LocalFiles:
 
     def write(self, location: Location, data: bytes) -> None:
         """Store the bytes in one step, in place of what was there."""
-        with LocalOutput(location) as output:
+        with LocalOutput(location, size=len(data)) as output:
             output.write(data)
 
     def create_exclusive(self, location: Location, data: bytes) -> None:
@@ -74,7 +75,7 @@ class LocalFiles:
         if os.path.lexists(location.path):
             # Only saves the work of losing; the link below decides.
             raise LocationExistsError(str(location), "already exists")
-        with LocalOutput(location, exclusive=True) as output:
+        with LocalOutput(location, exclusive=True, size=len(data)) as output:
             output.write(data)
 
     def supports_exclusive_create(self, location: Location) -> bool:  # noqa: ARG002 - the protocol asks per location
@@ -156,16 +157,18 @@ class LocalFiles:
 
 
 class LocalOutput(OutputStream):
-    """A local file that is being written under a temporary name."""
+    """A local file that is being written under a temporary name; `size` is how large it will be, if that is known."""
 
-    def __init__(self, location: Location, *, exclusive: bool = False) -> None:
+    def __init__(self, location: Location, *, exclusive: bool = False, size: int | None = None) -> None:
         self._exclusive = exclusive
         self._folder = os.path.dirname(location.path)
         self._temporary = os.path.join(self._folder, f"{TEMPORARY}{uuid4().hex}.tmp")
         try:
             _make_folder(self._folder)
             # 0666 less the umask, as any file; the name is new, so no one else's file is opened.
-            self._file: BinaryIO = open(self._temporary, "xb", buffering=_BUFFER)  # noqa: SIM115 - closed below
+            # What comes in one piece needs no large buffer, which takes longer to set up than a small file to write.
+            buffer = _BUFFER if size is None else _SMALL_BUFFER
+            self._file: BinaryIO = open(self._temporary, "xb", buffering=buffer)  # noqa: SIM115 - closed below
         except OSError as error:
             raise _translated(location, error) from error
         super().__init__(location)
@@ -185,12 +188,15 @@ class LocalOutput(OutputStream):
                 self._link()
             else:
                 os.replace(self._temporary, self._location.path)
+                self._temporary = ""
             _sync_folder(self._folder)
         except OSError as error:
             raise _translated(self._location, error) from error
         finally:
-            with suppress(OSError):
-                os.unlink(self._temporary)
+            # Renamed, there is nothing to remove.
+            if self._temporary:
+                with suppress(OSError):
+                    os.unlink(self._temporary)
 
     def _link(self) -> None:
         try:

@@ -96,6 +96,7 @@ def test_a_transaction_that_fails_leaves_nothing(version: int) -> None:
     def work() -> None:
         with table.transaction() as tx:
             tx.update_snapshot().fast_append([data_file()])
+            assert tx.table_metadata.current_snapshot() is not None
             assert len(stored(table)) == 2
             raise ZeroDivisionError
 
