@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from icefloe.errors import CorruptFileError
-from icefloe.manifests.avro_codec import Container, inflate
+from icefloe.manifests.avro_codec import MAX_BLOCK_BYTES, Container, inflate
 from icefloe.manifests.avro_schema_codec import AvroFixed, AvroNode, AvroPrimitive
 from icefloe.manifests.choices import Key
+from icefloe.manifests.kernels import walker_for
 from icefloe.manifests.operations import PROBLEMS, STATUS_GROW, STATUS_OK
 from icefloe.manifests.program import ListOutput, Output, Program
 
@@ -22,6 +24,9 @@ MAX_COLUMN_BYTES = (1 << 31) - 1
 MAX_UNCHECKED_BYTES = 4 << 30
 """How much room the rows that a file announces may take before anything of it is inflated, and how much may be inflated
 just to check what it announces. Rooms that are not filled take no memory."""
+
+COMPILED_INFLATE_BYTES = 1 << 20
+"""Files from this size on are worth loading the compiled inflater for."""
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
@@ -54,10 +59,8 @@ class _Texts:
         self.data = np.empty(0, np.uint8)
         self.rows = self.at = 0
 
-    def append(self, data: Bytes, notes: Numbers, share: float, location: str) -> None:
-        from icefloe.manifests.walker import gather, measure
-
-        size = int(measure(notes))
+    def append(self, kernels: ModuleType, data: Bytes, notes: Numbers, share: float, location: str) -> None:
+        size = int(kernels.measure(notes))
         if self.at + size > MAX_COLUMN_BYTES:
             raise CorruptFileError(location, f"a column of text or bytes has more than {MAX_COLUMN_BYTES} bytes")
         if self.at + size > len(self.data):
@@ -68,7 +71,7 @@ class _Texts:
             self.offsets = _grown(self.offsets, capacity + 1, self.rows + 1)
             self.valid = _grown(self.valid, capacity, self.rows)
             self.valid[self.rows :] = 0
-        self.at = int(gather(data, notes, self.data, self.offsets, self.valid, self.rows, self.at))
+        self.at = int(kernels.gather(data, notes, self.data, self.offsets, self.valid, self.rows, self.at))
         self.rows += len(notes)
 
     def array(self, node: AvroNode) -> Any:
@@ -119,19 +122,25 @@ class _Decoder:
         self.valid = np.zeros((self.program.longs, self.rows), np.uint8)
         self.texts = [_Texts(self.rows) for _ in range(self.program.notes)]
         row = 0
-        for data, blocks in self._chunks(inflated):
+        chunks = self._chunks(inflated) if inflated is not None else self._deflated_chunks()
+        for data, blocks in chunks:
             count = int(blocks[:, 2].sum())
             self._walk(data, blocks, row, count)
             row += count
         return self._finish()
 
-    def _check_counts(self) -> Callable[[int], Any]:
-        """Counts are only announced until the blocks are inflated: believe them while they cost little."""
+    def _check_counts(self) -> Callable[[int], Any] | None:
+        """Counts are only announced until the blocks are inflated: believe them while they cost little.
+
+        Gives the bytes of a block, by number; None leaves it to the compiled inflater.
+        """
         smallest = self.program.smallest
         if smallest == 0 and self.rows:
             raise CorruptFileError(self.container.location, f"{self.rows} rows that take no bytes")
         row_bytes = 9 * self.program.longs + 5 * self.program.notes
         if self.rows * smallest <= 64 * len(self.container.data) and self.rows * row_bytes <= MAX_UNCHECKED_BYTES:
+            if self.container.codec == "deflate" and len(self.container.data) >= COMPILED_INFLATE_BYTES:
+                return None
             return lambda block: inflate(self.container, block)
         kept, size = [], 0
         for block in range(len(self.container.blocks)):
@@ -164,9 +173,36 @@ class _Decoder:
         if table:
             yield _joined(parts), np.array(table, np.int64)
 
-    def _walk(self, data: Bytes, blocks: Numbers, row: int, count: int) -> None:
-        from icefloe.manifests.walker import walk
+    def _deflated_chunks(self) -> Iterator[tuple[Bytes, Numbers]]:
+        """The same by the compiled inflater; each chunk is in the room of the last one."""
+        from icefloe.manifests.inflate import INFLATED, NO_ROOM, PROBLEMS, SLACK, inflate_blocks
 
+        source, blocks = np.frombuffer(self.container.data, np.uint8), self.container.blocks
+        room = np.empty(2 * CHUNK_BYTES + SLACK, np.uint8)
+        ends = np.zeros(len(blocks), np.int64)
+        first = 0
+        while first < len(blocks):
+            status, done = inflate_blocks(source, blocks, first, CHUNK_BYTES, room, ends)
+            if status == NO_ROOM and not done and len(room) < MAX_BLOCK_BYTES:
+                room = np.empty(min(4 * len(room), MAX_BLOCK_BYTES + SLACK), np.uint8)
+                continue
+            if status != INFLATED and not (status == NO_ROOM and done):
+                block = first + done
+                problem = PROBLEMS.get(status, f"it holds more than {MAX_BLOCK_BYTES} bytes")
+                raise CorruptFileError(
+                    self.container.location,
+                    f"block {block} at byte {blocks[block, 1]} does not inflate with deflate: {problem}",
+                )
+            table = np.stack((np.append(0, ends[: done - 1]), ends[:done], blocks[first : first + done, 0]), axis=1)
+            short = np.flatnonzero(table[:, 2] * self.program.smallest > table[:, 1] - table[:, 0])
+            if len(short):
+                at = int(short[0])
+                self._check_count(first + at, room[table[at, 0] : table[at, 1]])
+            yield room[: ends[done - 1]], table
+            first += done
+
+    def _walk(self, data: Bytes, blocks: Numbers, row: int, count: int) -> None:
+        kernels = walker_for(len(data))
         notes = np.full((self.program.notes, count), -1, np.int64)
         fill = np.zeros(max(len(self.program.lists), 1), np.int64)
         streams = max(self.program.streams, 1)
@@ -174,7 +210,7 @@ class _Decoder:
         while True:
             items = np.empty((streams, room if self.program.streams else 1), np.int64)
             item_valid = np.zeros((streams, items.shape[1]), np.uint8)
-            status, where, _ = walk(
+            status, where, _ = kernels.walk(
                 data, blocks, self.ops, self.keys, self.longs, self.valid, row, notes, items, item_valid, fill
             )
             if status != STATUS_GROW:
@@ -189,10 +225,10 @@ class _Decoder:
             raise CorruptFileError(self.container.location, f"row {where}: {PROBLEMS[status]}")
         share = max(count, 1) / max(self.rows, 1)
         for column, texts in enumerate(self.texts):
-            texts.append(data, notes[column], share, self.container.location)
-        self._keep_items(data, items, item_valid, fill)
+            texts.append(kernels, data, notes[column], share, self.container.location)
+        self._keep_items(kernels, data, items, item_valid, fill)
 
-    def _keep_items(self, data: Bytes, items: Numbers, item_valid: Bytes, fill: Numbers) -> None:
+    def _keep_items(self, kernels: ModuleType, data: Bytes, items: Numbers, item_valid: Bytes, fill: Numbers) -> None:
         for found in self.program.lists:
             used = int(fill[found.number])
             for output in found.items:
@@ -201,7 +237,7 @@ class _Decoder:
                 if output.place == "note":
                     nulls = values if found.fused else np.where(item_valid[stream, :used], values, -1)
                     texts = self.item_texts.setdefault(stream, _Texts(0))
-                    texts.append(data, nulls, 1.0, self.container.location)
+                    texts.append(kernels, data, nulls, 1.0, self.container.location)
                 else:
                     # Numbers are checked and narrowed while they are in cache.
                     is_int = output.node == AvroPrimitive("int")

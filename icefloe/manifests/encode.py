@@ -7,6 +7,23 @@ import numpy as np
 import pyarrow as pa
 
 from icefloe.formats.avro_schema_codec import decimal_width
+from icefloe.manifests.kernels import encoder_for
+from icefloe.manifests.operations import (
+    PUT_BOOL,
+    PUT_DOUBLE,
+    PUT_EACH,
+    PUT_END,
+    PUT_FIXED,
+    PUT_FLOAT,
+    PUT_IF,
+    PUT_LONG,
+    PUT_LONGS,
+    PUT_NEXT,
+    PUT_PAIRS_LONG,
+    PUT_PAIRS_TEXT,
+    PUT_RAW,
+    PUT_TEXT,
+)
 from icefloe.schema.types import (
     BinaryType,
     BooleanType,
@@ -25,23 +42,6 @@ from icefloe.schema.types import (
     UnknownType,
     UUIDType,
 )
-
-# The numbers are compiled into cached kernels: never reuse one for another meaning.
-# All but END, RAW and NEXT start with: where the column starts, where its marks start (or -1), whether it is optional.
-PUT_END = 0
-PUT_LONG = 1
-PUT_BOOL = 2
-PUT_FLOAT = 3
-PUT_DOUBLE = 4
-PUT_TEXT = 5
-PUT_FIXED = 6  # length
-PUT_RAW = 7  # bytes, then each
-PUT_IF = 8  # where to go if null
-PUT_PAIRS_LONG = 9  # where keys start, where values start
-PUT_PAIRS_TEXT = 10
-PUT_LONGS = 11  # where values start
-PUT_EACH = 12  # where to go if there are no items
-PUT_NEXT = 13  # where the items' operations start
 
 BLOCK_BYTES = 128 << 10
 """How large the rows of one block grow before they are compressed."""
@@ -62,17 +62,17 @@ def encode_rows(struct: StructType, columns: Lookup, rows: int) -> Iterator[tupl
 
 
 def _sliced(column: Any, start: int, count: int) -> Any:
-    return column if isinstance(column, bytes) else column.slice(start, count)
+    is_whole = isinstance(column, bytes) or len(column) == count
+    return column if is_whole else column.slice(start, count)
 
 
 def _encode_slice(struct: StructType, columns: Lookup, rows: int) -> Iterator[tuple[int, memoryview]]:
-    from icefloe.manifests.encoder import encode
-
     layout = _Layout()
     for field in struct.fields:
         layout.field(field, columns)
     program, numbers, valid, arena = layout.finish()
     room = max(4 * BLOCK_BYTES, len(arena) + 8 * len(numbers) // 2)
+    encode = encoder_for(len(arena) + 2 * len(numbers)).encode
     done = 0
     while done < rows:
         target = np.empty(room, np.uint8)

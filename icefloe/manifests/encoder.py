@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from icefloe.manifests.encode import (
+from icefloe.manifests.memory import helper, kernel, put_byte
+from icefloe.manifests.operations import (
     PUT_BOOL,
     PUT_EACH,
     PUT_END,
@@ -23,7 +24,6 @@ from icefloe.manifests.encode import (
     PUT_RAW,
     PUT_TEXT,
 )
-from icefloe.manifests.memory import helper, kernel, put_byte
 from icefloe.manifests.walker import copy_bytes
 
 _U1 = np.uint64(1)

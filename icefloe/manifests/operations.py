@@ -1,4 +1,4 @@
-"""The operations that the walker knows, and the statuses that it ends with."""
+"""The operations that the walker and the encoder know, and the statuses that the walker ends with."""
 
 # The numbers are compiled into cached kernels: never reuse one for another meaning.
 OP_LONG = 0  # column
@@ -29,6 +29,23 @@ SPREAD_LONG = 0
 SPREAD_BYTES = 1
 PAIRS_LONG = 2
 PAIRS_BYTES = 3
+
+# What the encoder puts. All but END, RAW and NEXT start with: where the column starts, where its marks start (or -1),
+# whether it is optional.
+PUT_END = 0
+PUT_LONG = 1
+PUT_BOOL = 2
+PUT_FLOAT = 3
+PUT_DOUBLE = 4
+PUT_TEXT = 5
+PUT_FIXED = 6  # length
+PUT_RAW = 7  # bytes, then each
+PUT_IF = 8  # where to go if null
+PUT_PAIRS_LONG = 9  # where keys start, where values start
+PUT_PAIRS_TEXT = 10
+PUT_LONGS = 11  # where values start
+PUT_EACH = 12  # where to go if there are no items
+PUT_NEXT = 13  # where the items' operations start
 
 STATUS_OK = 0
 STATUS_GROW = 1

@@ -4,6 +4,8 @@ import io
 import json
 import math
 import pickle
+import subprocess
+import sys
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
@@ -53,6 +55,7 @@ from icefloe.schema.types import (
 )
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.manifests.entry_strategies import SNAPSHOT, data_files, entries, schema_for, spec_for
+from tests.manifests.kernel_choice import compiled_kernels, plain_kernels
 
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "name", StringType()), schema_id=1)
 
@@ -104,6 +107,45 @@ def manifests(draw: st.DrawFn) -> tuple[ManifestFormat, list[ManifestEntry]]:
     codec = draw(st.sampled_from(("gzip", "zstd", "snappy", "uncompressed")))
     form = ManifestFormat(version, schema, spec, SNAPSHOT, content, codec, stats=stats)
     return form, draw(st.lists(entries(version, content, partitioned), min_size=1, max_size=4))
+
+
+@given(manifests())
+@settings(max_examples=60)
+def test_both_encoders_write_the_same_bytes(manifest: tuple[ManifestFormat, list[ManifestEntry]]) -> None:
+    form, rows = manifest
+    with compiled_kernels():
+        compiled = write(rows, form)[1]
+    with plain_kernels():
+        plain = write(rows, form)[1]
+    # Each file ends with its own sync marker.
+    assert plain.replace(plain[-16:], b"") == compiled.replace(compiled[-16:], b"")
+
+
+def test_many_blocks_of_both_encoders() -> None:
+    rows = [added(f"s3://b/{i}", value_counts={1: i, 2: 2**40 + i}) for i in range(9000)]
+    form = ManifestFormat(2, SCHEMA, UNPARTITIONED, SNAPSHOT)
+    found = []
+    for kernels in (compiled_kernels, plain_kernels):
+        with kernels():
+            data = write(rows, form)[1]
+            assert decode_manifest(data, "m").column("file_path").to_pylist() == [f"s3://b/{i}" for i in range(9000)]
+        found.append(data.replace(data[-16:], b""))
+    assert found[0] == found[1]
+
+
+def test_a_process_that_reads_and_writes_little_loads_no_compiler() -> None:
+    work = """
+import sys
+from icefloe.manifests import *
+from icefloe.partitioning.spec import UNPARTITIONED
+from icefloe.schema.schema import Schema
+form = ManifestFormat(2, Schema(), UNPARTITIONED, 7)
+files = {}
+write_manifest([ManifestEntry(EntryStatus.ADDED, DataFile("s3://b/f", "parquet", 1, 1))], form, "m", files.__setitem__)
+assert decode_manifest(files["m"], "m").file_at(0).file_path == "s3://b/f"
+assert "numba" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", work], check=True)
 
 
 def kept(entry: ManifestEntry, form: ManifestFormat) -> ManifestEntry:

@@ -1,4 +1,4 @@
-"""The compiled walker reads every Avro row as the reference library does, and fails cleanly on any other bytes."""
+"""Both walkers read every Avro row as the reference library does, and fail cleanly on any other bytes."""
 
 import io
 import struct
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from icefloe.errors import CorruptFileError
 from icefloe.formats.avro_blocks_codec import container_block, container_header, zigzag
 from icefloe.manifests import avro_codec
-from icefloe.manifests.avro_codec import open_container
+from icefloe.manifests.avro_codec import Container, open_container
 from icefloe.manifests.avro_schema_codec import parse_avro_schema
 from icefloe.manifests.choices import Take, TakeEach, TakeFields, TakeList, TakePairs, TakeRecords, TakeSpread
 from icefloe.manifests.decode import decode
@@ -24,6 +24,7 @@ from icefloe.manifests.program import compile_program
 from icefloe.manifests.reader import decode_rows
 from icefloe.manifests.reference_codec import decode_slowly, holds_empty_items
 from tests.manifests.avro_strategies import LEAVES, container, leaves, new_names, nullable, odd, pairs
+from tests.manifests.kernel_choice import compiled_kernels, plain_kernels
 
 WANTED_KEYS = (0, 2, 3, 9)
 
@@ -103,7 +104,11 @@ def test_walker_reads_what_the_reference_reads(file: Any, codec: str, per_block:
     schema, rows, choice = file
     opened = open_container(container(schema, rows, codec=codec, per_block=per_block), "f")
     node = parse_avro_schema(opened.schema, "f")
-    found = decode(opened, compile_program(node, choice))
+    program = compile_program(node, choice)
+    with compiled_kernels():
+        found = decode(opened, program)
+    with plain_kernels():
+        assert decode(opened, program).columns == found.columns
     assert found.rows == len(rows)
     if not holds_empty_items(node):
         assert as_lists(found) == as_lists(decode_slowly(opened, node, choice))
@@ -125,8 +130,20 @@ def test_damaged_bytes_never_do_harm(file: Any, data: st.DataObject) -> None:
             whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
     start = time.monotonic()
     with suppress(CorruptFileError):
-        decode_rows(open_container(bytes(whole), "damaged"), choice)
+        opened = open_container(bytes(whole), "damaged")
+        with compiled_kernels():
+            compiled = outcome(opened, choice)
+        with plain_kernels():
+            assert outcome(opened, choice) == compiled
     assert time.monotonic() - start < 10
+
+
+def outcome(opened: Container, choice: TakeFields) -> Any:
+    """What is read, or why not."""
+    try:
+        return decode_rows(opened, choice).columns
+    except CorruptFileError as error:
+        return str(error)
 
 
 def hostile(schema: Any, rows: int, body: bytes, *, codec: str = "null") -> bytes:
@@ -181,20 +198,24 @@ NONE = TakeFields(())
 )
 def test_hostile_rows_are_refused_at_once(schema: Any, rows: int, body: bytes, choice: TakeFields) -> None:
     start = time.monotonic()
-    with pytest.raises(CorruptFileError, match="hostile"):
-        decode_rows(open_container(hostile(schema, rows, body), "hostile"), choice)
+    for kernels in (compiled_kernels, plain_kernels):
+        with kernels(), pytest.raises(CorruptFileError, match="hostile"):
+            decode_rows(open_container(hostile(schema, rows, body), "hostile"), choice)
     assert time.monotonic() - start < 10
 
 
-def test_a_boolean_that_is_neither_is_refused() -> None:
-    with pytest.raises(CorruptFileError, match="boolean"):
+@pytest.mark.parametrize("kernels", [compiled_kernels, plain_kernels])
+def test_a_boolean_that_is_neither_is_refused(kernels: Any) -> None:
+    with kernels(), pytest.raises(CorruptFileError, match="boolean"):
         decode_rows(open_container(hostile(record("boolean"), 1, b"\x02"), "f"), ALL)
 
 
-def test_items_without_bytes_are_skipped_without_counting_them() -> None:
+@pytest.mark.parametrize("kernels", [compiled_kernels, plain_kernels])
+def test_items_without_bytes_are_skipped_without_counting_them(kernels: Any) -> None:
     schema = record("long", {"type": "array", "items": "null"})
     body = zigzag(7) + zigzag(2**60) + zigzag(-(2**60)) + zigzag(0) + zigzag(0)
-    found = decode_rows(open_container(hostile(schema, 1, body), "f"), TakeFields(((0, "f0", Take(("a", 0))),)))
+    with kernels():
+        found = decode_rows(open_container(hostile(schema, 1, body), "f"), TakeFields(((0, "f0", Take(("a", 0))),)))
     assert found.columns["a", 0].to_pylist() == [7]
 
 
@@ -253,6 +274,10 @@ def test_maps_in_several_counted_parts(sizes: bool) -> None:
     count = zigzag(-1) + zigzag(len(part)) if sizes else zigzag(1)
     body = zigzag(1) + count + part + count + zigzag(2) + zigzag(20) + zigzag(0)
     opened = open_container(hostile(record("long", LONGS), 1, body), "f")
+    with plain_kernels():
+        assert as_lists(decode_rows(opened, TakeFields(((1, "f1", TakePairs(("m", 0))),)))) == {
+            ("m", 0): [[[4, 40], [2, 20]]]
+        }
     spread = decode_rows(opened, TakeFields(((1, "f1", TakeSpread("m", (2, 3, 4))),)))
     assert {key: column.to_pylist() for key, column in spread.columns.items()} == {
         ("m", 2): [20],

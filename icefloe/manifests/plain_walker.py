@@ -1,0 +1,364 @@
+"""The walker without compiled code: the same programs with the same results, hundreds of times slower, but ready at once.
+
+Importing numba and loading kernels takes longer than reading the manifests of a small table here; `decode.py` says which of
+the two is due. What `walker.py` says of hostile bytes holds here too.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from icefloe.manifests.operations import (
+    LAST_VARINT_OP,
+    OP_BOOL,
+    OP_BYTES,
+    OP_DOUBLE,
+    OP_EMPTY_ITEMS,
+    OP_END,
+    OP_ENTER,
+    OP_FIXED,
+    OP_FLOAT,
+    OP_JUMP,
+    OP_KEY,
+    OP_LONG,
+    OP_LOOP,
+    OP_PAIRS,
+    OP_SKIP,
+    OP_SKIP_BYTES,
+    OP_SKIP_LONG,
+    OP_SLOT_BYTES,
+    OP_SLOT_LONG,
+    OP_UNION,
+    PAIRS_LONG,
+    SPREAD_BYTES,
+    STATUS_BAD_BOOLEAN,
+    STATUS_BAD_BRANCH,
+    STATUS_BAD_COUNT,
+    STATUS_BAD_LENGTH,
+    STATUS_BAD_VARINT,
+    STATUS_GROW,
+    STATUS_LEFT_OVER,
+    STATUS_OK,
+)
+
+_WIDTHS = {OP_BOOL: 1, OP_FLOAT: 4, OP_DOUBLE: 8}
+
+
+class _Stop(Exception):
+    """Ends a walk with a status."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+
+
+def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """A zigzag number at `at` and the place after it."""
+    if at < end and (byte := data[at]) < 128:
+        return (byte >> 1) ^ -(byte & 1), at + 1
+    value = 0
+    for shift in range(0, 70, 7):
+        if at >= end:
+            raise _Stop(STATUS_BAD_VARINT)
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            if value >> 64:
+                break
+            return (value >> 1) ^ -(value & 1), at
+    raise _Stop(STATUS_BAD_VARINT)
+
+
+class _Walk:
+    """The state of one walk; each method runs one operation and says where the next one is."""
+
+    def __init__(
+        self, data: bytes, ops: list[int], keys: list[int], cells: tuple[Any, Any, Any, Any, Any], fill: list[int]
+    ) -> None:
+        self.data, self.ops, self.fill = data, ops, fill
+        self.longs, self.valid, self.notes, self.streams, self.stream_valid = cells
+        self.capacity = self.streams.shape[1]
+        self.slots = lru_cache(maxsize=None)(lambda first, count: {keys[first + i]: i for i in range(count)})
+        self.at = self.end = self.row = self.note = 0
+        self.item = self.list_start = 0
+        self.slot: int | None = None
+        self.remaining: list[int] = []
+
+    def run(self) -> None:
+        """One row."""
+        ops, pc = self.ops, 0
+        while (op := ops[pc]) != OP_END:
+            if op <= LAST_VARINT_OP:
+                value, self.at = _varint(self.data, self.at, self.end)
+                pc = _WITH_NUMBER[op](self, pc, value)
+            else:
+                pc = _WITHOUT[op](self, pc)
+
+    # -- cells
+
+    def put(self, target: int, value: int) -> None:
+        if target >= 0:
+            self.longs[target, self.row] = value
+            self.valid[target, self.row] = 1
+        else:
+            self.put_item(target, value)
+
+    def put_item(self, target: int, value: int) -> None:
+        self.streams[-1 - target, self.item] = value
+        self.stream_valid[-1 - target, self.item] = 1
+
+    def put_note(self, target: int, length: int) -> None:
+        """Note the bytes from here on, and go behind them."""
+        note = self.at << 32 | length
+        if target >= 0:
+            self.notes[target, self.note] = note
+        else:
+            self.put_item(target, note)
+        self.at += length
+
+    def fits(self, length: int) -> int:
+        if not 0 <= length <= self.end - self.at:
+            raise _Stop(STATUS_BAD_LENGTH)
+        return length
+
+    def count(self, smallest: int) -> int:
+        """The next count of an array. Counts that cannot fit in what is left are refused."""
+        count, self.at = _varint(self.data, self.at, self.end)
+        if count < 0:
+            size, self.at = _varint(self.data, self.at, self.end)
+            if not 0 <= size <= self.end - self.at or count == -(2**63):
+                raise _Stop(STATUS_BAD_COUNT)
+            count = -count
+        if smallest > 0 and count > (self.end - self.at) // smallest:
+            raise _Stop(STATUS_BAD_COUNT)
+        return count
+
+    # -- operations that begin with a number
+
+    def long(self, pc: int, value: int) -> int:
+        self.put(self.ops[pc + 1], value)
+        return pc + 2
+
+    def skip_long(self, pc: int, _: int) -> int:
+        return pc + 1
+
+    def union(self, pc: int, value: int) -> int:
+        if not 0 <= value < self.ops[pc + 1]:
+            raise _Stop(STATUS_BAD_BRANCH)
+        return self.ops[pc + 2 + value]
+
+    def key(self, pc: int, value: int) -> int:
+        self.slot = self.slots(self.ops[pc + 2], self.ops[pc + 1]).get(value)
+        return pc + 3
+
+    def slot_long(self, pc: int, value: int) -> int:
+        if self.slot is not None:
+            self.put(self.ops[pc + 1] + self.slot, value)
+        return pc + 2
+
+    def slot_bytes(self, pc: int, value: int) -> int:
+        length = self.fits(value)
+        if self.slot is not None:
+            self.put_note(self.ops[pc + 1] + self.slot, length)
+        else:
+            self.at += length
+        return pc + 2
+
+    def bytes(self, pc: int, value: int) -> int:
+        self.put_note(self.ops[pc + 1], self.fits(value))
+        return pc + 2
+
+    def skip_bytes(self, pc: int, value: int) -> int:
+        self.at += self.fits(value)
+        return pc + 1
+
+    # -- the others
+
+    def jump(self, pc: int) -> int:
+        return self.ops[pc + 1]
+
+    def bits(self, pc: int) -> int:
+        op = self.ops[pc]
+        width = self.fits(_WIDTHS[op])
+        value = int.from_bytes(self.data[self.at : self.at + width], "little", signed=op == OP_DOUBLE)
+        if op == OP_BOOL and value > 1:
+            raise _Stop(STATUS_BAD_BOOLEAN)
+        self.at += width
+        self.put(self.ops[pc + 1], value)
+        return pc + 2
+
+    def fixed(self, pc: int) -> int:
+        self.put_note(self.ops[pc + 1], self.fits(self.ops[pc + 2]))
+        return pc + 3
+
+    def skip(self, pc: int) -> int:
+        self.at += self.fits(self.ops[pc + 1])
+        return pc + 2
+
+    def enter(self, pc: int) -> int:
+        self.remaining.append(0)
+        if self.ops[pc + 1] >= 0:
+            self.list_start = self.fill[self.ops[pc + 1]]
+        return pc + 2
+
+    def loop(self, pc: int) -> int:
+        _, array, lengths, smallest, after = self.ops[pc : pc + 5]
+        if not self.remaining[-1]:
+            self.remaining[-1] = self.count(smallest)
+            if not self.remaining[-1]:
+                self.remaining.pop()
+                if array >= 0:
+                    self.put(lengths, self.fill[array] - self.list_start)
+                return after
+        self.remaining[-1] -= 1
+        if array >= 0:
+            self.item = self.fill[array]
+            if self.item >= self.capacity:
+                raise _Stop(STATUS_GROW)
+            self.fill[array] += 1
+        return pc + 5
+
+    def empty_items(self, pc: int) -> int:
+        # Items take no bytes, so counting them would be the only work.
+        return pc if self.count(0) else pc + 1
+
+    def pairs(self, pc: int) -> int:
+        _, mode, first, wanted, start, values = self.ops[pc : pc + 6]
+        if mode >= PAIRS_LONG:
+            self.pairs_to_streams(mode, wanted, (start, values))
+            self.put(first, self.fill[wanted] - self.list_start)
+            return pc + 6
+        slots = self.slots(start, wanted)
+        while count := self.count(2):
+            for _ in range(count):
+                key, value = self.pair(mode)
+                slot = slots.get(key)
+                if slot is not None and mode == SPREAD_BYTES:
+                    self.notes[first + slot, self.note] = value
+                elif slot is not None:
+                    self.put(first + slot, value)
+        return pc + 6
+
+    def pairs_to_streams(self, mode: int, number: int, streams: tuple[int, int]) -> None:
+        keys, values = (self.streams[stream] for stream in streams)
+        self.list_start = place = self.fill[number]
+        while count := self.count(2):
+            if place + count > self.capacity:
+                raise _Stop(STATUS_GROW)
+            for _ in range(count):
+                keys[place], values[place] = self.pair(mode)
+                place += 1
+        self.fill[number] = place
+
+    def pair(self, mode: int) -> tuple[int, int]:
+        """A key and its value; where that is bytes, a note of them."""
+        key, at = _varint(self.data, self.at, self.end)
+        value, self.at = _varint(self.data, at, self.end)
+        if mode & SPREAD_BYTES:
+            self.at += self.fits(value)
+            value |= self.at - value << 32
+        return key, value
+
+
+_WITH_NUMBER: dict[int, Callable[[_Walk, int, int], int]] = {
+    OP_LONG: _Walk.long,
+    OP_SKIP_LONG: _Walk.skip_long,
+    OP_UNION: _Walk.union,
+    OP_BYTES: _Walk.bytes,
+    OP_SKIP_BYTES: _Walk.skip_bytes,
+    OP_KEY: _Walk.key,
+    OP_SLOT_LONG: _Walk.slot_long,
+    OP_SLOT_BYTES: _Walk.slot_bytes,
+}
+_WITHOUT: dict[int, Callable[[_Walk, int], int]] = {
+    OP_PAIRS: _Walk.pairs,
+    OP_JUMP: _Walk.jump,
+    OP_BOOL: _Walk.bits,
+    OP_FLOAT: _Walk.bits,
+    OP_DOUBLE: _Walk.bits,
+    OP_FIXED: _Walk.fixed,
+    OP_SKIP: _Walk.skip,
+    OP_ENTER: _Walk.enter,
+    OP_LOOP: _Walk.loop,
+    OP_EMPTY_ITEMS: _Walk.empty_items,
+}
+
+
+def walk(
+    source: Any,
+    blocks: Any,
+    program: Any,
+    key_list: Any,
+    longs: Any,
+    valid: Any,
+    first_row: int,
+    notes: Any,
+    streams: Any,
+    stream_valid: Any,
+    fill: Any,
+) -> tuple[int, int, int]:
+    """As `walker.walk`: returns (status, row, place of trouble)."""
+    counts = fill.tolist()
+    state = _Walk(
+        source.tobytes(), program.tolist(), key_list.tolist(), (longs, valid, notes, streams, stream_valid), counts
+    )
+    state.row = first_row
+    try:
+        for start, end, rows in blocks.tolist():
+            state.at, state.end = start, end
+            for _ in range(rows):
+                state.run()
+                state.row += 1
+                state.note += 1
+            if state.at != end:
+                return STATUS_LEFT_OVER, state.row, state.at
+    except _Stop as stop:
+        return stop.status, state.row, state.at
+    fill[:] = counts
+    return STATUS_OK, state.row, 0
+
+
+def measure(notes: Any) -> int:
+    """How many bytes the notes speak of; a negative note is a null."""
+    return int((notes[notes > 0] & 0xFFFFFFFF).sum())
+
+
+def gather(source: Any, notes: Any, target: Any, offsets: Any, valid: Any, base: int, at: int) -> int:
+    """As `walker.gather`: copies what the notes speak of, and says where it ends."""
+    is_there = notes >= 0
+    lengths = np.where(is_there, notes & 0xFFFFFFFF, 0)
+    data = source.data
+    parts = [data[note >> 32 : (note >> 32) + (note & 0xFFFFFFFF)] for note in notes[is_there].tolist()]
+    joined = b"".join(parts)
+    target[at : at + len(joined)] = np.frombuffer(joined, np.uint8)
+    offsets[base + 1 : base + 1 + len(notes)] = at + np.cumsum(lengths)
+    valid[base : base + len(notes)][is_there] = 1
+    return at + len(joined)
+
+
+def find_blocks(source: Any, at: int, sync: Any, out: Any) -> tuple[int, int, int]:
+    """As `walker.find_blocks`: notes the blocks from `at` on; returns (status, blocks noted, place)."""
+    data, size, marker, start = source.data, len(source), sync.tobytes(), at
+    found = 0
+    try:
+        while at < size:
+            if found == len(out):
+                return STATUS_GROW, found, at
+            start = at
+            rows, at = _varint(data, at, size)
+            length, at = _varint(data, at, size)
+            if rows < 0 or length < 0:
+                raise _Stop(STATUS_BAD_COUNT)
+            if length + len(marker) > size - at:
+                raise _Stop(STATUS_BAD_LENGTH)
+            out[found] = rows, at, at + length
+            at += length
+            if data[at : at + len(marker)] != marker:
+                return STATUS_LEFT_OVER, found, at
+            at += len(marker)
+            found += 1
+    except _Stop as stop:
+        return stop.status, found, start
+    return STATUS_OK, found, at
