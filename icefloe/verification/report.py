@@ -27,9 +27,13 @@ class Finding:
         return self.code.severity
 
     def __str__(self) -> str:
-        where = "" if self.location is None else f" {self.location}"
+        return f"{self.severity}: {self.code}: {self.described()}"
+
+    def described(self) -> str:
+        """File, message and snapshot in one line."""
+        where = "" if self.location is None else f"{self.location}: "
         of = "" if self.snapshot_id is None else f" (snapshot {self.snapshot_id})"
-        return f"{self.severity}: {self.code}:{where}{of}: {self.message}"
+        return f"{where}{self.message}{of}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +116,7 @@ class VerificationReport:
 
     def _shown(self, code: Code) -> Iterator[str]:
         found = [each for each in self.findings if each.code is code]
-        for each in found[:_SHOWN]:
-            where = "" if each.location is None else f"{each.location}: "
-            of = "" if each.snapshot_id is None else f" (snapshot {each.snapshot_id})"
-            yield f"  {where}{each.message}{of}"
+        yield from (f"  {each.described()}" for each in found[:_SHOWN])
         if self.counts[code] > len(found[:_SHOWN]):
             yield f"  ... and {self.counts[code] - len(found[:_SHOWN])} more"
 

@@ -233,7 +233,9 @@ class _Run:
         subject = self._subject
         wanted = EVERYTHING if subject.level.includes(Level.FOOTERS) else WITHOUT_METRICS
         numbers, starts = np.unique(chosen.manifest, return_index=True)
-        for number, places in zip(numbers.tolist(), np.split(chosen.place, starts[1:]), strict=True):
+        ends = [*starts.tolist(), len(chosen)][1:]
+        for number, start, end in zip(numbers.tolist(), starts.tolist(), ends, strict=True):
+            places = chosen.place[start:end]
             snapshot_id = self._owners[number]
             columns = subject.source(snapshot_id).read(self._manifests[number], wanted).take(pa.array(places))
             looks = sample_places(columns.column("file_path"), subject.sample).tolist()

@@ -1,0 +1,160 @@
+"""Nothing is found in tables that are as they should be: those of all our operations, and those of PyIceberg."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.expressions import GreaterThanOrEqual
+from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
+from pyiceberg.types import LongType as TheirLongType
+
+from icefloe.commit.expire import Expire
+from icefloe.commit.history import Planned
+from icefloe.manifests import ManifestContent
+from icefloe.schema.arrow import schema_to_arrow
+from icefloe.schema.types import LongType, StringType
+from icefloe.storage import Storage
+from icefloe.table import Table
+from icefloe.verification import VerificationReport, silent, verify
+from icefloe.versions import ALL_VERSIONS, Feature, allows
+from tests.formats.rows import arrow_table
+from tests.peers.reading import load
+from tests.peers.test_files_floor import ROWS, SCHEMA
+from tests.peers.test_theirs import PYICEBERG_VERSIONS
+from tests.verification.tables import Damaged, create, rows
+
+MODES = ("copy-on-write", "merge-on-read")
+FORMATS = ("parquet", "avro", "orc")
+
+
+def evolve(table: Table) -> None:
+    with table.update_schema() as update:
+        update.rename_column("region", "area")
+        update.add_column("note", StringType())
+        update.delete_column("price")
+    with table.update_spec() as spec:
+        spec.add_field("id")
+    with table.update_sort_order() as order:
+        order.asc("area")
+    table.append(pa.table({"id": [71], "area": ["eu"], "note": ["new"]}))
+    with table.update_schema() as update:
+        update.add_column("price", LongType())
+    table.append(pa.table({"id": [72], "area": ["us"], "note": ["new"], "price": [7]}))
+
+
+def branch_and_tag(table: Table) -> None:
+    current = table.metadata.current_snapshot_id
+    assert current is not None
+    table.manage_snapshots().create_branch("audit", current).create_tag("then", current).commit()
+    table.append(rows(81), branch="audit")
+    table.append(rows(82))
+    table.manage_snapshots().rollback_to_snapshot(current).commit()
+    table.append(rows(83))
+
+
+def stage_and_pick(table: Table) -> None:
+    file = Damaged.of(table).write_rows(f"{table.location()}/data/staged.parquet", rows(91))
+    staged = table.update_snapshot(stage_only=True).fast_append([_in(file, "us")])
+    assert staged is not None
+    table.append(rows(92))
+    table.manage_snapshots().cherrypick(staged.snapshot_id).commit()
+
+
+def _in(file: Any, region: str) -> Any:
+    return replace(file, partition=(region,))
+
+
+def rewrite(table: Table) -> None:
+    found = Damaged.of(table)
+    old = found.data_file()
+    table.update_snapshot().rewrite_manifests(ManifestContent.DATA)
+    made = found.write_rows(f"{table.location()}/data/again.parquet", rows(10, 12, 14, 16, 18, region=old.partition[0]))
+    table.update_snapshot().rewrite_files(
+        Planned.on(table.metadata), remove=[old.file_path], add=[_in(made, old.partition[0])]
+    )
+
+
+def expire(table: Table) -> None:
+    with table.transaction() as tx:
+        tx.expire_snapshots(Expire(retain_last=1, older_than_ms=2**60))
+
+
+def upgrade(table: Table) -> None:
+    for version in ALL_VERSIONS:
+        if version > table.format_version:
+            table.upgrade_format_version(version)
+            table.append(rows(100 + version))
+            table.delete(f"id = {100 + version} or id = {2 * version}")
+
+
+OPERATIONS: dict[str, Callable[[Table], object]] = {
+    "delete": lambda table: (table.delete("id in (3, 4)"), table.delete("id < 6"), table.delete("region = 'eu'")),
+    "overwrite": lambda table: table.overwrite(rows(*range(5, 15)), "id >= 5 and id < 12"),
+    "overwrite all": lambda table: (table.delete("id = 3"), table.overwrite(rows(1, 2))),
+    "replace partitions": lambda table: (
+        table.delete("id = 3"),
+        table.dynamic_partition_overwrite(rows(5, region="eu")),
+    ),
+    "upsert": lambda table: (
+        table.upsert(rows(3, 4, 33), join_cols=["id"]),
+        table.upsert(rows(3, 4, 34), join_cols=["id"]),
+    ),
+    "evolve": evolve,
+    "branch": branch_and_tag,
+    "cherry pick": stage_and_pick,
+    "rewrite": rewrite,
+    "expire": expire,
+    "upgrade": upgrade,
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_operation_leaves_a_clean_table(operation: str, version: int, mode: str) -> None:
+    if mode == MODES[1] and not allows(version, Feature.DELETE_FILES) and operation != "upgrade":
+        return  # there is only copy-on-write
+    table = create(version, **{f"write.{change}.mode": mode for change in ("delete", "update", "merge")})
+    table.append(rows(*range(10)))
+    table.append(rows(*range(10, 20)))
+    OPERATIONS[operation](table)
+    check(table.verify(level="data", progress=silent))
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_every_file_format(version: int, file_format: str) -> None:
+    table = create(version, **{"write.format.default": file_format})
+    table.append(rows(*range(10)))
+    table.delete("id in (3, 4)")
+    check(table.verify(level="footers", progress=silent))
+    check(table.verify(level="data", progress=silent))
+
+
+@pytest.mark.parametrize("version", PYICEBERG_VERSIONS)
+def test_tables_of_pyiceberg(tmp_path: Path, version: int) -> None:
+    catalog = SqlCatalog("peer", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=(tmp_path / "w").as_uri())
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", schema=schema_to_arrow(SCHEMA), properties={"format-version": str(version)})
+    with table.update_spec() as spec:
+        spec.add_field("id", BucketTransform(4), "id_bucket")
+        spec.add_field("name", IdentityTransform(), "name")
+    table.append(arrow_table(SCHEMA, ROWS[:12]))
+    with table.update_spec() as spec:
+        spec.add_field("ts", DayTransform(), "ts_day")
+    table.append(arrow_table(SCHEMA, ROWS[12:]))
+    table.delete(GreaterThanOrEqual("id", 18))
+    with table.update_schema() as update:
+        update.add_column("extra", TheirLongType())
+    table.overwrite(table.scan().to_arrow())
+    for level in ("footers", "data"):
+        check(verify(load(table.metadata_location), Storage(), table.metadata_location, level=level, progress=silent))
+    catalog.close()
+
+
+def check(report: VerificationReport) -> None:
+    assert report.clean, str(report)
