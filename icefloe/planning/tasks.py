@@ -130,8 +130,9 @@ class PlannedTask(FileScanTask):
         self._source = source
         self._row = row
 
-    # Plain stores for the two lines above; the fields themselves have no setter here.
+    # Plain stores for the two lines above, which takes both of these; the fields themselves have no setter here.
     __setattr__ = object.__setattr__
+    __delattr__ = object.__delattr__
 
     file = _field("file")
     deletes = _field("deletes")
