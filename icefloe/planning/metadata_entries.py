@@ -125,25 +125,33 @@ class EntryRows:
 
     def batch(self, columns: ManifestColumns, schema: Schema) -> Any:
         """The columns of a schema, which is a part of the table's."""
-        arrays = [self._column(columns, field) for field in schema.fields]
-        return pa.RecordBatch.from_arrays(arrays, schema=schema_to_arrow(schema, ids=False))
+        target = self._arrow_schemas[schema is self.request.projection]
+        arrays = [self._column(columns, *each) for each in zip(schema.fields, target.types, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=target)
 
-    def _column(self, columns: ManifestColumns, field: NestedField) -> Any:
+    @cached_property
+    def _arrow_schemas(self) -> tuple[Any, Any]:
+        """Of the filter and of the result: making them takes long if there are many columns."""
+        return schema_to_arrow(self.request.filter_schema, ids=False), self.request.arrow_schema
+
+    def _column(self, columns: ManifestColumns, field: NestedField, target: Any) -> Any:
         kind, name = field.field_type, field.name
         if name == "partition" and isinstance(kind, StructType):
             return partition_column(columns, kind)
         if name == READABLE_METRICS and isinstance(kind, StructType):
-            return readable_metrics(columns.metrics, kind, self.request.metadata.schema())
+            return readable_metrics(columns.metrics, kind, target, self.request.metadata.schema())
         if name == _DATA_FILE and isinstance(kind, StructType):
-            arrays = [self._column(columns, inner) for inner in kind.fields]
-            return pa.StructArray.from_arrays(arrays, fields=list(type_to_arrow(kind, ids=False)))
+            arrays = [
+                self._column(columns, inner, place.type) for inner, place in zip(kind.fields, target, strict=True)
+            ]
+            return pa.StructArray.from_arrays(arrays, fields=list(target))
         if name == "spec_id":
-            return repeated(columns.spec_id, len(columns), pa.int32())
+            return repeated(columns.spec_id, len(columns), target)
         if name == "file_format":
             # As Java shows them, however they are written.
             return pc.ascii_upper(columns.column(name))
         found = columns.metrics.as_map(_MAPS[name]) if name in _MAPS else columns.column(name)
-        return retyped(found, type_to_arrow(kind, ids=False))
+        return retyped(found, target)
 
 
 def _flat(schema: Schema) -> Iterator[NestedField]:

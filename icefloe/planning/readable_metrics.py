@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 
 from icefloe.errors import InvalidValueError
 from icefloe.manifests import Metric, MetricColumns
-from icefloe.schema.arrow import type_to_arrow
 from icefloe.schema.binary import decode_array
 from icefloe.schema.bounds import decode_bounds
 from icefloe.schema.schema import Schema
@@ -73,40 +72,34 @@ def _members(column: NestedField) -> tuple[NestedField, ...]:
     return column.field_type.fields
 
 
-def readable_metrics(metrics: MetricColumns, kind: StructType, schema: Schema) -> Any:
-    """The column for all files at once; `kind` may be a part of its type."""
+def readable_metrics(metrics: MetricColumns, kind: StructType, target: Any, schema: Schema) -> Any:
+    """The column for all files at once; `kind` may be a part of its type, `target` is that in Arrow."""
+    if not kind.fields:
+        return pa.array([{}] * metrics.length, pa.struct([]))
     spread: dict[Metric, dict[int, Any]] = {}
     structs = []
-    for column in kind.fields:
+    for column, place in zip(kind.fields, target, strict=True):
         field = schema.fields_by_id[schema.ids_by_name[column.name]]
         arrays = []
-        for member in _members(column):
+        for member, inner in zip(_members(column), place.type, strict=True):
             metric = METRIC_NAMES[member.name]
             if metric not in spread:
                 spread[metric] = _spread(metrics, metric)
             found = spread[metric].get(field.field_id)
-            arrays.append(_readable(found, metric, field.field_type, metrics.length))
-        arrow_type = type_to_arrow(column.field_type, ids=False)
-        structs.append(pa.StructArray.from_arrays(arrays, fields=list(arrow_type)))
-    if not structs:
-        return pa.array([{}] * metrics.length, pa.struct([]))
-    return pa.StructArray.from_arrays(structs, fields=list(type_to_arrow(kind, ids=False)))
+            if found is None or isinstance(member.field_type, UnknownType):
+                arrays.append(pa.nulls(metrics.length, inner.type))
+            else:
+                arrays.append(bound_column(found, field.field_type, inner.type) if metric.is_bound else found)
+        structs.append(pa.StructArray.from_arrays(arrays, fields=list(place.type)))
+    return pa.StructArray.from_arrays(structs, fields=list(target))
 
 
-def _readable(values: Any | None, metric: Metric, kind: IcebergType, length: int) -> Any:
-    target = type_to_arrow(kind, ids=False) if metric.is_bound else pa.int64()
-    if values is None or isinstance(kind, UnknownType):
-        return pa.nulls(length, pa.null() if metric.is_bound and isinstance(kind, UnknownType) else target)
-    return bound_column(values, kind) if metric.is_bound else values
-
-
-def bound_column(values: Any, kind: IcebergType) -> Any:
-    """Bounds in binary form as values of the type; null where they are no such values.
+def bound_column(values: Any, kind: IcebergType, target: Any) -> Any:
+    """Bounds in binary form as values of the type, in its Arrow form `target`; null where they are no such values.
 
     Corners of geometries are points in WKB. Bounds of `fixed` that were cut are filled up with zeros: that is a lower
     bound still, and an upper one too, as cutting made that larger.
     """
-    target = type_to_arrow(kind, ids=False)
     try:
         return _decoded(values, kind, target)
     except InvalidValueError:

@@ -11,24 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icefloe.errors import (
-    CorruptFileError,
-    InvalidInputError,
     InvalidPartitionSpecError,
-    NoSuchColumnError,
-    NoSuchSnapshotError,
-    StorageError,
 )
 from icefloe.expressions import bind, filter_rows, parse_expression
-from icefloe.manifests import DataFile, FileContent, ManifestContent, ManifestEntry, ManifestFile
-from icefloe.metadata import MAIN_BRANCH, TableMetadata
-from icefloe.partitioning.spec import PartitionField, PartitionSpec, parse_partition_spec
-from icefloe.partitioning.transforms import IdentityTransform, UnknownTransform, VoidTransform
+from icefloe.manifests import DataFile, FileContent, ManifestEntry, ManifestFile
+from icefloe.metadata import TableMetadata
+from icefloe.partitioning.spec import parse_partition_spec
 from icefloe.planning import Inspect
 from icefloe.planning.metadata_schemas import TABLE_NAMES, metadata_table_schema, table_partition_type
 from icefloe.schema.bounds import decode_bound
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import (
-    DoubleType,
     IntegerType,
     ListType,
     LongType,
@@ -36,11 +29,10 @@ from icefloe.schema.types import (
     PrimitiveType,
     StringType,
     StructType,
-    VariantType,
 )
 from icefloe.storage import Storage
 from icefloe.versions import ALL_VERSIONS, Feature, allows
-from tests.planning.histories import FIRST, LATER, histories
+from tests.planning.histories import FIRST, histories
 from tests.planning.tables import SyntheticTable
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -162,7 +154,7 @@ COLUMNS = {
         2147483640 content_size_in_bytes long""",
 }
 """The columns of Java's metadata tables, written down from it; a dot stands for an id that depends on the table."""
-COLUMNS |= {name: COLUMNS["files"] for name in ("data_files", "delete_files", "all_files")}
+COLUMNS |= dict.fromkeys(("data_files", "delete_files", "all_files"), COLUMNS["files"])
 COLUMNS |= {"all_data_files": COLUMNS["files"], "all_delete_files": COLUMNS["files"], "all_entries": COLUMNS["entries"]}
 
 
