@@ -4,8 +4,8 @@ A change is planned on the snapshot that it reads, and says to the commit which 
 narrowly as can be. Copy-on-write or merge-on-read is by the table's properties; v1 has no delete files, so it always copies.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from icefloe.commit.history import Isolation, Planned
 from icefloe.commit.update_snapshot import UpdateSnapshot
+from icefloe.data.engines import WriteRequest, engine_for
 from icefloe.data.incoming import incoming_tables
 from icefloe.data.matching import MatchedRows, find_matching_rows, find_rows_with_keys
 from icefloe.data.row_changes import read_matched, rewrite_without, write_deletes
@@ -48,13 +49,17 @@ _LISTED_KEYS = 1000
 
 @dataclass(frozen=True, slots=True)
 class RowOperations:
-    """The changes of rows on one branch of a table. `written` gets every file as it is written, for whoever must clean up."""
+    """The changes of rows on one branch of a table. `written` gets every file as it is written, for whoever must clean up.
+
+    `write_properties` stand in for the table's where the data that is given becomes files.
+    """
 
     metadata: TableMetadata
     storage: Storage
     update: UpdateSnapshot
     branch: str = MAIN_BRANCH
     written: list[DataFile] = field(default_factory=list)
+    write_properties: Mapping[str, str] = field(default_factory=dict)
 
     def append(self, data: Any) -> Snapshot | None:
         """Add rows."""
@@ -191,7 +196,13 @@ class RowOperations:
         return TableScan(self.metadata, self.storage, row_filter, ref=ref, case_sensitive=case_sensitive)
 
     def _write(self, data: Any) -> list[DataFile]:
-        return write_data_files(data, self.metadata, self.storage, written=self.written)
+        metadata = self.metadata
+        if self.write_properties:
+            metadata = replace(metadata, properties={**metadata.properties, **self.write_properties})
+        engine = engine_for(data)
+        if engine is not None:
+            return engine.write(data, WriteRequest(metadata, self.storage, self.written))
+        return write_data_files(data, metadata, self.storage, written=self.written)
 
     def _append(self, files: list[DataFile]) -> Snapshot | None:
         if not files:

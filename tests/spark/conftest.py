@@ -1,8 +1,10 @@
 """One Spark for all tests of a process; without a Java of 17 or newer the tests say so and are skipped."""
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,6 +36,8 @@ def spark() -> Iterator[Any]:
         pytest.skip(reason)
     from pyspark.sql import SparkSession
 
+    # Workers run the Python that the tests run in, whatever `python3` is on the path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     session = (
         SparkSession.builder.master("local[2]")
         .appName("icefloe-tests")

@@ -1,0 +1,214 @@
+"""How our own writer makes data files on Spark's executors: for types, formats and stores that Spark's writer has no way to.
+
+Each task writes the rows that it gets as they come, in Arrow, and sends back what files it made. Driver and executors share
+nothing but the installed package and the store. All files go to a folder of the write's own, which is swept when the job is
+done: tasks that were run twice, or on an executor that died, leave files that nobody knows of.
+"""
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from icefloe.data.engines import WriteRequest
+from icefloe.data.locations import data_folder
+from icefloe.data.writing import TableWriter, write_data_files
+from icefloe.errors import InvalidValueError
+from icefloe.manifests import DataFile
+from icefloe.metadata.properties import DATA_PATH, OBJECT_STORAGE_ENABLED
+from icefloe.metadata.table import TableMetadata
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import (
+    IcebergType,
+    ListType,
+    MapType,
+    NestedType,
+    StructType,
+    TimestampNanoType,
+    TimestamptzNanoType,
+    TimeType,
+    UUIDType,
+    walk_fields,
+)
+from icefloe.spark.distribution import distribute, distribution_of
+from icefloe.spark.gateway import Gateway
+from icefloe.spark.partition_columns import partition_columns
+from icefloe.spark.shaping import marked, shape_frame
+from icefloe.spark.write_folder import keep_only, new_folder, remove_folder
+from icefloe.storage import Storage
+from icefloe.storage.locations import parse_location
+
+_GATHERED_ROWS = 1 << 19
+_GATHERED_BYTES = 64 << 20
+_CONVERTED = (UUIDType, TimeType, TimestampNanoType, TimestamptzNanoType)
+
+
+def write_through_arrow(frame: DataFrame, request: WriteRequest) -> list[DataFile]:
+    """Write the frame as data files of the table. On an error nothing is left of it."""
+    metadata, storage = request.metadata, request.storage
+    shaped = shape_frame(frame, metadata.schema(), lists_as_they_are=True)
+    if parse_location(data_folder(metadata)).scheme == "memory":
+        # Such files are those of this process, so no executor could write them.
+        rows = as_rows(shaped.toArrow(), metadata.schema())
+        return write_data_files(rows, metadata, storage, written=request.written)
+    columns = partition_columns(metadata)
+    distribution = distribution_of(metadata)
+    spread = shaped
+    if distribution.mode != "none":
+        added = columns.add(shaped, Gateway(shaped.sparkSession))
+        # Each file is one sorted run by the writer itself, so that Spark only has to spread the rows.
+        spread = distribute(added, metadata, distribution, columns.written, sort=False).drop(*columns.written)
+    if OBJECT_STORAGE_ENABLED.of(metadata.properties):
+        return _run(spread, request, metadata)
+    folder = new_folder(metadata)
+    try:
+        own = replace(metadata, properties={**metadata.properties, DATA_PATH.key: folder})
+        files = _run(spread, request, own)
+        keep_only(storage, folder, (file.file_path for file in files))
+        return files
+    except BaseException:
+        remove_folder(storage, folder)
+        raise
+
+
+def _run(frame: DataFrame, request: WriteRequest, metadata: TableMetadata) -> list[DataFile]:
+    task = WriteTask(_without_history(metadata), request.storage)
+    found = frame.mapInArrow(task, "files binary").collect()
+    files = [file for row in found for file in pickle.loads(row[0])]
+    request.written.extend(files)
+    return files
+
+
+def _without_history(metadata: TableMetadata) -> TableMetadata:
+    """What a writer needs of a table, however long its history is."""
+    return replace(
+        metadata,
+        current_snapshot_id=None,
+        snapshots=(),
+        snapshot_log=(),
+        metadata_log=(),
+        refs={},
+        statistics=(),
+        partition_statistics=(),
+    )
+
+
+@dataclass(frozen=True)
+class WriteTask:
+    """What each task runs: rows in, one row with the pickled data files out."""
+
+    metadata: TableMetadata
+    storage: Storage
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Write the batches of one task."""
+        files = self._write(batches)
+        yield pa.RecordBatch.from_pydict({"files": pa.array([pickle.dumps(files)], pa.binary())})
+
+    def _write(self, batches: Iterator[Any]) -> list[DataFile]:
+        written: list[DataFile] = []
+        schema = self.metadata.schema()
+        try:
+            with TableWriter(self.metadata, self.storage, workers=1, written=written) as writer:
+                for table in _gathered(batches):
+                    writer.write(as_rows(table, schema))
+                return writer.close()
+        except BaseException as problem:
+            self.storage.delete(file.file_path for file in written)
+            raise _told(problem) from problem
+
+
+def _told(problem: BaseException) -> BaseException:
+    """The error with its sentence marked, so that the driver finds it in what Spark makes of it."""
+    return InvalidValueError(marked(str(problem))) if isinstance(problem, InvalidValueError) else problem
+
+
+def _gathered(batches: Iterator[Any]) -> Iterator[Any]:
+    """Spark's batches are small; many together cost less."""
+    waiting: list[Any] = []
+    rows = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= _GATHERED_ROWS or size >= _GATHERED_BYTES:
+            yield pa.Table.from_batches(waiting)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def as_rows(table: Any, schema: Schema) -> Any:
+    """A table of a shaped frame with Arrow's own types where Spark has none: uuid, time, nanoseconds."""
+    columns = {}
+    for field, column in zip(schema.fields, table.columns, strict=True):
+        if not _is_converted(field.field_type):
+            columns[field.name] = column
+        else:
+            chunks = [_converted(chunk, field.field_type) for chunk in column.chunks]
+            columns[field.name] = pa.chunked_array(chunks, chunks[0].type) if chunks else column
+    return pa.table(columns)
+
+
+def _is_converted(kind: IcebergType) -> bool:
+    if isinstance(kind, NestedType):
+        return any(isinstance(field.field_type, _CONVERTED) for field in walk_fields(kind.fields))
+    return isinstance(kind, _CONVERTED)
+
+
+def _converted(array: Any, kind: IcebergType) -> Any:
+    if not _is_converted(kind):
+        return array
+    match kind:
+        case UUIDType():
+            return _uuids(array)
+        case TimestampNanoType():
+            return array.view(pa.timestamp("ns"))
+        case TimestamptzNanoType():
+            return array.view(pa.timestamp("ns", "UTC"))
+        case TimeType():
+            is_number = pa.types.is_int64(array.type)
+            return array.view(pa.time64("us")) if is_number else array.cast(pa.time64("us"))
+        case StructType():
+            names = [field.name for field in array.type]
+            children = [_converted(array.field(place), field.field_type) for place, field in enumerate(kind.fields)]
+            return pa.StructArray.from_arrays(children, names=names, mask=_nulls(array))
+        case ListType():
+            lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+            return pa.ListArray.from_arrays(
+                _offsets(lengths), _converted(array.flatten(), kind.element_type), mask=_nulls(array)
+            )
+        case MapType():
+            whole = array.take(pa.array(np.arange(len(array))))
+            return pa.MapArray.from_arrays(
+                whole.offsets,
+                _converted(whole.keys, kind.key_type),
+                _converted(whole.items, kind.value_type),
+                mask=_nulls(array),
+            )
+        case _:
+            raise AssertionError(f"values of type {kind} are those of Arrow")
+
+
+def _uuids(texts: Any) -> Any:
+    """Texts that were found to be uuids as 16 bytes each, all in one go."""
+    digits = pc.fill_null(pc.replace_substring(texts, "-", ""), "0" * 32)
+    joined = "".join(digits.to_pylist())
+    stored = pa.Array.from_buffers(pa.binary(16), len(texts), [None, pa.py_buffer(bytes.fromhex(joined))])
+    if texts.null_count:
+        stored = pc.if_else(texts.is_valid(), stored, pa.scalar(None, pa.binary(16)))
+    return stored
+
+
+def _offsets(lengths: Any) -> Any:
+    ends = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, out=ends[1:])
+    return pa.array(ends)
+
+
+def _nulls(array: Any) -> Any:
+    return pc.is_null(array) if array.null_count else None

@@ -1,0 +1,151 @@
+"""Which Spark types may be given for a column of a primitive type, and how values are made those of the column.
+
+Only what keeps every value is done, as for Arrow data (`data/casting.py`): numbers that fit, exact fractions, finer units of
+time. Text is parsed only for a uuid, and timestamps with and without a zone are never taken for each other. None of it depends
+on ANSI mode or the time zone of the session.
+"""
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812  # its usual name
+from pyspark.sql import types as spark_types
+
+from icefloe.schema.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+    VariantType,
+)
+from icefloe.spark.gateway import Gateway
+from icefloe.spark.transforms import count_of
+from icefloe.spark.types import TypeMapping, user_type
+
+_WHOLE = ("byte", "short", "integer", "long")
+_UUID = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
+_DASHES = r"^(.{8})(.{4})(.{4})(.{4})(.{12})$"
+_DAY_MICROS = 86_400_000_000
+_NANOS_PER_MICRO = 1000
+
+
+@dataclass(frozen=True)
+class Cast:
+    """A column in its new type; where `is_right` is false, a value breaks the rule, which is told in words."""
+
+    column: Column
+    is_right: Column | None = None
+    rule: str = ""
+
+
+def cast_column(
+    gateway: Gateway, column: Column, given: spark_types.DataType, kind: IcebergType, mapping: TypeMapping
+) -> Cast | None:
+    """The column as values of the type, and whether each is right; None if the Spark type holds no such values."""
+    name = given.typeName().split("(")[0]
+    text = name in ("string", "char", "varchar")
+    target = user_type(kind, mapping)
+    match kind:
+        case BooleanType() | DateType() | TimestamptzType() | VariantType() | BinaryType():
+            return Cast(column) if given == target else None
+        case StringType():
+            return Cast(column.cast(target)) if text else None
+        case IntegerType() | LongType():
+            return _number(column, given, target) if name in _WHOLE else None
+        case FloatType() | DoubleType():
+            return _number(column, given, target) if name in (*_WHOLE, "float", "double") else None
+        case DecimalType():
+            return _number(column, given, target) if name in (*_WHOLE, "decimal") else None
+        case TimestampType() if name == "date":
+            return Cast(column.cast(target))
+        case TimestampType():
+            return Cast(column) if given == target else None
+        case TimestampNanoType() | TimestamptzNanoType():
+            return _nanos(gateway, column, given, kind)
+        case TimeType():
+            return _time(column, given, mapping)
+        case UUIDType():
+            return _uuid(column, text, given)
+        case FixedType():
+            is_right = F.octet_length(column) == F.lit(kind.length)
+            return Cast(column, is_right, f"it must have {kind.length} bytes") if name == "binary" else None
+        case GeometryType() | GeographyType():
+            if name == "binary":
+                return Cast(column)
+            is_same = name.startswith(kind.name) and user_type(kind, TypeMapping(mapping.time, geo=True)) == given
+            return Cast(F.call_function("st_asbinary", column)) if is_same else None
+        case _:
+            return None
+
+
+def _number(column: Column, given: spark_types.DataType, target: spark_types.DataType) -> Cast:
+    if given == target:
+        return Cast(column)
+    if _always_fits(given, target):
+        return Cast(column.cast(target))
+    # Not `cast`: what that does with a number too large depends on the session.
+    found = column.try_cast(target)
+    is_right = found.isNotNull() & found.try_cast(given).eqNullSafe(column)
+    return Cast(found, is_right, "it does not fit without loss")
+
+
+def _always_fits(given: spark_types.DataType, target: spark_types.DataType) -> bool:
+    name = given.typeName()
+    match target:
+        case spark_types.IntegerType():
+            return name in ("byte", "short")
+        case spark_types.LongType():
+            return name in _WHOLE
+        case spark_types.FloatType():
+            return name in ("byte", "short")
+        case spark_types.DoubleType():
+            return name in ("byte", "short", "integer", "float")
+        case spark_types.DecimalType() if isinstance(given, spark_types.DecimalType):
+            return given.scale <= target.scale and given.precision - given.scale <= target.precision - target.scale
+        case _:
+            return False
+
+
+def _nanos(gateway: Gateway, column: Column, given: spark_types.DataType, kind: IcebergType) -> Cast | None:
+    """Nanoseconds as a number, or timestamps of Spark, which have microseconds."""
+    if isinstance(given, spark_types.LongType):
+        return Cast(column)
+    plain: IcebergType = TimestampType() if isinstance(kind, TimestampNanoType) else TimestamptzType()
+    if given != user_type(plain):
+        return None
+    micros = count_of(gateway, column, plain, TypeMapping())
+    product = F.try_multiply(micros, F.lit(_NANOS_PER_MICRO).cast("bigint"))
+    return Cast(product, product.isNotNull(), "it is before 1677 or after 2262")
+
+
+def _time(column: Column, given: spark_types.DataType, mapping: TypeMapping) -> Cast | None:
+    if mapping.time:
+        return Cast(column.cast(spark_types.TimeType(6))) if given.typeName().startswith("time(") else None
+    if not isinstance(given, spark_types.LongType):
+        return None
+    is_right = (column >= F.lit(0)) & (column < F.lit(_DAY_MICROS))
+    return Cast(column, is_right, f"microseconds of a day are from 0 to {_DAY_MICROS - 1}")
+
+
+def _uuid(column: Column, text: bool, given: spark_types.DataType) -> Cast | None:
+    if text:
+        return Cast(F.lower(column), column.rlike(_UUID), "it must look like f79c3e09-677c-4bbd-a479-3f349cb785e7")
+    if isinstance(given, spark_types.BinaryType):
+        dashed = F.regexp_replace(F.lower(F.hex(column)), _DASHES, "$1-$2-$3-$4-$5")
+        return Cast(dashed, F.octet_length(column) == F.lit(16), "it must have 16 bytes")
+    return None

@@ -1,0 +1,37 @@
+"""Spark as an engine of tables: which data is its own, and who writes and reads it."""
+
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from icefloe.data.engines import WriteRequest
+from icefloe.manifests import DataFile
+from icefloe.spark.arrow_write import write_through_arrow
+from icefloe.spark.native_write import why_not_native, write_natively
+from icefloe.spark.reading import read_scan
+from icefloe.spark.shaping import told
+
+
+class SparkEngine:
+    """DataFrames of a Spark session: written by Spark's own writer where it can, else by ours on the executors."""
+
+    def accepts(self, data: Any) -> bool:
+        """Whether the data is a Spark DataFrame."""
+        return isinstance(data, DataFrame)
+
+    def write(self, data: Any, request: WriteRequest) -> list[DataFile]:
+        """Write the frame as data files of the table. On an error, nothing of it is left."""
+        native = why_not_native(data.sparkSession, request.metadata) is None
+        try:
+            return (write_natively if native else write_through_arrow)(data, request)
+        except (PySparkException, Py4JJavaError) as problem:
+            found = told(problem)
+            if found is None:
+                raise
+            raise found from problem
+
+    def scan(self, scan: Any, session: Any) -> Any:
+        """The rows of a scan as a lazy DataFrame."""
+        return read_scan(session, scan)

@@ -1,0 +1,252 @@
+"""How Spark's own Parquet writer makes data files of a table: where, with which settings, and what its footers say.
+
+The files of a write go to a folder of its own. Spark's committer shows them there only when the whole job is done, so a failed
+or repeated task leaves nothing; if the job fails, the folder is removed. Settings are made in a clone of the user's session,
+which shares its temporary views and is thrown away.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from icefloe.data.engines import WriteRequest
+from icefloe.data.file_rolling import data_file_of
+from icefloe.data.locations import data_folder
+from icefloe.formats.arrow_types import stored_schema
+from icefloe.formats.metrics import metrics_modes
+from icefloe.formats.parquet_metrics import parquet_metrics, split_offsets
+from icefloe.formats.written_file import WrittenFile
+from icefloe.manifests import DataFile
+from icefloe.metadata.properties import (
+    OBJECT_STORAGE_ENABLED,
+    PARQUET_BLOOM_FILTER_COLUMN_PREFIX,
+    PARQUET_BLOOM_FILTER_MAX_BYTES,
+    PARQUET_COMPRESSION,
+    PARQUET_COMPRESSION_LEVEL,
+    PARQUET_DICT_SIZE_BYTES,
+    PARQUET_PAGE_ROW_LIMIT,
+    PARQUET_PAGE_SIZE_BYTES,
+    PARQUET_ROW_GROUP_SIZE_BYTES,
+    PARQUET_SHRED_VARIANTS,
+    WRITE_FORMAT,
+    Properties,
+)
+from icefloe.metadata.table import TableMetadata
+from icefloe.schema.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    UnknownType,
+    VariantType,
+)
+from icefloe.schema.types import BinaryType as IcebergBinary
+from icefloe.spark.distribution import Distribution, distribute, distribution_of
+from icefloe.spark.file_sizes import rows_per_file
+from icefloe.spark.gateway import Gateway
+from icefloe.spark.partition_columns import PartitionColumns, partition_columns
+from icefloe.spark.shaping import shape_frame
+from icefloe.spark.write_folder import keep_only, new_folder, remove_folder
+from icefloe.storage.files import FileInfo
+from icefloe.storage.locations import parse_location
+
+_TYPES = (
+    BooleanType,
+    IntegerType,
+    LongType,
+    FloatType,
+    DoubleType,
+    DecimalType,
+    DateType,
+    TimestampType,
+    TimestamptzType,
+    StringType,
+    IcebergBinary,
+    VariantType,
+    StructType,
+)
+_CODECS = {
+    "zstd": "zstd",
+    "gzip": "gzip",
+    "snappy": "snappy",
+    "lz4": "lz4_raw",
+    "lz4_raw": "lz4_raw",
+    "none": "none",
+    "uncompressed": "none",
+}
+_READERS = 8
+_OPEN_FILES = 100
+"""How many files a task of a fanout write holds open before it sorts the rest of its rows."""
+
+
+def why_not_native(spark: SparkSession, metadata: TableMetadata) -> str | None:
+    """What keeps Spark's own writer from the table; None if nothing does."""
+    if WRITE_FORMAT.of(metadata.properties) != "parquet":
+        return f"files are to be {WRITE_FORMAT.of(metadata.properties)}"
+    if PARQUET_COMPRESSION.of(metadata.properties).lower() not in _CODECS:
+        return f"Spark has no codec {PARQUET_COMPRESSION.of(metadata.properties)!r}"
+    if OBJECT_STORAGE_ENABLED.of(metadata.properties):
+        return f"{OBJECT_STORAGE_ENABLED.key} spreads files over folders"
+    schema = metadata.schema()
+    for field_id, field in schema.fields_by_id.items():
+        is_top_unknown = isinstance(field.field_type, UnknownType) and field_id not in schema.parents
+        if not isinstance(field.field_type, _TYPES) and not is_top_unknown:
+            return f"Spark's writer has no form for column {schema.names_by_id[field_id]!r} of type {field.field_type}"
+    if not stored_schema(schema).fields:
+        return "no column is stored"
+    return _why_not_reached(spark, data_folder(metadata))
+
+
+def _why_not_reached(spark: SparkSession, location: str) -> str | None:
+    place = parse_location(location)
+    scheme = place.root.partition(":")[0] if ":" in place.root else "file"
+    if scheme == "memory":
+        return "files in memory are those of this process"
+    gateway = Gateway(spark)
+    conf = spark._jsparkSession.sessionState().newHadoopConf()
+    try:
+        gateway.jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, conf)
+    except Exception:  # noqa: BLE001  # whatever it says: there is no class that could read or write there
+        return f"Spark's Hadoop has no file system for {scheme}"
+    return None
+
+
+def write_natively(frame: DataFrame, request: WriteRequest) -> list[DataFile]:
+    """Write the frame as data files of the table. On an error nothing is left of it."""
+    metadata = request.metadata
+    shaped = _in_session(shape_frame(frame, metadata.schema()), _settings(metadata))
+    kept = stored_schema(metadata.schema())
+    if len(kept) < len(metadata.schema()):
+        shaped = shaped.drop(*(field.name for field in metadata.schema() if field.field_id not in kept.fields_by_id))
+    distribution = distribution_of(metadata)
+    columns = partition_columns(metadata)
+    gateway = Gateway(shaped.sparkSession)
+    folder = new_folder(metadata)
+    try:
+        options = _options(metadata.properties)
+        most = rows_per_file(
+            shaped, request, distribution.mode, lambda part, place: _write(part, place, options, []), folder
+        )
+        if most is not None:
+            options["maxRecordsPerFile"] = str(most)
+        spread = distribute(columns.add(shaped, gateway), metadata, distribution, columns.written)
+        _write(spread, folder, options, columns.written)
+        return _data_files(folder, columns, distribution, request)
+    except BaseException:
+        remove_folder(request.storage, folder)
+        raise
+
+
+def _settings(metadata: TableMetadata) -> dict[str, str]:
+    """What Spark's writer takes from its session alone."""
+    fanout = distribution_of(metadata).fanout
+    return {
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.maxConcurrentOutputFileWriters": str(_OPEN_FILES if fanout else 0),
+        "spark.sql.optimizer.plannedWrite.enabled": str(not fanout).lower(),
+        "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+        "spark.sql.parquet.fieldId.write.enabled": "true",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.parquet.writeLegacyFormat": "false",
+        "spark.sql.variant.writeShredding.enabled": str(PARQUET_SHRED_VARIANTS.of(metadata.properties)).lower(),
+    }
+
+
+def _in_session(frame: DataFrame, settings: dict[str, str]) -> DataFrame:
+    """The same plan in a clone of the session with other settings."""
+    session = frame.sparkSession
+    clone = session._jsparkSession.cloneSession()
+    for key, value in settings.items():
+        clone.conf().set(key, value)
+    gateway = Gateway(session)
+    plan = frame._jdf.queryExecution().analyzed()
+    dataset = gateway.jvm.org.apache.spark.sql.classic.Dataset.ofRows(clone, plan)
+    return DataFrame(dataset, SparkSession(session.sparkContext, clone))
+
+
+def _options(properties: Properties) -> dict[str, str]:
+    """What Spark's writer takes from the write alone."""
+    codec = PARQUET_COMPRESSION.of(properties).lower()
+    options = {
+        "compression": _CODECS[codec],
+        "parquet.block.size": str(PARQUET_ROW_GROUP_SIZE_BYTES.of(properties)),
+        "parquet.page.size": str(PARQUET_PAGE_SIZE_BYTES.of(properties)),
+        "parquet.page.row.count.limit": str(PARQUET_PAGE_ROW_LIMIT.of(properties)),
+        "parquet.dictionary.page.size": str(PARQUET_DICT_SIZE_BYTES.of(properties)),
+        "parquet.bloom.filter.max.bytes": str(PARQUET_BLOOM_FILTER_MAX_BYTES.of(properties)),
+        "mapreduce.fileoutputcommitter.algorithm.version": "1",
+        "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+        # Local files without a checksum file beside each of them, which nobody would delete.
+        "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        "fs.file.impl.disable.cache": "true",
+        "maxRecordsPerFile": "0",
+    }
+    level = PARQUET_COMPRESSION_LEVEL.of(properties)
+    if level is not None and codec == "zstd":
+        options["parquet.compression.codec.zstd.level"] = level
+    if level is not None and codec == "gzip":
+        options["zlib.compress.level"] = level
+    for name, value in _bloom_filters(properties):
+        options[name] = value
+    return options
+
+
+def _bloom_filters(properties: Properties) -> Iterator[tuple[str, str]]:
+    settings = {
+        PARQUET_BLOOM_FILTER_COLUMN_PREFIX: "parquet.bloom.filter.enabled",
+        "write.parquet.bloom-filter-fpp.column.": "parquet.bloom.filter.fpp",
+        "write.parquet.bloom-filter-ndv.column.": "parquet.bloom.filter.expected.ndv",
+    }
+    for key, value in properties.items():
+        for prefix, name in settings.items():
+            if key.startswith(prefix):
+                yield f"{name}#{key.removeprefix(prefix)}", value
+
+
+def _write(frame: DataFrame, folder: str, options: dict[str, str], partition: list[str]) -> None:
+    writer = frame.write.mode("append").options(**options)
+    (writer.partitionBy(*partition) if partition else writer).parquet(folder)
+
+
+def _data_files(
+    folder: str, columns: PartitionColumns, distribution: Distribution, request: WriteRequest
+) -> list[DataFile]:
+    """The files of the folder, which is listed once; their footers are read side by side."""
+    metadata, storage = request.metadata, request.storage
+    schema = stored_schema(metadata.schema())
+    modes = metrics_modes(schema, metadata.properties, distribution.order)
+    order_id = distribution.order.order_id if distribution.is_sorted else None
+    found = sorted(storage.list_prefix(folder), key=lambda info: info.location)
+    own = [info for info in found if not info.location.rpartition("/")[2].startswith((".", "_"))]
+
+    def read(info: FileInfo) -> DataFile:
+        footer = pq.read_metadata(storage.open_input(info.location, size=info.size))
+        metrics = parquet_metrics(footer, schema, modes, file_schema=schema)
+        inner = info.location.removeprefix(folder).strip("/").split("/")[:-1]
+        partition: Any = columns.partition(inner, info.location, storage) if footer.num_rows else ()
+        return data_file_of(
+            WrittenFile(metrics, split_offsets(footer), info.size),
+            info.location,
+            "parquet",
+            spec_id=metadata.default_spec_id,
+            partition=partition,
+            sort_order_id=order_id,
+        )
+
+    with ThreadPoolExecutor(_READERS, thread_name_prefix="icefloe-footers") as pool:
+        files = list(pool.map(read, own))
+    kept = [file for file in files if file.record_count]
+    if len(kept) < len(found):
+        keep_only(storage, folder, (file.file_path for file in kept))
+    request.written.extend(kept)
+    return kept

@@ -1,0 +1,272 @@
+"""How a DataFrame becomes rows of a table: by name, types only where no value is lost, what is missing filled.
+
+All that can be told from the two schemas is told before a job runs. What only values can tell (a number that does not fit,
+null in a required column, a text that is no uuid) fails the job with a sentence that names the column; see `told`.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # its usual name
+from pyspark.sql import types as spark_types
+
+from icefloe.data.shaping import write_default
+from icefloe.errors import InvalidValueError
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import (
+    BinaryType,
+    FixedType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    UnknownType,
+    walk_fields,
+)
+from icefloe.spark.casting import cast_column
+from icefloe.spark.gateway import Gateway
+from icefloe.spark.literals import sql_literal
+from icefloe.spark.types import FIELD_ID, TypeMapping, mapping_of, user_type
+
+_MARK = re.compile(r"icefloe<<(.*?)>>", re.DOTALL)
+
+
+def marked(message: str) -> str:
+    """A sentence that `told` finds again in whatever Spark makes of it."""
+    return f"icefloe<<{message}>>"
+
+
+def told(problem: BaseException) -> InvalidValueError | None:
+    """What a failed job says about the rows that were given, if that is why it failed."""
+    found = _MARK.search(str(problem))
+    return InvalidValueError(found[1]) if found else None
+
+
+def shape_frame(frame: DataFrame, schema: Schema, *, lists_as_they_are: bool = False) -> DataFrame:
+    """The frame with exactly the columns of the schema, with field ids in their metadata; types as `stored_type` has them.
+
+    Below lists and maps null is not looked for when `lists_as_they_are`: whoever writes them looks again.
+    """
+    shaper = _Shaper(Gateway(frame.sparkSession), mapping_of(frame.sparkSession), lists_as_they_are)
+    columns = frame_columns(frame)
+    shaped = shaper.fields(schema.as_struct, [each[0] for each in columns], [each[1] for each in columns], "")
+    return frame.select(
+        *(
+            column.alias(field.name, metadata={FIELD_ID: field.field_id})
+            for field, column in zip(schema.fields, shaped, strict=True)
+        )
+    )
+
+
+def frame_columns(frame: DataFrame) -> list[tuple[Any, Column]]:
+    """The columns by their places, so that names may hold dots, quotes, or be there twice."""
+    gateway = Gateway(frame.sparkSession)
+    output = frame._jdf.queryExecution().analyzed().output()
+    return [(field, gateway.column(output.apply(place))) for place, field in enumerate(frame.schema.fields)]
+
+
+def stored_type(kind: IcebergType, mapping: TypeMapping) -> Any:
+    """The Spark type that columns of a type are shaped to: as DataFrames show it, shapes as their bytes."""
+    if isinstance(kind, GeometryType | GeographyType):
+        return spark_types.BinaryType()
+    return user_type(kind, mapping)
+
+
+def is_case_sensitive(spark: Any) -> bool:
+    """Whether columns of this session's frames are told apart by case."""
+    return str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true"
+
+
+def match_names(given: Sequence[str], known: Sequence[str], around: str, case_sensitive: bool) -> dict[str, int]:
+    """For each known name the place where it is given; an error for names that are given twice or not known."""
+    key: Callable[[str], str] = str if case_sensitive else str.lower
+    places: dict[str, int] = {}
+    exact = set(known)
+    by_key: dict[str, list[str]] = {}
+    for name in known:
+        by_key.setdefault(key(name), []).append(name)
+    extra, twice = [], []
+    for place, name in enumerate(given):
+        same = by_key.get(key(name), [])
+        found = name if name in exact else same[0] if len(same) == 1 else None
+        if found is None:
+            extra.append(around + name)
+        elif found in places:
+            twice.append(around + name)
+        else:
+            places[found] = place
+    if twice:
+        raise InvalidValueError(f"the data has more than one column named {', '.join(map(repr, twice))}")
+    if extra:
+        raise InvalidValueError(
+            f"the data has columns that the table lacks: {', '.join(map(repr, extra))};"
+            f" the table has {', '.join(repr(around + name) for name in known) or 'none'}"
+        )
+    return places
+
+
+@dataclass(frozen=True)
+class _Shaper:
+    gateway: Gateway
+    mapping: TypeMapping
+    lists_as_they_are: bool
+
+    def fields(self, kind: StructType, given: list[Any], columns: list[Column], around: str) -> list[Column]:
+        """A column for each field of the struct, of the columns that are given."""
+        sensitive = is_case_sensitive(self.gateway.spark)
+        places = match_names(
+            [each.name for each in given], [field.name for field in kind.fields], around, case_sensitive=sensitive
+        )
+        return [
+            self._given(columns[places[field.name]], given[places[field.name]], field, around + field.name)
+            if field.name in places
+            else self._missing(field, around + field.name)
+            for field in kind.fields
+        ]
+
+    def _given(self, column: Column, given: Any, field: NestedField, path: str) -> Column:
+        if field.required and isinstance(given.dataType, spark_types.NullType):
+            raise InvalidValueError(f"required column {path!r} is only null in the data; it must be {field.field_type}")
+        shaped = self.value(column, given.dataType, field.field_type, path)
+        return self._not_null(shaped, field, path) if field.required else shaped
+
+    def _missing(self, field: NestedField, path: str) -> Column:
+        value = write_default(field)
+        if value is None and field.required:
+            raise InvalidValueError(
+                f"the data lacks the required column {path!r} of type {field.field_type}, which has no write default;"
+                " give it values"
+            )
+        filled = self._constant(value, field.field_type)
+        return self._not_null(filled, field, path) if field.required else filled
+
+    def _constant(self, value: Any, kind: IcebergType) -> Column:
+        target = stored_type(kind, self.mapping)
+        if value is None:
+            return F.lit(None).cast(target)
+        if isinstance(kind, StructType):
+            inner = dict(value)
+            fields = (self._constant(inner[each.field_id], each.field_type).alias(each.name) for each in kind.fields)
+            return F.struct(*fields).cast(target)
+        shown = BinaryType() if isinstance(kind, GeometryType | GeographyType) else kind
+        return F.expr(str(sql_literal(value, shown, target))).cast(target)
+
+    def value(self, column: Column, given: Any, kind: IcebergType, path: str) -> Column:
+        """A column of values of the type."""
+        if isinstance(given, spark_types.NullType):
+            return F.lit(None).cast(stored_type(kind, self.mapping))
+        match kind:
+            case StructType() if isinstance(given, spark_types.StructType):
+                return self._struct(column, given, kind, path)
+            case ListType() if isinstance(given, spark_types.ArrayType):
+                return self._list(column, given, kind, path)
+            case MapType() if isinstance(given, spark_types.MapType):
+                return self._map(column, given, kind, path)
+            case StructType() | ListType() | MapType():
+                raise refused(given, kind, path)
+            case _:
+                found = cast_column(self.gateway, column, given, kind, self.mapping)
+                if found is None:
+                    raise refused(given, kind, path)
+                if found.is_right is None:
+                    return found.column
+                message = f"column {path!r}: a value of type {given.simpleString()} is no {kind}: {found.rule}"
+                return F.when(column.isNull() | found.is_right, found.column).otherwise(F.raise_error(marked(message)))
+
+    def _struct(self, column: Column, given: Any, kind: StructType, path: str) -> Column:
+        columns = [column.getField(each.name) for each in given.fields]
+        if len({each.name.lower() for each in given.fields}) < len(given.fields):
+            ordinal = self.gateway.jvm.org.apache.spark.sql.catalyst.expressions.GetStructField
+            inner = self.gateway.expression(column)
+            none = self.gateway.jvm.scala.Option.empty()
+            columns = [self.gateway.column(ordinal(inner, place, none)) for place in range(len(given.fields))]
+        shaped = self.fields(kind, list(given.fields), columns, f"{path}.")
+        fields = [child.alias(field.name) for field, child in zip(kind.fields, shaped, strict=True)]
+        made = F.struct(*fields).cast(_with_ids(kind, self.mapping, self.lists_as_they_are))
+        return F.when(column.isNotNull(), made)
+
+    def _list(self, column: Column, given: Any, kind: ListType, path: str) -> Column:
+        if _is_plain(given.elementType, kind.element_type, self.mapping):
+            return column
+        return F.transform(
+            column, lambda each: self.value(each, given.elementType, kind.element_type, f"{path}.element")
+        )
+
+    def _map(self, column: Column, given: Any, kind: MapType, path: str) -> Column:
+        found = column
+        if not _is_plain(given.keyType, kind.key_type, self.mapping):
+            found = F.transform_keys(found, lambda key, _: self.value(key, given.keyType, kind.key_type, f"{path}.key"))
+        if not _is_plain(given.valueType, kind.value_type, self.mapping):
+            found = F.transform_values(
+                found, lambda _, value: self.value(value, given.valueType, kind.value_type, f"{path}.value")
+            )
+        return found
+
+    def _not_null(self, column: Column, field: NestedField, path: str) -> Column:
+        if self.lists_as_they_are and "." in path:
+            # Casts of structs below lists would be refused; whoever writes lists looks for null itself.
+            return column
+        message = marked(f"required column {path!r} of type {field.field_type} has null in the data; it must have none")
+        check = self.gateway.jvm.org.apache.spark.sql.catalyst.expressions.objects.AssertNotNull
+        return self.gateway.column(check(self.gateway.expression(column), self.gateway.seq((message,))))
+
+
+def _with_ids(kind: StructType, mapping: TypeMapping, all_nullable: bool) -> Any:
+    """The Spark type of a struct, with ids in its fields' metadata, so that Spark's writer puts them into files."""
+    return spark_types.StructType(
+        [
+            spark_types.StructField(
+                field.name,
+                _with_ids(field.field_type, mapping, all_nullable)
+                if isinstance(field.field_type, StructType)
+                else stored_type(field.field_type, mapping),
+                all_nullable or field.optional,
+                {FIELD_ID: field.field_id},
+            )
+            for field in kind.fields
+        ]
+    )
+
+
+def _is_plain(given: Any, kind: IcebergType, mapping: TypeMapping) -> bool:
+    """Whether values of the Spark type are those of the column as they are."""
+    if isinstance(kind, StructType | ListType | MapType):
+        checked = (*walk_fields(kind.fields),)
+        if any(isinstance(field.field_type, FixedType | UnknownType) for field in checked):
+            return False
+    elif isinstance(kind, FixedType):
+        return False
+    return _bare(given) == _bare(stored_type(kind, mapping)) and not _has_text_forms(kind)
+
+
+def _has_text_forms(kind: IcebergType) -> bool:
+    """Whether a uuid is in it, whose text must be looked at."""
+    fields = kind.fields if isinstance(kind, StructType | ListType | MapType) else ()
+    return str(kind) == "uuid" or any(str(field.field_type) == "uuid" for field in walk_fields(fields))
+
+
+def _bare(kind: Any) -> Any:
+    """The Spark type without nullability and metadata."""
+    match kind:
+        case spark_types.StructType():
+            return ("struct", tuple((field.name, _bare(field.dataType)) for field in kind.fields))
+        case spark_types.ArrayType():
+            return ("array", _bare(kind.elementType))
+        case spark_types.MapType():
+            return ("map", _bare(kind.keyType), _bare(kind.valueType))
+        case _:
+            return kind.simpleString()
+
+
+def refused(given: Any, kind: IcebergType, path: str) -> InvalidValueError:
+    """The error for a column of a type that the table's column cannot take."""
+    expected = stored_type(kind, TypeMapping()).simpleString()
+    return InvalidValueError(
+        f"column {path!r} is {given.simpleString()} in the data; the table has {kind}, which is {expected} in Spark"
+    )
