@@ -1,7 +1,7 @@
 """The Apache Iceberg table format in Python, with its data pipeline on Apache Spark.
 
-`load_catalog` is the door for plain Python; the rooms of the package are described in docs/architecture.md. Names are
-imported when they are first used, so that `import icefloe` alone costs next to nothing.
+`load_catalog` is the door for plain Python, `connect` the one for Spark; the rooms of the package are described in
+docs/architecture.md. Names are imported when they are first used, so that `import icefloe` alone costs next to nothing.
 """
 
 from importlib import import_module
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from icefloe.errors import IcefloeError as IcefloeError
     from icefloe.expressions import col as col
     from icefloe.schema import Schema as Schema
+    from icefloe.spark.session import connect as connect
     from icefloe.table import Table as Table
 
 _HOMES = {
@@ -21,6 +22,7 @@ _HOMES = {
     "Schema": "icefloe.schema",
     "Table": "icefloe.table",
     "col": "icefloe.expressions",
+    "connect": "icefloe.spark.session",
     "load_catalog": "icefloe.catalog",
 }
 

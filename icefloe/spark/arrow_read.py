@@ -1,0 +1,205 @@
+"""How executors read a table with Arrow: tasks are sent to them, and the rows come back as Spark's Arrow batches.
+
+It reads every format and every store that plain Python reads, on any kind of Spark session. Its files are chosen when the
+DataFrame is made, by the filter and the columns of the scan.
+"""
+
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # its usual name
+from pyspark.sql import types as spark_types
+
+from icefloe.data.task_reader import ReadContext, read_task
+from icefloe.planning.scan import TableScan
+from icefloe.planning.tasks import CombinedScanTask
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import (
+    FixedType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StructType,
+    TimestampNanoType,
+    TimestamptzNanoType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+    VariantType,
+)
+from icefloe.spark.types import TypeMapping, user_schema
+from icefloe.spark.user_side import quoted_name, to_user
+
+_UUID_BYTES = 16
+_DASHES_AFTER = (4, 6, 8, 10)
+_HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint8).reshape(256, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTasks:
+    """What an executor does: from pickled tasks to Arrow batches as Spark has them."""
+
+    context: ReadContext
+    wanted: Schema
+    mapping: TypeMapping
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for content in batch.column("task").to_pylist():
+                combined: CombinedScanTask = pickle.loads(content)
+                for task in combined.tasks:
+                    for rows in read_task(task, self.wanted, self.context):
+                        yield shown_batch(rows, self.wanted, self.mapping)
+
+
+def arrow_frame(spark: Any, scan: TableScan, mapping: TypeMapping) -> DataFrame:
+    """The rows of a scan, read by executors with Arrow."""
+    wanted = scan.projection()
+    # Geometries travel as bytes, and become Spark's own afterwards.
+    plain = replace(mapping, geo=False)
+    sent = [(pickle.dumps(each),) for each in scan.plan_tasks()]
+    tasks = spark.createDataFrame(
+        sent, spark_types.StructType([spark_types.StructField("task", spark_types.BinaryType())])
+    )
+    if len(sent) > 1:
+        tasks = tasks.repartition(len(sent))
+    read = ReadTasks(ReadContext(scan.metadata, scan.storage), wanted, plain)
+    stored = _without_unknown(wanted)
+    rows = tasks.mapInArrow(read, _nullable(user_schema(stored, plain)))
+    shown = {each.name: each for each in user_schema(wanted, mapping).fields}
+    by_id = {each.field_id: each for each in stored.fields}
+    columns = []
+    for each in wanted.fields:
+        given = by_id.get(each.field_id)
+        column = F.lit(None) if given is None else F.col(quoted_name(each.name))
+        if given is not None and mapping.geo and _has_geo(each.field_type):
+            column = to_user(column, _as_read(given.field_type), each.field_type, mapping)
+        columns.append(column.alias(each.name, metadata=dict(shown[each.name].metadata)))
+    found = rows.select(*columns)
+    return found if scan.limit is None else found.limit(scan.limit)
+
+
+def shown_batch(batch: Any, schema: Schema, mapping: TypeMapping) -> Any:
+    """A batch in the Arrow types that stand for Spark's."""
+    names, arrays = [], []
+    for place, field in enumerate(schema.fields):
+        if not isinstance(field.field_type, UnknownType):
+            names.append(field.name)
+            arrays.append(_shown(batch.column(place), field.field_type, mapping))
+    return pa.RecordBatch.from_arrays(arrays, names)
+
+
+def _shown(array: Any, kind: IcebergType, mapping: TypeMapping) -> Any:
+    match kind:
+        case UUIDType():
+            return uuid_texts(array.storage if isinstance(array, pa.ExtensionArray) else array)
+        case FixedType():
+            return array.cast(pa.binary())
+        case TimeType():
+            return array.cast(pa.time64("ns")) if mapping.time else array.cast(pa.int64())
+        case TimestampNanoType() | TimestamptzNanoType():
+            return array.cast(pa.int64())
+        case VariantType():
+            return _variant(array)
+        case StructType():
+            return _struct(array, kind, mapping)
+        case ListType():
+            values = _shown(array.values, kind.element_type, mapping)
+            return pa.ListArray.from_arrays(array.offsets, values, mask=_mask(array))
+        case MapType():
+            keys = _shown(array.keys, kind.key_type, mapping)
+            items = _shown(array.items, kind.value_type, mapping)
+            return pa.MapArray.from_arrays(array.offsets, keys, items, mask=_mask(array))
+        case _:
+            return array
+
+
+def _struct(array: Any, kind: StructType, mapping: TypeMapping) -> Any:
+    kept = [
+        (field, array.field(place)) for place, field in enumerate(kind) if not isinstance(field.field_type, UnknownType)
+    ]
+    if array.offset:
+        kept = [(field, array.field(field.name)) for field, _ in kept]
+    arrays = [_shown(inner, field.field_type, mapping) for field, inner in kept]
+    fields = [pa.field(field.name, inner.type) for (field, _), inner in zip(kept, arrays, strict=True)]
+    return pa.StructArray.from_arrays(arrays, fields=fields, mask=_mask(array))
+
+
+def _variant(array: Any) -> Any:
+    """Spark knows a variant by a mark on its metadata."""
+    fields = [pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False, {b"variant": b"true"})]
+    return pa.StructArray.from_arrays([array.field("value"), array.field("metadata")], fields=fields, mask=_mask(array))
+
+
+def _mask(array: Any) -> Any:
+    return pc.is_null(array) if array.null_count else None
+
+
+def uuid_texts(array: Any) -> Any:
+    """Sixteen bytes each as the text of a UUID."""
+    count = len(array)
+    filled = pc.fill_null(array, b"\0" * _UUID_BYTES) if array.null_count else array
+    raw = np.frombuffer(b"".join(filled.to_pylist()), np.uint8).reshape(count, _UUID_BYTES)
+    texts = np.full((count, 2 * _UUID_BYTES + len(_DASHES_AFTER)), ord("-"), np.uint8)
+    place = 0
+    for byte in range(_UUID_BYTES):
+        place += byte in _DASHES_AFTER
+        texts[:, place : place + 2] = _HEX[raw[:, byte]]
+        place += 2
+    offsets = np.arange(count + 1, dtype=np.int32) * texts.shape[1]
+    validity = None if not array.null_count else pc.is_valid(array).buffers()[1]
+    return pa.StringArray.from_buffers(
+        count, pa.py_buffer(offsets), pa.py_buffer(texts.tobytes()), validity, array.null_count
+    )
+
+
+def _as_read(kind: IcebergType) -> IcebergType:
+    """The type of what was read, in which a uuid is text already and so is nothing to change."""
+    match kind:
+        case UUIDType():
+            return LongType()
+        case StructType():
+            return StructType(*(replace(each, field_type=_as_read(each.field_type)) for each in kind))
+        case ListType():
+            return replace(kind, element_type=_as_read(kind.element_type))
+        case MapType():
+            return replace(kind, key_type=_as_read(kind.key_type), value_type=_as_read(kind.value_type))
+        case _:
+            return kind
+
+
+def _has_geo(kind: IcebergType) -> bool:
+    match kind:
+        case GeometryType() | GeographyType():
+            return True
+        case StructType() | ListType() | MapType():
+            return any(_has_geo(each.field_type) for each in kind.fields)
+        case _:
+            return False
+
+
+def _without_unknown(schema: Schema) -> Schema:
+    return Schema(*(_known(each) for each in schema.fields if not isinstance(each.field_type, UnknownType)))
+
+
+def _known(field: NestedField) -> NestedField:
+    kind = field.field_type
+    if isinstance(kind, StructType):
+        kept = [_known(each) for each in kind if not isinstance(each.field_type, UnknownType)]
+        return replace(field, field_type=StructType(*kept))
+    return field
+
+
+def _nullable(struct: Any) -> Any:
+    """Spark checks what executors give against the schema, and Arrow's fields may all be null."""
+    return spark_types.StructType([spark_types.StructField(each.name, each.dataType, True) for each in struct.fields])

@@ -1,0 +1,101 @@
+"""Facts about a file that reach executors with it, as columns that are constant in the file."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import types as spark_types
+
+from icefloe.planning.tasks import FileScanTask
+from icefloe.schema.types import NestedField, StructType
+from icefloe.spark.gateway import Gateway
+from icefloe.spark.types import TypeMapping, file_type
+
+PREFIX = "__icefloe_"
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A column of facts about files: its name, Spark's type of it, and how a task says it; a plain Python value or None."""
+
+    name: str
+    kind: Any
+    of: Callable[[FileScanTask], Any]
+
+
+def schema_of(constants: Sequence[Constant]) -> Any:
+    """The constants as a Spark schema."""
+    return spark_types.StructType([spark_types.StructField(each.name, each.kind, True) for each in constants])
+
+
+FILE = Constant(f"{PREFIX}file", spark_types.StringType(), lambda task: task.file.file_path)
+SPEC_ID = Constant(f"{PREFIX}spec_id", spark_types.IntegerType(), lambda task: task.spec_id)
+FIRST_ROW_ID = Constant(f"{PREFIX}first_row_id", spark_types.LongType(), lambda task: task.first_row_id)
+SEQUENCE_NUMBER = Constant(f"{PREFIX}sequence_number", spark_types.LongType(), lambda task: task.sequence_number)
+
+
+def partition_constants(
+    kind: StructType, task_partition: Callable[[FileScanTask], dict[int, Any]], mapping: TypeMapping
+) -> list[Constant]:
+    """One constant for each field of the partitions of all specs."""
+    return [
+        Constant(
+            f"{PREFIX}partition_{place}",
+            file_type(field.field_type, mapping),
+            lambda task, field=field: task_partition(task).get(field.field_id),  # type: ignore[misc]
+        )
+        for place, field in enumerate(kind.fields)
+    ]
+
+
+def constant_row(gateway: Gateway, schema: Any, kinds: Sequence[Any], values: Sequence[Any]) -> Any:
+    """A Catalyst row of these values."""
+    row = gateway.jvm.org.apache.spark.sql.catalyst.expressions.SpecificInternalRow(schema)
+    for place, (kind, value) in enumerate(zip(kinds, values, strict=True)):
+        if value is None:
+            row.setNullAt(place)
+            continue
+        match kind.typeName():
+            case "long" | "timestamp" | "timestamp_ntz":
+                row.setLong(place, value)
+            case "integer" | "date":
+                row.setInt(place, value)
+            case "boolean":
+                row.setBoolean(place, value)
+            case "double":
+                row.setDouble(place, value)
+            case "float":
+                row.setFloat(place, value)
+            case _:
+                row.update(place, _object(gateway, kind, value))
+    return row
+
+
+def _object(gateway: Gateway, kind: Any, value: Any) -> Any:
+    jvm = gateway.jvm
+    name = kind.typeName()
+    if name == "string":
+        return jvm.org.apache.spark.unsafe.types.UTF8String.fromString(value)
+    if name == "binary":
+        return bytearray(value.bytes if hasattr(value, "bytes") else value)
+    if name == "decimal":
+        return jvm.org.apache.spark.sql.types.Decimal.apply(
+            jvm.java.math.BigDecimal(str(value)), kind.precision, kind.scale
+        )
+    raise AssertionError(f"no constant column is of type {kind}")
+
+
+def partition_by_field(
+    specs: dict[int, Any], fields: Sequence[NestedField]
+) -> Callable[[FileScanTask], dict[int, Any]]:
+    """The values of a task's partition by the ids of the fields; by name where ids were changed to stay clear of columns'."""
+
+    def of(task: FileScanTask) -> dict[int, Any]:
+        pairs = list(zip(specs[task.spec_id].fields, task.partition, strict=True))
+        by_id = {field.field_id: value for field, value in pairs}
+        by_name = {field.name: value for field, value in pairs}
+        return {
+            each.field_id: by_id[each.field_id] if each.field_id in by_id else by_name.get(each.name) for each in fields
+        }
+
+    return of

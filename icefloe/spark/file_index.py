@@ -1,0 +1,180 @@
+"""The files of a scan as Spark asks for them: a Python object that stands as the `FileIndex` of a relation.
+
+Spark calls `listFiles` while it plans a query, with all predicates that it could push down, and that is when the table is
+planned. Predicates on constant columns alone are not applied by Spark again, so they are applied here, exactly.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from icefloe.expressions import Expression
+from icefloe.planning.report import ScanReport
+from icefloe.planning.tasks import FileScanTask
+from icefloe.schema.types import NestedField
+from icefloe.spark.constants import Constant, constant_row, schema_of
+from icefloe.spark.file_statuses import file_statuses, hadoop_location
+from icefloe.spark.gateway import Gateway
+from icefloe.spark.predicates import table_filter
+
+logger = logging.getLogger("icefloe.spark")
+
+
+class FilesOf(Protocol):
+    """From the filter of a query to the files that it needs."""
+
+    def __call__(self, pushed: Expression, /) -> Sequence[FileScanTask]:
+        """The files."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLabel:
+    """What `explain()` shows, and what two indexes that give the same files have in common."""
+
+    table: str
+    snapshot_id: int | None
+    part: str
+    identity: str
+    """Tells apart what the rest does not show: the table's uuid, its schema, filters, constants."""
+
+    def __str__(self) -> str:
+        return f"icefloe {self.table}, snapshot {self.snapshot_id}, engine native, {self.part} [{self.identity}]"
+
+
+class ScanFileIndex:
+    """A `FileIndex` whose files are planned when Spark asks for them."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        label: IndexLabel,
+        files_of: FilesOf,
+        columns: Mapping[str, NestedField],
+        constants: Sequence[Constant],
+        size: int,
+        report: Callable[[], ScanReport | None],
+    ) -> None:
+        self._gateway = gateway
+        self._label = label
+        self._files_of = files_of
+        self._columns = columns
+        self._constants = tuple(constants)
+        self._size = size
+        self._report = report
+
+    # -- what Spark calls, by its names
+
+    def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:  # noqa: N802  # Spark's name
+        """The files for these predicates, with their constants."""
+        try:
+            pushed = table_filter(_items(data_filters), self._columns)
+            return self._directories(self._files_of(pushed), _items(partition_filters))
+        except Exception:
+            logger.exception("planning of %s failed", self._label)
+            raise
+
+    def rootPaths(self) -> Any:  # noqa: N802  # Spark's name
+        """Nothing is below it: Spark only shows it in `explain()`."""
+        return self._gateway.seq([self._gateway.jvm.org.apache.hadoop.fs.Path("icefloe", None, "/" + self._shown())])
+
+    def inputFiles(self) -> Any:  # noqa: N802  # Spark's name
+        """All files, as `DataFrame.inputFiles` shows them."""
+        tasks = self._files_of(table_filter((), {}))
+        return self._gateway.array(self._gateway.jvm.String, (hadoop_location(task.file.file_path) for task in tasks))
+
+    def refresh(self) -> None:
+        """A snapshot never changes."""
+
+    def sizeInBytes(self) -> int:  # noqa: N802  # Spark's name
+        """For Spark's choice of joins."""
+        return self._size
+
+    def partitionSchema(self) -> Any:  # noqa: N802  # Spark's name
+        """The constant columns."""
+        return self._gateway.type(schema_of(self._constants))
+
+    def isTimeTravel(self) -> bool:  # noqa: N802  # Spark's name
+        """Not in Spark's sense."""
+        return False
+
+    def metadataOpsTimeNs(self) -> Any:  # noqa: N802  # Spark's name
+        """Not measured for Spark: reports are for that."""
+        return self._gateway.jvm.scala.Option.empty()
+
+    def toString(self) -> str:  # noqa: N802  # Java's name
+        """The label, by which equal indexes are known."""
+        return str(self._label)
+
+    def hashCode(self) -> int:  # noqa: N802  # Java's name
+        """Equal for equal labels, whichever process asks."""
+        return sum((place + 1) * byte for place, byte in enumerate(str(self._label).encode())) & 0x7FFFFFFF
+
+    def equals(self, other: Any) -> bool:
+        """Whether another index gives the same files, so that Spark reuses what it made of them."""
+        if isinstance(other, ScanFileIndex):
+            return other._label == self._label
+        return other is not None and str(other.toString()) == str(self._label)
+
+    class Java:
+        """What py4j makes of it."""
+
+        implements = ("org.apache.spark.sql.execution.datasources.FileIndex",)
+
+    # -- how
+
+    def _shown(self) -> str:
+        # Short, as Spark shows no more than a hundred characters of it.
+        label = self._label
+        shown = f"{label.table}@{label.snapshot_id} native, {label.part}"
+        report = self._report()
+        return (
+            shown if report is None else f"{shown}, {report.counts.result_data_files}/{report.counts.data_files} files"
+        )
+
+    def _directories(self, tasks: Sequence[FileScanTask], filters: Sequence[Any]) -> Any:
+        gateway = self._gateway
+        groups: dict[tuple[Any, ...], list[FileScanTask]] = {}
+        for task in tasks:
+            groups.setdefault(tuple(each.of(task) for each in self._constants), []).append(task)
+        kinds = [each.kind for each in self._constants]
+        schema = gateway.type(schema_of(self._constants))
+        tests = [_Test(gateway, each, self._constants) for each in filters]
+        apply = gateway.jvm.org.apache.spark.sql.execution.datasources.PartitionDirectory.apply
+        made = []
+        for values, members in groups.items():
+            if all(test(values) for test in tests):
+                row = constant_row(gateway, schema, kinds, values)
+                made.append(apply(row, file_statuses(gateway, _places(members))))
+        return gateway.seq(made)
+
+
+def _places(tasks: Sequence[FileScanTask]) -> list[tuple[str, int]]:
+    return [(task.file.file_path, task.file.file_size_in_bytes) for task in tasks]
+
+
+class _Test:
+    """A Catalyst predicate on constant columns, asked by Catalyst itself."""
+
+    def __init__(self, gateway: Gateway, predicate: Any, constants: Sequence[Constant]) -> None:
+        expressions = gateway.jvm.org.apache.spark.sql.catalyst.expressions
+        places = {each.name: place for place, each in enumerate(constants)}
+        attributes = _items(predicate.references().toSeq())
+        self._places = [places[each.name()] for each in attributes]
+        self._kinds = [constants[place].kind for place in self._places]
+        self._gateway = gateway
+        schema = schema_of([constants[place] for place in self._places])
+        self._schema = gateway.type(schema)
+        bound = expressions.BindReferences.bindReference(
+            predicate, expressions.package.AttributeSeq(gateway.seq(attributes)), False
+        )
+        self._predicate = expressions.InterpretedPredicate(bound)
+
+    def __call__(self, values: Sequence[Any]) -> bool:
+        chosen = [values[place] for place in self._places]
+        return bool(self._predicate.eval(constant_row(self._gateway, self._schema, self._kinds, chosen)))
+
+
+def _items(sequence: Any) -> list[Any]:
+    return [sequence.apply(place) for place in range(sequence.size())]

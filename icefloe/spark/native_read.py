@@ -1,0 +1,380 @@
+"""How Spark's own Parquet reader reads a table: relations over Python file indexes, with deletes as part of the query.
+
+Files that no delete concerns, files with rows deleted by position, and files with rows deleted by key are a relation each,
+so that clean files cost nothing. Columns are found by field id. Spark pushes filters into files by *name*, whatever the id
+of a column there, so a column whose name some other column has had goes by another name inside.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # its usual name
+from pyspark.sql import types as spark_types
+
+from icefloe.expressions import AlwaysTrue
+from icefloe.metadata.snapshot import Snapshot
+from icefloe.metadata.table import TableMetadata
+from icefloe.planning.scan import TableScan
+from icefloe.planning.tasks import FileScanTask
+from icefloe.schema.projection import select_ids
+from icefloe.schema.reserved import (
+    DELETED,
+    FILE,
+    LAST_UPDATED_SEQUENCE_NUMBER,
+    PARTITION_ID,
+    POS,
+    ROW_ID,
+    SPEC_ID,
+    is_reserved_id,
+)
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import DoubleType, FloatType, NestedField, StructType, UnknownType
+from icefloe.spark import constants as facts
+from icefloe.spark.constants import Constant
+from icefloe.spark.file_index import IndexLabel, ScanFileIndex
+from icefloe.spark.filter_columns import filter_column
+from icefloe.spark.gateway import Gateway
+from icefloe.spark.scan_plan import FileKind, KeyDeletes, Planner, SnapshotShape
+from icefloe.spark.types import EXISTS_DEFAULT, TypeMapping, file_schema, user_schema
+from icefloe.spark.user_side import quoted_name, to_user
+
+_BY_ID = {"spark.sql.parquet.fieldId.read.enabled": "true"}
+"""Options of a relation reach its reader, so the session's own settings stay as they are."""
+
+_UNKNOWN_SIZE = 1 << 40
+_BITS = f"{facts.PREFIX}deleted"
+_SCOPE = f"{facts.PREFIX}scope"
+_EVERYWHERE = ""
+"""The scope of equality deletes of an unpartitioned spec."""
+
+
+@dataclass(frozen=True)
+class NativeScan:
+    """One scan on its way to a DataFrame."""
+
+    gateway: Gateway
+    scan: TableScan
+    shape: SnapshotShape
+    name: str
+    mapping: TypeMapping
+
+    def frame(self) -> DataFrame:
+        """The rows, lazily: files are chosen when Spark plans a query."""
+        planner = Planner(self.scan)
+        parts = [self._part(planner, kind) for kind in self.shape.kinds]
+        found = reduce(DataFrame.union, parts)
+        return found if self.scan.limit is None else found.limit(self.scan.limit)
+
+    def _part(self, planner: Planner, kind: FileKind) -> DataFrame:
+        wanted = self.scan.projection()
+        columns = _Columns(self.scan.schema, self.scan.metadata, self._extra(kind, wanted))
+        constants = list(self._constants(planner, kind, wanted))
+        rows = self._relation(planner, kind, columns, constants)
+        is_deleted: Column | None = None
+        if kind is not FileKind.CLEAN:
+            is_deleted = self._is_deleted()
+            if not _wants(wanted, DELETED):
+                rows = rows.filter(~is_deleted)
+        if kind is FileKind.KEYS:
+            for place, group in enumerate(self.shape.key_deletes):
+                rows = self._without_keys(rows, columns, group, place)
+        bound = self.scan.bound_filter
+        if not isinstance(bound, AlwaysTrue):
+            rows = rows.filter(filter_column(self.gateway, bound, columns.user_column(self.mapping), self.mapping))
+        return rows.select(*self._output(wanted, columns, is_deleted))
+
+    def _extra(self, kind: FileKind, wanted: Schema) -> list[NestedField]:
+        """Columns to read that the table's schema lacks: lineage, and dropped ones that deletes still compare."""
+        found = [each for each in (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER) if _wants(wanted, each)]
+        if kind is FileKind.KEYS:
+            ids = {each for group in self.shape.key_deletes for each in group.field_ids}
+            missing = sorted(ids - set(self.scan.schema.fields_by_id))
+            found += [_dropped_column(self.scan.metadata, each) for each in missing]
+        return found
+
+    # -- the relation
+
+    def _constants(self, planner: Planner, kind: FileKind, wanted: Schema) -> Iterator[Constant]:
+        if _wants(wanted, FILE):
+            yield facts.FILE
+        if _wants(wanted, SPEC_ID):
+            yield facts.SPEC_ID
+        if _wants(wanted, ROW_ID) or _wants(wanted, LAST_UPDATED_SEQUENCE_NUMBER):
+            yield facts.FIRST_ROW_ID
+        if _wants(wanted, LAST_UPDATED_SEQUENCE_NUMBER) or kind is FileKind.KEYS:
+            yield facts.SEQUENCE_NUMBER
+        if (partition := _partition_type(wanted)) is not None:
+            of = facts.partition_by_field(self.scan.metadata.specs_by_id, partition.fields)
+            yield from facts.partition_constants(partition, of, self.mapping)
+        if kind is not FileKind.CLEAN:
+            yield Constant(_BITS, spark_types.BinaryType(), planner.bitmap)
+        if kind is FileKind.KEYS:
+            yield Constant(_SCOPE, spark_types.StringType(), self._scope)
+
+    def _scope(self, task: FileScanTask) -> str:
+        return f"{task.spec_id}: {task.partition!r}"
+
+    def _relation(
+        self, planner: Planner, kind: FileKind, columns: "_Columns", constants: Sequence[Constant]
+    ) -> DataFrame:
+        snapshot = self.scan.snapshot()
+        size = 0 if snapshot is None else total_size(snapshot)
+        identity = "; ".join(
+            (
+                str(self.scan.metadata.table_uuid),
+                f"schema {self.scan.schema.schema_id}",
+                str(self.scan.bound_filter),
+                ", ".join(each.name for each in constants),
+            )
+        )
+        index = ScanFileIndex(
+            self.gateway,
+            IndexLabel(self.name, None if snapshot is None else snapshot.snapshot_id, _PARTS[kind], identity),
+            lambda pushed: planner.tasks(pushed, kind),
+            columns.by_name,
+            constants,
+            size if kind is FileKind.CLEAN else 0,
+            lambda: planner.report,
+        )
+        return relation_frame(self.gateway, index, columns.schema(self.mapping), constants)
+
+    # -- deletes
+
+    def _is_deleted(self) -> Column:
+        offset = self.gateway.jvm.org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET
+        return self.gateway.static_invoke(
+            "org.apache.spark.unsafe.bitset.BitSetMethods",
+            "isSet",
+            spark_types.BooleanType(),
+            F.col(_BITS),
+            F.lit(offset).cast("bigint"),
+            F.col("_metadata.row_index").cast("int"),
+        )
+
+    def _without_keys(self, rows: DataFrame, columns: "_Columns", group: KeyDeletes, place: int) -> DataFrame:
+        """The rows that no delete of the group equals, in all its columns, null to null."""
+        keys = self._keys(columns, group, place)
+        own = [columns.raw(each) for each in group.field_ids]
+        theirs = [F.col(f"key_{place}_{each}") for each in group.field_ids]
+        equal = [
+            _comparable(one, columns.field(each)).eqNullSafe(_comparable(other, columns.field(each)))
+            for one, other, each in zip(own, theirs, group.field_ids, strict=True)
+        ]
+        later = F.col(f"number_{place}") > F.col(facts.SEQUENCE_NUMBER.name)
+        here = (F.col(f"scope_{place}") == F.lit(_EVERYWHERE)) | (F.col(f"scope_{place}") == F.col(_SCOPE))
+        return rows.join(keys, reduce(Column.__and__, [*equal, later, here]), "left_anti")
+
+    def _keys(self, columns: "_Columns", group: KeyDeletes, place: int) -> DataFrame:
+        """The keys of a group of equality deletes, with where and when they hold."""
+        tops = {columns.top(each).field_id: columns.top(each) for each in group.field_ids}
+        schema = select_ids(Schema(*map(_optional, tops.values())), group.field_ids)
+        fields = [replace(each, name=f"{facts.PREFIX}key_{each.field_id}") for each in schema.fields]
+        read = _Columns(Schema(*fields), self.scan.metadata, [])
+        tasks = [FileScanTask(file, (), AlwaysTrue(), number) for file, number in group.files]
+        specs = self.scan.metadata.specs_by_id
+        scope = Constant(
+            _SCOPE,
+            spark_types.StringType(),
+            lambda task: self._scope(task) if specs[task.spec_id].fields else _EVERYWHERE,
+        )
+        constants = (facts.SEQUENCE_NUMBER, scope)
+        snapshot = self.scan.snapshot()
+        index = ScanFileIndex(
+            self.gateway,
+            IndexLabel(
+                self.name,
+                None if snapshot is None else snapshot.snapshot_id,
+                f"keys {', '.join(map(str, group.field_ids))}",
+                str(self.scan.metadata.table_uuid),
+            ),
+            lambda _: tasks,
+            {},
+            constants,
+            sum(file.file_size_in_bytes for file, _ in group.files),
+            lambda: None,
+        )
+        rows = relation_frame(self.gateway, index, read.schema(self.mapping), constants)
+        return rows.select(
+            *(read.raw(each).alias(f"key_{place}_{each}") for each in group.field_ids),
+            F.col(facts.SEQUENCE_NUMBER.name).alias(f"number_{place}"),
+            F.col(_SCOPE).alias(f"scope_{place}"),
+        )
+
+    # -- what users see
+
+    def _output(self, wanted: Schema, columns: "_Columns", is_deleted: Column | None) -> list[Column]:
+        shown = {each.name: each for each in user_schema(wanted, self.mapping).fields}
+        return [
+            self._one(each, columns, is_deleted).alias(each.name, metadata=dict(shown[each.name].metadata))
+            for each in wanted.fields
+        ]
+
+    def _one(self, field: NestedField, columns: "_Columns", is_deleted: Column | None) -> Column:
+        if not is_reserved_id(field.field_id):
+            if isinstance(field.field_type, UnknownType):
+                return F.lit(None)
+            given = columns.field(field.field_id)
+            return to_user(columns.raw(field.field_id), given.field_type, field.field_type, self.mapping)
+        position = F.col("_metadata.row_index")
+        first = F.col(facts.FIRST_ROW_ID.name)
+        match field.field_id:
+            case FILE.field_id:
+                return F.col(facts.FILE.name)
+            case POS.field_id:
+                return position
+            case DELETED.field_id:
+                return F.lit(False) if is_deleted is None else is_deleted
+            case SPEC_ID.field_id:
+                return F.col(facts.SPEC_ID.name)
+            case ROW_ID.field_id:
+                return F.when(first.isNotNull(), F.coalesce(columns.raw(ROW_ID.field_id), first + position))
+            case LAST_UPDATED_SEQUENCE_NUMBER.field_id:
+                stored = columns.raw(LAST_UPDATED_SEQUENCE_NUMBER.field_id)
+                return F.when(first.isNotNull(), F.coalesce(stored, F.col(facts.SEQUENCE_NUMBER.name)))
+            case _ if field.field_id == PARTITION_ID and isinstance(field.field_type, StructType):
+                return F.struct(
+                    *(
+                        to_user(
+                            F.col(f"{facts.PREFIX}partition_{place}"), each.field_type, each.field_type, self.mapping
+                        ).alias(each.name)
+                        for place, each in enumerate(field.field_type)
+                    )
+                )
+            case _:
+                raise AssertionError(f"no scan of files has the column {field.name}")
+
+
+_PARTS = {
+    FileKind.CLEAN: "clean",
+    FileKind.POSITIONS: "position deletes",
+    FileKind.KEYS: "equality deletes",
+}
+
+
+def relation_frame(gateway: Gateway, index: ScanFileIndex, schema: Any, constants: Sequence[Constant]) -> DataFrame:
+    """The DataFrame of a Parquet relation over a file index."""
+    jvm = gateway.callbacks().jvm
+    sources = jvm.org.apache.spark.sql.execution.datasources
+    options = jvm.java.util.HashMap()
+    for key, value in _BY_ID.items():
+        options.put(key, value)
+    session = gateway.spark._jsparkSession
+    relation = sources.HadoopFsRelation(
+        index,
+        gateway.type(facts.schema_of(constants)),
+        gateway.type(schema),
+        jvm.scala.Option.empty(),
+        sources.parquet.ParquetFileFormat(),
+        jvm.PythonUtils.toScalaMap(options),
+        session,
+    )
+    return gateway.frame(session.baseRelationToDataFrame(relation))
+
+
+def total_size(snapshot: Snapshot) -> int:
+    """Bytes of all files of a snapshot, as its summary has them; much if it does not say, so that nobody broadcasts it."""
+    text = None if snapshot.summary is None else snapshot.summary.get("total-files-size")
+    return int(text) if text is not None and text.isdigit() else _UNKNOWN_SIZE
+
+
+class _Columns:
+    """The columns of a relation: those of a schema and some more, each under a name that is safe inside."""
+
+    def __init__(self, schema: Schema, metadata: TableMetadata, extra: Sequence[NestedField]) -> None:
+        own = [each for each in schema.fields if not isinstance(each.field_type, UnknownType)]
+        self._schema = Schema(*own, *(replace(each, name=f"{facts.PREFIX}{each.field_id}") for each in extra))
+        inside = {each.field_id: _inner_name(each, schema, metadata) for each in self._schema.fields}
+        self._inside = inside
+        self.by_name = {inside[each.field_id]: each for each in self._schema.fields}
+
+    def schema(self, mapping: TypeMapping) -> Any:
+        """The relation's schema for Spark."""
+        fields = [replace(each, name=self._inside[each.field_id]) for each in self._schema.fields]
+        return _kept_defaults(file_schema(Schema(*fields), mapping))
+
+    def field(self, field_id: int) -> NestedField:
+        """A field by its id."""
+        return self._schema.find_field(field_id)
+
+    def top(self, field_id: int) -> NestedField:
+        """The column that a field is, or is in."""
+        around = self._schema.ancestors(field_id)
+        return around[-1] if around else self.field(field_id)
+
+    def raw(self, field_id: int) -> Column:
+        """The field as the relation has it."""
+        path = [*reversed(self._schema.ancestors(field_id)), self.field(field_id)]
+        found = F.col(quoted_name(self._inside[path[0].field_id]))
+        for each in path[1:]:
+            found = found.getField(each.name)
+        return found
+
+    def user_column(self, mapping: TypeMapping) -> Callable[[int], Column]:
+        """From a field's id to the column as users see it."""
+
+        def of(field_id: int) -> Column:
+            kind = self.field(field_id).field_type
+            return to_user(self.raw(field_id), kind, kind, mapping)
+
+        return of
+
+
+def _inner_name(field: NestedField, schema: Schema, metadata: TableMetadata) -> str:
+    """The column's own name if no file can have it for another column, else one that no file has."""
+    lower = {each.name.lower() for each in schema.fields if each is not field}
+    schemas = metadata.schemas
+    is_known = len(schemas) == max(each.schema_id for each in schemas) + 1
+    taken = field.name.lower() in lower or field.name.lower() in ("_metadata", "_tmp_metadata_row_index")
+    if is_known and not taken and not field.name.startswith(facts.PREFIX):
+        inner = Schema(field).names_by_id
+        names = {name.lower(): field_id for field_id, name in inner.items()}
+        clash = any(
+            names.get(name.lower(), field_id) != field_id
+            for each in schemas
+            for field_id, name in each.names_by_id.items()
+        )
+        if not clash:
+            return field.name
+    return field.name if field.name.startswith(facts.PREFIX) else f"{facts.PREFIX}{field.field_id}"
+
+
+def _kept_defaults(struct: Any) -> Any:
+    """The schema with only what the reader needs in its metadata: what fills a column that a file lacks."""
+    for field in struct.fields:
+        field.metadata.pop("CURRENT_DEFAULT", None)
+        if EXISTS_DEFAULT in field.metadata:
+            field.metadata["CURRENT_DEFAULT"] = field.metadata[EXISTS_DEFAULT]
+    return struct
+
+
+def _dropped_column(metadata: TableMetadata, field_id: int) -> NestedField:
+    for schema in sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True):
+        if field_id in schema.fields_by_id:
+            return _optional(select_ids(schema, [field_id]).fields[0])
+    raise AssertionError(f"no schema has the field {field_id}")
+
+
+def _optional(field: NestedField) -> NestedField:
+    kind = field.field_type
+    if isinstance(kind, StructType):
+        kind = StructType(*map(_optional, kind.fields))
+    return replace(field, field_type=kind, required=False)
+
+
+def _comparable(column: Column, field: NestedField) -> Column:
+    """Spark's joins take -0.0 for 0.0, which are different keys."""
+    return column.cast("string") if isinstance(field.field_type, FloatType | DoubleType) else column
+
+
+def _wants(wanted: Schema, column: NestedField) -> bool:
+    return any(each.field_id == column.field_id for each in wanted.fields)
+
+
+def _partition_type(wanted: Schema) -> StructType | None:
+    for each in wanted.fields:
+        if each.field_id == PARTITION_ID and isinstance(each.field_type, StructType):
+            return each.field_type
+    return None

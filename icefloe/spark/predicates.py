@@ -1,0 +1,357 @@
+"""Which files a Spark filter can rule out: Catalyst predicates become predicates of tables, as far as they are understood.
+
+The result may keep more rows than Spark's filter does, never fewer, and Spark applies its own filter to the rows that are
+left. Spark orders NaN above all numbers and takes it for equal to itself; predicates of tables do not, so that is said.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from icefloe.errors import IcefloeError
+from icefloe.expressions import (
+    AlwaysFalse,
+    AlwaysTrue,
+    EqualTo,
+    Expression,
+    GreaterThan,
+    GreaterThanOrEqual,
+    IdReference,
+    In,
+    IsNaN,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Literal,
+    NotEqualTo,
+    NotIn,
+    NotNaN,
+    NotNull,
+    NotStartsWith,
+    StartsWith,
+)
+from icefloe.expressions.values import conjunction, disjunction
+from icefloe.schema.types import (
+    BinaryType,
+    DateType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+from icefloe.schema.values import coerce, parse_text
+
+_CATALYST = "org.apache.spark.sql.catalyst.expressions."
+_MOST_VALUES = 10_000
+"""How many values of an IN are looked at; more would rarely rule out a file."""
+
+_UUID_TEXT_PARTS = 9
+"""Five groups of digits, and the dashes between them."""
+
+_MIRRORED = {
+    "EqualTo": "EqualTo",
+    "EqualNullSafe": "EqualNullSafe",
+    "LessThan": "GreaterThan",
+    "LessThanOrEqual": "GreaterThanOrEqual",
+    "GreaterThan": "LessThan",
+    "GreaterThanOrEqual": "LessThanOrEqual",
+}
+_OPPOSITE = {
+    "EqualTo": "NotEqualTo",
+    "LessThan": "GreaterThanOrEqual",
+    "LessThanOrEqual": "GreaterThan",
+    "GreaterThan": "LessThanOrEqual",
+    "GreaterThanOrEqual": "LessThan",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A Catalyst expression: the name of its class, what its JSON says of it, its children, and the way to the real one."""
+
+    name: str
+    facts: Mapping[str, Any]
+    children: tuple["Node", ...]
+    real: Callable[[], Any]
+
+
+class NotUnderstood(Exception):
+    """Part of a predicate that says nothing about files."""
+
+
+def table_filter(filters: Iterable[Any], columns: Mapping[str, NestedField]) -> Expression:
+    """A predicate that is true wherever all of these Catalyst filters are; `columns` are those of the relation, by name."""
+    return conjunction(*(_or_true(partial(_truth, tree(each), columns, False)) for each in filters))
+
+
+def tree(expression: Any) -> Node:
+    """The tree of a Catalyst expression, read by one call."""
+    nodes = json.loads(expression.toJSON())
+    node, used = _read(nodes, 0, lambda: expression)
+    if used != len(nodes):
+        raise AssertionError(f"a Catalyst expression has {len(nodes)} nodes, of which {used} were read")
+    return node
+
+
+def _read(nodes: Sequence[Mapping[str, Any]], place: int, real: Callable[[], Any]) -> tuple[Node, int]:
+    facts = nodes[place]
+    children, place = [], place + 1
+    for index in range(int(facts["num-children"])):
+        child, place = _read(nodes, place, partial(_child, real, index))
+        children.append(child)
+    return Node(str(facts["class"]).removeprefix(_CATALYST), facts, tuple(children), real), place
+
+
+def _child(real: Callable[[], Any], index: int) -> Any:
+    return real().children().apply(index)
+
+
+def _or_true(translate: Callable[[], Expression]) -> Expression:
+    try:
+        return translate()
+    except (NotUnderstood, IcefloeError):
+        return AlwaysTrue()
+
+
+def _truth(node: Node, columns: Mapping[str, NestedField], negated: bool) -> Expression:
+    """Where the node is true, or false if negated; more rows are allowed, fewer are not."""
+    match node.name:
+        case "And" | "Or":
+            return _both(node, columns, negated)
+        case "Not":
+            return _truth(node.children[0], columns, not negated)
+        case "Literal":
+            value = node.facts.get("value")
+            return AlwaysTrue() if (value == "true") is not negated and value is not None else AlwaysFalse()
+        case "AttributeReference" | "GetStructField":
+            field = _field(node, columns)
+            return EqualTo(IdReference(field.field_id), Literal(not negated, field.field_type))
+        case "IsNull" | "IsNotNull" | "IsNaN":
+            return _unary(node, columns, negated)
+        case "StartsWith":
+            field = _field(node.children[0], columns)
+            literal = _literal(node.children[1], field.field_type)
+            if literal is None or not isinstance(field.field_type, StringType):
+                raise NotUnderstood
+            return (NotStartsWith if negated else StartsWith)(IdReference(field.field_id), literal)
+        case "In" | "InSet":
+            return _in(node, columns, negated)
+        case _ if node.name in _MIRRORED:
+            return _comparison(node, columns, negated)
+        case _:
+            raise NotUnderstood
+
+
+def _both(node: Node, columns: Mapping[str, NestedField], negated: bool) -> Expression:
+    left, right = node.children
+    if (node.name == "And") is not negated:
+        return conjunction(*(_or_true(partial(_truth, each, columns, negated)) for each in (left, right)))
+    return disjunction(_truth(left, columns, negated), _truth(right, columns, negated))
+
+
+def _unary(node: Node, columns: Mapping[str, NestedField], negated: bool) -> Expression:
+    field = _field(node.children[0], columns)
+    term = IdReference(field.field_id)
+    if node.name == "IsNaN":
+        return (NotNaN if negated else IsNaN)(term)
+    return (IsNull if (node.name == "IsNull") is not negated else NotNull)(term)
+
+
+def _comparison(node: Node, columns: Mapping[str, NestedField], negated: bool) -> Expression:
+    left, right = node.children
+    name = node.name
+    if left.name == "Literal":
+        left, right, name = right, left, _MIRRORED[name]
+    if right.name != "Literal":
+        raise NotUnderstood
+    field = _field(left, columns)
+    term = IdReference(field.field_id)
+    if name == "EqualNullSafe":
+        if right.facts.get("value") is None:
+            return (NotNull if negated else IsNull)(term)
+        if negated:
+            raise NotUnderstood
+        name = "EqualTo"
+    if right.facts.get("value") is None:
+        return AlwaysFalse()
+    literal = _literal(right, field.field_type)
+    name = _OPPOSITE[name] if negated else name
+    if literal is None:
+        return _with_nan(name, term)
+    if isinstance(field.field_type, UUIDType) and name not in ("EqualTo", "NotEqualTo"):
+        raise NotUnderstood
+    return _compare(name, term, literal, isinstance(field.field_type, FloatType | DoubleType))
+
+
+def _compare(name: str, term: IdReference, literal: Literal, has_nan: bool) -> Expression:
+    match name:
+        case "EqualTo":
+            return EqualTo(term, literal)
+        case "NotEqualTo":
+            return conjunction(NotEqualTo(term, literal), NotNull(term))
+        case "LessThan":
+            return LessThan(term, literal)
+        case "LessThanOrEqual":
+            return LessThanOrEqual(term, literal)
+        case "GreaterThan" | "GreaterThanOrEqual":
+            found = (GreaterThan if name == "GreaterThan" else GreaterThanOrEqual)(term, literal)
+            return disjunction(found, IsNaN(term)) if has_nan else found
+        case _:
+            raise AssertionError(name)
+
+
+def _with_nan(name: str, term: IdReference) -> Expression:
+    """Comparisons with NaN, which Spark orders above everything else."""
+    match name:
+        case "EqualTo" | "GreaterThanOrEqual":
+            return IsNaN(term)
+        case "GreaterThan":
+            return AlwaysFalse()
+        case "NotEqualTo" | "LessThan":
+            return conjunction(NotNaN(term), NotNull(term))
+        case _:
+            return NotNull(term)
+
+
+def _in(node: Node, columns: Mapping[str, NestedField], negated: bool) -> Expression:
+    field = _field(node.children[0], columns)
+    term = IdReference(field.field_id)
+    if node.name == "In":
+        if any(each.name != "Literal" for each in node.children[1:]):
+            raise NotUnderstood
+        values = [each for each in node.children[1:] if each.facts.get("value") is not None]
+        has_null = len(values) < len(node.children) - 1
+        literals = [_literal(each, field.field_type) for each in values]
+    else:
+        literals, has_null = _set(node, field.field_type)
+    plain = [each for each in literals if each is not None]
+    if negated:
+        if has_null:
+            return AlwaysFalse()
+        found = conjunction(NotIn(term, plain), NotNull(term))
+        return found if len(plain) == len(literals) else conjunction(found, NotNaN(term))
+    found = In(term, plain)
+    return found if len(plain) == len(literals) else disjunction(found, IsNaN(term))
+
+
+def _set(node: Node, kind: IcebergType) -> tuple[list[Literal | None], bool]:
+    """The values of an InSet, which its JSON leaves out, and whether null is among them."""
+    held = node.real().hset()
+    if held.size() > _MOST_VALUES:
+        raise NotUnderstood
+    parts = held.mkString("\0").split("\0")
+    if len(parts) != held.size() or isinstance(kind, BinaryType | FixedType):
+        raise NotUnderstood
+    has_null = bool(held.contains(None))
+    texts = [each for each in parts if not (has_null and each == "null")]
+    return [_value(each, kind, partial(int, each)) for each in texts], has_null
+
+
+def _field(node: Node, columns: Mapping[str, NestedField]) -> NestedField:
+    """The column, or the field of a struct, that a node stands for."""
+    found = _path(node, columns)
+    if not isinstance(found.field_type, PrimitiveType):
+        raise NotUnderstood
+    return found
+
+
+def _path(node: Node, columns: Mapping[str, NestedField]) -> NestedField:
+    if node.name == "AttributeReference":
+        column = columns.get(str(node.facts["name"]))
+        if column is None:
+            raise NotUnderstood
+        return column
+    if node.name == "GetStructField":
+        around = _path(node.children[0], columns)
+        name = node.facts.get("name")
+        if isinstance(around.field_type, StructType) and isinstance(name, str):
+            for each in around.field_type:
+                if each.name == name:
+                    return each
+    if node.name == "Lower" and (inner := _of_uuid(node)) is not None:
+        column = _path(inner, columns)
+        if isinstance(column.field_type, UUIDType):
+            return column
+    raise NotUnderstood
+
+
+def _of_uuid(node: Node) -> Node | None:
+    """The binary column whose bytes `user_side` shows as the text of a UUID, if the node is that text."""
+    [joined] = node.children
+    if joined.name != "Concat" or len(joined.children) != _UUID_TEXT_PARTS:
+        return None
+    found: Node | None = None
+    for part in joined.children[::2]:
+        if part.name != "Hex" or part.children[0].name != "Substring":
+            return None
+        source = part.children[0].children[0]
+        if found is not None and source.facts != found.facts:
+            return None
+        found = source
+    return found
+
+
+def _literal(node: Node, kind: IcebergType) -> Literal | None:
+    """The constant of a node as one of the column's type; None is NaN."""
+    if node.name != "Literal":
+        raise NotUnderstood
+    return _value(str(node.facts["value"]), kind, lambda: node.real().value())
+
+
+def _value(text: str, kind: IcebergType, raw: Callable[[], Any]) -> Literal | None:
+    match kind:
+        case FloatType() | DoubleType():
+            number = float(text)
+            return Literal(coerce(number, kind), kind) if number == number else None
+        case DateType():
+            return Literal(parse_text(text, kind) if "-" in text[1:] else int(text), kind)
+        case TimestamptzType():
+            return Literal(int(raw()), kind)
+        case TimestampType():
+            return Literal(int(text), kind)
+        case TimeType():
+            return _time(int(raw()), text, kind)
+        case UUIDType():
+            return _uuid(text, kind)
+        case BinaryType() | FixedType():
+            return Literal(coerce(bytes(raw()), kind), kind)
+        case StringType():
+            return Literal(text, kind)
+        case PrimitiveType():
+            return Literal(parse_text(text, kind) if not _is_ticks(kind) else int(text), kind)
+        case _:
+            raise NotUnderstood
+
+
+def _is_ticks(kind: IcebergType) -> bool:
+    return str(kind) in ("timestamp_ns", "timestamptz_ns")
+
+
+def _time(ticks: int, text: str, kind: TimeType) -> Literal:
+    """Spark counts nanoseconds from midnight where it has the type, and microseconds where it is shown as a number."""
+    if text == str(ticks):
+        return Literal(ticks, kind)
+    if ticks % 1000:
+        raise NotUnderstood
+    return Literal(ticks // 1000, kind)
+
+
+def _uuid(text: str, kind: UUIDType) -> Literal:
+    try:
+        found = UUID(text)
+    except ValueError:
+        raise NotUnderstood from None
+    if str(found) != text:
+        raise NotUnderstood
+    return Literal(found, kind)

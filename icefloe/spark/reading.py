@@ -1,0 +1,112 @@
+"""Which engine reads a scan on Spark: Spark's own Parquet reader wherever that gives the same rows, and Arrow elsewhere."""
+
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame
+
+from icefloe.errors import InvalidPropertyError, StateError
+from icefloe.metadata.properties import NAME_MAPPING
+from icefloe.planning.scan import TableScan
+from icefloe.schema.reserved import DELETED
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import (
+    DateType,
+    NestedField,
+    NestedType,
+    TimestampNanoType,
+    TimestamptzNanoType,
+    walk_fields,
+)
+from icefloe.spark.arrow_read import arrow_frame
+from icefloe.spark.gateway import Gateway
+from icefloe.spark.native_read import NativeScan
+from icefloe.spark.scan_plan import SnapshotShape, shape_of
+from icefloe.spark.types import mapping_of
+
+READ_ENGINE = "read.engine"
+NATIVE = "native"
+ARROW = "arrow"
+
+
+def read_scan(spark: Any, scan: TableScan, name: str | None = None) -> DataFrame:
+    """The rows of a scan as a lazy DataFrame; `read.engine` of its options, or of the table, chooses who reads."""
+    asked = scan.options.get(READ_ENGINE) or scan.metadata.properties.get(READ_ENGINE)
+    if asked not in (None, NATIVE, ARROW):
+        raise InvalidPropertyError(f"option {READ_ENGINE!r} is {asked!r}; it must be {NATIVE} or {ARROW}")
+    mapping = mapping_of(spark)
+    if asked == ARROW or not is_classic(spark):
+        if asked == NATIVE:
+            raise StateError("Spark Connect has no JVM at hand, which the native engine needs; leave out read.engine")
+        return arrow_frame(spark, scan, mapping)
+    gateway = Gateway(spark)
+    shape = shape_of(scan)
+    obstacle = why_not_native(gateway, scan, shape)
+    if obstacle is None:
+        return NativeScan(gateway, scan, shape, name or str(scan.metadata.table_uuid), mapping).frame()
+    if asked == NATIVE:
+        raise StateError(f"Spark's own reader cannot read this: {obstacle}; the arrow engine can")
+    return arrow_frame(spark, scan, mapping)
+
+
+def is_classic(spark: Any) -> bool:
+    """Whether the session has a JVM that Python can reach."""
+    return getattr(spark, "_jsparkSession", None) is not None if not _is_connect(spark) else False
+
+
+def _is_connect(spark: Any) -> bool:
+    return ".connect." in type(spark).__module__
+
+
+def why_not_native(gateway: Gateway, scan: TableScan, shape: SnapshotShape) -> str | None:
+    """What Spark's own reader would read otherwise than the spec says; None if nothing."""
+    others = sorted(shape.formats - {"parquet"})
+    if others:
+        return f"it has files of format {', '.join(others)}"
+    if shape.has_encrypted_files:
+        return "it has encrypted files"
+    if NAME_MAPPING.of(scan.metadata.properties) is not None:
+        return "it has a name mapping, so some files may have no field ids"
+    if shape.key_deletes and any(each.field_id == DELETED.field_id for each in scan.projection().fields):
+        return "_deleted is selected, and rows are deleted by equality"
+    if (default := _strange_default(scan.schema)) is not None:
+        return f"the initial default of {default!r} is not of a column at the top"
+    if (promoted := _promoted_to_nanos(scan)) is not None:
+        return f"column {promoted!r} was a date and is a timestamp of nanoseconds"
+    return _unknown_store(gateway, scan)
+
+
+def _strange_default(schema: Schema) -> str | None:
+    top = {each.field_id for each in schema.fields}
+    for each in walk_fields(schema.fields):
+        if each.initial_default is not None and (each.field_id not in top or isinstance(each.field_type, NestedType)):
+            return schema.names_by_id[each.field_id]
+    return None
+
+
+def _promoted_to_nanos(scan: TableScan) -> str | None:
+    nanos = [each for each in walk_fields(scan.schema.fields) if _is_nanos(each)]
+    for each in nanos:
+        for schema in scan.metadata.schemas:
+            before = schema.fields_by_id.get(each.field_id)
+            if before is not None and isinstance(before.field_type, DateType):
+                return scan.schema.names_by_id[each.field_id]
+    return None
+
+
+def _is_nanos(field: NestedField) -> bool:
+    return isinstance(field.field_type, TimestampNanoType | TimestamptzNanoType)
+
+
+def _unknown_store(gateway: Gateway, scan: TableScan) -> str | None:
+    """Whether Spark's Hadoop knows the scheme of the table's files."""
+    location = scan.metadata.location or ""
+    scheme, colon, _ = location.partition(":")
+    if not colon or "/" in scheme:
+        return None
+    configuration = gateway.spark._jsparkSession.sessionState().newHadoopConf()
+    try:
+        gateway.jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, configuration)
+    except Py4JError:
+        return f"Spark's Hadoop knows no file system for {scheme}:"
+    return None

@@ -1,0 +1,167 @@
+"""What a Spark scan of a snapshot consists of: the kinds of deletes it has to mind, and its plan for one filter, made once.
+
+One DataFrame may have several relations, by which deletes apply to the files, and each asks for its own files with the
+filters of the query. They share one plan.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+import pyarrow.compute as pc
+
+from icefloe.data.task_deletes import DeleteLoader
+from icefloe.errors import StateError
+from icefloe.expressions import Expression, as_expression
+from icefloe.expressions.values import conjunction
+from icefloe.manifests import DataFile, FileContent, ManifestContent, ManifestFile
+from icefloe.manifests.wanted import wanted
+from icefloe.planning.delete_files import WANTED_OF_DELETES
+from icefloe.planning.pruning import sequence_numbers
+from icefloe.planning.reading import ManifestSource
+from icefloe.planning.report import ScanReport
+from icefloe.planning.scan import TableScan
+from icefloe.planning.tasks import FileScanTask
+
+_PLANS_KEPT = 4
+_MANIFESTS_LOOKED_AT = 64
+"""How many data manifests are read to know the formats of the files before a query is planned."""
+
+_BITS_PER_WORD = 64
+_OF_DATA = wanted("file_path", "file_format", "file_size_in_bytes", "key_metadata", "split_offsets", "sort_order_id")
+"""What a plan without a filter decodes, so that it finds these manifests in memory."""
+
+
+class FileKind(Enum):
+    """By which deletes rows of a file may be gone: none, positions, or keys (and perhaps positions)."""
+
+    CLEAN = "clean"
+    POSITIONS = "positions"
+    KEYS = "keys"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDeletes:
+    """All equality delete files of a snapshot that compare the same columns, with their data sequence numbers."""
+
+    field_ids: tuple[int, ...]
+    files: tuple[tuple[DataFile, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotShape:
+    """What is known of a snapshot before a query is planned."""
+
+    formats: frozenset[str] = frozenset()
+    """Of data files, as far as they were looked at, and of equality delete files."""
+    has_position_deletes: bool = False
+    has_encrypted_files: bool = False
+    key_deletes: tuple[KeyDeletes, ...] = ()
+
+    @property
+    def kinds(self) -> tuple[FileKind, ...]:
+        """The kinds of files that there may be."""
+        kinds = [FileKind.CLEAN]
+        if self.has_position_deletes:
+            kinds.append(FileKind.POSITIONS)
+        if self.key_deletes:
+            kinds.append(FileKind.KEYS)
+        return tuple(kinds)
+
+
+def shape_of(scan: TableScan) -> SnapshotShape:
+    """What a scan's snapshot consists of, from its manifest list, its delete manifests and some of its data manifests."""
+    snapshot = scan.snapshot()
+    if snapshot is None:
+        return SnapshotShape()
+    source = ManifestSource(scan.metadata, scan.storage, snapshot.snapshot_id, scan.schema, scan.cache)
+    manifests = [each for each in source.manifests(snapshot) if _may_have_files(each)]
+    deletes = [each for each in manifests if each.content is ManifestContent.DELETES]
+    data = [each for each in manifests if each.content is ManifestContent.DATA][:_MANIFESTS_LOOKED_AT]
+    formats: set[str] = set()
+    encrypted = False
+    for manifest in data:
+        columns = source.read(manifest, _OF_DATA)
+        live = columns.filter(columns.is_live)
+        formats.update(str(each).lower() for each in pc.unique(live.column("file_format")).to_pylist())
+        encrypted = encrypted or live.column("key_metadata").null_count < len(live)
+    groups: dict[tuple[int, ...], list[tuple[DataFile, int]]] = {}
+    has_positions = False
+    for file, number in _live_deletes(source, deletes):
+        if file.content is FileContent.EQUALITY_DELETES:
+            groups.setdefault(tuple(sorted(file.equality_ids or ())), []).append((file, number))
+            formats.add(file.file_format)
+        else:
+            has_positions = True
+        encrypted = encrypted or file.key_metadata is not None
+    keyed = tuple(KeyDeletes(ids, tuple(files)) for ids, files in sorted(groups.items()))
+    return SnapshotShape(frozenset(formats), has_positions, encrypted, keyed)
+
+
+def _may_have_files(manifest: ManifestFile) -> bool:
+    counts = (manifest.added_files_count, manifest.existing_files_count)
+    return None in counts or any(counts)
+
+
+def _live_deletes(source: ManifestSource, manifests: Sequence[ManifestFile]) -> Iterator[tuple[DataFile, int]]:
+    for manifest in manifests:
+        columns = source.read(manifest, WANTED_OF_DELETES)
+        live = columns.filter(columns.is_live)
+        yield from zip(live.files(), sequence_numbers(live).tolist(), strict=True)
+
+
+class Planner:
+    """Plans one scan for the filters of queries; the relations of a DataFrame, and threads, share it."""
+
+    def __init__(self, scan: TableScan) -> None:
+        self.scan = scan
+        self._lock = threading.Lock()
+        self._plans: OrderedDict[Expression, dict[FileKind, list[FileScanTask]]] = OrderedDict()
+        self._deletes = DeleteLoader(scan.metadata, scan.storage)
+        self.report: ScanReport | None = None
+        """What the newest plan did."""
+
+    def tasks(self, pushed: Expression, kind: FileKind) -> list[FileScanTask]:
+        """The files of a kind that may hold rows that match the filter of the query, and of the scan itself."""
+        with self._lock:
+            found = self._plans.get(pushed)
+            if found is None:
+                found = self._plans[pushed] = self._plan(pushed)
+                if len(self._plans) > _PLANS_KEPT:
+                    self._plans.popitem(last=False)
+            return found[kind]
+
+    def _plan(self, pushed: Expression) -> dict[FileKind, list[FileScanTask]]:
+        own = self.scan.row_filter
+        base = as_expression(own) if not isinstance(own, str) or own.strip() else as_expression(None)
+        scan = replace(self.scan, row_filter=conjunction(base, pushed), limit=None)
+        found: dict[FileKind, list[FileScanTask]] = {kind: [] for kind in FileKind}
+        for task in scan.plan_files():
+            found[_kind(task)].append(task)
+        self.report = scan.report
+        return found
+
+    def bitmap(self, task: FileScanTask) -> bytes:
+        """A bit for each row of the task's file, set where it is deleted by position; in whole words, and one too many.
+
+        Spark's test of a bit reads memory unchecked, so every row of the file must have one.
+        """
+        rows = task.file.record_count
+        gone = np.zeros((rows // _BITS_PER_WORD + 1) * _BITS_PER_WORD, np.bool_)
+        positions = self._deletes.positions(task).positions()
+        gone[positions[positions < rows]] = True
+        return np.packbits(gone, bitorder="little").tobytes()
+
+
+def _kind(task: FileScanTask) -> FileKind:
+    if task.file.file_format != "parquet":
+        raise StateError(
+            f"{task.file.file_path} is a file of format {task.file.file_format}, which Spark itself cannot read by field id;"
+            " read the table with the option read.engine = arrow"
+        )
+    if task.equality_deletes:
+        return FileKind.KEYS
+    return FileKind.POSITIONS if task.deletes else FileKind.CLEAN

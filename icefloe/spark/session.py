@@ -1,0 +1,226 @@
+"""A Spark session that knows catalogs: tables by name become DataFrames, and DataFrames go into tables."""
+
+import datetime as dt
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pyspark.sql import DataFrame, SparkSession
+
+from icefloe.catalog import Catalog, load_catalog
+from icefloe.errors import InvalidInputError, NotInstalledError
+from icefloe.expressions import Expression
+from icefloe.planning.report import LoggingReporter, ScanReport
+from icefloe.spark.reading import read_scan
+from icefloe.table import DataScan, Table
+
+DEFAULT_WAREHOUSE = "icefloe-warehouse"
+DEFAULT_CATALOG = "icefloe"
+OLDEST_JAVA = 17
+_REPORTS_KEPT = 100
+_GIB = 1 << 30
+_ALL = ("*",)
+
+
+class ReportKeeper:
+    """Keeps the newest scan reports, and logs them."""
+
+    def __init__(self) -> None:
+        self.reports: deque[ScanReport] = deque(maxlen=_REPORTS_KEPT)
+        self._log = LoggingReporter()
+
+    def report(self, report: ScanReport) -> None:
+        """Take one."""
+        self.reports.append(report)
+        self._log.report(report)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Executors make no plans, so nothing of it goes along.
+        return LoggingReporter, ()
+
+
+class Session:
+    """What `connect` gives: a Spark session and the catalogs that it reads and writes."""
+
+    def __init__(self, spark: SparkSession, catalogs: Mapping[str, Catalog], *, owns_spark: bool = False) -> None:
+        self.spark = spark
+        self.catalogs = dict(catalogs)
+        self._owns_spark = owns_spark
+        self._reports = ReportKeeper()
+
+    @property
+    def catalog(self) -> Catalog:
+        """The first catalog: the one of names that name none."""
+        return next(iter(self.catalogs.values()))
+
+    @property
+    def reports(self) -> tuple[ScanReport, ...]:
+        """What the newest plans of this session considered and skipped, the newest last."""
+        return tuple(self._reports.reports)
+
+    def load_table(self, name: str | Sequence[str]) -> Table:
+        """The handle of a table, by its name with or without that of a catalog in front."""
+        catalog, identifier = self.resolve(name)
+        return catalog.load_table(identifier)
+
+    def resolve(self, name: str | Sequence[str]) -> tuple[Catalog, tuple[str, ...]]:
+        """The catalog that a name means, and the name in it; the name of a catalog in front decides, if it is one."""
+        parts = tuple(name.split(".")) if isinstance(name, str) else tuple(name)
+        given: tuple[object, ...] = parts
+        if not given or not all(isinstance(each, str) and each for each in given):
+            raise InvalidInputError(f"{name!r} is not the name of a table; give one such as 'shop.orders'")
+        if len(parts) > 2 and parts[0] in self.catalogs:
+            return self.catalogs[parts[0]], parts[1:]
+        return self.catalog, parts
+
+    def table(
+        self,
+        name: str | Sequence[str],
+        *,
+        snapshot_id: int | None = None,
+        ref: str | None = None,
+        as_of: int | dt.datetime | None = None,
+        row_filter: str | Expression | None = None,
+        selected_fields: Sequence[str] = _ALL,
+        options: Mapping[str, str] | None = None,
+    ) -> DataFrame:
+        """The rows of a table as a lazy DataFrame: later filters and selections still choose files and columns.
+
+        A snapshot is chosen by its id, a branch or tag, or a time. `selected_fields` may name metadata columns such as
+        `_file` and `_row_id` after `*`. Options are those of scans, and `read.engine`.
+        """
+        table = self.load_table(name)
+        scan = table.scan(row_filter, selected_fields, snapshot_id=snapshot_id, ref=ref, as_of=as_of, options=options)
+        return self.read(scan, ".".join(table.name()))
+
+    def read(self, scan: DataScan, name: str | None = None) -> DataFrame:
+        """The rows of a scan as a lazy DataFrame."""
+        return read_scan(self.spark, replace(scan, reporter=self._reports), name)
+
+    def stop(self) -> None:
+        """Stop the Spark session, if `connect` started it."""
+        if self._owns_spark:
+            self.spark.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"Session(catalogs {', '.join(self.catalogs)}; Spark {self.spark.version})"
+
+
+def connect(
+    catalog: Catalog | str | Iterable[Catalog] | Mapping[str, Catalog] | None = None,
+    *,
+    spark: SparkSession | None = None,
+    warehouse: str | os.PathLike[str] | None = None,
+    config: Mapping[str, str] | None = None,
+) -> Session:
+    """A session on your catalogs and your Spark, or on an embedded default of either.
+
+    Without a catalog there is one in SQLite, with its tables, in `./icefloe-warehouse` or the folder given. Without a
+    `spark` the running session of this process is used, or a local one is started, with `config` over its settings.
+    """
+    catalogs = _catalogs(catalog, warehouse)
+    if spark is not None:
+        if config:
+            raise InvalidInputError("config is for a Spark session that connect starts, and one is given; set it there")
+        return Session(spark, catalogs)
+    running = SparkSession.getActiveSession()
+    if running is not None and not config:
+        return Session(running, catalogs)
+    return Session(local_spark(config or {}), catalogs, owns_spark=running is None)
+
+
+def _catalogs(
+    catalog: Catalog | str | Iterable[Catalog] | Mapping[str, Catalog] | None,
+    warehouse: str | os.PathLike[str] | None,
+) -> dict[str, Catalog]:
+    match catalog:
+        case None:
+            return {DEFAULT_CATALOG: _embedded(warehouse)}
+        case str():
+            return {catalog: load_catalog(catalog)}
+        case Catalog():
+            return {catalog.name: catalog}
+        case Mapping():
+            found = dict(catalog)
+        case _:
+            found = {each.name: each for each in catalog}
+    if not found or not all(isinstance(each, Catalog) for each in found.values()):
+        raise InvalidInputError(f"{catalog!r:.100} is no catalog; give one of load_catalog, or several by name")
+    return found
+
+
+def _embedded(warehouse: str | os.PathLike[str] | None) -> Catalog:
+    folder = Path(DEFAULT_WAREHOUSE if warehouse is None else warehouse).absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    return load_catalog(DEFAULT_CATALOG, type="sql", uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=str(folder))
+
+
+def local_spark(config: Mapping[str, str]) -> SparkSession:
+    """A quiet local Spark session on all processors, with half of the memory, at most 8 GiB."""
+    check_java()
+    settings = {
+        "spark.master": "local[*]",
+        "spark.app.name": "icefloe",
+        "spark.driver.memory": f"{_sensible_memory()}g",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
+        **config,
+    }
+    # Workers must be this Python, with what is installed here, and not any that is on the path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _sensible_memory() -> int:
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return 2
+    return max(1, min(8, total // 2 // _GIB))
+
+
+def check_java() -> None:
+    """One clear sentence if Spark's Java is missing or too old."""
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    found = None if program is None else java_version(program)
+    if found is None:
+        raise NotInstalledError(
+            f"Spark needs Java {OLDEST_JAVA} or newer, and there is none"
+            f"{f' in JAVA_HOME, {home}' if home else ' on the path'}; install one, or set JAVA_HOME"
+        )
+    if found < OLDEST_JAVA:
+        raise NotInstalledError(
+            f"Spark needs Java {OLDEST_JAVA} or newer, and {program} is Java {found}; install one, or set JAVA_HOME"
+        )
+
+
+def java_version(program: str) -> int | None:
+    """The main version of a Java program; None if it is none."""
+    try:
+        done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return None if found is None else int(found[1])

@@ -1,0 +1,104 @@
+"""How columns that Spark's Parquet reader gives become columns as users see them: uuid as text, geometries as Spark's own."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812  # its usual name
+
+from icefloe.schema.types import (
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    UnknownType,
+    UUIDType,
+)
+from icefloe.spark.types import TypeMapping, user_type
+
+_UUID_PARTS = ((1, 4), (5, 2), (7, 2), (9, 2), (11, 6))
+
+
+def quoted_name(name: str) -> str:
+    """A name that Spark takes for one part, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def to_user(column: Column, given: IcebergType, wanted: IcebergType, mapping: TypeMapping) -> Column:
+    """A column of the type as files have it, as users see the type; `wanted` may have fewer fields in its structs."""
+    if not _differs(given, wanted, mapping):
+        return column
+    match given, wanted:
+        case _, UnknownType():
+            return F.lit(None)
+        case UUIDType(), _:
+            return uuid_text(column)
+        case ((GeometryType() | GeographyType()), _):
+            return _geo(column, wanted, mapping)
+        case StructType(), StructType():
+            return F.when(column.isNotNull(), F.struct(*_fields(column, given, wanted.fields, mapping)))
+        case ListType(), ListType():
+            return F.transform(column, lambda each: to_user(each, given.element_type, wanted.element_type, mapping))
+        case MapType(), MapType():
+            keys = F.transform(F.map_keys(column), lambda each: to_user(each, given.key_type, wanted.key_type, mapping))
+            values = F.transform(
+                F.map_values(column), lambda each: to_user(each, given.value_type, wanted.value_type, mapping)
+            )
+            return F.map_from_arrays(keys, values)
+        case _:
+            return column
+
+
+def uuid_text(column: Column) -> Column:
+    """The sixteen bytes of a UUID as its text; `predicates` knows this shape."""
+    parts = [F.hex(F.substring(column, at, size)) for at, size in _UUID_PARTS]
+    # `concat` is null where the column is, unlike `concat_ws`.
+    dashes = [each for part in parts for each in (F.lit("-"), part)][1:]
+    return F.lower(F.concat(*dashes))
+
+
+def _fields(column: Column, given: StructType, wanted: Sequence[NestedField], mapping: TypeMapping) -> list[Column]:
+    by_id = {each.field_id: each for each in given}
+    made = []
+    for each in wanted:
+        if isinstance(each.field_type, UnknownType):
+            made.append(F.lit(None).alias(each.name))
+            continue
+        source = by_id[each.field_id]
+        found = column.getField(source.name)
+        made.append(to_user(found, source.field_type, each.field_type, mapping).alias(each.name))
+    return made
+
+
+def _geo(column: Column, kind: Any, mapping: TypeMapping) -> Column:
+    shown = user_type(kind, mapping)
+    if shown.typeName() == "binary":
+        return column
+    if isinstance(kind, GeographyType):
+        return F.call_function("st_geogfromwkb", column)
+    return F.call_function("st_setsrid", F.call_function("st_geomfromwkb", column), F.lit(shown.srid))
+
+
+def _differs(given: IcebergType, wanted: IcebergType, mapping: TypeMapping) -> bool:
+    """Whether users see a value of the type otherwise than files have it."""
+    match given, wanted:
+        case _, (UnknownType() | UUIDType()):
+            return True
+        case _, (GeometryType() | GeographyType()):
+            return mapping.geo
+        case StructType(), StructType():
+            if [each.field_id for each in given] != [each.field_id for each in wanted]:
+                return True
+            pairs = zip(given, wanted, strict=True)
+            return any(_differs(one.field_type, other.field_type, mapping) for one, other in pairs)
+        case ListType(), ListType():
+            return _differs(given.element_type, wanted.element_type, mapping)
+        case MapType(), MapType():
+            return _differs(given.key_type, wanted.key_type, mapping) or _differs(
+                given.value_type, wanted.value_type, mapping
+            )
+        case _:
+            return False
