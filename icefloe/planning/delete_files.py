@@ -4,8 +4,7 @@ Of position deletes only the partition is asked. Of equality deletes the metrics
 other columns: what else such a file holds is only information and need not be what the deleted rows hold.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,13 @@ import pyarrow.compute as pc
 
 from icefloe.errors import CorruptFileError
 from icefloe.expressions import AlwaysTrue, Expression, might_match
-from icefloe.manifests import DataFile, FileContent, ManifestColumns, ManifestFile, Metric, Wanted
+from icefloe.manifests import DataFile, FileContent, ManifestColumns, ManifestFile, Metric, MetricColumns, Wanted
 from icefloe.manifests.wanted import ALWAYS
-from icefloe.planning.batches import data_files
+from icefloe.planning.file_values import data_files
 from icefloe.planning.partitions import Numbers, PartitionGroups, group_partitions
 from icefloe.planning.pruning import Pruner, sequence_numbers
 from icefloe.planning.report import ScanCounts
+from icefloe.planning.vector_deletes import VectorFiles
 from icefloe.schema.reserved import DELETE_FILE_PATH
 from icefloe.schema.types import IcebergType, StringType
 
@@ -47,7 +47,7 @@ WANTED_OF_DELETES = Wanted(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeleteFiles:
-    """The delete files of one manifest that a scan needs."""
+    """The delete files of one manifest that a scan needs, deletion vectors apart."""
 
     columns: ManifestColumns
     groups: PartitionGroups
@@ -55,6 +55,8 @@ class DeleteFiles:
     sequence_numbers: Numbers
     scopes: tuple[str | None, ...]
     """For position deletes, the one data file that all of a file's rows are about, if that is known."""
+    vectors: VectorFiles | None = None
+    """Deletion vectors, in columns, for there may be one for every data file."""
 
 
 def choose_delete_files(
@@ -76,13 +78,28 @@ def choose_delete_files(
             return None
         if len(rows) != len(files):
             files, groups = files.take(pa.array(rows)), groups.at(rows)
-    return DeleteFiles(
-        files,
-        groups,
-        tuple(data_files(files, groups.of, groups.tuples)),
-        sequence_numbers(files),
-        tuple(_scopes(files)),
-    )
+    return _sorted_out(files, groups, _scopes(files))
+
+
+def _sorted_out(files: ManifestColumns, groups: PartitionGroups, scopes: Any) -> DeleteFiles:
+    is_vector = _is_vector(files)
+    vectors = None
+    if is_vector.any():
+        rows = np.flatnonzero(is_vector)
+        chosen = replace(files, metrics=MetricColumns(len(files))).take(pa.array(rows))
+        vectors = VectorFiles(chosen, groups.at(rows), sequence_numbers(chosen), scopes.take(pa.array(rows)))
+        rows = np.flatnonzero(~is_vector)
+        files, groups, scopes = files.take(pa.array(rows)), groups.at(rows), scopes.take(pa.array(rows))
+    made = tuple(data_files(files, groups.of, groups.tuples)) if len(files) else ()
+    return DeleteFiles(files, groups, made, sequence_numbers(files), tuple(scopes.to_pylist()), vectors)
+
+
+def _is_vector(files: ManifestColumns) -> npt.NDArray[np.bool_]:
+    """Which of the files are blobs of Puffin files, as `DataFile.is_deletion_vector` says."""
+    is_puffin = pc.equal(pc.ascii_lower(files.column("file_format")), "puffin")
+    is_position = pc.equal(files.column("content"), int(FileContent.POSITION_DELETES))
+    found: npt.NDArray[np.bool_] = pc.fill_null(pc.and_(is_puffin, is_position), False).to_numpy(zero_copy_only=False)
+    return found
 
 
 def _equality_may_match(bound: Expression, files: ManifestColumns) -> npt.NDArray[np.bool_]:
@@ -135,7 +152,7 @@ class _KeyStatistics:
         return self.files.upper_bounds(field_id, kind) if field_id in self.keys else None
 
 
-def _scopes(files: ManifestColumns) -> Iterator[str | None]:
+def _scopes(files: ManifestColumns) -> Any:
     """The data file that each file is about: the one it names, or the only one within the bounds of its paths."""
     named = files.column("referenced_data_file")
     if named.null_count:
@@ -145,4 +162,4 @@ def _scopes(files: ManifestColumns) -> Iterator[str | None]:
         if lower is not None and upper is not None:
             is_one = pc.fill_null(pc.and_(is_position, pc.equal(lower, upper)), False)
             named = pc.coalesce(named, pc.if_else(is_one, lower, pa.scalar(None, pa.string())))
-    yield from named.to_pylist()
+    return named

@@ -19,6 +19,7 @@ from icefloe.planning.equality_pruning import KeyColumn, KeyFacts, key_columns, 
 from icefloe.planning.partitions import Numbers, PartitionKey
 from icefloe.planning.pruning import Survivors, sequence_numbers
 from icefloe.planning.report import ScanCounts
+from icefloe.planning.vector_deletes import VectorIndex
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import StructType
 
@@ -53,7 +54,10 @@ class DeleteIndex:
         counts: ScanCounts,
         prune: bool = True,
     ) -> None:
-        self._vectors: dict[str, _Delete] = {}
+        parts = list(parts)
+        vectors = [part.vectors for part in parts if part.vectors is not None]
+        self._vectors = VectorIndex(vectors) if vectors else None
+        counts.indexed_deletion_vectors += 0 if self._vectors is None else len(self._vectors)
         self._by_path: dict[str, list[_Delete]] = {}
         self._by_partition: dict[PartitionKey, list[_Delete]] = {}
         self._prune = prune
@@ -86,36 +90,26 @@ class DeleteIndex:
         return tuple(self._keys) if self._prune else ()
 
     def _add_positions(self, found: _Delete, scope: str | None, counts: ScanCounts) -> None:
-        if found.file.is_deletion_vector:
-            counts.indexed_deletion_vectors += 1
-            if scope is None:
-                raise CorruptFileError(
-                    found.file.file_path, "a deletion vector does not say which data file it is about"
-                )
-            other = self._vectors.setdefault(scope, found)
-            if other is not found:
-                raise CorruptFileError(
-                    found.file.file_path,
-                    f"data file {scope!r} has two deletion vectors, the other one in {other.file.file_path!r}; "
-                    "a snapshot may have one for each file",
-                )
-            return
         counts.indexed_position_deletes += 1
         if scope is None:
             self._by_partition.setdefault(found.key, []).append(found)
         else:
             self._by_path.setdefault(scope, []).append(found)
 
-    def match(self, data: Survivors) -> list[tuple[DataFile, ...]] | None:
+    def match(self, data: Survivors) -> Sequence[tuple[DataFile, ...]] | None:
         """The deletes of each data file; None if none of them has any."""
         if self.is_empty:
             return None
-        files, numbers, keys = data.files, sequence_numbers(data.files), data.groups.keys()
-        found: list[tuple[DataFile, ...]] = [()] * len(files)
-        has_vector = np.zeros(len(files), bool)
-        if self._vectors or self._by_path:
-            self._match_paths(files, numbers, [keys[group] for group in data.groups.of.tolist()], found, has_vector)
-        if self._by_partition or self._equality:
+        files, numbers = data.files, sequence_numbers(data.files)
+        vectors = None if self._vectors is None else self._vectors.match(files, numbers, data.groups)
+        if not (self._by_path or self._by_partition or self._equality):
+            return vectors
+        keys = data.groups.keys()
+        found: list[tuple[DataFile, ...]] = [()] * len(files) if vectors is None else vectors[:]
+        has_vector = np.zeros(len(files), bool) if vectors is None else vectors.exists
+        if self._by_path:
+            self._match_paths(data, numbers, keys, found, has_vector)
+        if self._by_partition:
             for group in np.unique(data.groups.of).tolist():
                 rows = np.flatnonzero(data.groups.of == group)
                 self._match_partition(keys[group], rows[~has_vector[rows]], numbers, found)
@@ -125,27 +119,18 @@ class DeleteIndex:
 
     def _match_paths(
         self,
-        files: ManifestColumns,
+        data: Survivors,
         numbers: Numbers,
         keys: Sequence[PartitionKey],
         found: list[tuple[DataFile, ...]],
         has_vector: np.ndarray[tuple[int], np.dtype[np.bool_]],
     ) -> None:
-        for row, path in enumerate(files.column("file_path").to_pylist()):
-            vector = self._vectors.get(path)
-            if vector is not None:
-                _check_partition(vector, path, keys[row])
-                if vector.sequence_number < numbers[row]:
-                    raise CorruptFileError(
-                        vector.file.file_path,
-                        f"the deletion vector of {path!r} has the sequence number {vector.sequence_number}, below "
-                        f"{numbers[row]}, that of the data file; it cannot be about rows that came later",
-                    )
-                found[row], has_vector[row] = (vector.file,), True
+        for row, path in enumerate(data.files.column("file_path").to_pylist()):
+            if has_vector[row]:
                 continue
             scoped = [each for each in self._by_path.get(path, ()) if each.sequence_number >= numbers[row]]
             for each in scoped:
-                _check_partition(each, path, keys[row])
+                _check_partition(each, path, keys[data.groups.of[row]])
             if scoped:
                 found[row] = tuple(each.file for each in scoped)
 

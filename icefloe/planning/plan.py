@@ -21,7 +21,7 @@ from icefloe.planning.options import ScanOptions
 from icefloe.planning.pruning import Pruner, shown_filter
 from icefloe.planning.reading import ManifestSource, read_ahead
 from icefloe.planning.report import Reporter, ScanCounts, ScanReport, deliver
-from icefloe.planning.tasks import FileScanTask, stored_bytes
+from icefloe.planning.tasks import FileScanTask
 
 _OF_DATA = ALWAYS | {
     "file_path",
@@ -98,9 +98,9 @@ class Progress:
         counts.result_data_files += len(batch)
         counts.result_bytes += pc.sum(batch.files.column("file_size_in_bytes")).as_py() or 0
         counts.files_without_residual += batch.without_residual
-        for deletes in batch.deletes or ():
-            counts.result_delete_files += len(deletes)
-            counts.result_delete_bytes += sum(map(stored_bytes, deletes))
+        deletes, delete_bytes = batch.deletes_and_bytes
+        counts.result_delete_files += deletes
+        counts.result_delete_bytes += delete_bytes
 
     def finish(self) -> None:
         """Time stops, and the report goes out."""
