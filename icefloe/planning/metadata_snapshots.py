@@ -47,7 +47,6 @@ def _history(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
 
 
 def _snapshots(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
-    relative = allows(metadata.format_version, Feature.RELATIVE_PATHS)
     for snapshot in metadata.snapshots:
         place = snapshot.manifest_list
         summary = snapshot.summary
@@ -56,7 +55,7 @@ def _snapshots(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
             "snapshot_id": snapshot.snapshot_id,
             "parent_id": snapshot.parent_snapshot_id,
             "operation": snapshot.operation,
-            "manifest_list": resolve_location(metadata.location, place) if relative and place is not None else place,
+            "manifest_list": None if place is None else _location(metadata, place),
             "summary": None if summary is None else list(summary.properties.items()),
         }
 
@@ -82,11 +81,16 @@ def _metadata_log(metadata: TableMetadata, location: str | None) -> Iterator[dic
         snapshot = None if latest is None else metadata.snapshot_by_id(latest)
         yield {
             "timestamp": timestamp_ms * _MICROS,
-            "file": file,
+            "file": _location(metadata, file),
             "latest_snapshot_id": latest,
             "latest_schema_id": None if snapshot is None else snapshot.schema_id,
             "latest_sequence_number": None if snapshot is None else snapshot.sequence_number,
         }
+
+
+def _location(metadata: TableMetadata, path: str) -> str:
+    relative = allows(metadata.format_version, Feature.RELATIVE_PATHS)
+    return resolve_location(metadata.location, path) if relative else path
 
 
 def _latest_at(metadata: TableMetadata, timestamp_ms: int) -> int | None:
