@@ -4,6 +4,7 @@ Files are written side by side while the commit goes on, since none of them mean
 swapped: `settle` waits for all, and comes before the swap.
 """
 
+import os
 import threading
 import uuid
 from collections import OrderedDict
@@ -24,7 +25,7 @@ from icefloe.storage.storage import Storage
 Kept = TypeVar("Kept")
 
 _LISTS_KEPT = 64
-_WRITERS = 8
+_MOST_WRITERS = 8
 
 
 class ManifestLists:
@@ -79,7 +80,6 @@ class Workbench:
         self._written: dict[str, None] = {}
         self._memory: dict[Hashable, Any] = {}
         self._lock = threading.Lock()
-        self._writers: ThreadPoolExecutor | None = None
         self._pending: dict[str, Future[None]] = {}
         self._failure: BaseException | None = None
 
@@ -97,9 +97,7 @@ class Workbench:
         """Begin to write a file of this commit; it counts as written even if that fails halfway."""
         with self._lock:
             self._written[location] = None
-            if self._writers is None:
-                self._writers = ThreadPoolExecutor(_WRITERS, thread_name_prefix="icefloe-commit")
-            self._pending[location] = self._writers.submit(self.storage.write, location, data)
+            self._pending[location] = _writers().submit(self.storage.write, location, data)
 
     def read(self, location: str) -> bytes:
         """The bytes at a location, also if this commit is still writing them."""
@@ -116,12 +114,9 @@ class Workbench:
             raise self._failure
 
     def _finish(self) -> list[BaseException | None]:
-        """Wait for what is being written, and end the threads; the errors, None for each file that is there."""
+        """Wait for what is being written; the errors, None for each file that is there."""
         with self._lock:
             pending, self._pending = self._pending, {}
-            writers, self._writers = self._writers, None
-        if writers is not None:
-            writers.shutdown()
         return [each.exception() for each in pending.values()]
 
     def discard(self, locations: Iterable[str]) -> bool:
@@ -161,6 +156,22 @@ class Workbench:
         with self._lock:
             number, self._vectors = self._vectors, self._vectors + 1
         return f"{table_location(metadata)}/data/{self.commit_uuid}-deletes-{number}.puffin"
+
+
+_pool: tuple[int, ThreadPoolExecutor] | None = None
+_pool_lock = threading.Lock()
+
+
+def _writers() -> ThreadPoolExecutor:
+    """The threads that write files, for all commits of the process: on a busy machine one takes long to start.
+
+    Those that are idle wait for nothing but work. A process that was forked off has none of them, and makes its own.
+    """
+    global _pool
+    with _pool_lock:
+        if _pool is None or _pool[0] != os.getpid():
+            _pool = os.getpid(), ThreadPoolExecutor(_MOST_WRITERS, thread_name_prefix="icefloe-commit")
+        return _pool[1]
 
 
 def table_location(metadata: TableMetadata) -> str:

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -217,11 +218,10 @@ def _columns(manifests: Sequence[ManifestFile], struct: StructType, paths: list[
         if field.field_id == _PARTITIONS_ID:
             found[field.field_id] = _summary_column(manifests)
             continue
-        values = paths if field.name == "manifest_path" else [getattr(each, field.name) for each in manifests]
-        missing = [path for path, value in zip(paths, values, strict=True) if value is None]
-        if field.required and missing:
+        values = paths if field.name == "manifest_path" else list(map(attrgetter(field.name), manifests))
+        if field.required and None in values:
             raise InvalidInputError(
-                f"manifest {missing[0]!r} has no {field.name}; manifest lists of this version need it"
+                f"manifest {paths[values.index(None)]!r} has no {field.name}; manifest lists of this version need it"
             )
         try:
             found[field.field_id] = pa.array(values, arrow_value_type(field.field_type))

@@ -1,7 +1,9 @@
 """Files of a commit are written side by side, and no pointer moves before all of them are there."""
 
+import multiprocessing
 import threading
 import time
+import warnings
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -127,10 +129,35 @@ def test_a_transaction_reads_what_it_wrote_itself(catalog: Catalog) -> None:
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 1, 2, 3, 3]
 
 
-def test_no_thread_outlives_its_commit(catalog: Catalog) -> None:
+def test_a_transaction_that_is_given_up_waits_before_it_deletes(catalog: Catalog) -> None:
     table = catalog.load_table(NAME)
-    table.update_snapshot().fast_append([file()])
+    before = metadata_files(table)
+
+    def around(location: str, write: Callable[[], None]) -> None:
+        time.sleep(0.1)
+        write()
+
+    wrap_writes(catalog, around)
     tx = table.transaction()
     tx.update_snapshot().fast_append([file(1)])
     tx.__exit__(ZeroDivisionError, ZeroDivisionError(), None)
-    assert [each for each in threading.enumerate() if each.name.startswith("icefloe-commit")] == []
+    time.sleep(0.2)
+    assert metadata_files(table) == before
+
+
+def test_commits_share_a_few_threads_and_a_forked_process_has_its_own(catalog: Catalog) -> None:
+    def count() -> int:
+        return len([each for each in threading.enumerate() if each.name.startswith("icefloe-commit")])
+
+    table = catalog.load_table(NAME)
+    for number in range(20):
+        table.update_snapshot().fast_append([file(number)])
+    assert count() <= 8
+    fork = multiprocessing.get_context("fork")
+    with warnings.catch_warnings():
+        # That forking is risky with threads is what this is about.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = fork.Process(target=table.update_snapshot().fast_append, args=([file(99)],))
+        child.start()
+    child.join(30)
+    assert child.exitcode == 0
