@@ -45,6 +45,7 @@ from icefloe.partitioning.evolution import PartitionSpecUpdate, SortOrderUpdate
 from icefloe.partitioning.sorting import SortOrder
 from icefloe.partitioning.spec import PartitionSpec
 from icefloe.planning.metadata_tables import Inspect
+from icefloe.planning.report import LoggingReporter, Reporter
 from icefloe.planning.scan import TableScan
 from icefloe.row_operations import RowOperations
 from icefloe.schema.evolution import SchemaUpdate
@@ -97,12 +98,14 @@ class Table:
         *,
         caches: Caches | None = None,
         timing: Timing | None = None,
+        reporter: Reporter | None = None,
     ) -> None:
         self._identifier = tuple(identifier)
         self._state = state
         self._committer = committer
         self._caches = caches or Caches()
         self._timing = timing or Timing()
+        self._reporter = reporter or LoggingReporter()
 
     def __repr__(self) -> str:
         return f"Table({'.'.join(self._identifier)}, {self._state.metadata_location})"
@@ -244,6 +247,7 @@ class Table:
             case_sensitive,
             options or {},
             cache=self._caches.manifests,
+            reporter=self._reporter,
         )
 
     def verify(
@@ -415,7 +419,9 @@ class Transaction:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._changes = CommitTransaction(table._state, table._committer, caches=table._caches, timing=table._timing)
+        self._changes = CommitTransaction(
+            table._state, table._committer, caches=table._caches, timing=table._timing, reporter=table._reporter
+        )
         self._written: list[DataFile] = []
 
     @property

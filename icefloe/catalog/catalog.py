@@ -7,6 +7,7 @@ What is the same everywhere is here; how names are kept, and how one metadata fi
 import uuid
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
 from types import MappingProxyType, TracebackType
 from typing import Self
 
@@ -36,12 +37,14 @@ from icefloe.errors import (
 from icefloe.maintenance.reachable import reachable_files
 from icefloe.metadata.locations import strip_trailing_slash
 from icefloe.metadata.table import TableMetadata
+from icefloe.planning.report import LOGGING, Reporter, reporter_named
 from icefloe.storage.locations import absolute_location
 from icefloe.storage.storage import Storage
 from icefloe.table import Table, Transaction
 
 _TABLE_DEFAULT = "table-default."
 _TABLE_OVERRIDE = "table-override."
+_REPORTER = "metrics-reporter-impl"
 _PURGE_ATTEMPTS = 5
 
 
@@ -72,6 +75,11 @@ class Catalog(NamespaceOperations, ViewOperations):
     def warehouse(self) -> str | None:
         """Where tables go that are created without a location."""
         return self._warehouse
+
+    @cached_property
+    def reporter(self) -> Reporter:
+        """Where reports of scans and commits go: to the log, or where `metrics-reporter-impl` says."""
+        return reporter_named(self._properties.get(_REPORTER, LOGGING))
 
     def close(self) -> None:
         """Give back connections; the catalog opens new ones if it is used again."""
@@ -295,7 +303,7 @@ class Catalog(NamespaceOperations, ViewOperations):
         return state
 
     def _handle(self, identifier: Identifier, state: TableState) -> Table:
-        return Table(identifier, state, self._committer(identifier))
+        return Table(identifier, state, self._committer(identifier), reporter=self.reporter)
 
     def _define(
         self, schema: SchemaLike, spec: SpecLike, order: OrderLike, properties: Mapping[str, object] | None
@@ -319,7 +327,8 @@ class Catalog(NamespaceOperations, ViewOperations):
     def _staged_create(self, identifier: Identifier, metadata: TableMetadata) -> Transaction:
         usual = self._committer(identifier)
         committer = StagedCommitter(identifier, metadata, usual, self._table_state, self._create_table, now_ms)
-        transaction = Table(identifier, TableState(metadata, None), committer).transaction()
+        table = Table(identifier, TableState(metadata, None), committer, reporter=self.reporter)
+        transaction = table.transaction()
         transaction.add(CreateTable(metadata))
         return transaction
 

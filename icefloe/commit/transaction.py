@@ -8,6 +8,7 @@ from icefloe.commit.change import Change, Prepared
 from icefloe.commit.committer import Committer, TableState
 from icefloe.commit.outcome import Committed, Outcome
 from icefloe.commit.producer import committed_manifests
+from icefloe.commit.report import report_commit
 from icefloe.commit.retry import CommitLoop, Timing, result_of
 from icefloe.commit.view import list_location
 from icefloe.commit.workbench import Caches, Workbench
@@ -16,6 +17,7 @@ from icefloe.metadata.apply import Applied, finish, step
 from icefloe.metadata.requirements import TableRequirement, requirements_for
 from icefloe.metadata.table import TableMetadata
 from icefloe.metadata.updates import TableUpdate
+from icefloe.planning.report import LoggingReporter, Reporter
 
 
 class CommitTransaction:
@@ -26,11 +28,18 @@ class CommitTransaction:
     """
 
     def __init__(
-        self, base: TableState, committer: Committer, *, caches: Caches | None = None, timing: Timing | None = None
+        self,
+        base: TableState,
+        committer: Committer,
+        *,
+        caches: Caches | None = None,
+        timing: Timing | None = None,
+        reporter: Reporter | None = None,
     ) -> None:
         self.base = base
         self._committer = committer
         self._timing = timing or Timing()
+        self._reporter = reporter or LoggingReporter()
         self._bench = Workbench(committer.storage, caches or Caches(), self._timing.clock_ms)
         self._changes: list[Change] = []
         self._applied = Applied(base.metadata)
@@ -73,9 +82,12 @@ class CommitTransaction:
             finish(self._applied, self._timing.clock_ms())
         # From here on only the loop knows what happened, even if it is torn away from us.
         self._was_sent = True
+        started = self._timing.clock_ms()
         self._outcome = loop.run(self.base, first)
+        seconds = (self._timing.clock_ms() - started) / 1000
         if isinstance(self._outcome, Committed):
             self._tidy(self._outcome)
+        report_commit(self._outcome, self.base.metadata, self._committer.name, seconds, self._reporter)
         return self._outcome
 
     def abandon(self) -> None:

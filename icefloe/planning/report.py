@@ -1,8 +1,12 @@
-"""What a scan did: how many manifests and files it looked at, what it skipped and why, and how long that took."""
+"""What a scan did: how many manifests and files it looked at, what it skipped and why, and how long; and where reports go."""
 
+import importlib
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Protocol
+from typing import Any, Protocol
+
+from icefloe.errors import InvalidPropertyError
 
 logger = logging.getLogger("icefloe.planning")
 
@@ -63,36 +67,77 @@ class ScanReport:
     is_complete: bool
     """Whether every task was given out; not when a limit was reached or the reader stopped."""
 
-
-class Reporter(Protocol):
-    """Where reports go."""
-
-    def report(self, report: ScanReport) -> None:
-        """Take a report; what it raises is logged and does not disturb the scan."""
-
-
-class LoggingReporter:
-    """Writes reports to the log `icefloe.planning`."""
-
-    def report(self, report: ScanReport) -> None:
-        """Log one line."""
-        counts = report.counts
-        logger.info(
-            "scan of table %s, snapshot %s, filter %s: %d of %d data files in %d of %d data manifests, %d deletes, %.3f s",
-            report.table_uuid,
-            report.snapshot_id,
-            report.row_filter,
-            counts.result_data_files,
-            counts.data_files,
-            counts.data_manifests_read,
-            counts.data_manifests,
-            counts.result_delete_files,
-            report.seconds,
+    def line(self) -> str:
+        """The report in one line."""
+        counts = self.counts
+        return (
+            f"scan of table {self.table_uuid}, snapshot {self.snapshot_id}, filter {self.row_filter}: "
+            f"{counts.result_data_files} of {counts.data_files} data files in {counts.data_manifests_read} of "
+            f"{counts.data_manifests} data manifests, {counts.result_delete_files} deletes, {self.seconds:.3f} s"
         )
 
 
-def deliver(report: ScanReport, reporter: Reporter) -> None:
-    """Hand a report to a reporter; its failures are logged, for no scan may fail of them."""
+class Report(Protocol):
+    """What reports of any kind can do."""
+
+    def line(self) -> str:
+        """The report in one line."""
+
+
+class Reporter(Protocol):
+    """Where reports go, those of scans (`ScanReport`) and of commits (`CommitReport`)."""
+
+    def report(self, report: Any) -> None:
+        """Take a report; what it raises is logged and disturbs neither scan nor commit."""
+
+
+class LoggingReporter:
+    """Writes each report to the log of the room that it is from, such as `icefloe.planning`."""
+
+    def report(self, report: Report) -> None:
+        """Log one line."""
+        log = logging.getLogger(type(report).__module__.rpartition(".")[0])
+        if log.isEnabledFor(logging.INFO):
+            log.info("%s", report.line())
+
+
+@dataclass(frozen=True, slots=True)
+class CallingReporter:
+    """Hands each report to a function."""
+
+    function: Callable[[Any], object]
+
+    def report(self, report: Any) -> None:
+        """Call it."""
+        self.function(report)
+
+
+LOGGING = "logging"
+"""The name of the reporter that is used when none is named."""
+
+
+def reporter_named(name: str) -> Reporter:
+    """A reporter by name: `logging`, or the dotted path of one, of a class without arguments, or of a function."""
+    if name == LOGGING:
+        return LoggingReporter()
+    module, _, attribute = name.strip().rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+        made = found() if isinstance(found, type) else found
+    except Exception as error:
+        raise InvalidPropertyError(
+            f"the reporter {name!r} cannot be had: {error}; name {LOGGING!r}, or a class or function as 'package.module.name'"
+        ) from error
+    if callable(getattr(made, "report", None)):
+        reporter: Reporter = made
+        return reporter
+    if not callable(made):
+        raise InvalidPropertyError(f"the reporter {name!r} is {made!r}; it has no `report` and cannot be called either")
+    return CallingReporter(made)
+
+
+def deliver(report: Report, reporter: Reporter) -> None:
+    """Hand a report to a reporter; its failures are logged, for neither scan nor commit may fail of them."""
     try:
         reporter.report(report)
     except Exception:

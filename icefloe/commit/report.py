@@ -1,0 +1,128 @@
+"""What a commit did: how it ended, how often it was tried, and what it added and removed."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from icefloe.commit.outcome import Committed, Outcome, Rejected, Unknown
+from icefloe.metadata import summary as keys
+from icefloe.metadata.snapshot import Snapshot
+from icefloe.metadata.table import TableMetadata
+from icefloe.planning.report import Reporter, deliver
+
+
+@dataclass(frozen=True, slots=True)
+class CommitCounts:
+    """What a snapshot says that it changed; what it does not say is 0."""
+
+    added_data_files: int = 0
+    removed_data_files: int = 0
+    added_delete_files: int = 0
+    """Deletion vectors among them."""
+    removed_delete_files: int = 0
+    added_deletion_vectors: int = 0
+    removed_deletion_vectors: int = 0
+    added_records: int = 0
+    removed_records: int = 0
+    added_bytes: int = 0
+    removed_bytes: int = 0
+    manifests_created: int = 0
+    manifests_kept: int = 0
+    manifests_replaced: int = 0
+    entries_processed: int = 0
+
+
+_KEYS = {
+    "added_data_files": keys.ADDED_DATA_FILES,
+    "removed_data_files": keys.DELETED_DATA_FILES,
+    "added_delete_files": keys.ADDED_DELETE_FILES,
+    "removed_delete_files": keys.REMOVED_DELETE_FILES,
+    "added_deletion_vectors": keys.ADDED_DVS,
+    "removed_deletion_vectors": keys.REMOVED_DVS,
+    "added_records": keys.ADDED_RECORDS,
+    "removed_records": keys.DELETED_RECORDS,
+    "added_bytes": keys.ADDED_FILES_SIZE,
+    "removed_bytes": keys.REMOVED_FILES_SIZE,
+    "manifests_created": keys.MANIFESTS_CREATED,
+    "manifests_kept": keys.MANIFESTS_KEPT,
+    "manifests_replaced": keys.MANIFESTS_REPLACED,
+    "entries_processed": keys.ENTRIES_PROCESSED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CommitReport:
+    """One commit, or one of the snapshots of a commit that made several."""
+
+    table: str
+    """The table's name."""
+    table_uuid: str | None
+    outcome: str
+    """`committed`, `rejected` or `unknown`."""
+    snapshot_id: int | None
+    """None if the commit did not happen, or made no snapshot."""
+    sequence_number: int | None
+    operation: str | None
+    attempts: int
+    seconds: float
+    """From the first attempt to the outcome."""
+    counts: CommitCounts
+    problem: str | None = None
+    """Why it did not happen, or why nobody knows."""
+
+    def line(self) -> str:
+        """The report in one line."""
+        counts = self.counts
+        what = f"{self.outcome} in {self.attempts} attempts, {self.seconds:.3f} s"
+        if self.snapshot_id is None:
+            return f"commit to table {self.table}: {what}" + (f": {self.problem}" if self.problem else "")
+        return (
+            f"commit to table {self.table}, snapshot {self.snapshot_id}, {self.operation}: {what}; data files "
+            f"+{counts.added_data_files} -{counts.removed_data_files}, delete files +{counts.added_delete_files} "
+            f"-{counts.removed_delete_files}, records +{counts.added_records} -{counts.removed_records}, manifests "
+            f"{counts.manifests_created} created, {counts.manifests_kept} kept, {counts.manifests_replaced} replaced"
+        )
+
+
+def commit_counts(summary: Mapping[str, str]) -> CommitCounts:
+    """The counts of a snapshot's summary; nonsense in it counts as nothing."""
+    found = {name: summary.get(key, "") for name, key in _KEYS.items()}
+    return CommitCounts(**{name: int(text) for name, text in found.items() if text.isascii() and text.isdecimal()})
+
+
+def report_commit(outcome: Outcome, base: TableMetadata, table: str, seconds: float, reporter: Reporter) -> None:
+    """Deliver a report for each snapshot of a commit, or one for a commit without."""
+    try:
+        reports = list(_reports(outcome, base, table, seconds))
+    except Exception as error:  # noqa: BLE001 - the outcome stands, whatever is wrong with the report of it
+        reports = [CommitReport(table, None, "unknown", None, None, None, 0, seconds, CommitCounts(), str(error))]
+    for report in reports:
+        deliver(report, reporter)
+
+
+def _reports(outcome: Outcome, base: TableMetadata, table: str, seconds: float) -> Iterator[CommitReport]:
+    uuid = base.table_uuid
+    match outcome:
+        case Committed(state, snapshot_ids, attempts):
+            made = [each for one in snapshot_ids if (each := state.metadata.snapshot_by_id(one)) is not None]
+            for snapshot in made:
+                yield _of_snapshot(snapshot, table, uuid, attempts, seconds)
+            if not made:
+                yield CommitReport(table, uuid, "committed", None, None, None, attempts, seconds, CommitCounts())
+        case Rejected(error, attempts) | Unknown(error, attempts):
+            ended = "rejected" if isinstance(outcome, Rejected) else "unknown"
+            yield CommitReport(table, uuid, ended, None, None, None, attempts, seconds, CommitCounts(), str(error))
+
+
+def _of_snapshot(snapshot: Snapshot, table: str, uuid: str | None, attempts: int, seconds: float) -> CommitReport:
+    summary = snapshot.summary
+    return CommitReport(
+        table,
+        uuid,
+        "committed",
+        snapshot.snapshot_id,
+        snapshot.sequence_number,
+        None if snapshot.operation is None else str(snapshot.operation),
+        attempts,
+        seconds,
+        CommitCounts() if summary is None else commit_counts(summary.properties),
+    )
