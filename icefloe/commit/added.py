@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -141,13 +142,17 @@ def _columns_by_spec(files: FilesInput, metadata: TableMetadata) -> Iterable[Man
     given = listed(files)
     if all(isinstance(each, ManifestColumns) for each in given):
         return _checked_specs([each for each in given if isinstance(each, ManifestColumns)], metadata)
-    by_spec: dict[int, list[DataFile]] = {}
     for file in given:
         if not isinstance(file, DataFile):
             raise InvalidInputError(
                 f"{file!r} is not a DataFile; files are given as DataFile values or ManifestColumns"
             )
-        by_spec.setdefault(file.spec_id, []).append(file)
+    by_spec: dict[int, list[DataFile]] = {}
+    if len(specs := set(map(attrgetter("spec_id"), given))) == 1:
+        by_spec[specs.pop()] = given
+    else:
+        for file in given:
+            by_spec.setdefault(file.spec_id, []).append(file)
     return [_from_values(members, metadata, spec_id) for spec_id, members in by_spec.items()]
 
 

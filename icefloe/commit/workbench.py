@@ -159,19 +159,19 @@ class Workbench:
 
 
 _pool: tuple[int, ThreadPoolExecutor] | None = None
-_pool_lock = threading.Lock()
 
 
 def _writers() -> ThreadPoolExecutor:
     """The threads that write files, for all commits of the process: on a busy machine one takes long to start.
 
-    Those that are idle wait for nothing but work. A process that was forked off has none of them, and makes its own.
+    Those that are idle wait for nothing but work. A process that was forked off has none of them, and makes its own. There
+    is no lock that a fork could leave closed: two threads may each make a pool, and one of these ends with its work.
     """
     global _pool
-    with _pool_lock:
-        if _pool is None or _pool[0] != os.getpid():
-            _pool = os.getpid(), ThreadPoolExecutor(_MOST_WRITERS, thread_name_prefix="icefloe-commit")
-        return _pool[1]
+    found = _pool
+    if found is None or found[0] != os.getpid():
+        found = _pool = os.getpid(), ThreadPoolExecutor(_MOST_WRITERS, thread_name_prefix="icefloe-commit")
+    return found[1]
 
 
 def table_location(metadata: TableMetadata) -> str:
