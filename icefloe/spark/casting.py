@@ -116,7 +116,8 @@ def _always_fits(given: spark_types.DataType, target: spark_types.DataType) -> b
         case spark_types.DoubleType():
             return name in ("byte", "short", "integer", "float")
         case spark_types.DecimalType() if isinstance(given, spark_types.DecimalType):
-            return given.scale <= target.scale and given.precision - given.scale <= target.precision - target.scale
+            whole = given.precision - given.scale <= target.precision - target.scale
+            return bool(whole and given.scale <= target.scale)
         case _:
             return False
 

@@ -36,6 +36,7 @@ from icefloe.metadata.properties import (
 )
 from icefloe.metadata.table import TableMetadata
 from icefloe.schema.types import (
+    BinaryType,
     BooleanType,
     DateType,
     DecimalType,
@@ -50,7 +51,6 @@ from icefloe.schema.types import (
     UnknownType,
     VariantType,
 )
-from icefloe.schema.types import BinaryType as IcebergBinary
 from icefloe.spark.distribution import Distribution, distribute, distribution_of
 from icefloe.spark.file_sizes import rows_per_file
 from icefloe.spark.gateway import Gateway
@@ -71,7 +71,7 @@ _TYPES = (
     TimestampType,
     TimestamptzType,
     StringType,
-    IcebergBinary,
+    BinaryType,
     VariantType,
     StructType,
 )
@@ -196,9 +196,7 @@ def _options(properties: Properties) -> dict[str, str]:
         options["parquet.compression.codec.zstd.level"] = level
     if level is not None and codec == "gzip":
         options["zlib.compress.level"] = level
-    for name, value in _bloom_filters(properties):
-        options[name] = value
-    return options
+    return options | dict(_bloom_filters(properties))
 
 
 def _bloom_filters(properties: Properties) -> Iterator[tuple[str, str]]:

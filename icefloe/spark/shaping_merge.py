@@ -1,0 +1,83 @@
+"""What a DataFrame adds to the schema of a table when it may: columns that the table lacks, and wider types."""
+
+from dataclasses import replace
+from typing import Any
+
+from icefloe.errors import InvalidValueError
+from icefloe.schema.promotion import can_promote
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import IcebergType, ListType, MapType, NestedField, StructType
+from icefloe.spark.shaping import is_case_sensitive
+from icefloe.spark.types import schema_from_spark
+
+
+def new_table_schema(frame: Any) -> Schema:
+    """The schema of a table made for a frame: its columns, all optional, without defaults, as Spark makes tables."""
+    return Schema(*(_without_rules(field) for field in schema_from_spark(frame.schema).fields))
+
+
+def schema_to_merge(frame: Any, schema: Schema, version: int) -> Schema | None:
+    """What is to be taken into a table's schema before the frame is written; None if it has all of it.
+
+    Columns that are there stay as they are unless their type can be promoted to the frame's; a type that fits neither way
+    is left to be refused when the frame is shaped.
+    """
+    sensitive = is_case_sensitive(frame.sparkSession)
+    merged, changed = _merged(schema_from_spark(frame.schema).as_struct, schema.as_struct, version, sensitive)
+    return Schema(*merged) if changed else None
+
+
+def check_nullability(frame: Any, schema: Schema) -> None:
+    """Fail if a column that may have null, as far as Spark knows, is given for a required one."""
+    sensitive = is_case_sensitive(frame.sparkSession)
+    for field in schema.fields:
+        for given in frame.schema.fields:
+            same = given.name == field.name or (not sensitive and given.name.lower() == field.name.lower())
+            if same and field.required and given.nullable:
+                raise InvalidValueError(
+                    f"column {given.name!r} may have null in the data; the table requires {field.field_type} there;"
+                    " filter the nulls out, or leave 'check-nullability' off to have values checked instead"
+                )
+
+
+def _merged(given: StructType, mine: StructType, version: int, case_sensitive: bool) -> tuple[list[NestedField], bool]:
+    """The fields of the frame that say something new, under the table's names, and whether there are any."""
+    found, changed = [], False
+    for field in given.fields:
+        own = _own(field.name, mine, case_sensitive)
+        if own is None:
+            found.append(_without_rules(field))
+            changed = True
+            continue
+        kind, is_new = _merged_type(field.field_type, own.field_type, version, case_sensitive)
+        found.append(NestedField(field.field_id, own.name, kind, own.required))
+        changed |= is_new
+    return found, changed
+
+
+def _merged_type(given: IcebergType, mine: IcebergType, version: int, case_sensitive: bool) -> tuple[IcebergType, bool]:
+    if isinstance(given, StructType) and isinstance(mine, StructType):
+        fields, changed = _merged(given, mine, version, case_sensitive)
+        return StructType(*fields), changed
+    if isinstance(given, ListType) and isinstance(mine, ListType):
+        kind, changed = _merged_type(given.element_type, mine.element_type, version, case_sensitive)
+        return ListType(given.element_id, kind, mine.element_required), changed
+    if isinstance(given, MapType) and isinstance(mine, MapType):
+        kind, changed = _merged_type(given.value_type, mine.value_type, version, case_sensitive)
+        return MapType(given.key_id, mine.key_type, given.value_id, kind, mine.value_required), changed
+    if given != mine and can_promote(mine, given, version):
+        return given, True
+    return mine, False
+
+
+def _own(name: str, mine: StructType, case_sensitive: bool) -> NestedField | None:
+    exact = [field for field in mine.fields if field.name == name]
+    same = [field for field in mine.fields if not case_sensitive and field.name.lower() == name.lower()]
+    return next(iter([*exact, *same]), None)
+
+
+def _without_rules(field: NestedField) -> NestedField:
+    kind = field.field_type
+    if isinstance(kind, StructType):
+        kind = StructType(*map(_without_rules, kind.fields))
+    return replace(field, field_type=kind, required=False, initial_default=None, write_default=None)

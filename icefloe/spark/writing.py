@@ -1,0 +1,226 @@
+"""How a DataFrame is put into a table by name: `ice.write(df).to("shop.orders").append()`, with options by Iceberg's names.
+
+Bad options, and all that the two schemas tell, fail before a job runs. What is committed is what the table's own operations
+commit; here it is only said which, and with which settings.
+"""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame
+
+from icefloe.catalog import Catalog
+from icefloe.errors import InvalidInputError, InvalidPropertyError
+from icefloe.expressions import AlwaysTrue, Expression
+from icefloe.metadata.properties import (
+    AVRO_COMPRESSION,
+    AVRO_COMPRESSION_LEVEL,
+    DISTRIBUTION_MODE,
+    ORC_COMPRESSION,
+    PARQUET_COMPRESSION,
+    PARQUET_COMPRESSION_LEVEL,
+    WRITE_FORMAT,
+    WRITE_TARGET_FILE_SIZE_BYTES,
+    property_as_bool,
+)
+from icefloe.metadata.snapshot import Snapshot
+from icefloe.row_operations import RowOperations
+from icefloe.spark.distribution import FANOUT
+from icefloe.spark.shaping_merge import check_nullability, new_table_schema, schema_to_merge
+from icefloe.table import Transaction
+
+BRANCH = "branch"
+CHECK_NULLABILITY = "check-nullability"
+SNAPSHOT_PROPERTY = "snapshot-property."
+_MERGE_SCHEMA = ("mergeSchema", "merge-schema")
+_COMPRESSION = {
+    "compression-codec": {
+        "parquet": PARQUET_COMPRESSION.key,
+        "avro": AVRO_COMPRESSION.key,
+        "orc": ORC_COMPRESSION.key,
+    },
+    "compression-level": {"parquet": PARQUET_COMPRESSION_LEVEL.key, "avro": AVRO_COMPRESSION_LEVEL.key},
+}
+_PROPERTIES = {
+    "write-format": WRITE_FORMAT.key,
+    "target-file-size-bytes": WRITE_TARGET_FILE_SIZE_BYTES.key,
+    "fanout-enabled": FANOUT,
+    "distribution-mode": DISTRIBUTION_MODE.key,
+}
+"""Options that are properties of the table for one write."""
+_OPTIONS = (*_PROPERTIES, *_COMPRESSION, BRANCH, CHECK_NULLABILITY, *_MERGE_SCHEMA)
+
+
+class Names(Protocol):
+    """Whoever knows which catalog a name means."""
+
+    def resolve(self, name: str | Sequence[str]) -> tuple[Catalog, tuple[str, ...]]:
+        """The catalog, and the name in it."""
+        ...
+
+
+@dataclass(frozen=True)
+class FrameWriter:
+    """A frame on its way to a table: `to` says which."""
+
+    names: Names
+    frame: DataFrame
+
+    def to(self, name: str | Sequence[str]) -> "TableWrite":
+        """The table of that name, which may be there or not."""
+        catalog, identifier = self.names.resolve(name)
+        return TableWrite(self.frame, catalog, identifier)
+
+
+@dataclass(frozen=True)
+class TableWrite:
+    """A frame and a table, and how the one goes into the other; each setting gives a new one."""
+
+    frame: DataFrame
+    catalog: Catalog
+    identifier: tuple[str, ...]
+    settings: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    spec: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+    place: str | None = None
+
+    # -- settings
+
+    def option(self, key: str, value: object) -> "TableWrite":
+        """An option of this write, by Iceberg's name: `branch`, `target-file-size-bytes`, `snapshot-property.owner`, ..."""
+        _check_option(key)
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        return replace(self, settings={**self.settings, key: text})
+
+    def options(self, values: Mapping[str, object] | None = None, **more: object) -> "TableWrite":
+        """Several options."""
+        found = self
+        for key, value in {**(values or {}), **more}.items():
+            found = found.option(key, value)
+        return found
+
+    def table_property(self, key: str, value: object) -> "TableWrite":
+        """A property of the table that is made; `format-version` is one."""
+        return replace(self, properties={**self.properties, key: str(value)})
+
+    def using(self, file_format: str) -> "TableWrite":
+        """The file format of the table that is made: parquet, avro or orc; `iceberg` says nothing, as in Spark's SQL."""
+        return self if file_format.lower() == "iceberg" else self.table_property(WRITE_FORMAT.key, file_format)
+
+    def partitioned_by(self, *terms: str) -> "TableWrite":
+        """The partitions of the table that is made: `"days(ts)", "bucket(16, id)"`."""
+        return replace(self, spec=_terms(terms))
+
+    def sorted_by(self, *terms: str) -> "TableWrite":
+        """The sort order of the table that is made: `"ts desc nulls last"`."""
+        return replace(self, order=_terms(terms))
+
+    def location(self, place: str) -> "TableWrite":
+        """Where the table that is made has its files."""
+        return replace(self, place=place)
+
+    # -- into a table that is there
+
+    def append(self) -> Snapshot | None:
+        """Add the rows."""
+        return self._change(lambda rows: rows.append(self.frame))
+
+    def overwrite(self, row_filter: str | Expression | None = None) -> Snapshot | None:
+        """Delete the rows that match, all of them without a filter, and add the frame's, in one commit."""
+        chosen = AlwaysTrue() if row_filter is None else row_filter
+        return self._change(lambda rows: rows.overwrite(self.frame, chosen))
+
+    def overwrite_partitions(self) -> Snapshot | None:
+        """Add the rows in place of all others of the partitions that they fall in."""
+        return self._change(lambda rows: rows.dynamic_partition_overwrite(self.frame))
+
+    # -- into a table that is made
+
+    def create(self) -> Snapshot | None:
+        """Make the table with the frame's columns and rows, in one commit; an error if the name is taken."""
+        return self._make(self.catalog.create_table_transaction)
+
+    def replace(self) -> Snapshot | None:
+        """Give the table the frame's columns and rows instead of its own, in one commit; its history stays."""
+        return self._make(self.catalog.replace_table_transaction)
+
+    def create_or_replace(self) -> Snapshot | None:
+        """The one of both that fits what is there."""
+        return self._make(self.catalog.create_or_replace_table_transaction)
+
+    # -- parts
+
+    def _change(self, change: Any) -> Snapshot | None:
+        for name in ("properties", "spec", "order", "place"):
+            if getattr(self, name):
+                raise InvalidInputError(
+                    f"{name} are for a table that is made by create or replace; {'.'.join(self.identifier)} is there"
+                )
+        self._check()
+        transaction = self.catalog.load_table(self.identifier).transaction()
+        return self._run(transaction, change)
+
+    def _make(self, begin: Any) -> Snapshot | None:
+        if BRANCH in self.settings:
+            raise InvalidInputError(f"a table is made on its main branch; leave out the option {BRANCH!r}")
+        self._check()
+        schema = new_table_schema(self.frame)
+        transaction = begin(self.identifier, schema, self.place, self.spec or None, self.order or None, self.properties)
+        return self._run(transaction, lambda rows: rows.append(self.frame))
+
+    def _run(self, transaction: Transaction, change: Any) -> Snapshot | None:
+        with transaction as tx:
+            self._evolve(tx)
+            made: Snapshot | None = change(self._rows(tx))
+            table = tx.commit_transaction()
+        return None if made is None else table.metadata.snapshot_by_id(made.snapshot_id)
+
+    def _evolve(self, tx: Transaction) -> None:
+        metadata = tx.table_metadata
+        if any(property_as_bool(self.settings, key, False) for key in _MERGE_SCHEMA):
+            more = schema_to_merge(self.frame, metadata.schema(), metadata.format_version)
+            if more is not None:
+                with tx.update_schema() as update:
+                    update.union_by_name(more)
+        if property_as_bool(self.settings, CHECK_NULLABILITY, False):
+            check_nullability(self.frame, tx.table_metadata.schema())
+
+    def _rows(self, tx: Transaction) -> RowOperations:
+        prefix = len(SNAPSHOT_PROPERTY)
+        notes = {key[prefix:]: value for key, value in self.settings.items() if key.startswith(SNAPSHOT_PROPERTY)}
+        properties = self._write_properties(tx.table_metadata.properties)
+        return replace(tx.rows(self.settings.get(BRANCH), notes or None), write_properties=properties)
+
+    def _write_properties(self, table: Mapping[str, str]) -> dict[str, str]:
+        found = {_PROPERTIES[key]: value for key, value in self.settings.items() if key in _PROPERTIES}
+        file_format = WRITE_FORMAT.of({**table, **found})
+        for key, by_format in _COMPRESSION.items():
+            if key in self.settings and file_format in by_format:
+                found[by_format[file_format]] = self.settings[key]
+        return found
+
+    def _check(self) -> None:
+        """Fail on options with values that mean nothing."""
+        texts = self._write_properties({})
+        for known in (WRITE_TARGET_FILE_SIZE_BYTES, DISTRIBUTION_MODE):
+            known.of(texts)
+        for key in ("fanout-enabled", CHECK_NULLABILITY, *_MERGE_SCHEMA):
+            property_as_bool(self.settings, key, False)
+
+
+def _check_option(key: str) -> None:
+    if key in _OPTIONS or (key.startswith(SNAPSHOT_PROPERTY) and len(key) > len(SNAPSHOT_PROPERTY)):
+        return
+    near = difflib.get_close_matches(key, _OPTIONS, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"options are {', '.join(_OPTIONS)}"
+    raise InvalidPropertyError(f"option {key!r} of a write is not known; {hint}")
+
+
+def _terms(terms: tuple[str, ...]) -> tuple[str, ...]:
+    for term in terms:
+        if not isinstance(term, str):
+            raise InvalidInputError(f"{term!r:.100} is not a text such as 'days(ts)' or 'bucket(16, id)'")
+    return terms
