@@ -54,7 +54,11 @@ def _candidates(wanted: Schema, metadata: TableMetadata) -> Iterator[Schema]:
     if wanted.schema_id in metadata.schemas_by_id:
         yield metadata.schema(wanted.schema_id)
     yield metadata.schema()
-    yield from sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True)
+    yield from _newest_first(metadata)
+
+
+def _newest_first(metadata: TableMetadata) -> list[Schema]:
+    return sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True)
 
 
 def _schema_of(reference: BoundReference, wanted: Schema, metadata: TableMetadata) -> Schema:
@@ -68,7 +72,8 @@ def _schema_of(reference: BoundReference, wanted: Schema, metadata: TableMetadat
 
 
 def _schema_with(field_id: int, wanted: Schema, metadata: TableMetadata) -> Schema:
-    for schema in (table_columns(wanted), *_candidates(wanted, metadata)):
+    """Where a key column is that nobody asked for: of its newest type, as which every file of it can be read."""
+    for schema in (table_columns(wanted), metadata.schema(), *_newest_first(metadata)):
         if field_id in schema.fields_by_id:
             return schema
     raise NoSuchColumnError(f"rows are deleted by a column with field id {field_id}, which no schema of the table has")

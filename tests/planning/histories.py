@@ -1,5 +1,6 @@
 """Random tables: several snapshots, specs and schemas, deletes of all kinds, and predicates that often hit."""
 
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,10 @@ from icefloe.expressions.values import (
     NotNull,
     NotStartsWith,
     StartsWith,
+    conjunction,
+    disjunction,
     is_in,
+    negation,
     not_in,
 )
 from icefloe.manifests import DataFile
@@ -60,10 +64,10 @@ LATER = Schema(ADDED, NestedField(1, "id", LongType(), True), SCORE, NestedField
 """The first schema with a column added, one promoted, one renamed, and the order changed."""
 
 VALUES: dict[int, list[Any]] = {
-    1: [-3, 0, 1, 2, 3, 7],
-    2: ["", "a", "ab", "abc", "b", "ba", None],
-    3: [-1.5, -0.0, 0.0, 2.5, float("inf"), NAN, None],
-    4: [-25 * HOUR, -1, 0, HOUR, 24 * HOUR, 8760 * HOUR, None],
+    1: [-3, 0, 1, 2, 3, 7, -(2**31), 2**31 - 1],
+    2: ["", "a", "ab", "abc", "b", "ba", "\U0010ffff" * 3, None],
+    3: [-1.5, -0.0, 0.0, 2.5, 5e-324, 1.7e308, float("inf"), float("-inf"), NAN, None],
+    4: [-25 * HOUR, -1, 0, HOUR, 24 * HOUR, 8760 * HOUR, -(10**9) * HOUR, 10**9 * HOUR, None],
     6: [1, 2, 3, None],
     7: [10, 20, None],
 }
@@ -103,6 +107,36 @@ def leaves(draw: st.DrawFn, schema: Schema) -> Expression:
         chosen = draw(st.lists(st.sampled_from(constants), max_size=3))
         return test(column, [_typed(field_id, each) for each in chosen])  # type: ignore[no-any-return]  # as above
     return test(column, _typed(field_id, draw(st.sampled_from(constants))))  # type: ignore[no-any-return]  # as above
+
+
+def random_predicate(rng: random.Random, schema: Schema, depth: int = 2) -> Expression:
+    """A predicate of several tests. Without hypothesis, which would take longer to draw them than a scan takes."""
+    kind = rng.randrange(6) if depth else 5
+    if kind < 2:
+        parts = [random_predicate(rng, schema, depth - 1) for _ in range(rng.randint(2, 3))]
+        return conjunction(*parts) if kind else disjunction(*parts)
+    if kind == 2:
+        return negation(random_predicate(rng, schema, depth - 1))
+    return _random_leaf(rng, schema)
+
+
+def _random_leaf(rng: random.Random, schema: Schema) -> Expression:
+    field_id = rng.choice([each for each in VALUES if each in schema.fields_by_id])
+    column = schema.names_by_id[field_id]
+    constants = [each for each in VALUES[field_id] if each is not None and each == each]
+    # Some that no row has: between others, and beyond the type that the column had at first.
+    constants += {1: [5, -(2**40), 2**40], 2: ["aa", "z"], 3: [1.0], 4: [12 * HOUR], 6: [9], 7: [15]}[field_id]
+    nameless: list[Any] = [IsNull, NotNull, *([IsNaN, NotNaN] if field_id == 3 else [])]
+    compared: list[Any] = [EqualTo, NotEqualTo, LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual]
+    compared += [StartsWith, NotStartsWith] if field_id == 2 else []
+    test: Any = rng.choice([*nameless, *compared, *compared, is_in, not_in])
+    if test in nameless:
+        found: Expression = test(column)
+    elif test in (is_in, not_in):
+        found = test(column, [_typed(field_id, each) for each in rng.choices(constants, k=rng.randint(0, 4))])
+    else:
+        found = test(column, _typed(field_id, rng.choice(constants)))
+    return found
 
 
 def _typed(field_id: int, value: Any) -> Any:
