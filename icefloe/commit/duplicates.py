@@ -7,7 +7,9 @@ then on their paths are known by their hashes. So a new handle reads the manifes
 the first one read those that others made meanwhile.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +24,7 @@ from icefloe.manifests.files import ManifestContent, ManifestFile
 from icefloe.manifests.wanted import wanted
 
 _PATHS = wanted("file_path", partition=False)
+_READERS = 8
 
 
 def check_not_live(view: View, groups: Sequence[FileGroup], ignored: frozenset[str] = frozenset()) -> None:
@@ -38,18 +41,20 @@ def check_not_live(view: View, groups: Sequence[FileGroup], ignored: frozenset[s
     hits = index.may_hold(hashes_of(paths))
     manifests = view.manifests(ManifestContent.DATA)
     index.make_room({each.manifest_path for each in manifests})
-    for manifest in manifests:
-        is_known = manifest.manifest_path in index
-        if is_known and manifest.manifest_path not in hits:
-            continue
-        if not manifest.has_live_files or not partitions.may_be_in(manifest):
-            continue
-        live = _live_paths(view, manifest)
-        if not is_known:
-            index.add(manifest.manifest_path, hashes_of(live))
-        for path in live.filter(pc.is_in(live, value_set=paths)).to_pylist():
-            if path not in ignored:
-                raise ValidationError(f"file {path!r} is in the table already; it cannot be added a second time")
+    doubtful = [
+        each
+        for each in manifests
+        if (each.manifest_path not in index or each.manifest_path in hits)
+        and each.has_live_files
+        and partitions.may_be_in(each)
+    ]
+    with closing(_live_paths(view, doubtful)) as found:
+        for manifest, live in found:
+            if manifest.manifest_path not in index:
+                index.add(manifest.manifest_path, hashes_of(live))
+            for path in live.filter(pc.is_in(live, value_set=paths)).to_pylist():
+                if path not in ignored:
+                    raise ValidationError(f"file {path!r} is in the table already; it cannot be added a second time")
 
 
 def note_paths(view: View, manifests: Sequence[ManifestFile], groups: Sequence[FileGroup]) -> None:
@@ -66,6 +71,18 @@ def note_paths(view: View, manifests: Sequence[ManifestFile], groups: Sequence[F
         rest = rest.slice(count)
 
 
-def _live_paths(view: View, manifest: ManifestFile) -> Any:
-    entries = view.read(manifest, _PATHS)
-    return entries.column("file_path").filter(entries.is_live)
+def _live_paths(view: View, manifests: Sequence[ManifestFile]) -> Generator[tuple[ManifestFile, Any], None, None]:
+    """Each manifest with the paths of its live files; several are read at a time."""
+
+    def read(manifest: ManifestFile) -> Any:
+        entries = view.read(manifest, _PATHS)
+        return entries.column("file_path").filter(entries.is_live)
+
+    if len(manifests) <= 1:
+        yield from ((each, read(each)) for each in manifests)
+        return
+    pool = ThreadPoolExecutor(_READERS, thread_name_prefix="icefloe-paths")
+    try:
+        yield from zip(manifests, pool.map(read, manifests), strict=True)
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.commit.path_index import PathIndex, hashes_of
+from icefloe.commit.view import manifests_of, read_entries
 from icefloe.errors import ValidationError
-from tests.commit.tables import data_file, new_table
+from tests.commit.tables import bench_of, data_file, new_table
 
 PATHS = st.lists(st.sampled_from([f"memory://d/{number}" for number in range(60)]), max_size=40)
 MANIFESTS = st.dictionaries(st.sampled_from([f"m{number}" for number in range(12)]), PATHS)
@@ -62,3 +63,15 @@ def test_a_handle_reads_no_manifest_twice_and_none_of_its_own() -> None:
         table.update_snapshot().fast_append([data_file("memory://d/7")])
     # Only the one manifest that holds it was looked at.
     assert len([each for each in read if "-m0.avro" in each]) == 1
+
+
+def test_the_paths_of_each_manifest_of_a_large_commit_are_known() -> None:
+    table, _ = new_table(2, properties={"commit.manifest.target-size-bytes": "1000"})
+    table.update_snapshot().fast_append([data_file(f"memory://d/{number:060}") for number in range(4000)])
+    index = table._caches.paths
+    manifests = manifests_of(table.metadata.snapshots[-1], table.metadata, bench_of(table))
+    assert len(manifests) > 1
+    for manifest in manifests:
+        held = read_entries(manifest, table.metadata, bench_of(table)).column("file_path")
+        for path in (held[0], held[-1]):
+            assert index.may_hold(hashes_of(pa.array([path.as_py()]))) == {manifest.manifest_path}
