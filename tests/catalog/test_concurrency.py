@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from icefloe.verification import silent
 from tests.catalog.databases import postgres
 from tests.catalog.tables import PATIENT, SCHEMA, Maker, catalog, is_linear, live_files, make
 from tests.catalog.workers import NAME, append_many
@@ -38,6 +39,8 @@ def append_from_processes(make: Maker, processes: int, count: int, method: str) 
     sequence = [snapshot.sequence_number for snapshot in table.snapshots()]
     assert sequence == list(range(1, processes * count + 1))
     assert len(table.history()) == processes * count
+    report = table.verify(progress=silent)
+    assert report.clean, str(report)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

@@ -20,6 +20,7 @@ from icefloe.errors import (
     NoSuchTableError,
     NoSuchViewError,
 )
+from icefloe.verification import silent
 from tests.catalog.tables import SCHEMA
 
 Name = tuple[str, ...]
@@ -44,6 +45,10 @@ class CatalogModel(RuleBasedStateMachine):
         self.objects: dict[Name, tuple[str, str | None]] = {}
 
     def teardown(self) -> None:
+        for name, (kind, _) in self.objects.items():
+            if kind == "table":
+                report = self.catalog.load_table(name).verify(progress=silent)
+                assert report.clean, str(report)
         self.catalog.close()
         shutil.rmtree(self.folder)
 

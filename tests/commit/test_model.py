@@ -13,6 +13,7 @@ from icefloe.commit.vectors import load_vector
 from icefloe.manifests.files import DataFile, FileContent, ManifestContent
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.table import Table
+from icefloe.verification import silent
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.commit.tables import BY_REGION, data_file, entries, handle, manifests, new_table
 
@@ -269,3 +270,6 @@ def test_the_table_is_what_the_model_says_after_every_operation(version: int, se
     writer = Writer(version, seed)
     for _ in range(steps):
         writer.step()
+    # The data files of the model exist in manifests only, and so does their place.
+    report = writer.table.verify(level="metadata", locations=["memory://m"], progress=silent)
+    assert report.clean, str(report)
