@@ -5,6 +5,7 @@ so that clean files cost nothing. Columns are found by field id. Spark pushes fi
 of a column there, so a column whose name some other column has had goes by another name inside.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -44,6 +45,7 @@ from icefloe.spark.user_side import quoted_name, to_user
 _BY_ID = {"spark.sql.parquet.fieldId.read.enabled": "true"}
 """Options of a relation reach its reader, so the session's own settings stay as they are."""
 
+_SPARKS_OWN = ("_metadata", "_tmp_metadata_row_index")
 _UNKNOWN_SIZE = 1 << 40
 _BITS = f"{facts.PREFIX}deleted"
 _SCOPE = f"{facts.PREFIX}scope"
@@ -286,7 +288,7 @@ class _Columns:
     def __init__(self, schema: Schema, metadata: TableMetadata, extra: Sequence[NestedField]) -> None:
         own = [each for each in schema.fields if not isinstance(each.field_type, UnknownType)]
         self._schema = Schema(*own, *(replace(each, name=f"{facts.PREFIX}{each.field_id}") for each in extra))
-        inside = {each.field_id: _inner_name(each, schema, metadata) for each in self._schema.fields}
+        inside = _inner_names(self._schema, metadata)
         self._inside = inside
         self.by_name = {inside[each.field_id]: each for each in self._schema.fields}
 
@@ -322,23 +324,23 @@ class _Columns:
         return of
 
 
-def _inner_name(field: NestedField, schema: Schema, metadata: TableMetadata) -> str:
-    """The column's own name if no file can have it for another column, else one that no file has."""
-    lower = {each.name.lower() for each in schema.fields if each is not field}
-    schemas = metadata.schemas
-    is_known = len(schemas) == max(each.schema_id for each in schemas) + 1
-    taken = field.name.lower() in lower or field.name.lower() in ("_metadata", "_tmp_metadata_row_index")
-    if is_known and not taken and not field.name.startswith(facts.PREFIX):
-        inner = Schema(field).names_by_id
-        names = {name.lower(): field_id for field_id, name in inner.items()}
-        clash = any(
-            names.get(name.lower(), field_id) != field_id
-            for each in schemas
-            for field_id, name in each.names_by_id.items()
-        )
-        if not clash:
-            return field.name
-    return field.name if field.name.startswith(facts.PREFIX) else f"{facts.PREFIX}{field.field_id}"
+def _inner_names(schema: Schema, metadata: TableMetadata) -> dict[int, str]:
+    """For each column its own name if no file can have it for another one, else a name that no file has."""
+    lasting = Counter(each.name.lower() for each in schema.fields)
+    # With a schema removed, nobody knows any more which names its columns had.
+    is_known = len(metadata.schemas) == max(each.schema_id for each in metadata.schemas) + 1
+    owners: dict[str, set[int]] = {}
+    for each in metadata.schemas:
+        for field_id, name in each.names_by_id.items():
+            owners.setdefault(name.lower(), set()).add(field_id)
+    found = {}
+    for field in schema.fields:
+        names = Schema(field).names_by_id
+        is_free = all(owners.get(name.lower(), {field_id}) == {field_id} for field_id, name in names.items())
+        is_own = lasting[field.name.lower()] == 1 and field.name.lower() not in _SPARKS_OWN
+        keeps = field.name.startswith(facts.PREFIX) or (is_known and is_free and is_own)
+        found[field.field_id] = field.name if keeps else f"{facts.PREFIX}{field.field_id}"
+    return found
 
 
 def _kept_defaults(struct: Any) -> Any:

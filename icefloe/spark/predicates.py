@@ -11,6 +11,8 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from py4j.protocol import Py4JError
+
 from icefloe.errors import IcefloeError
 from icefloe.expressions import (
     AlwaysFalse,
@@ -90,9 +92,17 @@ class NotUnderstood(Exception):
     """Part of a predicate that says nothing about files."""
 
 
+_NOT_USABLE = (NotUnderstood, IcefloeError, Py4JError, ValueError, TypeError, LookupError, ArithmeticError)
+"""What reading a strange predicate may raise; it is then not used, for it only makes a query faster."""
+
+
 def table_filter(filters: Iterable[Any], columns: Mapping[str, NestedField]) -> Expression:
     """A predicate that is true wherever all of these Catalyst filters are; `columns` are those of the relation, by name."""
-    return conjunction(*(_or_true(partial(_truth, tree(each), columns, False)) for each in filters))
+    return conjunction(*(_or_true(partial(_of_filter, each, columns)) for each in filters))
+
+
+def _of_filter(expression: Any, columns: Mapping[str, NestedField]) -> Expression:
+    return _truth(tree(expression), columns, False)
 
 
 def tree(expression: Any) -> Node:
@@ -100,7 +110,7 @@ def tree(expression: Any) -> Node:
     nodes = json.loads(expression.toJSON())
     node, used = _read(nodes, 0, lambda: expression)
     if used != len(nodes):
-        raise AssertionError(f"a Catalyst expression has {len(nodes)} nodes, of which {used} were read")
+        raise NotUnderstood
     return node
 
 
@@ -120,7 +130,7 @@ def _child(real: Callable[[], Any], index: int) -> Any:
 def _or_true(translate: Callable[[], Expression]) -> Expression:
     try:
         return translate()
-    except (NotUnderstood, IcefloeError):
+    except _NOT_USABLE:
         return AlwaysTrue()
 
 

@@ -69,11 +69,20 @@ def why_not_native(gateway: Gateway, scan: TableScan, shape: SnapshotShape) -> s
         return "it has a name mapping, so some files may have no field ids"
     if shape.key_deletes and any(each.field_id == DELETED.field_id for each in scan.projection().fields):
         return "_deleted is selected, and rows are deleted by equality"
+    if (key := _dropped_inside(scan, shape)) is not None:
+        return f"rows are deleted by field {key}, which was dropped from a struct that is still there"
     if (default := _strange_default(scan.schema)) is not None:
         return f"the initial default of {default!r} is not of a column at the top"
     if (promoted := _promoted_to_nanos(scan)) is not None:
         return f"column {promoted!r} was a date and is a timestamp of nanoseconds"
     return _unknown_store(gateway, scan)
+
+
+def _dropped_inside(scan: TableScan, shape: SnapshotShape) -> int | None:
+    for field_id in {each for group in shape.key_deletes for each in group.field_ids}:
+        if field_id not in scan.schema.fields_by_id and any(field_id in each.parents for each in scan.metadata.schemas):
+            return field_id
+    return None
 
 
 def _strange_default(schema: Schema) -> str | None:

@@ -20,6 +20,7 @@ from icefloe.errors import InvalidInputError, NotInstalledError
 from icefloe.expressions import Expression
 from icefloe.planning.report import LoggingReporter, ScanReport
 from icefloe.spark.reading import read_scan
+from icefloe.spark.writing import FrameWriter
 from icefloe.table import DataScan, Table
 
 DEFAULT_WAREHOUSE = "icefloe-warehouse"
@@ -104,6 +105,10 @@ class Session:
     def read(self, scan: DataScan, name: str | None = None) -> DataFrame:
         """The rows of a scan as a lazy DataFrame."""
         return read_scan(self.spark, replace(scan, reporter=self._reports), name)
+
+    def write(self, frame: DataFrame) -> FrameWriter:
+        """A DataFrame on its way to a table: `ice.write(df).to("shop.orders").append()`."""
+        return FrameWriter(self, frame)
 
     def stop(self) -> None:
         """Stop the Spark session, if `connect` started it."""

@@ -36,7 +36,6 @@ def spark() -> Iterator[Any]:
         pytest.skip(reason)
     from pyspark.sql import SparkSession
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Workers run the Python that the tests run in, whatever `python3` is on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     session = (

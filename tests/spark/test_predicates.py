@@ -1,0 +1,88 @@
+"""Catalyst predicates as predicates of tables: each kind, its negation, and everything that is not understood."""
+
+import json
+from typing import Any
+
+import pytest
+
+from icefloe.expressions import AlwaysFalse, AlwaysTrue
+from icefloe.schema.types import DoubleType, LongType, NestedField, StringType, StructType
+from icefloe.spark.predicates import table_filter
+
+COLUMNS = {
+    "id": NestedField(1, "id", LongType()),
+    "name": NestedField(2, "name", StringType()),
+    "score": NestedField(3, "score", DoubleType()),
+    "part": NestedField(4, "part", StructType(NestedField(5, "n", LongType()))),
+}
+
+
+class Given:
+    """A Catalyst expression as its JSON says it."""
+
+    def __init__(self, *nodes: Any) -> None:
+        self._nodes = nodes
+
+    def toJSON(self) -> str:  # noqa: N802  # Spark's name
+        return json.dumps(self._nodes)
+
+
+def node(kind: str, children: int = 0, **facts: Any) -> dict[str, Any]:
+    return {"class": f"org.apache.spark.sql.catalyst.expressions.{kind}", "num-children": children, **facts}
+
+
+def attribute(name: str) -> dict[str, Any]:
+    return node("AttributeReference", name=name)
+
+
+def literal(value: Any) -> dict[str, Any]:
+    return node("Literal", value=value)
+
+
+ID, NAME, SCORE = attribute("id"), attribute("name"), attribute("score")
+EQUAL = (node("EqualTo", 2), ID, literal("5"))
+STRANGE = (node("Rand", 1), ID)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "text"),
+    [
+        (EQUAL, "field_id(1) = 5"),
+        ((node("Not", 1), *EQUAL), "field_id(1) != 5"),
+        ((node("LessThan", 2), literal("5"), ID), "field_id(1) > 5"),
+        ((node("Not", 1), node("LessThan", 2), ID, literal("5")), "field_id(1) >= 5"),
+        ((node("EqualNullSafe", 2), ID, literal(None)), "field_id(1) is null"),
+        ((node("Not", 1), node("EqualNullSafe", 2), ID, literal(None)), "field_id(1) is not null"),
+        ((node("EqualTo", 2), ID, literal(None)), "false"),
+        ((node("In", 3), ID, literal("1"), literal("2")), "field_id(1) in (1, 2)"),
+        ((node("In", 3), ID, literal("1"), literal(None)), "field_id(1) = 1"),
+        ((node("Not", 1), node("In", 3), ID, literal("1"), literal(None)), "false"),
+        ((node("IsNotNull", 1), NAME), "field_id(2) is not null"),
+        ((node("StartsWith", 2), NAME, literal("ab")), "field_id(2) like 'ab%'"),
+        ((node("GreaterThan", 2), SCORE, literal("1.5")), "field_id(3) > 1.5e0 or field_id(3) is nan"),
+        ((node("LessThan", 2), SCORE, literal("1.5")), "field_id(3) < 1.5e0"),
+        ((node("EqualTo", 2), SCORE, literal("NaN")), "field_id(3) is nan"),
+        ((node("GreaterThan", 2), SCORE, literal("NaN")), "false"),
+        ((node("LessThanOrEqual", 2), SCORE, literal("NaN")), "field_id(3) is not null"),
+        ((node("EqualTo", 2), node("GetStructField", 1, name="n"), attribute("part"), literal("7")), "field_id(5) = 7"),
+        ((node("And", 2), *EQUAL, *STRANGE), "field_id(1) = 5"),
+        ((node("Or", 2), *EQUAL, *STRANGE), "true"),
+        ((node("Not", 1), node("And", 2), *EQUAL, *STRANGE), "true"),
+        (
+            (node("Not", 1), node("Or", 2), *EQUAL, *STRANGE),
+            "field_id(1) != 5",
+        ),
+        (STRANGE, "true"),
+        ((node("EqualTo", 2), attribute("elsewhere"), literal("5")), "true"),
+        ((node("EqualTo", 2), ID, literal("no number")), "true"),
+        ((node("IsNull", 1), attribute("part")), "true"),
+    ],
+)
+def test_what_a_filter_says_of_files(nodes: tuple[Any, ...], text: str) -> None:
+    assert str(table_filter([Given(*nodes)], COLUMNS)) == text
+
+
+def test_all_filters_hold() -> None:
+    assert str(table_filter([Given(*EQUAL), Given(*STRANGE)], COLUMNS)) == "field_id(1) = 5"
+    assert table_filter([], COLUMNS) == AlwaysTrue()
+    assert table_filter([Given(literal("false"))], COLUMNS) == AlwaysFalse()
