@@ -46,7 +46,7 @@ from icefloe.partitioning.sorting import SortOrder
 from icefloe.partitioning.spec import PartitionSpec
 from icefloe.planning.metadata_tables import Inspect
 from icefloe.planning.report import LoggingReporter, Reporter
-from icefloe.planning.scan import TableScan
+from icefloe.planning.scan import LocalPlanner, Planner, TableScan
 from icefloe.row_operations import RowOperations
 from icefloe.schema.evolution import SchemaUpdate
 from icefloe.schema.schema import Schema
@@ -99,6 +99,7 @@ class Table:
         caches: Caches | None = None,
         timing: Timing | None = None,
         reporter: Reporter | None = None,
+        planner: Planner | None = None,
     ) -> None:
         self._identifier = tuple(identifier)
         self._state = state
@@ -106,6 +107,7 @@ class Table:
         self._caches = caches or Caches()
         self._timing = timing or Timing()
         self._reporter = reporter or LoggingReporter()
+        self._planner = planner or LocalPlanner()
 
     def __repr__(self) -> str:
         return f"Table({'.'.join(self._identifier)}, {self._state.metadata_location})"
@@ -248,6 +250,7 @@ class Table:
             options or {},
             cache=self._caches.manifests,
             reporter=self._reporter,
+            planner=self._planner,
         )
 
     def verify(

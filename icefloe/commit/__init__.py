@@ -14,6 +14,7 @@ from icefloe.commit.overwrite import Overwrite
 from icefloe.commit.producer import SnapshotChange, Target
 from icefloe.commit.refs import Retention
 from icefloe.commit.replace_partitions import ReplacePartitions
+from icefloe.commit.report import CommitCounts, CommitReport
 from icefloe.commit.retry import Timing
 from icefloe.commit.rewrite_files import RewriteFiles
 from icefloe.commit.rewrite_manifests import RewriteManifests
@@ -38,6 +39,8 @@ __all__ = [
     "Caches",
     "Change",
     "CherryPick",
+    "CommitCounts",
+    "CommitReport",
     "CommitTransaction",
     "Committed",
     "Committer",

@@ -10,9 +10,11 @@ import pyarrow as pa
 
 from icefloe.data.in_order import read_in_order
 from icefloe.data.task_reader import ReadContext, read_task
-from icefloe.errors import InvalidValueError, NotInstalledError
+from icefloe.errors import CorruptFileError, InvalidValueError, NotInstalledError, StorageError
 from icefloe.expressions import AlwaysFalse, AlwaysTrue
 from icefloe.metadata.table import TableMetadata
+from icefloe.planning.reading import of_snapshot
+from icefloe.planning.scan import TableScan
 from icefloe.planning.tasks import FileScanTask
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.reserved import POS
@@ -61,16 +63,18 @@ def read_tasks(
     limit: int | None = None,
     workers: int | None = None,
     read_ahead_bytes: int | None = READ_AHEAD_BYTES,
+    snapshot_id: int | None = None,
 ) -> Iterator[Any]:
     """Record batches of the columns of `schema`, in the order of the tasks, read by several threads.
 
-    The residual of each task is applied to its rows. Files and threads are closed with the iterator.
+    The residual of each task is applied to its rows. Files and threads are closed with the iterator. Errors of files name
+    the snapshot, if its id is given.
     """
     if limit is not None and limit < 0:
         raise InvalidValueError(f"limit is {limit}; it must be 0 or more")
     if limit == 0:
         return
-    read = partial(_read, wanted=schema, context=ReadContext(metadata, storage))
+    read = partial(_read, wanted=schema, context=ReadContext(metadata, storage), snapshot_id=snapshot_id)
     left = limit
     # A generator that is not closed by name would only be closed when it is collected, which may be late.
     batches = read_in_order(tasks, read, default_workers() if workers is None else workers, read_ahead_bytes)
@@ -86,8 +90,19 @@ def read_tasks(
         batches.close()  # type: ignore[attr-defined]  # a generator
 
 
-def _read(task: FileScanTask, wanted: Schema, context: ReadContext) -> Iterator[Any]:
-    return read_task(task, wanted, context)
+def _read(task: FileScanTask, wanted: Schema, context: ReadContext, snapshot_id: int | None) -> Iterator[Any]:
+    try:
+        yield from read_task(task, wanted, context)
+    except (CorruptFileError, StorageError) as error:
+        if snapshot_id is None:
+            raise
+        raise of_snapshot(error, snapshot_id) from error
+
+
+def _snapshot_id(scan: Scan) -> int | None:
+    """The snapshot that is read, if it is one."""
+    snapshot = scan.snapshot() if isinstance(scan, TableScan) else None
+    return None if snapshot is None else snapshot.snapshot_id
 
 
 def default_workers() -> int:
@@ -106,6 +121,7 @@ def to_arrow(scan: Scan, *, workers: int | None = None) -> Any:
         limit=scan.limit,
         workers=workers,
         read_ahead_bytes=None,
+        snapshot_id=_snapshot_id(scan),
     )
     return pa.Table.from_batches(list(batches), schema=schema_to_arrow(schema))
 
@@ -121,6 +137,7 @@ def to_arrow_batch_reader(scan: Scan, *, workers: int | None = None, read_ahead_
         limit=scan.limit,
         workers=workers,
         read_ahead_bytes=read_ahead_bytes,
+        snapshot_id=_snapshot_id(scan),
     )
     return pa.RecordBatchReader.from_batches(schema_to_arrow(schema), batches)
 
@@ -159,7 +176,15 @@ def count(scan: Scan, *, workers: int | None = None) -> int:
             if scan.limit is not None and total >= scan.limit:
                 return
 
-    batches = read_tasks(unknown(), Schema(POS), scan.metadata, scan.storage, limit=scan.limit, workers=workers)
+    batches = read_tasks(
+        unknown(),
+        Schema(POS),
+        scan.metadata,
+        scan.storage,
+        limit=scan.limit,
+        workers=workers,
+        snapshot_id=_snapshot_id(scan),
+    )
     for batch in batches:
         total += batch.num_rows
     return total if scan.limit is None else min(total, scan.limit)

@@ -6,8 +6,8 @@ from icefloe.planning.incremental import IncrementalAppendScan
 from icefloe.planning.metadata_tables import Inspect, MetadataScan
 from icefloe.planning.options import PRUNING_SWITCHES
 from icefloe.planning.plan import Plan
-from icefloe.planning.report import LoggingReporter, Reporter, ScanCounts, ScanReport
-from icefloe.planning.scan import TableScan
+from icefloe.planning.report import LoggingReporter, Reporter, ScanCounts, ScanReport, reporter_named
+from icefloe.planning.scan import LocalPlanner, Planner, TableScan
 from icefloe.planning.tasks import CombinedScanTask, FileScanTask, exact_count
 
 __all__ = [
@@ -19,13 +19,16 @@ __all__ = [
     "FileScanTask",
     "IncrementalAppendScan",
     "Inspect",
+    "LocalPlanner",
     "LoggingReporter",
     "MetadataScan",
     "Plan",
+    "Planner",
     "Reporter",
     "ScanBatch",
     "ScanCounts",
     "ScanReport",
     "TableScan",
     "exact_count",
+    "reporter_named",
 ]

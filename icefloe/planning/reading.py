@@ -53,7 +53,7 @@ class ManifestSource:
                 place = resolve_location(self._relative_to, place)
             return read_manifest_list(place, self.storage.read, table_location=self._relative_to)
         except (CorruptFileError, StorageError) as error:
-            raise _of_snapshot(error, snapshot.snapshot_id) from error
+            raise of_snapshot(error, snapshot.snapshot_id) from error
 
     def read(self, manifest: ManifestFile, wanted: Wanted) -> ManifestColumns:
         """The entries of a manifest, from memory if they were read before."""
@@ -69,7 +69,7 @@ class ManifestSource:
                 return _checked(load(), manifest)
             return _checked(self.cache.load((manifest, wanted, kind, self._relative_to), load), manifest)
         except (CorruptFileError, StorageError) as error:
-            raise _of_snapshot(error, self.snapshot_id) from error
+            raise of_snapshot(error, self.snapshot_id) from error
 
     def spec(self, manifest: ManifestFile) -> PartitionSpec:
         """The partition spec of a manifest."""
@@ -106,7 +106,8 @@ def _checked(columns: ManifestColumns, manifest: ManifestFile) -> ManifestColumn
     return columns
 
 
-def _of_snapshot(error: CorruptFileError | StorageError, snapshot_id: int) -> CorruptFileError | StorageError:
+def of_snapshot(error: CorruptFileError | StorageError, snapshot_id: int) -> CorruptFileError | StorageError:
+    """The same error, which says too which snapshot the file is of."""
     return type(error)(error.location, f"{error.problem} (a file of snapshot {snapshot_id})")
 
 

@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from icefloe.errors import InvalidInputError, NoSuchColumnError
 from icefloe.expressions import AlwaysTrue, Expression, as_expression, bind
@@ -25,6 +25,22 @@ from icefloe.schema.types import NestedField
 from icefloe.storage import Storage
 
 ALL_COLUMNS = ("*",)
+
+
+class Planner(Protocol):
+    """What finds the files of a scan: this library in the manifests, or a service that knows the table."""
+
+    def plan_files(self, scan: "TableScan") -> Generator[FileScanTask, None, None]:
+        """A task for each data file that may hold a wanted row, as they are found; closing it ends the work."""
+
+
+class LocalPlanner:
+    """Reads the manifests of the snapshot."""
+
+    def plan_files(self, scan: "TableScan") -> Generator[FileScanTask, None, None]:
+        """A task for each data file that may hold a wanted row."""
+        plan = scan.plan()
+        return _nothing() if plan is None else plan.tasks()
 
 
 @dataclass(frozen=True)
@@ -48,6 +64,7 @@ class TableScan:
     cache: ManifestCache | None = field(default=None, compare=False, repr=False)
     reporter: Reporter = field(default_factory=LoggingReporter, compare=False, repr=False)
     keep_metrics: bool = False
+    planner: Planner = field(default_factory=LocalPlanner, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         names: object = self.selected_fields
@@ -161,15 +178,14 @@ class TableScan:
 
     def plan_files(self) -> Generator[FileScanTask, None, None]:
         """A task for each data file that may hold a wanted row, as they are found; close it to stop early."""
-        plan = self.plan()
-        return _nothing() if plan is None else plan.tasks()
+        return self.planner.plan_files(self)
 
     def plan_tasks(self) -> Iterator[CombinedScanTask]:
         """Work of even size: files split and put together by `read.split.*`."""
         return pack_tasks(self.plan_files(), self.settings)
 
     def plan(self) -> Plan | None:
-        """The plan in columns, as batches; None if there is no snapshot."""
+        """The plan in columns, as batches, by the manifests; None if there is no snapshot."""
         snapshot = self.snapshot()
         if snapshot is None:
             return None

@@ -2,6 +2,7 @@
 
 import logging
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -36,7 +37,7 @@ def nothing_gathered() -> None:
     GATHERED.clear()
 
 
-def reporting(version: int = 2, fault: Fault | None = None, **properties: str) -> Table:
+def reporting(version: int = 2, fault: Fault | None = None, properties: Mapping[str, str] | None = None) -> Table:
     """A table whose reports are gathered, with a fault in its catalog."""
     _, committer = new_table(version, properties=properties)
     if fault is not None:
@@ -82,7 +83,7 @@ def test_attempts_are_counted_and_timed() -> None:
 def test_commits_that_fail_are_reported_too() -> None:
     no_retries = {"commit.retry.num-retries": "0"}
     with pytest.raises(CommitFailed):
-        reporting(fault=lose_race(), **no_retries).update_snapshot().fast_append([data_file("memory://d/a")])
+        reporting(fault=lose_race(), properties=no_retries).update_snapshot().fast_append([data_file("memory://d/a")])
     with pytest.raises(CommitStateUnknown):
         reporting(fault=fail_at("before swap", OSError("gone"))).update_snapshot().fast_append(
             [data_file("memory://d/b")]

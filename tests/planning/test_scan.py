@@ -5,7 +5,7 @@ import logging
 import pickle
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -463,3 +463,31 @@ def test_relative_paths_are_resolved_everywhere(version: int) -> None:
     assert task.file.file_path == file.file_path.replace(table.location, moved)
     assert task.deletion_vector is not None
     assert task.deletion_vector.referenced_data_file == task.file.file_path
+
+
+# -- planners
+
+
+class FixedPlanner:
+    """Stands for a service that plans: it knows the answer, and reads no manifest."""
+
+    def __init__(self, tasks: list[FileScanTask]) -> None:
+        self.tasks = tasks
+        self.asked: list[TableScan] = []
+
+    def plan_files(self, scan: TableScan) -> Generator[FileScanTask, None, None]:
+        self.asked.append(scan)
+        yield from self.tasks
+
+
+def test_another_planner_can_find_the_files(two_regions: SyntheticTable) -> None:
+    planner = FixedPlanner(list(scan(two_regions).plan_files())[:1])
+    two_regions.storage.delete([each.manifest_path for each in two_regions.manifests])
+    asked = scan(two_regions, "region = 'us'", planner=planner)
+    assert list(asked.plan_files()) == planner.tasks
+    assert [each for combined in asked.select("id").plan_tasks() for each in combined.tasks] == planner.tasks
+    assert [(each.row_filter, each.selected_fields) for each in planner.asked] == [
+        ("region = 'us'", ("*",)),
+        ("region = 'us'", ("id",)),
+    ]
+    assert asked == scan(two_regions, "region = 'us'")
