@@ -206,12 +206,12 @@ def test_footers_say_what_our_own_writer_says(spark: Any, catalog: Catalog) -> N
 
 
 def test_what_goes_wrong_in_a_task_leaves_nothing(spark: Any, catalog: Catalog) -> None:
-    @F.udf("bigint")
-    def fails(number: int) -> int:
+    def fail_at_seven(number: int) -> int:
         if number == 7:
             raise ValueError("seven")
         return number
 
+    fails = F.udf(fail_at_seven, "bigint")
     for name, codec in (("native", "zstd"), ("arrow", "brotli")):
         table = catalog.create_table(f"db.{name}", "id bigint", properties={"write.parquet.compression-codec": codec})
         table.append(spark.range(3))

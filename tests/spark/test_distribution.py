@@ -1,0 +1,165 @@
+"""How rows are spread over files: modes, sort orders, target sizes."""
+
+import math
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import functions as F  # noqa: N812  # its usual name
+
+from icefloe.catalog import Catalog, load_catalog
+from icefloe.errors import InvalidPropertyError
+from icefloe.manifests import DataFile
+from icefloe.spark.distribution import distribution_of
+from icefloe.table import Table
+
+MODE = "write.distribution-mode"
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    found = load_catalog("test", type="memory", warehouse=str(tmp_path / "warehouse"))
+    found.create_namespace("db")
+    return found
+
+
+def files_of(table: Table) -> list[DataFile]:
+    return [task.file for task in table.scan().plan_files()]
+
+
+def values(file: DataFile, name: str) -> list[Any]:
+    data = pq.read_table(file.file_path.removeprefix("file://"), partitioning=None)
+    return data.column(name).to_pylist()  # type: ignore[no-any-return]  # pyarrow has no types
+
+
+def test_the_mode_follows_from_the_table_unless_it_is_said(catalog: Catalog) -> None:
+    schema = "id bigint, p int"
+    cases: list[tuple[Any, Any, str | None, str]] = [
+        (None, None, None, "none"),
+        (["p"], None, None, "hash"),
+        (None, ["id"], None, "range"),
+        (["p"], ["id"], None, "range"),
+        (["p"], ["id"], "hash", "hash"),
+        (["p"], None, "none", "none"),
+        (["p"], None, "range", "range"),
+        (None, None, "hash", "none"),
+        (None, None, "range", "none"),
+    ]
+    for place, (spec, order, mode, expected) in enumerate(cases):
+        properties = {} if mode is None else {MODE: mode}
+        table = catalog.create_table(
+            f"db.t{place}", schema, partition_spec=spec, sort_order=order, properties=properties
+        )
+        if mode == "range" and spec:
+            expected = "range"
+        assert distribution_of(table.metadata).mode == expected
+    with pytest.raises(InvalidPropertyError, match=r"write\.distribution-mode"):
+        distribution_of(catalog.create_table("db.bad", schema, properties={MODE: "zigzag"}).metadata)
+
+
+@pytest.mark.parametrize("codec", ["zstd", "brotli"])
+def test_hash_makes_one_file_of_a_partition_and_none_one_of_each_task(spark: Any, catalog: Catalog, codec: str) -> None:
+    frame = spark.range(40, numPartitions=4).selectExpr("id", "cast(id % 3 as int) p")
+    counts = {}
+    for mode in ("none", "hash"):
+        properties = {MODE: mode, "write.parquet.compression-codec": codec}
+        table = catalog.create_table(f"db.{mode}", "id bigint, p int", partition_spec=["p"], properties=properties)
+        table.append(frame)
+        assert table.scan().count() == 40
+        counts[mode] = len(files_of(table))
+    assert counts == {"none": 12, "hash": 3}
+
+
+def test_fanout_needs_no_sort(spark: Any, catalog: Catalog) -> None:
+    properties = {MODE: "none", "write.spark.fanout.enabled": "true"}
+    table = catalog.create_table("db.t", "id bigint, p int", partition_spec=["p"], properties=properties)
+    table.append(spark.range(1000, numPartitions=1).selectExpr("id", "cast(id % 7 as int) p"))
+    files = files_of(table)
+    assert len(files) == 7
+    for file in files:
+        found = values(file, "id")
+        assert found == sorted(found)
+        assert {number % 7 for number in found} == {file.partition[0]}
+
+
+@pytest.mark.parametrize("codec", ["zstd", "brotli"])
+def test_range_spreads_by_the_sort_order_and_files_are_sorted(spark: Any, catalog: Catalog, codec: str) -> None:
+    table = catalog.create_table(
+        "db.t",
+        "id bigint, d double",
+        sort_order=["d desc nulls last", "bucket(4, id)"],
+        properties={"write.parquet.compression-codec": codec, "write.target-file-size-bytes": "2000"},
+    )
+    numbers = [math.nan, math.inf, -math.inf, 0.0, -0.0, None, *(float(n * 7919 % 1000) for n in range(1000))]
+    frame = spark.createDataFrame(list(enumerate(numbers)), "id bigint, d double").repartition(3)
+    table.append(frame)
+    files = files_of(table)
+    assert {file.sort_order_id for file in files} == {1}
+    ranges = []
+    for file in files:
+        keys = [_key(value) for value in values(file, "d")]
+        assert keys == sorted(keys, reverse=True)
+        ranges.append((keys[-1], keys[0]))
+    ranges.sort()
+    assert all(before[1] <= after[0] for before, after in pairwise(ranges))
+
+
+def test_partitioned_files_are_sorted_too(spark: Any, catalog: Catalog) -> None:
+    table = catalog.create_table(
+        "db.t", "id bigint, p int, s string", partition_spec=["p"], sort_order=["s", "id desc"]
+    )
+    table.append(
+        spark.range(500, numPartitions=3).selectExpr("id", "cast(id % 3 as int) p", "cast(id % 10 as string) s")
+    )
+    for file in files_of(table):
+        pairs = list(zip(values(file, "s"), (-number for number in values(file, "id")), strict=True))
+        assert pairs == sorted(pairs)
+        assert len(set(values(file, "p"))) == 1
+
+
+def _key(value: float | None) -> tuple[int, float, float]:
+    """In the spec's order: NaN above all, -0.0 below 0.0, null last."""
+    if value is None:
+        return (-1, 0.0, 0.0)
+    return (1, 0.0, 0.0) if math.isnan(value) else (0, value, math.copysign(1.0, value))
+
+
+@pytest.mark.parametrize("mode", ["none", "range"])
+def test_files_have_the_target_size_within_a_quarter(spark: Any, catalog: Catalog, mode: str) -> None:
+    target = 1_000_000
+    order = ["ts"] if mode == "range" else None
+    properties = {"write.target-file-size-bytes": str(target)}
+    table = catalog.create_table("db.t", EVENTS, sort_order=order, properties=properties)
+    frame = events(spark, 400_000)
+    for _ in range(2):
+        # The first write learns the size of a row from its first rows, the second one from the table.
+        before = {file.file_path for file in files_of(table)}
+        table.append(frame)
+        sizes = [file.file_size_in_bytes for file in files_of(table) if file.file_path not in before]
+        full = sorted(sizes, reverse=True)[: max(1, len(sizes) - 2)]
+        assert len(sizes) > 4
+        assert all(0.75 * target <= size <= 1.25 * target for size in full), sizes
+        assert max(sizes) <= 1.25 * target
+
+
+EVENTS = "id bigint, user bigint, ts timestamptz, kind string, amount decimal(9, 2), score double"
+
+
+def events(spark: Any, count: int) -> Any:
+    """Rows as event streams have them: growing ids and times, few kinds, many users, random numbers."""
+    frame = spark.range(count, numPartitions=2)
+    return frame.select(
+        "id",
+        F.pmod(F.xxhash64("id"), F.lit(50_000)).alias("user"),
+        F.timestamp_micros(
+            F.lit(1_700_000_000_000_000) + F.col("id") * 20_000 + F.pmod(F.xxhash64("id"), F.lit(9999))
+        ).alias("ts"),
+        F.element_at(
+            F.array(*map(F.lit, ("view", "click", "buy", "return"))),
+            (F.pmod(F.xxhash64("id"), F.lit(4)) + 1).cast("int"),
+        ).alias("kind"),
+        (F.pmod(F.xxhash64(F.lit(1), "id"), F.lit(100_000)) / 100).cast("decimal(9,2)").alias("amount"),
+        F.rand(7).alias("score"),
+    )
