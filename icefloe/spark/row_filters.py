@@ -1,0 +1,125 @@
+"""What a condition over a table's frame says as a predicate of ours: for pruning, and for finding conflicts narrowly."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+from icefloe.errors import IcefloeError, InvalidInputError
+from icefloe.expressions import AlwaysTrue, Expression, IdReference, Literal
+from icefloe.expressions import Column as TableColumn
+from icefloe.expressions.values import conjunction
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import (
+    DateType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestampType,
+)
+from icefloe.schema.values import coerce
+from icefloe.spark.predicates import table_filter
+
+_RANGED = (IntegerType, LongType, DateType, StringType, TimestampType)
+"""Types whose least and greatest value Spark and we understand alike."""
+
+
+def implied_filter(frame: DataFrame, condition: Column | None, schema: Schema) -> Expression:
+    """A predicate that every row of the frame matches for which the condition is true; it may be wider."""
+    if condition is None:
+        return AlwaysTrue()
+    columns: Mapping[str, NestedField] = {each.name: each for each in schema.fields}
+    try:
+        plan: Any = frame.filter(condition)._jdf.queryExecution().analyzed()
+    except PySparkException:
+        return AlwaysTrue()
+    rules = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.optimizer
+    # Literals come with casts around them until these rules take them away.
+    plan = rules.UnwrapCastInBinaryComparison.apply(rules.ConstantFolding.apply(plan))
+    if plan.getClass().getSimpleName() != "Filter":
+        return AlwaysTrue()
+    return table_filter([plan.condition()], columns)
+
+
+def check_deterministic(conditions: Iterable[Column | None], statement: str) -> None:
+    """Fail if a condition may be true now and false when it is asked again."""
+    for condition in conditions:
+        if condition is not None and _is_random(condition):
+            raise InvalidInputError(f"{statement}: the condition {condition} is not deterministic")
+
+
+def _is_random(condition: Column) -> bool:
+    text = str(condition).lower()
+    return any(f"{name}(" in text for name in ("rand", "randn", "uuid", "shuffle", "monotonically_increasing_id"))
+
+
+def key_filter(target: DataFrame, source: DataFrame, on: Column, schema: Schema) -> Expression:
+    """A predicate that all target rows match that some source row can match: the condition's own, and ranges of keys."""
+    columns: Mapping[str, NestedField] = {each.name: each for each in schema.fields}
+    pairs = []
+    own = []
+    for part in _conjuncts(target.join(source, on)):
+        pair = _equality(part, target, source, columns)
+        if pair is None:
+            own.append(part)
+        else:
+            pairs.append(pair)
+    return conjunction(table_filter(own, columns), *_ranges(source, pairs))
+
+
+def _conjuncts(joined: DataFrame) -> Iterator[Any]:
+    plan: Any = joined._jdf.queryExecution().analyzed()
+    condition = plan.condition()
+    pending = [condition.get()] if condition.isDefined() else []
+    while pending:
+        each = pending.pop()
+        if each.getClass().getSimpleName() == "And":
+            pending += [each.left(), each.right()]
+        else:
+            yield each
+
+
+def _equality(
+    part: Any, target: DataFrame, source: DataFrame, columns: Mapping[str, NestedField]
+) -> tuple[NestedField, Any] | None:
+    """A column of the target that must equal an expression over the source."""
+    if part.getClass().getSimpleName() != "EqualTo":
+        return None
+    of_target = target._jdf.queryExecution().analyzed().outputSet()
+    of_source = source._jdf.queryExecution().analyzed().outputSet()
+    for one, other in ((part.left(), part.right()), (part.right(), part.left())):
+        if one.getClass().getSimpleName() != "AttributeReference" or not of_target.contains(one):
+            continue
+        field = columns.get(one.name())
+        if field is None or not isinstance(field.field_type, _RANGED):
+            continue
+        if other.references().subsetOf(of_source) and not other.references().isEmpty():
+            return field, other
+    return None
+
+
+def _ranges(source: DataFrame, pairs: list[tuple[NestedField, Any]]) -> list[Expression]:
+    if not pairs:
+        return []
+    make = source.sparkSession._jvm.org.apache.spark.sql.classic.ExpressionUtils
+    asked = []
+    for place, (_, expression) in enumerate(pairs):
+        value = Column(make.column(expression))
+        asked += [F.min(value).alias(f"low_{place}"), F.max(value).alias(f"high_{place}")]
+    try:
+        row = source.select(*asked).first()
+    except PySparkException:
+        return []
+    found = []
+    for place, (field, _) in enumerate(pairs):
+        low, high = (None if row is None else row[f"{end}_{place}"] for end in ("low", "high"))
+        try:
+            kind = field.field_type
+            bounds = [Literal(coerce(end, kind), kind) for end in (low, high)]
+        except IcefloeError:
+            continue
+        found.append(TableColumn(IdReference(field.field_id)).between(*bounds))
+    return found

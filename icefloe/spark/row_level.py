@@ -1,0 +1,233 @@
+"""How rows of a table are deleted, updated and merged on Spark: which are found, what is written, and how it is committed.
+
+Copy-on-write reads the files that hold such rows once more and writes them anew without them. Merge-on-read writes where the
+rows are, as deletion vectors or position deletes, and the new rows as files of their own. Rows keep their ids either way.
+"""
+
+import hashlib
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+from icefloe.commit.history import Isolation, Planned
+from icefloe.data.engines import WriteRequest
+from icefloe.data.matching import MatchedRows, matched_rows
+from icefloe.data.row_changes import write_deletes
+from icefloe.data.task_reader import ReadContext
+from icefloe.expressions import Expression
+from icefloe.formats.deletion_vectors import DeletionVector
+from icefloe.manifests import DataFile
+from icefloe.metadata.properties import Property
+from icefloe.metadata.refs import MAIN_BRANCH
+from icefloe.metadata.snapshot import Snapshot
+from icefloe.metadata.table import TableMetadata
+from icefloe.planning.tasks import FileScanTask
+from icefloe.schema.reserved import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
+from icefloe.schema.schema import Schema
+from icefloe.spark.engine import SparkEngine
+from icefloe.spark.reading import read_scan
+from icefloe.table import DataScan, Table, Transaction
+from icefloe.versions import Feature, allows
+
+_COPY = "copy-on-write"
+FILE = "__icefloe_file"
+POS = "__icefloe_pos"
+LINEAGE = (ROW_ID.name, LAST_UPDATED_SEQUENCE_NUMBER.name)
+
+
+@dataclass(frozen=True)
+class ScanOfFiles(DataScan):
+    """A scan of some files of a snapshot, by their paths."""
+
+    only: frozenset[str] = frozenset()
+
+    def plan_files(self) -> Generator[FileScanTask, None, None]:
+        """The tasks of those files."""
+        for task in super().plan_files():
+            if task.file.file_path in self.only:
+                yield task
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """One change of rows of one table, from its plan to its commit."""
+
+    spark: Any
+    table: Table
+    mode: Property[str]
+    isolation: Property[str]
+    branch: str | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table as it is when the change is planned."""
+        return self.table.metadata
+
+    @property
+    def copies(self) -> bool:
+        """Whether touched files are written anew; v1 knows no other way."""
+        chosen = self.mode.of(self.metadata.properties) == _COPY
+        return chosen or not allows(self.metadata.format_version, Feature.DELETE_FILES)
+
+    @property
+    def has_lineage(self) -> bool:
+        """Whether rows have ids that must be kept."""
+        return allows(self.metadata.format_version, Feature.ROW_LINEAGE)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the table's columns."""
+        return [each.name for each in self.metadata.schema().fields]
+
+    def scan(self, row_filter: Expression | None = None) -> DataScan:
+        """The rows that may be changed, with where they are and which ids they have."""
+        about = ("_file", "_pos", *(LINEAGE if self.has_lineage else ()))
+        ref = self.branch if self.branch in self.metadata.refs else None
+        return self.table.scan(row_filter, ("*", *about), ref=ref)
+
+    def frame(self, scan: DataScan, name: str = "") -> DataFrame:
+        """The rows of such a scan, with their place under names that no column has."""
+        label = ".".join(self.table.name()) + name
+        return read_scan(self.spark, scan, label).withColumnsRenamed({"_file": FILE, "_pos": POS})
+
+    def rows_of(self, files: Iterable[str]) -> DataFrame:
+        """The rows of some files."""
+        paths = frozenset(files)
+        whole = self.scan()
+        given = {each: getattr(whole, each) for each in whole.__dataclass_fields__ if each != "only"}
+        digest = hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()[:16]
+        return self.frame(ScanOfFiles(**given, only=paths), f" [{len(paths)} files, {digest}]")
+
+    def planned(self) -> Planned:
+        """What the commit is checked against."""
+        return Planned.on(self.metadata, self.branch or MAIN_BRANCH, Isolation.of(self.metadata, self.isolation))
+
+    def places(self, rows: DataFrame) -> dict[str, DeletionVector]:
+        """Where rows are: positions by file."""
+        return positions_by_file(rows.select(FILE, POS).toArrow())
+
+    def write(self, frame: DataFrame, written: list[DataFile]) -> list[DataFile]:
+        """Write rows as data files, with their ids if the frame has them."""
+        metadata = with_lineage(self.metadata) if ROW_ID.name in frame.columns else self.metadata
+        return SparkEngine().write(frame, WriteRequest(metadata, self.table.storage, written))
+
+    def commit_copies(
+        self,
+        planned: Planned,
+        touched: Iterable[str],
+        make: Callable[[], DataFrame | None],
+        read: Expression,
+    ) -> Snapshot | None:
+        """Replace the touched files by files of the rows that `make` gives."""
+        paths = frozenset(touched)
+        removed = [task.file for task in self.scan().plan_files() if task.file.file_path in paths]
+        with self.table.transaction() as tx:
+            rows = tx.rows(self.branch, self.notes)
+            frame = make()
+            added = [] if frame is None else self.write(frame, rows.written)
+            if not removed and not added:
+                return None
+            made = rows.update.overwrite(
+                planned, add=added, remove=removed, conflict_filter=read, check_duplicates=False
+            )
+        return self._made(made)
+
+    def commit_deletes(
+        self,
+        planned: Planned,
+        places: Mapping[str, DeletionVector],
+        make: Callable[[], DataFrame | None],
+        read: Expression,
+    ) -> Snapshot | None:
+        """Delete rows where they are, and add those that `make` gives."""
+        matches = list(self._matches(places))
+        with self.table.transaction() as tx:
+            rows = tx.rows(self.branch, self.notes)
+            frame = make()
+            added = [] if frame is None else self.write(frame, rows.written)
+            if not matches and not added:
+                return None
+            made = self._delta(tx, planned, matches, added, read)
+        return self._made(made)
+
+    def _delta(
+        self, tx: Transaction, planned: Planned, matches: Sequence[MatchedRows], added: list[DataFile], read: Expression
+    ) -> Snapshot | None:
+        rows = tx.rows(self.branch, self.notes)
+        whole = [each.task.file for each in matches if each.is_whole_file]
+        partly = [each for each in matches if not each.is_whole_file]
+        if allows(self.metadata.format_version, Feature.DELETION_VECTORS):
+            vectors = {each.task.file.file_path: each.positions for each in partly}
+            return rows.update.row_delta(
+                planned, add=added, vectors=vectors, remove=whole, conflict_filter=read, check_duplicates=False
+            )
+        deletes = write_deletes(partly, self.metadata, self.table.storage, written=rows.written).added_deletes
+        return rows.update.row_delta(
+            planned, add=added, deletes=deletes, remove=whole, conflict_filter=read, check_duplicates=False
+        )
+
+    def _matches(self, places: Mapping[str, DeletionVector]) -> Iterator[MatchedRows]:
+        context = ReadContext(self.metadata, self.table.storage)
+        for task in self.scan().plan_files() if places else ():
+            if task.file.file_path in places:
+                yield matched_rows(task, places[task.file.file_path], context)
+
+    def _made(self, snapshot: Snapshot | None) -> Snapshot | None:
+        return None if snapshot is None else self.metadata.snapshot_by_id(snapshot.snapshot_id)
+
+
+def with_lineage(metadata: TableMetadata) -> TableMetadata:
+    """The table with the columns of row lineage among its own, for whoever writes rows that have ids already."""
+    current = metadata.schema()
+    widened = Schema(
+        *current.fields,
+        ROW_ID,
+        LAST_UPDATED_SEQUENCE_NUMBER,
+        schema_id=current.schema_id,
+        identifier_field_ids=current.identifier_field_ids,
+    )
+    others = (each for each in metadata.schemas if each.schema_id != current.schema_id)
+    return replace(metadata, schemas=(*others, widened))
+
+
+def positions_by_file(places: pa.Table) -> dict[str, DeletionVector]:
+    """Positions by file from two columns."""
+    if not places.num_rows:
+        return {}
+    files = places.column(0).combine_chunks()
+    encoded = files if pa.types.is_dictionary(files.type) else pc.dictionary_encode(files)
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    positions = places.column(1).to_numpy()
+    order = np.argsort(codes, kind="stable")
+    starts = np.searchsorted(codes[order], np.arange(len(encoded.dictionary) + 1))
+    return {
+        name: DeletionVector.from_positions(positions[order[start:end]])
+        for name, start, end in zip(encoded.dictionary.to_pylist(), starts[:-1], starts[1:], strict=True)
+        if end > start
+    }
+
+
+def is_true(condition: Column | None) -> Column:
+    """A condition as SQL means it where rows are chosen: unknown is false."""
+    return F.lit(True) if condition is None else F.coalesce(condition, F.lit(False))
+
+
+@contextmanager
+def kept(frame: DataFrame) -> Iterator[DataFrame]:
+    """A frame that is computed once: later steps see the same rows, however often they ask."""
+    held = frame.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        yield held
+    finally:
+        held.unpersist()

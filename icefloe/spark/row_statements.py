@@ -1,0 +1,178 @@
+"""`DELETE` and `UPDATE` of rows on Spark, from conditions and assignments to a commit."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+from icefloe.errors import InvalidInputError, NoSuchColumnError
+from icefloe.metadata.properties import (
+    DELETE_ISOLATION_LEVEL,
+    DELETE_MODE,
+    UPDATE_ISOLATION_LEVEL,
+    UPDATE_MODE,
+)
+from icefloe.metadata.snapshot import Snapshot
+from icefloe.schema.reserved import LAST_UPDATED_SEQUENCE_NUMBER
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import StructType
+from icefloe.spark.row_filters import check_deterministic, implied_filter
+from icefloe.spark.row_level import FILE, LINEAGE, POS, RowChange, is_true, kept
+from icefloe.spark.user_side import quoted_name
+from icefloe.table import Table
+
+OLD = "__icefloe_old_"
+"""Before the place of a column: its value as it was, under a name that no alias hides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A column, or a field nested in one, and what it is to be."""
+
+    path: tuple[str, ...]
+    value: Column
+
+
+def delete_rows(
+    spark: Any,
+    table: Table,
+    condition: Column | None,
+    *,
+    alias: str | None = None,
+    branch: str | None = None,
+    notes: Mapping[str, str] | None = None,
+) -> Snapshot | None:
+    """Delete the rows for which the condition is true, all of them without one."""
+    if condition is None:
+        return table.delete("true", notes, branch)
+    change = RowChange(spark, table, DELETE_MODE, DELETE_ISOLATION_LEVEL, branch, notes or {})
+    planned = change.planned()
+    check_deterministic((condition,), "DELETE")
+    rows = _aliased(change.frame(change.scan()), alias)
+    read = implied_filter(rows, condition, table.schema())
+    if not change.copies:
+        return change.commit_deletes(planned, change.places(rows.filter(condition)), lambda: None, read)
+    touched = _files(rows.filter(condition))
+    if not touched:
+        return None
+
+    def rest() -> DataFrame:
+        return _without_place(_aliased(change.rows_of(touched), alias).filter(~is_true(condition)))
+
+    return change.commit_copies(planned, touched, rest, read)
+
+
+def update_rows(
+    spark: Any,
+    table: Table,
+    assignments: Sequence[Assignment],
+    condition: Column | None = None,
+    *,
+    alias: str | None = None,
+    branch: str | None = None,
+    notes: Mapping[str, str] | None = None,
+) -> Snapshot | None:
+    """Give columns other values in the rows for which the condition is true, in all of them without one."""
+    change = RowChange(spark, table, UPDATE_MODE, UPDATE_ISOLATION_LEVEL, branch, notes or {})
+    planned = change.planned()
+    check_assignments(assignments, table.schema())
+    check_deterministic((condition,), "UPDATE")
+    rows = _aliased(with_old(change.frame(change.scan()), change.columns), alias)
+    read = implied_filter(rows, condition, table.schema())
+    chosen = rows if condition is None else rows.filter(condition)
+    if not change.copies:
+        with kept(updated(chosen, assignments, change, FILE, POS)) as made:
+            places = change.places(made)
+            return change.commit_deletes(planned, places, lambda: made.drop(FILE, POS), read) if places else None
+    touched = _files(chosen)
+    if not touched:
+        return None
+
+    def all_rows() -> DataFrame:
+        again = _aliased(with_old(change.rows_of(touched), change.columns), alias)
+        if condition is None:
+            return updated(again, assignments, change)
+        # Two filters, and not one `CASE`: a condition may have subqueries, which only filters take everywhere.
+        same = _without_place(again.filter(~is_true(condition))).select(*output_names(change))
+        return same.union(updated(again.filter(condition), assignments, change))
+
+    return change.commit_copies(planned, touched, all_rows, read)
+
+
+def updated(rows: DataFrame, assignments: Sequence[Assignment], change: RowChange, *more: str) -> DataFrame:
+    """The rows as they are to be; their ids stay, and they were last updated by this commit."""
+    values = new_values(assignments, change.metadata.schema())
+    columns = [values[name].alias(name) for name in change.columns]
+    if change.has_lineage:
+        columns += [F.col(LINEAGE[0]), F.lit(None).cast("bigint").alias(LAST_UPDATED_SEQUENCE_NUMBER.name)]
+    return rows.select(*columns, *more)
+
+
+def with_old(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """The rows with each column once more, under a name of ours."""
+    return rows.withColumns({f"{OLD}{place}": F.col(quoted_name(name)) for place, name in enumerate(columns)})
+
+
+def old_values(schema: Schema) -> dict[str, Column]:
+    """Each column as it was."""
+    return {each.name: F.col(f"{OLD}{place}") for place, each in enumerate(schema.fields)}
+
+
+def new_values(assignments: Sequence[Assignment], schema: Schema) -> dict[str, Column]:
+    """Each column as the assignments say, or as it was."""
+    values = old_values(schema)
+    for each in assignments:
+        name, *rest = resolved_path(each.path, schema)
+        values[name] = values[name].withField(".".join(map(quoted_name, rest)), each.value) if rest else each.value
+    return values
+
+
+def resolved_path(path: Sequence[str], schema: Schema) -> tuple[str, ...]:
+    """A path as the table writes it, in any case."""
+    found: list[str] = []
+    fields = schema.fields
+    for part in path:
+        match = [each for each in fields if each.name == part] or [
+            each for each in fields if each.name.lower() == part.lower()
+        ]
+        if len(match) != 1:
+            raise NoSuchColumnError(
+                f"no column {'.'.join(path)!r}; there are {', '.join(each.name for each in fields)}"
+            )
+        found.append(match[0].name)
+        kind = match[0].field_type
+        fields = kind.fields if isinstance(kind, StructType) else ()
+    return tuple(found)
+
+
+def check_assignments(assignments: Sequence[Assignment], schema: Schema) -> None:
+    """Each column at most once, and not one together with a part of it."""
+    seen: list[tuple[str, ...]] = []
+    for each in assignments:
+        path = resolved_path(each.path, schema)
+        for other in seen:
+            if path[: len(other)] == other or other[: len(path)] == path:
+                raise InvalidInputError(f"column {'.'.join(path)!r} is assigned twice")
+        seen.append(path)
+    if not seen:
+        raise InvalidInputError("an update assigns at least one column")
+
+
+def output_names(change: RowChange) -> list[Column]:
+    """The columns of rows that are written, with their ids where there are ids."""
+    names = [*change.columns, *(LINEAGE if change.has_lineage else ())]
+    return [F.col(quoted_name(each)) for each in names]
+
+
+def _aliased(rows: DataFrame, alias: str | None) -> DataFrame:
+    return rows if alias is None else rows.alias(alias)
+
+
+def _without_place(rows: DataFrame) -> DataFrame:
+    return rows.select(*(quoted_name(each) for each in rows.columns if not each.startswith("__icefloe_")))
+
+
+def _files(rows: DataFrame) -> list[str]:
+    return [row[0] for row in rows.select(FILE).distinct().collect()]

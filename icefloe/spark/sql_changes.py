@@ -1,0 +1,239 @@
+"""`INSERT`, `DELETE`, `UPDATE` and `MERGE`: what the nodes of such a statement say, and who runs it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, functions
+
+from icefloe.errors import InvalidInputError
+from icefloe.schema.types import NestedType
+from icefloe.spark.literals import sql_literal
+from icefloe.spark.row_merge import Action, Clause, Merge, merge_rows
+from icefloe.spark.row_statements import Assignment, delete_rows, update_rows
+from icefloe.spark.sql_context import SqlContext
+from icefloe.spark.sql_names import Source
+from icefloe.spark.sql_nodes import argument, copy, items, kind_of, option, parts
+from icefloe.spark.sql_nodes import mapping as entries
+from icefloe.spark.sql_queries import resolve
+from icefloe.spark.types import mapping_of, schema_from_spark, user_type
+from icefloe.table import Table
+
+_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
+_WAP = {"spark.wap.id": "wap.id", "spark.wap.branch": "wap.branch"}
+
+
+def run_changes(node: Any, context: SqlContext) -> Any | None:
+    """The result plan of a change of rows of a table of ours; None if it is none."""
+    match kind_of(node):
+        case "UnresolvedWith" if kind_of(node.child()) == "InsertIntoStatement":
+            inner = node.child()
+            query = copy(context.gateway, node, child=inner.query())
+            return run_changes(copy(context.gateway, inner, query=query), context)
+        case "InsertIntoStatement":
+            return _run(node.table(), context, lambda target: _insert(node, target, context))
+        case "DeleteFromTable":
+            return _run(node.table(), context, lambda target: _delete(node, target, context))
+        case "UpdateTable":
+            return _run(node.table(), context, lambda target: _update(node, target, context))
+        case "MergeIntoTable":
+            return _run(node.targetTable(), context, lambda target: _merge(node, target, context))
+        case _:
+            return None
+
+
+def _run(relation: Any, context: SqlContext, change: Callable[[Source], None]) -> Any | None:
+    target = target_of(_without_alias(relation)[0], context)
+    if target is None:
+        return None
+    change(target)
+    return context.result()
+
+
+def _without_alias(node: Any) -> tuple[Any, str | None]:
+    if kind_of(node) == "SubqueryAlias":
+        return node.child(), node.identifier().name()
+    return node, None
+
+
+def _alias_of(node: Any) -> str:
+    relation, alias = _without_alias(node)
+    return alias or parts(relation)[-1]
+
+
+def target_of(node: Any, context: SqlContext) -> Source | None:
+    """The table, and the branch of it, that a change is about; None if it is not ours."""
+    if kind_of(node) != "UnresolvedRelation":
+        return None
+    source = context.names.source(parts(node), use_default=context.use_default)
+    if source is None:
+        return None
+    if source.metadata_table is not None or source.snapshot_id is not None or source.as_of is not None:
+        raise InvalidInputError(f"{'.'.join(parts(node))} cannot be changed; name the table, or a branch of it")
+    return source
+
+
+def notes_of(context: SqlContext) -> dict[str, str]:
+    """The snapshot properties that the session's settings ask for: those of write, audit, publish."""
+    conf = context.gateway.spark.conf
+    return {key: conf.get(setting) for setting, key in _WAP.items() if conf.get(setting, None)}
+
+
+def _insert(node: Any, target: Source, context: SqlContext) -> None:
+    table = target.catalog.load_table(target.identifier)
+    static = {name: option(value) for name, value in entries(context.gateway, node.partitionSpec()).items()}
+    frame = _named(context.frame_of(resolve(node.query(), context)), node, table, static)
+    if argument(node, "withSchemaEvolution", False):
+        _evolve(frame, table)
+    notes, branch = notes_of(context), target.ref
+    criteria = argument(node, "replaceCriteriaOpt")
+    criteria = None if criteria is None else option(criteria)
+    if criteria is not None:
+        if kind_of(criteria) != "InsertReplaceWhere":
+            raise InvalidInputError("only REPLACE WHERE says which rows an INSERT takes the place of")
+        table.overwrite(frame, criteria.cond().sql(), notes, branch)
+    elif not node.overwrite():
+        table.append(frame, notes, branch)
+    elif str(context.gateway.spark.conf.get(_OVERWRITE_MODE)).lower() == "dynamic":
+        table.dynamic_partition_overwrite(frame, notes, branch)
+    else:
+        table.overwrite(frame, _static_filter(static), notes, branch)
+
+
+def _delete(node: Any, target: Source, context: SqlContext) -> None:
+    condition = _condition(resolve(node, context).condition(), context)
+    delete_rows(
+        context.gateway.spark,
+        target.catalog.load_table(target.identifier),
+        condition,
+        alias=_alias_of(node.table()),
+        branch=target.ref,
+        notes=notes_of(context),
+    )
+
+
+def _update(node: Any, target: Source, context: SqlContext) -> None:
+    table, alias = target.catalog.load_table(target.identifier), _alias_of(node.table())
+    found = resolve(node, context)
+    condition = option(found.condition())
+    update_rows(
+        context.gateway.spark,
+        table,
+        _assignments(found.assignments(), table, alias, context),
+        None if condition is None else _condition(condition, context),
+        alias=alias,
+        branch=target.ref,
+        notes=notes_of(context),
+    )
+
+
+def _merge(node: Any, target: Source, context: SqlContext) -> None:
+    table, alias = target.catalog.load_table(target.identifier), _alias_of(node.targetTable())
+    found = resolve(node, context)
+    source, name = context.frame_of(found.sourceTable()), _without_alias(found.sourceTable())[1]
+    if argument(node, "withSchemaEvolution", False):
+        _evolve(source, table)
+    matched, not_matched, by_source = (
+        tuple(_clause(each, table, alias, context) for each in items(actions))
+        for actions in (found.matchedActions(), found.notMatchedActions(), found.notMatchedBySourceActions())
+    )
+    on = context.gateway.column(found.mergeCondition())
+    merge = Merge(on, matched, not_matched, by_source, alias, name)
+    merge_rows(context.gateway.spark, table, source, merge, branch=target.ref, notes=notes_of(context))
+
+
+def _clause(action: Any, table: Table, alias: str, context: SqlContext) -> Clause:
+    kind = kind_of(action)
+    condition = option(action.condition())
+    column = None if condition is None else context.gateway.column(condition)
+    match kind:
+        case "DeleteAction":
+            return Clause(Action.DELETE, column)
+        case "UpdateStarAction":
+            return Clause(Action.UPDATE, column)
+        case "InsertStarAction":
+            return Clause(Action.INSERT, column)
+        case "UpdateAction" | "InsertAction":
+            made = tuple(_assignments(action.assignments(), table, alias, context))
+            return Clause(Action.UPDATE if kind == "UpdateAction" else Action.INSERT, column, made)
+        case _:
+            raise InvalidInputError(f"MERGE: {kind} is not understood")
+
+
+def _assignments(found: Any, table: Table, alias: str, context: SqlContext) -> list[Assignment]:
+    made = []
+    for each in items(found):
+        path = tuple(items(each.key().nameParts()))
+        if len(path) > 1 and path[0].lower() == alias.lower() and not _is_column(path[0], table):
+            path = path[1:]
+        made.append(Assignment(path, _value(each.value(), path, table, context)))
+    return made
+
+
+def _is_column(name: str, table: Table) -> bool:
+    return any(each.name.lower() == name.lower() for each in table.schema().fields)
+
+
+def _value(expression: Any, path: tuple[str, ...], table: Table, context: SqlContext) -> Column:
+    """What is assigned; the word DEFAULT is what writers put where they are given nothing."""
+    is_default = kind_of(expression) == "UnresolvedAttribute" and [
+        each.upper() for each in items(expression.nameParts())
+    ] == ["DEFAULT"]
+    if not is_default:
+        return context.gateway.column(expression)
+    field = table.schema().find_field(".".join(path), case_sensitive=False)
+    if field.write_default is None:
+        return functions.lit(None)
+    shown = user_type(field.field_type, mapping_of(context.gateway.spark))
+    return functions.expr(str(sql_literal(field.write_default, field.field_type, shown)))
+
+
+def _condition(expression: Any, context: SqlContext) -> Column | None:
+    if kind_of(expression) == "Literal" and str(expression.value()) == "True":
+        return None
+    return context.gateway.column(expression)
+
+
+def _named(frame: DataFrame, node: Any, table: Table, static: dict[str, str | None]) -> DataFrame:
+    """The frame with the table's column names, by position unless the statement says otherwise."""
+    for name in static:
+        table.schema().find_field(name, case_sensitive=False)
+    given = {name: value for name, value in static.items() if value is not None}
+    if not node.byName():
+        lower = {name.lower() for name in given}
+        wanted = items(node.userSpecifiedCols()) or [
+            field.name for field in table.schema().fields if field.name.lower() not in lower
+        ]
+        if len(frame.columns) != len(wanted):
+            raise InvalidInputError(
+                f"INSERT INTO {'.'.join(table.name())}: the data has {len(frame.columns)} columns"
+                f" ({', '.join(frame.columns)}), and {len(wanted)} are wanted: {', '.join(wanted)}"
+            )
+        frame = _by_position(frame.toDF(*wanted), table)
+    for name, value in given.items():
+        frame = frame.withColumn(name, functions.lit(value))
+    return frame
+
+
+def _by_position(frame: DataFrame, table: Table) -> DataFrame:
+    """The fields of structs are given by position too, so a cast gives them the table's names."""
+    mapping = mapping_of(frame.sparkSession)
+    changed = {}
+    for name, field in zip(frame.columns, frame.schema.fields, strict=True):
+        kind = table.schema().find_type(name, case_sensitive=False)
+        if isinstance(kind, NestedType) and field.dataType != user_type(kind, mapping):
+            changed[name] = frame[name].cast(user_type(kind, mapping))
+    return frame.withColumns(changed) if changed else frame
+
+
+def _static_filter(static: dict[str, str | None]) -> str:
+    known = [
+        f"`{name}` = '{str(value).replace(chr(39), chr(39) * 2)}'"
+        for name, value in static.items()
+        if value is not None
+    ]
+    return " and ".join(known) or "true"
+
+
+def _evolve(frame: DataFrame, table: Table) -> None:
+    with table.update_schema() as update:
+        update.union_by_name(schema_from_spark(frame.schema))

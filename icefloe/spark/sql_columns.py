@@ -1,0 +1,111 @@
+"""`ALTER TABLE` of columns: add, drop, rename, and change type, place, comment, nullability and default."""
+
+from typing import Any
+
+from pyspark.sql import types as spark_types
+
+from icefloe.errors import NoSuchColumnError
+from icefloe.schema.evolution import SchemaUpdate
+from icefloe.schema.types import NestedField
+from icefloe.spark.literals import value_of_literal
+from icefloe.spark.sql_context import SqlContext
+from icefloe.spark.sql_nodes import items, kind_of, option, spark_type
+from icefloe.spark.types import CURRENT_DEFAULT, EXISTS_DEFAULT, schema_from_spark, type_from_spark
+from icefloe.table import Table
+
+
+def run_columns(node: Any, context: SqlContext) -> Any | None:
+    """The result plan of a statement about columns; None if it is none, or not about a table of ours."""
+    if kind_of(node) not in ("AddColumns", "DropColumns", "RenameColumn", "AlterColumns"):
+        return None
+    table = context.existing(node.child())
+    if table is None:
+        return None
+    with table.update_schema(case_sensitive=_is_case_sensitive(context)) as update:
+        match kind_of(node):
+            case "AddColumns":
+                for column in items(node.columnsToAdd()):
+                    _add(column, update)
+            case "DropColumns":
+                _drop(node, update)
+            case "RenameColumn":
+                update.rename_column(_path(node.column()), node.newName())
+            case _:
+                for spec in items(node.specs()):
+                    _alter(spec, update, table)
+    return context.result()
+
+
+def _is_case_sensitive(context: SqlContext) -> bool:
+    return str(context.gateway.spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+
+
+def _path(name: Any) -> tuple[str, ...]:
+    return tuple(items(name.name()))
+
+
+def _add(column: Any, update: SchemaUpdate) -> None:
+    around = option(column.path())
+    path = (*(() if around is None else _path(around)), column.colName())
+    field = _field(column)
+    update.add_column(
+        path,
+        field.field_type,
+        doc=option(column.comment()),
+        required=not column.nullable(),
+        default_value=field.initial_default,
+    )
+    _move(path, option(column.position()), update)
+
+
+def _field(column: Any) -> NestedField:
+    default = option(column.default())
+    metadata = {} if default is None else dict.fromkeys((CURRENT_DEFAULT, EXISTS_DEFAULT), default.originalSQL())
+    shown = spark_types.StructField(column.colName(), spark_type(column.dataType()), column.nullable(), metadata)
+    return schema_from_spark(spark_types.StructType([shown])).fields[0]
+
+
+def _drop(node: Any, update: SchemaUpdate) -> None:
+    for name in items(node.columnsToDrop()):
+        path = _path(name)
+        try:
+            update.delete_column(path)
+        except NoSuchColumnError:
+            if not node.ifExists():
+                raise
+
+
+def _alter(spec: Any, update: SchemaUpdate, table: Table) -> None:
+    path = _path(spec.column())
+    kind, nullable, comment = (option(each) for each in (spec.newDataType(), spec.newNullability(), spec.newComment()))
+    if kind is not None:
+        update.update_column(path, type_from_spark(spark_type(kind)))
+    if nullable is not None:
+        if nullable:
+            update.make_column_optional(path)
+        else:
+            update.require_column(path)
+    if comment is not None:
+        update.set_doc(path, comment)
+    _move(path, option(spec.newPosition()), update)
+    _default(spec, path, update, table)
+
+
+def _default(spec: Any, path: tuple[str, ...], update: SchemaUpdate, table: Table) -> None:
+    default = option(spec.newDefaultExpression())
+    text = "" if default is None else default.originalSQL().strip()
+    if text:
+        kind = table.schema().find_type(".".join(path), case_sensitive=False)
+        update.set_default_value(path, value_of_literal(text, kind))
+    elif default is not None or spec.dropDefault():
+        update.set_default_value(path, None)
+
+
+def _move(path: tuple[str, ...], position: Any, update: SchemaUpdate) -> None:
+    if position is None:
+        return
+    place = position.position() if kind_of(position).startswith("Unresolved") else position
+    if kind_of(place).startswith("First"):
+        update.move_first(path)
+    else:
+        update.move_after(path, (*path[:-1], place.column()))

@@ -1,0 +1,86 @@
+"""What the statements of a SQL text share: the session, its names, and the ways to frames and back."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from icefloe.catalog.catalog import Catalog
+from icefloe.catalog.identifiers import show
+from icefloe.errors import InvalidInputError, NoSuchObjectError
+from icefloe.spark.gateway import Gateway
+from icefloe.spark.sql_names import Names, Place, Source
+from icefloe.spark.sql_nodes import is_name, parts
+from icefloe.table import Table
+
+ReadSource = Callable[[Source], DataFrame]
+"""The lazy frame of what a query reads."""
+
+
+@dataclass(frozen=True)
+class SqlContext:
+    """One statement's surroundings; `use_default` is whether names without a catalog may be ours."""
+
+    gateway: Gateway
+    names: Names
+    read: ReadSource
+    use_default: bool = False
+
+    def place(self, node: Any) -> Place | None:
+        """The namespace that a node names, if it is ours."""
+        return self.names.place(parts(node), use_default=self.use_default)
+
+    def table_place(self, node: Any) -> Place | None:
+        """The table or view that a node names, whether it exists or not, if it is ours."""
+        return self.names.table(parts(node), use_default=self.use_default) if is_name(node) else None
+
+    def existing(self, node: Any) -> Table | None:
+        """The table that a node names; None if it is not ours and may be Spark's."""
+        place = self.table_place(node)
+        if place is None:
+            return None
+        if parts(node)[0] not in self.names.catalogs and not place.catalog.table_exists(place.parts):
+            return None
+        return place.catalog.load_table(place.parts)
+
+    def relation_plan(self, frame: DataFrame, qualifier: Sequence[str]) -> Any:
+        """The logical plan of a frame under a table's name, so that columns can be qualified by it."""
+        jvm = self.gateway.jvm
+        *around, name = qualifier
+        alias = jvm.org.apache.spark.sql.catalyst.AliasIdentifier(name, self.gateway.seq(around))
+        return jvm.org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias(alias, plan_of(frame))
+
+    def result(self, rows: Sequence[tuple[Any, ...]] = (), schema: str = "") -> Any:
+        """The logical plan of a statement's result rows; of nothing at all for most."""
+        if not schema:
+            local = self.gateway.jvm.org.apache.spark.sql.catalyst.plans.logical.LocalRelation
+            empty = self.gateway.seq(())
+            return local(empty, empty, False, self.gateway.jvm.scala.Option.empty())
+        return plan_of(self.gateway.spark.createDataFrame(list(rows), schema))
+
+    def frame_of(self, plan: Any) -> DataFrame:
+        """The frame of a logical plan."""
+        session = self.gateway.spark
+        dataset = self.gateway.jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
+        return DataFrame(dataset, session)
+
+
+def plan_of(frame: DataFrame) -> Any:
+    """The logical plan of a frame."""
+    return frame._jdf.queryExecution().logical()
+
+
+def full_name(catalog: Catalog, identifier: Sequence[str]) -> str:
+    """A table's name with its catalog, as SQL reads it."""
+    return show((catalog.name, *identifier))
+
+
+def ours_only(what: str, name: Sequence[str]) -> NoSuchObjectError:
+    """An error for something that is not in one of our catalogs though it must be."""
+    return NoSuchObjectError(f"{what} {'.'.join(name)} is not in a catalog of icefloe")
+
+
+def unsupported(statement: str, why: str) -> InvalidInputError:
+    """An error for a clause that has no meaning for these tables."""
+    return InvalidInputError(f"{statement}: {why}")

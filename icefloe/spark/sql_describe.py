@@ -1,0 +1,165 @@
+"""`SHOW` and `DESCRIBE` of a table: its columns, partitioning, properties, and a statement that would make it again."""
+
+from typing import Any
+
+from icefloe.catalog.identifiers import show_part
+from icefloe.errors import InvalidInputError, NoSuchColumnError
+from icefloe.schema.types import NestedField
+from icefloe.spark.literals import quoted, sql_literal
+from icefloe.spark.sql_context import SqlContext, full_name
+from icefloe.spark.sql_nodes import items, kind_of, option
+from icefloe.spark.types import TypeMapping, mapping_of, user_type
+from icefloe.table import Table
+
+_RESERVED = ("comment", "owner", "provider", "location", "external")
+
+
+def run_describe(node: Any, context: SqlContext) -> Any | None:
+    """The result plan of a statement that tells about a table; None if it is none, or not about ours."""
+    kind = kind_of(node)
+    if kind not in (
+        "DescribeRelation",
+        "DescribeColumn",
+        "ShowCreateTable",
+        "ShowTableProperties",
+        "ShowColumns",
+        "ShowPartitions",
+    ):
+        return None
+    table = context.existing(node.child())
+    if table is None:
+        return None
+    mapping = mapping_of(context.gateway.spark)
+    match kind:
+        case "DescribeRelation":
+            rows = _describe(table, context, mapping, extended=node.isExtended())
+            return context.result(rows, "col_name string, data_type string, comment string")
+        case "DescribeColumn":
+            name = ".".join(items(node.column().nameParts()))
+            return context.result(_describe_column(table, name, mapping), "info_name string, info_value string")
+        case "ShowCreateTable":
+            return context.result([(_create_statement(table, context, mapping),)], "createtab_stmt string")
+        case "ShowTableProperties":
+            return context.result(_properties(table, option(node.propertyKey())), "key string, value string")
+        case "ShowColumns":
+            return context.result([(field.name,) for field in table.schema().fields], "col_name string")
+        case _:
+            return _partitions(table, context)
+
+
+def _shown(field: NestedField, mapping: TypeMapping) -> str:
+    text: str = user_type(field.field_type, mapping).simpleString()
+    return text
+
+
+def _describe(
+    table: Table, context: SqlContext, mapping: TypeMapping, *, extended: bool
+) -> list[tuple[str, str, str | None]]:
+    rows: list[tuple[str, str, str | None]] = [
+        (field.name, _shown(field, mapping), field.doc) for field in table.schema().fields
+    ]
+    partitioning = _partitioning(table)
+    if partitioning:
+        rows += [("", "", ""), ("# Partitioning", "", "")]
+        rows += [(f"Part {index}", text, "") for index, text in enumerate(partitioning)]
+    if not extended:
+        return rows
+    rows += [("", "", ""), ("# Metadata Columns", "", "")]
+    rows += [("_spec_id", "int", ""), ("_partition", "struct<>", ""), ("_file", "string", "")]
+    rows += [("_pos", "bigint", ""), ("_deleted", "boolean", "")]
+    properties = ",".join(f"{key}={value}" for key, value in _properties(table, None))
+    rows += [
+        ("", "", ""),
+        ("# Detailed Table Information", "", ""),
+        ("Name", full_name(_catalog(table, context), table.name()), ""),
+        ("Type", "MANAGED", ""),
+        ("Location", str(table.location()), ""),
+        ("Provider", "iceberg", ""),
+        ("Table Properties", f"[{properties}]", ""),
+    ]
+    comment = table.properties.get("comment")
+    return rows if comment is None else [*rows, ("Comment", comment, "")]
+
+
+def _catalog(table: Table, context: SqlContext) -> Any:
+    for catalog in context.names.catalogs.values():
+        if catalog.table_exists(table.name()):
+            return catalog
+    raise InvalidInputError(f"table {'.'.join(table.name())} is in no catalog of the session")
+
+
+def _describe_column(table: Table, name: str, mapping: TypeMapping) -> list[tuple[str, str]]:
+    try:
+        field = table.schema().find_field(name, case_sensitive=False)
+    except NoSuchColumnError:
+        raise NoSuchColumnError(f"table {'.'.join(table.name())} has no column {name!r}") from None
+    return [("col_name", name), ("data_type", _shown(field, mapping)), ("comment", field.doc or "NULL")]
+
+
+def _properties(table: Table, key: str | None) -> list[tuple[str, str]]:
+    current = table.current_snapshot()
+    known = {
+        "current-snapshot-id": "none" if current is None else str(current.snapshot_id),
+        "format": f"iceberg/{table.properties.get('write.format.default', 'parquet')}",
+        "format-version": str(table.format_version),
+        **table.properties,
+    }
+    if key is None:
+        return sorted(known.items())
+    return [(key, known.get(key, f"Table {'.'.join(table.name())} does not have property: {key}"))]
+
+
+def _partitioning(table: Table) -> list[str]:
+    found = []
+    for field in table.spec().fields:
+        column = table.schema().find_column_name(field.source_id) or "?"
+        text = str(field.transform)
+        if text == "void":
+            continue
+        name, _, number = text.rstrip("]").partition("[")
+        if name == "identity":
+            found.append(_name(column))
+        elif number:
+            found.append(f"{name}({number}, {_name(column)})")
+        else:
+            found.append(f"{name}s({_name(column)})")
+    return found
+
+
+def _name(column: str) -> str:
+    return ".".join(show_part(part).replace('"', "`") for part in column.split("."))
+
+
+def _create_statement(table: Table, context: SqlContext, mapping: TypeMapping) -> str:
+    columns = ",\n".join("  " + _column(field, mapping) for field in table.schema().fields)
+    lines = [f"CREATE TABLE {full_name(_catalog(table, context), table.name())} (\n{columns})", "USING iceberg"]
+    partitioning = _partitioning(table)
+    if partitioning:
+        lines.append(f"PARTITIONED BY ({', '.join(partitioning)})")
+    if comment := table.properties.get("comment"):
+        lines.append(f"COMMENT {quoted(comment)}")
+    lines.append(f"LOCATION {quoted(str(table.location()))}")
+    shown = [(key, value) for key, value in _properties(table, None) if key not in _RESERVED]
+    properties = ",\n".join(
+        f"  {quoted(key)} = {quoted(value)}" for key, value in shown if key != "current-snapshot-id"
+    )
+    lines.append(f"TBLPROPERTIES (\n{properties})")
+    return "\n".join(lines) + "\n"
+
+
+def _column(field: NestedField, mapping: TypeMapping) -> str:
+    shown = user_type(field.field_type, mapping)
+    text = f"{_name(field.name)} {shown.simpleString().upper()}"
+    if field.required:
+        text += " NOT NULL"
+    if field.write_default is not None:
+        text += f" DEFAULT {sql_literal(field.write_default, field.field_type, shown)}"
+    return text if field.doc is None else f"{text} COMMENT {quoted(field.doc)}"
+
+
+def _partitions(table: Table, context: SqlContext) -> Any:
+    if table.spec().is_unpartitioned:
+        raise InvalidInputError(f"table {'.'.join(table.name())} is not partitioned")
+    rows = table.inspect.partitions().to_pylist()
+    shown = ["/".join(f"{name}={value}" for name, value in row["partition"].items()) for row in rows]
+    return context.result([(each,) for each in sorted(set(shown))], "partition string")

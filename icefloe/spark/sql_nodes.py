@@ -1,0 +1,107 @@
+"""How the nodes that Spark's parser makes are read and rebuilt from Python, without a word about what they mean."""
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pyspark.sql import types as spark_types
+
+from icefloe.spark.gateway import Gateway
+
+
+def kind_of(node: Any) -> str:
+    """The bare class name of a node."""
+    name: str = node.getClass().getSimpleName()
+    return name.removesuffix("$")
+
+
+def items(sequence: Any) -> list[Any]:
+    """The elements of a Scala `Seq`."""
+    return [sequence.apply(index) for index in range(sequence.size())]
+
+
+def option(value: Any) -> Any:
+    """What is in a Scala `Option`, or None."""
+    return value.get() if value.isDefined() else None
+
+
+def mapping(gateway: Gateway, value: Any) -> dict[str, Any]:
+    """The entries of a Scala `Map`."""
+    return dict(gateway.jvm.scala.jdk.javaapi.CollectionConverters.asJava(value))
+
+
+def parts(node: Any) -> tuple[str, ...]:
+    """The parts of the name that a node has for a table, view, namespace or procedure that is yet to be found."""
+    if kind_of(node) == "CurrentNamespace":
+        return ()
+    held = node.nameParts() if kind_of(node) in ("UnresolvedIdentifier", "UnresolvedProcedure") else None
+    return tuple(items(node.multipartIdentifier() if held is None else held))
+
+
+def is_name(node: Any) -> bool:
+    """Whether the node is a name that is yet to be found."""
+    return kind_of(node) in _NAMES
+
+
+def argument(node: Any, name: str, missing: Any = None) -> Any:
+    """What a node was made with under a name that not every release of Spark has."""
+    for index in range(node.productArity()):
+        if node.productElementName(index) == name:
+            return node.productElement(index)
+    return missing
+
+
+def spark_type(java_type: Any) -> Any:
+    """A type of the JVM as PySpark has it."""
+    return spark_types._parse_datatype_json_value(json.loads(java_type.json()))
+
+
+def copy(gateway: Gateway, node: Any, **changes: Any) -> Any:
+    """The same node with other constructor arguments, by name."""
+    names = [node.productElementName(index) for index in range(node.productArity())]
+    values = [changes.get(name, node.productElement(index)) for index, name in enumerate(names)]
+    return node.makeCopy(gateway.array(gateway.jvm.java.lang.Object, values))
+
+
+class Rewrite:
+    """A Python function as the partial function over nodes that Spark's tree transformations take."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function = function
+
+    def isDefinedAt(self, node: Any) -> bool:  # noqa: N802, ARG002 - names of the interface
+        return True
+
+    def apply(self, node: Any) -> Any:
+        return self._function(node)
+
+    def applyOrElse(self, node: Any, default: Any) -> Any:  # noqa: N802, ARG002 - names of the interface
+        return self._function(node)
+
+    class Java:
+        implements = ("scala.PartialFunction",)
+
+
+def rebuilt(plan: Any, function: Callable[[Any], Any]) -> Any:
+    """The plan with each node replaced by what the function gives for it, leaves first, subqueries included."""
+    return plan.transformUpWithSubqueries(Rewrite(function))
+
+
+def tuple_of(gateway: Gateway, values: Iterable[Any]) -> Any:
+    """A Scala tuple of two or three."""
+    held = tuple(values)
+    return (gateway.jvm.scala.Tuple2 if len(held) == 2 else gateway.jvm.scala.Tuple3)(*held)
+
+
+_NAMES = frozenset(
+    (
+        "CurrentNamespace",
+        "UnresolvedIdentifier",
+        "UnresolvedNamespace",
+        "UnresolvedProcedure",
+        "UnresolvedRelation",
+        "UnresolvedTable",
+        "UnresolvedTableOrView",
+        "UnresolvedView",
+    )
+)

@@ -1,0 +1,148 @@
+"""The parser that a Spark session gets: Spark's own parses, our statements run, our tables are found, all else passes by.
+
+Spark asks its session's `ParserInterface` for the plan of every text. A Python object stands there, through py4j. A statement
+about a table of ours is run at once, as Spark itself runs commands, and the plan that is given back is that of its result.
+"""
+
+import functools
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from icefloe.errors import InvalidInputError
+from icefloe.spark.gateway import Gateway
+from icefloe.spark.sql_calls import run_call
+from icefloe.spark.sql_changes import run_changes
+from icefloe.spark.sql_columns import run_columns
+from icefloe.spark.sql_context import ReadSource, SqlContext
+from icefloe.spark.sql_describe import run_describe
+from icefloe.spark.sql_names import Names
+from icefloe.spark.sql_namespaces import run_namespaces
+from icefloe.spark.sql_nodes import copy, kind_of
+from icefloe.spark.sql_queries import resolve
+from icefloe.spark.sql_tables import run_tables
+from icefloe.spark.sql_views import run_temp_view, run_views
+from icefloe.sql.parser import parse_extension
+from icefloe.sql.running import run
+
+_ERRORS_KEPT = 100
+_STATEMENTS = (
+    run_namespaces,
+    run_tables,
+    run_columns,
+    run_describe,
+    run_views,
+    run_temp_view,
+    run_changes,
+    run_call,
+)
+
+
+class SqlDoor:
+    """SQL texts of one Spark session; `installed` is how it becomes the session's parser."""
+
+    def __init__(self, spark: SparkSession, names: Names, read: ReadSource) -> None:
+        self._gateway = Gateway(spark).callbacks()
+        self._names = names
+        self._read = read
+        self._local = threading.local()
+        self._errors: OrderedDict[str, Exception] = OrderedDict()
+
+    def plan(self, text: str, parse: Callable[[], Any]) -> Any:
+        """The plan of a text; an error is kept as it is for whoever catches what py4j makes of it."""
+        try:
+            return self._plan(text, parse)
+        except Exception as error:
+            token = f"icefloe-error-{uuid.uuid4()}"
+            self._errors[token] = error
+            while len(self._errors) > _ERRORS_KEPT:
+                self._errors.popitem(last=False)
+            raise RuntimeError(token) from error
+
+    def _plan(self, text: str, parse: Callable[[], Any]) -> Any:
+        context = SqlContext(self._gateway, self._names, self._read, getattr(self._local, "use_default", False))
+        statement = parse_extension(text)
+        if statement is not None:
+            place = self._names.table(statement.table, use_default=context.use_default)
+            if place is not None:
+                run(statement, place.catalog.load_table(place.parts))
+                return context.result()
+        node = parse()
+        if kind_of(node) == "ExplainCommand":
+            return copy(self._gateway, node, logicalPlan=_explained(node.logicalPlan(), context))
+        for statement_of in _STATEMENTS:
+            result = statement_of(node, context)
+            if result is not None:
+                return result
+        return resolve(node, context)
+
+    def sql(self, run_sql: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """Run a text by Spark; an error that happens in Python meanwhile is raised as itself."""
+        try:
+            return run_sql(*arguments, **named)
+        except Exception as error:
+            text = str(error)
+            for token in reversed(self._errors):
+                if token in text:
+                    raise self._errors.pop(token) from None
+            raise
+
+    @contextmanager
+    def default_catalog(self) -> Iterator[None]:
+        """Within it, names without a catalog may be ours."""
+        before = getattr(self._local, "use_default", False)
+        self._local.use_default = True
+        try:
+            yield
+        finally:
+            self._local.use_default = before
+
+    def install(self) -> Callable[[], None]:
+        """Make it the parser of the session; what is given back undoes that."""
+        spark = self._gateway.spark
+        state = spark._jsparkSession.sessionState()
+        field = state.getClass().getDeclaredField("sqlParser")
+        field.setAccessible(True)
+        original, plain_sql = state.sqlParser(), spark.sql
+        parser = PythonParser(self, original)
+        field.set(state, parser)
+        spark.sql = functools.wraps(plain_sql)(functools.partial(self.sql, plain_sql))
+
+        def undo() -> None:
+            field.set(state, original)
+            spark.__dict__.pop("sql", None)
+
+        return undo
+
+
+def _explained(plan: Any, context: SqlContext) -> Any:
+    if kind_of(plan) in ("DeleteFromTable", "UpdateTable", "MergeIntoTable", "InsertIntoStatement"):
+        raise InvalidInputError("EXPLAIN tells about queries; changes of tables are run step by step, with no one plan")
+    return resolve(plan, context)
+
+
+class PythonParser:
+    """What Spark sees as its parser."""
+
+    def __init__(self, door: SqlDoor, sparks: Any) -> None:
+        self._door = door
+        self._sparks = sparks
+
+    def parsePlan(self, text: str) -> Any:  # noqa: N802 - a name of the interface
+        return self._door.plan(text, lambda: self._sparks.parsePlan(text))
+
+    def parsePlanWithParameters(self, text: str, parameters: Any) -> Any:  # noqa: N802 - a name of the interface
+        return self._door.plan(text, lambda: self._sparks.parsePlanWithParameters(text, parameters))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._sparks, name)
+
+    class Java:
+        implements = ("org.apache.spark.sql.catalyst.parser.ParserInterface",)

@@ -1,0 +1,160 @@
+"""Queries: each relation that is ours becomes the plan of its lazy scan; everything else stays Spark's."""
+
+from typing import Any
+
+from pyspark.sql import functions
+
+from icefloe.catalog.identifiers import show
+from icefloe.errors import InvalidInputError, NoSuchSnapshotError, NoSuchTableError
+from icefloe.spark.sql_context import SqlContext
+from icefloe.spark.sql_names import Source
+from icefloe.spark.sql_nodes import copy, items, kind_of, option, parts, rebuilt, tuple_of
+
+
+def resolve(plan: Any, context: SqlContext, hidden: frozenset[str] = frozenset()) -> Any:
+    """The plan with our tables in it; `hidden` are names of common table expressions, which come before tables."""
+    hidden = hidden | _expression_names(plan)
+
+    def replace(node: Any) -> Any:
+        match kind_of(node):
+            case "UnresolvedRelation":
+                return _relation(node, context, hidden)
+            case "RelationTimeTravel":
+                return _time_travel(node, context)
+            case "UnresolvedWith":
+                return _with(node, context, hidden)
+            case _:
+                return node
+
+    return rebuilt(plan, replace)
+
+
+def mentions_ours(plan: Any, context: SqlContext) -> bool:
+    """Whether a query reads a table or view of ours."""
+    found: list[Any] = []
+
+    def replace(node: Any) -> Any:
+        if kind_of(node) == "UnresolvedRelation":
+            name = parts(node)
+            if context.names.source(name, use_default=context.use_default) is not None:
+                found.append(name)
+        elif kind_of(node) == "UnresolvedWith":
+            found.extend(each for each in items(node.cteRelations()) if mentions_ours(each.productElement(1), context))
+        return node
+
+    rebuilt(plan, replace)
+    return bool(found)
+
+
+def _expression_names(plan: Any) -> frozenset[str]:
+    found: set[str] = set()
+
+    def note(node: Any) -> Any:
+        if kind_of(node) == "UnresolvedWith":
+            found.update(each.productElement(0).lower() for each in items(node.cteRelations()))
+        return node
+
+    rebuilt(plan, note)
+    return frozenset(found)
+
+
+def _with(node: Any, context: SqlContext, hidden: frozenset[str]) -> Any:
+    """Common table expressions are no children of their node, so they are gone through here."""
+    changed = []
+    seen: set[str] = set()
+    own = {each.productElement(0).lower() for each in items(node.cteRelations())}
+    for each in items(node.cteRelations()):
+        name = each.productElement(0).lower()
+        # An expression sees those before it, and a table of its own name.
+        body = resolve(each.productElement(1), context, (hidden - own) | seen)
+        values = (each.productElement(index) for index in range(2, each.productArity()))
+        changed.append(tuple_of(context.gateway, (each.productElement(0), body, *values)))
+        seen.add(name)
+    return copy(context.gateway, node, cteRelations=context.gateway.seq(changed))
+
+
+def _relation(node: Any, context: SqlContext, hidden: frozenset[str]) -> Any:
+    name = parts(node)
+    if len(name) == 1 and (name[0].lower() in hidden or _is_temp_view(name[0], context)):
+        return node
+    source = context.names.source(name, use_default=context.use_default)
+    if source is None:
+        return _view(node, name, context)
+    return context.relation_plan(context.read(source), _qualifier(source, name))
+
+
+def _qualifier(source: Source, name: tuple[str, ...]) -> tuple[str, ...]:
+    if source.metadata_table is None and source.ref is None and source.snapshot_id is None and source.as_of is None:
+        return (source.catalog.name, *source.identifier)
+    return (source.catalog.name, *source.identifier, name[-1])
+
+
+def _view(node: Any, name: tuple[str, ...], context: SqlContext) -> Any:
+    """A view of ours becomes the plan of its query, which is read in the view's own catalog and namespace."""
+    place = (
+        context.names.table(name, use_default=context.use_default) if len(name) > 1 or context.names.current else None
+    )
+    if place is None:
+        return node
+    if not place.catalog.view_exists(place.parts):
+        if name[0] in context.names.catalogs:
+            raise NoSuchTableError(f"no table or view {show(place.parts)} in catalog {place.catalog.name!r}")
+        return node
+    view = place.catalog.load_view(place.parts)
+    text = view.sql_for("spark")
+    if text is None:
+        raise InvalidInputError(f"view {'.'.join(name)} has no query in Spark's dialect")
+    version = view.version()
+    home = (version.default_catalog or place.catalog.name, tuple(version.default_namespace))
+    inner = SqlContext(
+        context.gateway,
+        type(context.names)(context.names.catalogs, home if home[0] in context.names.catalogs else None),
+        context.read,
+    )
+    plan = resolve(context.gateway.spark._jsparkSession.sessionState().sqlParser().parseQuery(text), inner)
+    frame = context.frame_of(plan).toDF(*(field.name for field in view.schema().fields))
+    return context.relation_plan(frame, (place.catalog.name, *place.parts))
+
+
+def _is_temp_view(name: str, context: SqlContext) -> bool:
+    catalog = context.gateway.spark._jsparkSession.sessionState().catalog()
+    found: bool = catalog.isTempView(context.gateway.seq((name,)))
+    return found
+
+
+def _time_travel(node: Any, context: SqlContext) -> Any:
+    relation = node.relation()
+    if kind_of(relation) == "SubqueryAlias":
+        # Leaves first: the relation inside became a scan of the present already, and its name is the alias.
+        alias = relation.identifier()
+        name = (*items(alias.qualifier()), alias.name())
+    elif kind_of(relation) == "UnresolvedRelation":
+        name = parts(relation)
+    else:
+        return node
+    source = context.names.source(name, use_default=context.use_default)
+    if source is None:
+        return node
+    version, moment = option(node.version()), option(node.timestamp())
+    chosen = _at_time(source, moment, context) if version is None else _at_version(source, version)
+    return context.relation_plan(context.read(chosen), (source.catalog.name, *source.identifier))
+
+
+def _at_version(source: Source, version: str) -> Source:
+    table = source.catalog.load_table(source.identifier)
+    if version in table.refs():
+        return Source(source.catalog, source.identifier, source.metadata_table, ref=version)
+    if not version.lstrip("-").isdigit():
+        raise NoSuchSnapshotError(
+            f"table {'.'.join(source.identifier)} has no branch or tag {version!r}, and it is no snapshot id either"
+        )
+    return Source(source.catalog, source.identifier, source.metadata_table, snapshot_id=int(version))
+
+
+def _at_time(source: Source, moment: Any, context: SqlContext) -> Source:
+    column = context.gateway.column(moment).cast("timestamp")
+    spark = context.gateway.spark
+    (row,) = spark.range(1).select(functions.unix_micros(column).alias("micros")).collect()
+    if row["micros"] is None:
+        raise InvalidInputError(f"TIMESTAMP AS OF {moment.sql()} is no timestamp")
+    return Source(source.catalog, source.identifier, source.metadata_table, as_of=row["micros"] // 1000)
