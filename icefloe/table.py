@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -33,6 +33,7 @@ from icefloe.commit.wap import target_of
 from icefloe.commit.workbench import Caches
 from icefloe.data import scanning
 from icefloe.data.engines import engine_named
+from icefloe.errors import IcefloeError
 from icefloe.expressions import AlwaysTrue, Expression
 from icefloe.maintenance.maintenance import Maintenance
 from icefloe.manifests import DataFile
@@ -555,8 +556,9 @@ class Transaction:
         return outcome
 
     def _discard(self) -> None:
-        """Delete the files of rows that are certain never to be part of the table."""
-        self._table.storage.delete(file.file_path for file in self._written)
+        """Delete the files of rows that are certain never to be part of the table; what cannot be deleted stays behind."""
+        with suppress(IcefloeError):
+            self._table.storage.delete(file.file_path for file in self._written)
         self._written.clear()
 
     def _add_one(self, change: Change) -> Snapshot | None:

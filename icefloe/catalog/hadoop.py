@@ -175,11 +175,19 @@ class HadoopCatalog(Catalog):
         try:
             self._storage.create_exclusive(location, data)
         except LocationExistsError:
-            raise CommitFailed(f"another writer was faster: {location} exists") from None
+            # A request may have been sent twice by something on the way: then the file is ours.
+            if not self._is_ours(location, data):
+                raise CommitFailed(f"another writer was faster: {location} exists") from None
         except StorageError as error:
             self._find_out(location, data, error)
         self._write_hint(folder, version)
         return TableState(metadata, location)
+
+    def _is_ours(self, location: str, data: bytes) -> bool:
+        try:
+            return self._storage.read(location) == data
+        except StorageError:
+            return False
 
     def _find_out(self, location: str, data: bytes, error: StorageError) -> None:
         """After a create whose outcome is open: return if our file is there, and say what is known if it is not."""

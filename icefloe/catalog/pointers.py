@@ -109,27 +109,33 @@ class PointerCatalog(Catalog):
         except (StorageError, InvalidInputError):
             delete_quietly(self._storage, [location], "of a name that was not taken")
             raise
-        if not done:
+        # A request may have been sent twice by something on the way: then the name is ours.
+        if not done and self._seen(kind, identifier) != location:
             delete_quietly(self._storage, [location], "of a name that was taken")
             raise self._taken(identifier)
 
-    def _swap(self, kind: Kind, identifier: Identifier, expected: str, location: str) -> None:
-        """Let a new file take the place of the expected one; if it is certain that it does not, it is deleted again."""
+    def _swap(self, kind: Kind, identifier: Identifier, expected: str, location: str) -> bool:
+        """Let a new file take the place of the expected one; whether it did.
+
+        If it did not, the file stays until it is proven that nobody needs it: a request may have been sent twice by
+        something on the way, and another writer may have built on the first of both. It is deleted where an error says
+        for certain that nothing happened.
+        """
         try:
-            done = self._swap_pointer(kind, identifier, expected, location)
-            problem = f"another writer was faster: it is no longer at {expected}"
+            return self._swap_pointer(kind, identifier, expected, location) or self._seen(kind, identifier) == location
         except CommitStateUnknown:
             if self._seen(kind, identifier) != location:
                 raise
-            return
+            return True
         except StorageError as error:
-            done, problem = False, f"nothing happened: {error}"
+            delete_quietly(self._storage, [location], "of a commit that did not happen")
+            raise self._not_changed(kind, identifier, f"nothing happened: {error}") from error
         except InvalidInputError:
             delete_quietly(self._storage, [location], "of a commit that did not happen")
             raise
-        if not done:
-            delete_quietly(self._storage, [location], "of a commit that did not happen")
-            raise CommitFailed(f"{kind.name.lower()} {show((self._name, *identifier))} was not changed; {problem}")
+
+    def _not_changed(self, kind: Kind, identifier: Identifier, problem: str) -> CommitFailed:
+        return CommitFailed(f"{kind.name.lower()} {show((self._name, *identifier))} was not changed; {problem}")
 
     def _seen(self, kind: Kind, identifier: Identifier) -> str | None:
         """The pointer as far as it can be read, after a step whose outcome is open."""
@@ -189,7 +195,10 @@ class PointerCatalog(Catalog):
             raise CommitFailed(
                 f"the commit to view {show(base.identifier)} was not begun, and nothing happened: {error}"
             ) from error
-        self._swap(Kind.VIEW, base.identifier, base.metadata_location, location)
+        if not self._swap(Kind.VIEW, base.identifier, base.metadata_location, location):
+            # Later versions of a view do not need the files of earlier ones.
+            delete_quietly(self._storage, [location], "of a commit that did not happen")
+            raise self._not_changed(Kind.VIEW, base.identifier, _faster(base.metadata_location))
         return View(base.identifier, changed, location)
 
     def _rename_view(self, source: Identifier, target: Identifier) -> bool:
@@ -205,6 +214,8 @@ class PointerCommitter:
     def __init__(self, catalog: PointerCatalog, identifier: Identifier) -> None:
         self._catalog = catalog
         self._identifier = identifier
+        self._lost: list[str] = []
+        """Metadata files of lost races, until the table is read again and shows that it does not need them."""
 
     @property
     def storage(self) -> Storage:
@@ -218,7 +229,12 @@ class PointerCommitter:
 
     def load(self) -> TableState:
         """The newest state."""
-        return self._catalog._existing_table(self._identifier)
+        state = self._catalog._existing_table(self._identifier)
+        lost, self._lost = self._lost, []
+        needed = {state.metadata_location, *(each.metadata_file for each in state.metadata.metadata_log)}
+        if leftovers := [each for each in lost if each not in needed]:
+            delete_quietly(self.storage, leftovers, "of a commit that did not happen")
+        return state
 
     def commit(
         self, base: TableState, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
@@ -248,7 +264,9 @@ class PointerCommitter:
         except Exception:
             delete_quietly(self.storage, [location], "of a commit that did not happen")
             raise
-        self._catalog._swap(Kind.TABLE, self._identifier, str(current.metadata_location), location)
+        if not self._catalog._swap(Kind.TABLE, self._identifier, str(current.metadata_location), location):
+            self._lost.append(location)
+            raise self._catalog._not_changed(Kind.TABLE, self._identifier, _faster(current.metadata_location))
         done = check_committed(TableState(changed, location), updates, self.name)
         delete_superseded(self.storage, current, changed)
         return done
@@ -265,3 +283,7 @@ class PointerCommitter:
 
 def _nothing() -> None:
     """There is nothing to wait for."""
+
+
+def _faster(expected: str | None) -> str:
+    return f"another writer was faster: it is no longer at {expected}"

@@ -10,6 +10,7 @@ from icefloe.commit.change import Prepared
 from icefloe.commit.committer import Committer, TableState
 from icefloe.commit.swap import next_state
 from icefloe.commit.workbench import Workbench
+from icefloe.errors import CommitFailed, StorageError
 from icefloe.metadata.refs import MAIN_BRANCH
 from icefloe.metadata.requirements import AssertRefSnapshotId, TableRequirement
 from icefloe.metadata.table import TableMetadata
@@ -95,6 +96,9 @@ class StagedCommitter:
         if self._created or base.metadata_location is not None:
             return self._committer.commit(base, requirements, updates)
         metadata = next_state(base, requirements, updates, self._clock_ms())
-        state = self._create(self._identifier, metadata)
+        try:
+            state = self._create(self._identifier, metadata)
+        except StorageError as error:
+            raise CommitFailed(f"{self.name} was not created, and nothing happened: {error}") from error
         self._created = True
         return state

@@ -133,7 +133,7 @@ class CommitLoop:
                 return ended
             waited = self._timing.clock_ms() - started
             if attempts > backoff.retries or waited >= backoff.total_timeout_ms:
-                return self._rejected(base.metadata, ended, attempts)
+                return self._rejected(base.metadata, ended, attempts, prepared.updates)
             self._timing.sleep(backoff.wait_ms(attempts, self._timing.jitter()) / 1000)
             try:
                 # Another attempt may read what this one wrote.
@@ -142,7 +142,7 @@ class CommitLoop:
                 check_same_table(base.metadata, state.metadata, self._committer.name)
             except IcefloeError as error:
                 return self._rejected(base.metadata, error, attempts)
-            if self._is_in(state.metadata):
+            if self._is_there(state, prepared.updates):
                 return self._committed(state, attempts)
             attempts += 1
             self._bench.attempt = attempts
@@ -155,7 +155,7 @@ class CommitLoop:
         except CommitFailed as error:
             return error
         except (InvalidInputError, StateError) as error:
-            return self._rejected(state.metadata, error, attempts)
+            return self._rejected(state.metadata, error, attempts, prepared.updates)
         except Exception as error:  # noqa: BLE001 - whatever cannot be classified is unknown, and found out below
             if self._bench.failure is not None:
                 # There is no swap without all files, so that nothing can have happened.
@@ -171,7 +171,7 @@ class CommitLoop:
             try:
                 found = self._committer.load()
                 check_same_table(state.metadata, found.metadata, self._committer.name)
-                if self._is_in(found.metadata) or self._has_effect(found.metadata, updates):
+                if self._is_there(found, updates):
                     return self._committed(found, attempts)
             except Exception as problem:  # noqa: BLE001 - as long as nothing can be read, nothing is known
                 error.add_note(f"reading {self._committer.name} back failed: {problem}")
@@ -180,21 +180,27 @@ class CommitLoop:
             self._timing.sleep(backoff.wait_ms(check, self._timing.jitter()) / 1000)
         return Unknown(error, attempts)
 
-    def _is_in(self, metadata: TableMetadata) -> bool:
-        return any(is_in_history(each, metadata) for each in self._snapshot_ids())
-
-    def _has_effect(self, metadata: TableMetadata, updates: Sequence[TableUpdate]) -> bool:
-        """Whether a commit without snapshots is there in effect: doing it again would change nothing."""
-        if self._snapshot_ids():
+    def _is_there(self, found: TableState, updates: Sequence[TableUpdate]) -> bool:
+        """Whether the commit is in the table: by its snapshots, or, without any, if doing it again would change nothing."""
+        if found.metadata_location is None:
+            # Not created yet: that is what is to be committed, not what the catalog holds.
             return False
-        return apply_all(metadata, updates, metadata.last_updated_ms) is metadata
+        metadata, made = found.metadata, self._snapshot_ids()
+        if made:
+            return any(is_in_history(each, metadata) for each in made)
+        try:
+            return bool(updates) and apply_all(metadata, updates, metadata.last_updated_ms) is metadata
+        except IcefloeError:
+            return False
 
     def _committed(self, state: TableState, attempts: int) -> Committed:
         return Committed(state, tuple(self._snapshot_ids()), attempts)
 
-    def _rejected(self, base: TableMetadata, error: Exception, attempts: int) -> Outcome:
-        """Delete what was written, but only if the table can be read and our snapshots are nowhere in it."""
-        if not self._bench.written:
+    def _rejected(
+        self, base: TableMetadata, error: Exception, attempts: int, sent: Sequence[TableUpdate] = ()
+    ) -> Outcome:
+        """Delete what was written, but only if the table can be read and our commit is nowhere in it."""
+        if not self._bench.written and not sent:
             return Rejected(error, attempts, True)
         try:
             found = self._committer.load()
@@ -204,7 +210,7 @@ class CommitLoop:
                 f"the files of this commit are kept, as {self._committer.name} cannot be read back: {problem}"
             )
             return Rejected(error, attempts, False)
-        if self._is_in(found.metadata):
+        if self._is_there(found, sent):
             return self._committed(found, attempts)
         return Rejected(error, attempts, self._bench.discard(self._bench.written))
 

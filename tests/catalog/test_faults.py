@@ -1,10 +1,11 @@
 """What stays of a commit that is cut off, and what is said of one whose outcome nobody saw."""
 
 import multiprocessing
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
@@ -13,6 +14,7 @@ from icefloe.catalog import Catalog, MemoryCatalog, SqlCatalog, load_catalog
 from icefloe.catalog.identifiers import Identifier
 from icefloe.catalog.pointers import Kind
 from icefloe.errors import CommitFailed, CommitStateUnknown, StorageError
+from icefloe.schema import LongType
 from icefloe.storage import DeleteFailure, Storage
 from icefloe.table import Table
 from tests.catalog.databases import PostgresServer, postgres
@@ -129,6 +131,94 @@ def test_a_table_is_created_though_the_reply_was_lost(losing: LostReplies) -> No
     assert losing.load_view("shop.view") == view
     assert losing.list_tables("shop") == [("shop", "one"), ("shop", "two")]
     assert len(files_below(losing, f"{losing.warehouse}/shop/three")) == 1
+
+
+def test_a_staged_table_without_rows_that_was_not_created_is_not_said_to_be(losing: LostReplies) -> None:
+    losing.losing, losing.happens = True, False
+    with pytest.raises(CommitStateUnknown, match="the reply was lost"):
+        losing.create_table_transaction("shop.new", SCHEMA, properties=QUICK).commit_transaction()
+    losing.losing = False
+    losing._storage = store = Failing()
+    store.full_for = ".metadata.json"
+    with pytest.raises(CommitFailed, match=r"was not created, and nothing happened: .*no space left"):
+        losing.create_table_transaction("shop.new", SCHEMA, properties=QUICK).commit_transaction()
+    assert not losing.table_exists("shop.new")
+
+
+class SentTwice(MemoryCatalog):
+    """A catalog to which something on the way sends every request twice; others may come in between."""
+
+    between: Callable[[], object] | None = None
+
+    def _swap_pointer(self, kind: Kind, identifier: Identifier, expected: str, location: str) -> bool:
+        assert super()._swap_pointer(kind, identifier, expected, location)
+        between, self.between = self.between, None
+        if between is not None:
+            between()
+        return super()._swap_pointer(kind, identifier, expected, location)
+
+    def _insert_pointer(self, kind: Kind, identifier: Identifier, location: str) -> bool:
+        super()._insert_pointer(kind, identifier, location)
+        # What is there is ours, but the second request cannot tell.
+        return False
+
+
+def test_a_request_that_is_sent_twice_counts_once() -> None:
+    catalog = SentTwice("lake", {})
+    catalog.create_namespace("shop")
+    table = catalog.create_table(NAME, SCHEMA, properties=QUICK)
+    catalog.create_view("shop.view", "a int", "SELECT 1")
+    catalog.replace_view("shop.view", "a int", "SELECT 2")
+    file = append(table, 1)
+    table.manage_snapshots().create_branch("dev").commit()
+    with table.update_schema() as update:
+        update.add_column("more", LongType())
+    catalog.create_table_transaction("shop.new", SCHEMA).commit_transaction()
+    found = catalog.load_table(NAME)
+    assert live_files(found) == [file.file_path]
+    assert len(found.snapshots()) == 1
+    assert [each.name for each in found.schema().fields] == ["id", "name", "more"]
+    assert catalog.load_view("shop.view").sql_for() == "SELECT 2"
+    assert catalog.load_table("shop.new").snapshots() == []
+
+
+@pytest.mark.parametrize("change", ["append", "properties"])
+def test_a_file_that_another_writer_has_built_on_stays(change: str) -> None:
+    catalog = SentTwice("lake", {})
+    catalog.create_namespace("shop")
+    table = catalog.create_table(NAME, SCHEMA, properties=QUICK)
+    other = catalog.load_table(NAME)
+    catalog.between = lambda: append(other, 2)
+    if change == "append":
+        append(table, 1)
+    else:
+        table.set_properties({"a": "b"})
+        assert catalog.load_table(NAME).properties["a"] == "b"
+    found = catalog.load_table(NAME)
+    assert len(live_files(found)) == (2 if change == "append" else 1)
+    log = [each.metadata_file for each in found.metadata.metadata_log]
+    assert len(log) == 2
+    assert all(catalog.storage.exists(each) for each in log)
+
+
+def test_the_file_of_a_lost_race_goes_when_the_table_was_read_again(
+    losing: LostReplies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = losing.create_table(NAME, SCHEMA, properties=QUICK)
+    other = losing.load_table(NAME)
+    swap = losing._swap_pointer
+
+    def slow(*arguments: Any) -> bool:
+        monkeypatch.undo()
+        append(other, 1)
+        return swap(*arguments)
+
+    monkeypatch.setattr(losing, "_swap_pointer", slow)
+    table.set_properties({"a": "b"})
+    names = {each for each in files_below(losing, table.location()) if each.endswith(".metadata.json")}
+    found = losing.load_table(NAME)
+    assert names == {found.metadata_location, *(each.metadata_file for each in found.metadata.metadata_log)}
+    assert found.properties["a"] == "b"
 
 
 def test_a_purge_with_an_unknown_outcome_deletes_nothing(losing: LostReplies, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,6 +348,33 @@ def test_a_full_disk_changes_nothing(catalog: Catalog, make: Maker, what: str) -
     assert (len(left) == 2) if unknown else (left == set())
     append(full.refresh(), 3)
     assert len(live_files(catalog.load_table(NAME))) == 2
+
+
+@pytest.mark.parametrize("kind", ["hadoop"])
+def test_a_version_that_is_created_twice_by_one_request_is_ours(catalog: Catalog) -> None:
+    class Twice(Storage):
+        def create_exclusive(self, location: str, data: bytes) -> None:
+            super().create_exclusive(location, data)
+            super().create_exclusive(location, data)
+
+    catalog._storage = Twice()
+    table = catalog.create_table(NAME, SCHEMA, properties=QUICK)
+    append(table, 1)
+    table.manage_snapshots().create_branch("dev").commit()
+    found = catalog.load_table(NAME)
+    assert len(live_files(found)) == 1
+    assert set(found.refs()) == {"main", "dev"}
+    assert str(found.metadata_location).endswith("/v3.metadata.json")
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_rows_that_cannot_be_deleted_do_not_hide_why_they_were_refused(catalog: Catalog) -> None:
+    table = catalog.create_table(NAME, SCHEMA, properties=QUICK)
+    store = catalog._storage = Failing()
+    store.full_for, store.deletes = "-m0.avro", False
+    with pytest.raises(StorageError, match="no space left"):
+        catalog.load_table(NAME).append(pa.table({"id": [1], "name": ["a"]}))
+    assert table.refresh().snapshots() == []
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])

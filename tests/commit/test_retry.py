@@ -11,6 +11,7 @@ from icefloe.commit.retry import Backoff, commit_backoff
 from icefloe.errors import CommitFailed, CommitStateUnknown, StorageError, ValidationError
 from icefloe.metadata.requirements import TableRequirement
 from icefloe.metadata.updates import TableUpdate
+from icefloe.schema.types import LongType
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS
 from tests.commit.tables import (
@@ -313,6 +314,41 @@ def test_changes_without_snapshots_are_found_by_their_effect() -> None:
     with pytest.raises(CommitStateUnknown):
         table.set_properties({"a": "c"})
     assert table.refresh().properties["a"] == "b"
+
+
+class Twice(MemoryCommitter):
+    """A catalog that gets every request twice, and tells what came of the second."""
+
+    def commit(
+        self, base: TableState, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+    ) -> TableState:
+        super().commit(base, requirements, updates)
+        return super().commit(base, requirements, updates)
+
+
+@pytest.mark.parametrize("retries", ["0", "3"])
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_a_request_that_came_twice_is_acknowledged_and_done_once(version: int, retries: str) -> None:
+    _, committer = new_table(version, properties={"commit.retry.num-retries": retries})
+    table = handle(Twice(committer.load().metadata))
+    table.update_snapshot().fast_append([data_file("memory://d/a")])
+    staged = table.update_snapshot(stage_only=True).fast_append([data_file("memory://d/b")])
+    assert staged is not None
+    table.manage_snapshots().create_branch("dev").create_tag("mark").commit()
+    table.manage_snapshots().remove_tag("mark").rename_branch("dev", "prod").commit()
+    table.manage_snapshots().cherrypick(staged.snapshot_id).commit()
+    with table.update_schema() as update:
+        update.add_column("more", LongType())
+    with table.update_spec() as spec:
+        spec.add_field("region")
+    with table.update_sort_order() as order:
+        order.asc("id")
+    table.set_properties({"a": "b"})
+    table.remove_properties("a")
+    found = table.refresh()
+    assert live_paths(found) == ["memory://d/a", "memory://d/b"]
+    assert set(found.refs()) == {"main", "prod"}
+    assert len(found.schemas()) == len(found.specs()) == len(found.sort_orders()) == 2
 
 
 def test_nonsense_in_retry_properties_does_not_lock_the_table() -> None:
