@@ -5,6 +5,7 @@ narrowly as can be. Copy-on-write or merge-on-read is by the table's properties;
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,11 +16,12 @@ from icefloe.commit.history import Isolation, Planned
 from icefloe.commit.update_snapshot import UpdateSnapshot
 from icefloe.data.engines import WriteRequest, engine_for
 from icefloe.data.incoming import incoming_tables
-from icefloe.data.matching import MatchedRows, find_matching_rows, find_rows_with_keys
-from icefloe.data.row_changes import read_matched, rewrite_without, write_deletes
+from icefloe.data.matching import MatchedRows, find_matching_rows
+from icefloe.data.row_changes import RowChanges, rewrite_without, write_deletes
 from icefloe.data.shaping import shape_table
+from icefloe.data.upserting import IncomingRows, find_key_matches, plan_upsert
 from icefloe.data.writing import write_data_files
-from icefloe.errors import InvalidInputError, InvalidValueError
+from icefloe.errors import InvalidInputError
 from icefloe.expressions import AlwaysTrue, Column, Expression, IdReference, Literal, as_expression, bind
 from icefloe.formats.array_metrics import internal_value
 from icefloe.manifests import DataFile
@@ -35,9 +37,6 @@ from icefloe.metadata.refs import MAIN_BRANCH
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.metadata.table import TableMetadata
 from icefloe.planning.scan import TableScan
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.projection import select_ids
-from icefloe.schema.reserved import ROW_ID
 from icefloe.schema.schema import Schema
 from icefloe.storage import Storage
 from icefloe.versions import Feature, allows
@@ -89,27 +88,43 @@ class RowOperations:
     ) -> Snapshot | None:
         """Replace the rows that have the keys of the data by those of the data, and add the rest of it.
 
-        The keys are the columns named, or the table's identifier fields. Rows that are replaced keep their row ids.
+        The keys are the columns named, or the table's identifier fields. Rows that are replaced keep their row ids; rows that
+        hold what comes already are left alone, and where there is nothing else to do, nothing is committed.
         """
         if not when_matched_update_all and not when_not_matched_insert_all:
             raise InvalidInputError("an upsert that neither updates nor inserts does nothing; allow one of them")
         schema = self.metadata.schema()
-        keys = select_ids(schema, self._keys(join_cols, case_sensitive))
-        parts = [shape_table(each, schema) for each in incoming_tables(data)]
-        rows = _concat(parts)
+        key_ids = self._keys(join_cols, case_sensitive)
+        rows = _concat(shape_table(each, schema) for each in incoming_tables(data))
         if rows is None or not rows.num_rows:
             return None
-        _check_keys(rows, [each.name for each in keys.fields])
+        incoming = IncomingRows(rows.combine_chunks(), schema, key_ids)
         planned = self._planned(MERGE_ISOLATION_LEVEL)
-        touched = bind(_key_filter(rows, keys), schema)
-        matches = list(self._rows_with_keys(rows, keys, touched))
-        new = self._merged(rows, keys, matches, when_matched_update_all, when_not_matched_insert_all)
-        replaced = matches if when_matched_update_all else []
-        if not new.num_rows:
-            return None
+        touched = bind(_key_filter(rows, incoming.key_schema), schema)
         lineage = allows(self.metadata.format_version, Feature.ROW_LINEAGE)
-        files = write_data_files(new, self.metadata, self.storage, lineage=lineage, written=self.written)
-        return self._commit(planned, MERGE_MODE, replaced, files, touched)
+        tasks = self._scan(touched, True).plan_files()
+        compare = when_matched_update_all
+        found = find_key_matches(tasks, self.metadata, self.storage, incoming, lineage=lineage, compare=compare)
+        change = plan_upsert(
+            incoming,
+            list(found),
+            self.metadata,
+            self.storage,
+            updates=when_matched_update_all,
+            inserts=when_not_matched_insert_all,
+            lineage=lineage,
+        )
+        if not change.rows.num_rows:
+            return None
+        with ThreadPoolExecutor(1, thread_name_prefix="icefloe-upsert") as pool:
+            # New files and files without the rows that go are written side by side.
+            writing = pool.submit(
+                write_data_files, change.rows, self.metadata, self.storage, lineage=lineage, written=self.written
+            )
+            is_copied = change.replaced and self._copies(MERGE_MODE)
+            rewritten = self._rewritten(change.replaced) if is_copied else None
+            files = writing.result()
+        return self._commit(planned, MERGE_MODE, change.replaced, files, touched, rewritten)
 
     # -- deletes and overwrites
 
@@ -128,14 +143,15 @@ class RowOperations:
         matches: Sequence[MatchedRows],
         files: Sequence[DataFile],
         read: Expression,
+        rewritten: RowChanges | None = None,
     ) -> Snapshot | None:
         if not matches and not files:
             return None
         if not matches:
             # Nothing to remove now, but others may have added rows that match meanwhile: the commit looks for them.
             return self.update.overwrite(planned, add=files, conflict_filter=read, check_duplicates=False)
-        if mode.of(self.metadata.properties) == _COPY or not allows(self.metadata.format_version, Feature.DELETE_FILES):
-            changes = rewrite_without(matches, self.metadata, self.storage, written=self.written)
+        if self._copies(mode):
+            changes = rewritten or self._rewritten(matches)
             added = (*files, *changes.added_data)
             return self.update.overwrite(
                 planned, add=added, remove=changes.removed_data, conflict_filter=read, check_duplicates=False
@@ -153,6 +169,13 @@ class RowOperations:
             planned, add=files, deletes=deletes, remove=whole, conflict_filter=read, check_duplicates=False
         )
 
+    def _copies(self, mode: Property[str]) -> bool:
+        has_deletes = allows(self.metadata.format_version, Feature.DELETE_FILES)
+        return mode.of(self.metadata.properties) == _COPY or not has_deletes
+
+    def _rewritten(self, matches: Sequence[MatchedRows]) -> RowChanges:
+        return rewrite_without(matches, self.metadata, self.storage, written=self.written)
+
     # -- upserts
 
     def _keys(self, names: Sequence[str] | None, case_sensitive: bool) -> tuple[int, ...]:
@@ -168,23 +191,6 @@ class RowOperations:
                 f"rows are joined by top-level columns, at least one; given: {', '.join(names) or 'none'}"
             )
         return found
-
-    def _rows_with_keys(self, rows: Any, keys: Schema, touched: Expression) -> Iterable[MatchedRows]:
-        table = rows.select([each.name for each in keys.fields])
-        ids = [each.field_id for each in keys.fields]
-        return find_rows_with_keys(self._scan(touched, True).plan_files(), self.metadata, self.storage, table, ids)
-
-    def _merged(self, rows: Any, keys: Schema, matches: list[MatchedRows], updates: bool, inserts: bool) -> Any:
-        """The rows to write, with the ids of those that they replace."""
-        lineage = allows(self.metadata.format_version, Feature.ROW_LINEAGE)
-        wanted = Schema(*keys.fields, *((ROW_ID,) if lineage else ()))
-        present = _concat(read_matched(matches, wanted, self.metadata, self.storage))
-        if present is None:
-            present = pa.Table.from_batches([], schema_to_arrow(wanted))
-        marked = _with_ids(rows, present, [each.name for each in keys.fields], lineage)
-        is_matched = marked.column(_MATCHED)
-        chosen = pc.or_(pc.and_(is_matched, updates), pc.and_(pc.invert(is_matched), inserts))
-        return marked.filter(chosen).drop_columns([_MATCHED])
 
     # -- parts of all of them
 
@@ -213,10 +219,6 @@ class RowOperations:
         return self.update.fast_append(files, check_duplicates=False)
 
 
-_MATCHED = "__icefloe_matched"
-_PLACE = "__icefloe_place"
-
-
 def _concat(parts: Iterable[Any]) -> Any:
     tables = [pa.Table.from_batches([each]) if isinstance(each, pa.RecordBatch) else each for each in parts]
     return pa.concat_tables(tables) if tables else None
@@ -229,24 +231,6 @@ def _plain_keys(rows: Any, names: list[str]) -> Any:
         each.cast(each.type.storage_type) if isinstance(each.type, pa.BaseExtensionType) else each for each in columns
     ]
     return pa.table(stored, names=names)
-
-
-def _check_keys(rows: Any, names: list[str]) -> None:
-    """Each row of an upsert has a key of its own."""
-    keys = _plain_keys(rows, names)
-    for name in names:
-        if keys.column(name).null_count:
-            raise InvalidValueError(f"the data has null in {name!r}, by which rows are joined; keys must have values")
-    counts = keys.append_column(_PLACE, pa.nulls(rows.num_rows)).group_by(names).aggregate([(_PLACE, "count", _ALL)])
-    twice = counts.filter(pc.greater(counts.column(f"{_PLACE}_count"), 1))
-    if twice.num_rows:
-        example = {name: twice.column(name)[0].as_py() for name in names}
-        raise InvalidValueError(
-            f"the data has {twice.num_rows} keys more than once, such as {example}; keys must be unique"
-        )
-
-
-_ALL = pc.CountOptions(mode="all")
 
 
 def _key_filter(rows: Any, schema: Schema) -> Expression:
@@ -263,17 +247,3 @@ def _key_filter(rows: Any, schema: Schema) -> Expression:
         low, high = (Literal(internal_value(ends[end], kind), kind) for end in ("min", "max"))
         found = found & Column(IdReference(each.field_id)).between(low, high)
     return found
-
-
-def _with_ids(rows: Any, present: Any, names: list[str], lineage: bool) -> Any:
-    """The rows, marked where a row that is present has their key, with its row id where there are row ids."""
-    there = _plain_keys(present, names)
-    there = there.append_column(
-        ROW_ID.name, present.column(ROW_ID.name) if lineage else pa.nulls(len(there), pa.int64())
-    )
-    there = there.group_by(names).aggregate([(ROW_ID.name, "min")]).rename_columns([*names, ROW_ID.name])
-    there = there.append_column(_MATCHED, pa.array([True] * there.num_rows, pa.bool_()))
-    here = _plain_keys(rows, names).append_column(_PLACE, pa.array(range(rows.num_rows), pa.int64()))
-    joined = here.join(there, names, join_type="left outer").sort_by(_PLACE)
-    marked = rows.append_column(_MATCHED, pc.fill_null(joined.column(_MATCHED), False))
-    return marked.append_column(ROW_ID.name, joined.column(ROW_ID.name)) if lineage else marked

@@ -148,6 +148,50 @@ def test_upserts(catalog: icefloe.Catalog, version: int, mode: str) -> None:
     assert found == {1: "eu", 2: "new", 3: "y", 4: "new", 5: "x"}
 
 
+@both_modes
+@every_version
+def test_upserts_leave_alone_what_is_the_same(catalog: icefloe.Catalog, version: int, mode: str) -> None:
+    table = create(catalog, version, mode)
+    odd = rows(1, 2, 3).set_column(2, "amount", pa.array([float("nan"), None, 0.0]))
+    table.append(odd)
+    table.append(rows(4))
+    assert table.upsert(odd, join_cols=["id"]) is None
+    assert len(table.snapshots()) == 2
+    changed = odd.set_column(2, "amount", pa.array([float("nan"), 1.0, -0.0]))
+    snapshot = table.upsert(pa.concat_tables([changed, rows(4, 5)]), join_cols=["id"])
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    found = table.scan().to_arrow().sort_by("id").column("amount").to_pylist()
+    assert [str(each) for each in found] == ["nan", "1.0", "-0.0", "2.0", "2.5"]
+    if mode == MODES[1] and allows(version, Feature.DELETE_FILES):
+        assert snapshot.summary["added-records"] == "3", "rows 2, 3 and 5"
+    if allows(version, Feature.ROW_LINEAGE):
+        kept = table.scan(selected_fields=("id", "_last_updated_sequence_number")).to_arrow().sort_by("id")
+        assert kept.column(1).to_pylist() == [1, 3, 3, 2, 3]
+
+
+@both_modes
+@every_version
+def test_an_upsert_leaves_one_row_of_a_key_that_several_have(catalog: icefloe.Catalog, version: int, mode: str) -> None:
+    table = create(catalog, version, mode)
+    table.append(rows(1, 2))
+    table.append(rows(1, region="other"))
+    table.upsert(rows(1), join_cols=["id"])
+    assert table.scan().to_arrow().sort_by("id").to_pylist() == rows(1, 2).to_pylist()
+    if allows(version, Feature.ROW_LINEAGE):
+        assert sorted(table.scan(selected_fields=("_row_id",)).to_arrow().column(0).to_pylist()) == [0, 1]
+
+
+@every_version
+def test_upserts_by_several_columns(catalog: icefloe.Catalog, version: int) -> None:
+    table = create(catalog, version, partition_spec=["region"])
+    table.append(pa.concat_tables([rows(1, 2), rows(1, 2, region="us")]))
+    incoming = rows(2, 3, region="us").set_column(2, "amount", pa.array([9.0, 9.0]))
+    table.upsert(pa.concat_tables([incoming, rows(1)]), join_cols=["region", "id"])
+    found = {(row["region"], row["id"]): row["amount"] for row in table.scan().to_arrow().to_pylist()}
+    assert found == {("eu", 1): 0.5, ("eu", 2): 1.0, ("us", 1): 0.5, ("us", 2): 9.0, ("us", 3): 9.0}
+
+
 @pytest.mark.parametrize(
     ("data", "join_cols", "error", "message"),
     [

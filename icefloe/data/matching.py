@@ -1,4 +1,4 @@
-"""Which rows of data files a change is about: the positions of live rows that match a predicate or have one of many keys."""
+"""Which rows of data files a change is about: the positions of live rows that match a predicate."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -13,15 +13,11 @@ from icefloe.data.task_reader import ReadContext, read_task
 from icefloe.errors import InvalidInputError
 from icefloe.expressions import AlwaysTrue, Expression
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.formats.equality_keys import EqualityKeys
 from icefloe.metadata.table import TableMetadata
 from icefloe.planning.tasks import FileScanTask
-from icefloe.schema.projection import select_ids
 from icefloe.schema.reserved import POS
 from icefloe.schema.schema import Schema
 from icefloe.storage import Storage
-
-RowTest = Callable[[Any], npt.NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,51 +62,26 @@ def find_matching_rows(
 
     def search(task: FileScanTask) -> Iterator[Any]:
         meant = task if predicate is None else replace(task, residual=predicate)
-        yield _found(task, _positions(meant, context), context)
+        positions = _positions(meant, context)
+        if positions:
+            yield matched_rows(task, positions, context)
 
-    yield from _search(tasks, search, workers)
-
-
-def find_rows_with_keys(
-    tasks: Iterable[FileScanTask],
-    metadata: TableMetadata,
-    storage: Storage,
-    keys: Any,
-    field_ids: Iterable[int],
-    *,
-    workers: int | None = None,
-) -> Iterator[MatchedRows]:
-    """The live rows that have one of the keys, a table with the columns of these field ids; null equals null.
-
-    Like `find_matching_rows` for the rows that an upsert replaces. The residuals of the tasks hold too.
-    """
-    context = ReadContext(metadata, storage)
-    ids = tuple(field_ids)
-    wanted = Schema(*select_ids(metadata.schema(), ids).fields, POS)
-    test = EqualityKeys(keys, ids).mask
-
-    def search(task: FileScanTask) -> Iterator[Any]:
-        parts = [batch.column(POS.name).to_numpy()[test(batch)] for batch in read_task(_whole(task), wanted, context)]
-        yield _found(task, DeletionVector.from_positions(np.concatenate([np.empty(0, np.int64), *parts])), context)
-
-    yield from _search(tasks, search, workers)
+    yield from search_files(tasks, search, workers)
 
 
-def _search(
-    tasks: Iterable[FileScanTask], search: Callable[[FileScanTask], Iterator[Any]], workers: int | None
-) -> Iterator[MatchedRows]:
+def search_files(
+    tasks: Iterable[FileScanTask], search: Callable[[FileScanTask], Iterator[Any]], workers: int | None = None
+) -> Iterator[Any]:
+    """What a search finds in each file, in the order of the tasks; several are searched at once."""
     count = default_workers() if workers is None else workers
-    found = read_in_order(tasks, search, count)
+    found = read_in_order((_whole(task) for task in tasks), search, count)
     try:
-        for matched in found:
-            if matched.positions:
-                yield matched
+        yield from found
     finally:
         found.close()  # type: ignore[attr-defined]  # a generator
 
 
 def _positions(task: FileScanTask, context: ReadContext) -> DeletionVector:
-    task = _whole(task)
     if isinstance(task.residual, AlwaysTrue) and not task.equality_deletes:
         gone = context.deletes.positions(task)
         return DeletionVector.from_positions(np.flatnonzero(~gone.mask(0, task.file.record_count)))
@@ -126,11 +97,18 @@ def _whole(task: FileScanTask) -> FileScanTask:
     return task
 
 
-def _found(task: FileScanTask, positions: DeletionVector, context: ReadContext) -> MatchedRows:
-    if not positions:
-        return MatchedRows(task, positions, DeletionVector(), None)
+def matched_rows(task: FileScanTask, positions: DeletionVector, context: ReadContext) -> MatchedRows:
+    """The rows at these positions of a task's file, with what is known of the others."""
     live = known_count(replace(task, residual=AlwaysTrue()), context)
     return MatchedRows(task, positions, _rows_of(context.deletes.positions(task), task.file.record_count), live)
+
+
+def positions_mask(positions: DeletionVector, batch: Any) -> npt.NDArray[np.bool_]:
+    """Which rows of a batch with `_pos` are at these positions."""
+    found = batch.column(POS.name).to_numpy()
+    first = int(found[0])
+    is_there: npt.NDArray[np.bool_] = positions.mask(first, int(found[-1]) + 1)[found - first]
+    return is_there
 
 
 def _rows_of(deleted: DeletionVector, rows: int) -> DeletionVector:

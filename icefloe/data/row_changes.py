@@ -13,13 +13,12 @@ import pyarrow as pa
 
 from icefloe.data.file_rolling import data_file_of
 from icefloe.data.locations import NewLocations
-from icefloe.data.matching import MatchedRows
+from icefloe.data.matching import MatchedRows, positions_mask
 from icefloe.data.task_reader import ReadContext, read_task
 from icefloe.data.writing import write_data_files
 from icefloe.errors import StateError
 from icefloe.expressions import AlwaysTrue
 from icefloe.formats.deletion_vector_codec import stream_vectors
-from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.formats.position_deletes import write_position_deletes
 from icefloe.manifests import DataFile, FileContent
 from icefloe.metadata.properties import (
@@ -119,22 +118,16 @@ def read_matched(
     with_positions = wanted if POS.field_id in wanted.fields_by_id else Schema(*wanted.fields, POS)
     for match in matches:
         for batch in read_task(replace(match.task, residual=AlwaysTrue()), with_positions, context):
-            found = batch.filter(pa.array(_in(match.positions, batch)))
+            found = batch.filter(pa.array(positions_mask(match.positions, batch)))
             if found.num_rows:
                 yield found.select([field.name for field in wanted.fields])
 
 
 def _rest(match: MatchedRows, wanted: Schema, context: ReadContext) -> Iterator[Any]:
     for batch in read_task(replace(match.task, residual=AlwaysTrue()), wanted, context):
-        kept = batch.filter(pa.array(~_in(match.positions, batch)))
+        kept = batch.filter(pa.array(~positions_mask(match.positions, batch)))
         if kept.num_rows:
             yield kept.drop_columns([POS.name])
-
-
-def _in(positions: DeletionVector, batch: Any) -> Any:
-    found = batch.column(POS.name).to_numpy()
-    first = int(found[0])
-    return positions.mask(first, int(found[-1]) + 1)[found - first]
 
 
 def _of_one_file(match: MatchedRows) -> list[DataFile]:

@@ -16,6 +16,9 @@ from icefloe.errors import InvalidValueError
 from icefloe.schema.arrow import FIELD_ID_KEY
 
 _MISSING = -1
+_SPARSE = 16
+"""How many values there may be for each that is a key in a table that tells their numbers."""
+_LARGEST_TABLE = 1 << 26
 Codes = npt.NDArray[np.int64]
 
 
@@ -45,17 +48,26 @@ class EqualityKeys:
             known = np.unique(pairs)
             codes = np.searchsorted(known, pairs).astype(np.int64)
             self._pairs.append(known)
+        self.own_numbers = codes
+        self.count = len(self._pairs[-1]) if self._pairs else self._values[0].count
 
     def mask(self, batch: Any) -> npt.NDArray[np.bool_]:
         """For each row of a batch or table, whether it equals a key; columns are found by field id."""
+        found: npt.NDArray[np.bool_] = self.numbers(batch) != _MISSING
+        return found
+
+    def numbers(self, batch: Any) -> Codes:
+        """For each row of a batch or table, the number of the key that it equals, below `count`; -1 if it equals none.
+
+        Keys that are equal have one number; `own_numbers` are those of the rows that the keys were made of.
+        """
         columns = _plain_columns(batch, self._ids)
         if any(column.type != key.type for column, key in zip(columns, self._keys, strict=True)):
-            return self._promoted([column.type for column in columns]).mask(batch)
+            return self._promoted([column.type for column in columns]).numbers(batch)
         codes = self._values[0].codes(columns[0])
         for values, column, known in zip(self._values[1:], columns[1:], self._pairs, strict=True):
             codes = _pair_codes(codes, values.codes(column), values.count, known)
-        found: npt.NDArray[np.bool_] = codes != _MISSING
-        return found
+        return codes
 
     def _promoted(self, types: list[Any]) -> "EqualityKeys":
         """The keys in the types of the rows, to which the columns were promoted since the keys were read."""
@@ -76,16 +88,18 @@ class _Values:
     """The distinct values of one column, numbered from 0."""
 
     def __init__(self, column: Any) -> None:
-        distinct = pc.unique(column)
-        self._has_null = distinct.null_count > 0
-        self.count = len(distinct)
-        present = distinct.drop_null()
+        self._has_null = column.null_count > 0
+        present = column.drop_null()
         self._sorted: npt.NDArray[Any] | None = None
+        self._table: npt.NDArray[np.int32] | None = None
         self._listed: Any = None
         if _is_number(column.type):
-            self._sorted = np.sort(_numbers(present))
+            self._sorted = _distinct(_numbers(present))
+            self._table = _lookup_table(self._sorted)
+            self.count = len(self._sorted) + self._has_null
         else:
-            self._listed = present
+            self._listed = pc.unique(present)
+            self.count = len(self._listed) + self._has_null
 
     def codes(self, column: Any) -> Codes:
         """The number of each value, or -1 for a value that is none of them."""
@@ -103,10 +117,29 @@ class _Values:
         if not len(self._sorted):
             return np.full(len(column), _MISSING, np.int64)
         numbers = _numbers(column)
+        if self._table is not None:
+            first, last = self._sorted[0], self._sorted[-1]
+            is_near = (numbers >= first) & (numbers <= last)
+            return np.where(is_near, self._table[np.where(is_near, numbers - first, 0)], _MISSING).astype(np.int64)
         places = np.searchsorted(self._sorted, numbers).astype(np.int64)
         places[places == len(self._sorted)] = 0
         places[self._sorted[places] != numbers] = _MISSING
         return places
+
+
+def _distinct(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    found = np.sort(numbers)
+    return found[np.concatenate(([True], found[1:] != found[:-1]))] if len(found) else found
+
+
+def _lookup_table(numbers: npt.NDArray[Any]) -> npt.NDArray[np.int32] | None:
+    """The number of each value from the lowest to the highest, where they are dense enough: faster than a search."""
+    span = int(numbers[-1]) - int(numbers[0]) + 1 if len(numbers) else 0
+    if not 0 < span <= min(_SPARSE * len(numbers), _LARGEST_TABLE):
+        return None
+    found = np.full(span, _MISSING, np.int32)
+    found[numbers - numbers[0]] = np.arange(len(numbers), dtype=np.int32)
+    return found
 
 
 def _pair_codes(before: Codes, codes: Codes, count: int, known: Codes) -> Codes:

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
-from icefloe.data.matching import find_matching_rows, find_rows_with_keys
+from icefloe.data.matching import find_matching_rows
 from icefloe.data.row_changes import RowChanges, rewrite_without, write_deletes
 from icefloe.data.scanning import count, read_tasks, to_arrow, to_arrow_batch_reader
 from icefloe.data.task_reader import ReadContext, read_task
+from icefloe.data.upserting import IncomingRows, find_key_matches, plan_upsert
 from icefloe.errors import InvalidInputError
 from icefloe.expressions import AlwaysTrue, Expression, bind, bound_references, evaluate
 from icefloe.manifests import DataFile, FileContent
@@ -267,17 +268,33 @@ def lineage(table: RowTable) -> dict[int, tuple[int | None, int | None]]:
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 @FEWER
 @given(st.data())
-def test_rows_are_found_by_keys_with_null_equal_to_null(version: int, data: st.DataObject) -> None:
+def test_rows_are_found_by_keys_and_told_from_those_that_differ(version: int, data: st.DataObject) -> None:
     found = data.draw(modelled_tables(version))
     table = found.table
-    ids = tuple(sorted(data.draw(st.sets(st.sampled_from(KEYS), min_size=1, max_size=3))))
-    numbers = data.draw(st.sets(st.sampled_from(sorted(found.rows)), max_size=3))
-    keys = {key_of(found.rows[number], table.schema, ids) for number in numbers}
-    given_keys = arrow_table([found.rows[number] for number in numbers], table.schema)
-    matches = find_rows_with_keys(table.tasks(), table.metadata, table.storage, given_keys, ids)
-    assert {found.files[m.task.file.file_path][p] for m in matches for p in m.positions} == {
-        number for number in found.live if key_of(found.rows[number], table.schema, ids) in keys
+    ids = tuple(sorted(data.draw(st.sets(st.sampled_from(KEYS), min_size=1, max_size=2))))
+    by_key = {key_of(row, table.schema, ids): number for number, row in found.rows.items()}
+    usable = sorted((number for key, number in by_key.items() if None not in key), key=str)
+    numbers = data.draw(st.lists(st.sampled_from(usable), unique=True, max_size=3)) if usable else []
+    changed = {number for number in numbers if data.draw(st.booleans())}
+    rows = [(*found.rows[number][:-1], -1 if number in changed else number) for number in numbers]
+    incoming = IncomingRows(arrow_table(rows, table.schema), table.schema, ids)
+    matches = list(find_key_matches(table.tasks(), table.metadata, table.storage, incoming))
+    pairs = [
+        (found.files[match.task.file.file_path][position], numbers[place], is_same)
+        for match in matches
+        for position, place, is_same in zip(match.positions, match.places, match.is_same, strict=True)
+    ]
+    keys = {key_of(found.rows[number], table.schema, ids): number for number in numbers}
+    wanted = {number: keys.get(key_of(found.rows[number], table.schema, ids)) for number in found.live}
+    assert {here: there for here, there, _ in pairs} == {
+        here: there for here, there in wanted.items() if there is not None
     }
+    assert all(is_same == (here == there and here not in changed) for here, there, is_same in pairs)
+    change = plan_upsert(incoming, matches, table.metadata, table.storage)
+    rest = {number for number in numbers if [is_same for _, there, is_same in pairs if there == number] != [True]}
+    assert sorted(change.rows.column("row").to_pylist()) == sorted(-1 if each in changed else each for each in rest)
+    gone = {found.files[match.task.file.file_path][p] for match in change.replaced for p in match.positions}
+    assert gone == {here for here, there, _ in pairs if there in rest}
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
