@@ -19,6 +19,7 @@ from icefloe.manifests.files import DataFile, FileContent
 from icefloe.verification.codes import Code, Level
 from icefloe.verification.contents import Contents
 from icefloe.verification.digest import Digest, Kind
+from icefloe.verification.listing import WORTH_IT, Listing
 from icefloe.verification.subject import Subject
 
 Item = TypeVar("Item")
@@ -72,8 +73,14 @@ class FileCheck:
         self._subject = subject
         self._rows_of = rows_of
         self._contents = Contents(subject)
+        self._listing = Listing()
         self._lock = threading.Lock()
         self.done: Counter[str] = Counter()
+
+    def expect(self, files: int) -> None:
+        """So many files will be asked for: if they are many, folders are listed first."""
+        if files >= WORTH_IT:
+            self._listing = Listing(self._subject.storage, self._subject.folders, files)
 
     def check(self, stored: StoredFile) -> None:
         """Check one file."""
@@ -99,6 +106,8 @@ class FileCheck:
     ) -> bool:
         """Whether a file is there with that length."""
         self._count("files", 1)
+        if self._listing.has(location, length):
+            return True
         findings = self._subject.findings
         try:
             size = self._subject.storage.stat(location).size

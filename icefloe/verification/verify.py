@@ -99,6 +99,7 @@ class _Run:
         check_added_again(subject, everything, self._manifests, self._path_of)
         files = FileCheck(subject, RowsOf(everything))
         if subject.level.includes(Level.FILES):
+            files.expect(len(everything) + len(self._manifests))
             self._check_metadata_files(files)
             self._check_files(files, everything)
         done = files.done

@@ -71,6 +71,15 @@ VALUES: dict[int, list[Any]] = {
     6: [1, 2, 3, None],
     7: [10, 20, None],
 }
+OTHERS: dict[int, list[Any]] = {
+    1: [5, -(2**40), 2**40],
+    2: ["aa", "z"],
+    3: [1.0],
+    4: [12 * HOUR],
+    6: [9],
+    7: [15],
+}
+"""Values that no row has: between others, and beyond the type that the column had at first."""
 PARTITION_FIELDS = [
     PartitionField(1, 1000, IdentityTransform(), "p0"),
     PartitionField(1, 1001, BucketTransform(3), "p1"),
@@ -124,8 +133,7 @@ def _random_leaf(rng: random.Random, schema: Schema) -> Expression:
     field_id = rng.choice([each for each in VALUES if each in schema.fields_by_id])
     column = schema.names_by_id[field_id]
     constants = [each for each in VALUES[field_id] if each is not None and each == each]
-    # Some that no row has: between others, and beyond the type that the column had at first.
-    constants += {1: [5, -(2**40), 2**40], 2: ["aa", "z"], 3: [1.0], 4: [12 * HOUR], 6: [9], 7: [15]}[field_id]
+    constants += OTHERS[field_id]
     nameless: list[Any] = [IsNull, NotNull, *([IsNaN, NotNaN] if field_id == 3 else [])]
     compared: list[Any] = [EqualTo, NotEqualTo, LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual]
     compared += [StartsWith, NotStartsWith] if field_id == 2 else []

@@ -154,12 +154,13 @@ class Damaged:
         entries = list(resolve_paths(stored, self.metadata.location).entries())
         made = write_manifest(list(change(entries)), form, wanted.manifest_path, self.storage.write)
         number = made.min_sequence_number if made.min_sequence_number >= 0 else wanted.min_sequence_number
-        kept = {
-            "sequence_number": wanted.sequence_number,
-            "min_sequence_number": number,
-            "first_row_id": wanted.first_row_id,
-        }
-        self.change_list(lambda each: replace(made, **kept) if each == wanted else each)
+        made = replace(
+            made,
+            sequence_number=wanted.sequence_number,
+            min_sequence_number=number,
+            first_row_id=wanted.first_row_id,
+        )
+        self.change_list(lambda each: made if each == wanted else each)
 
     def change_file(self, content: ManifestContent, change: Callable[[DataFile], DataFile], place: int = 0) -> None:
         """Something else about one file of the newest manifest of a kind."""

@@ -8,7 +8,20 @@ from typing import Any
 import pytest
 
 from icefloe.errors import CorruptTableError, InvalidInputError, NoSuchSnapshotError
-from icefloe.verification import Code, Finding, Level, Progress, ProgressBar, Severity, VerificationReport, silent
+from icefloe.storage import Storage
+from icefloe.storage.files import FileInfo
+from icefloe.verification import (
+    Code,
+    Finding,
+    Level,
+    Progress,
+    ProgressBar,
+    Severity,
+    VerificationReport,
+    silent,
+    verify,
+)
+from icefloe.verification.listing import WORTH_IT
 from icefloe.verification.verify import MOST_FINDINGS
 from tests.verification.tables import Damaged, create, filled, rows
 
@@ -123,6 +136,44 @@ def test_a_sample_is_looked_into_and_all_files_are_asked_for() -> None:
     assert (whole.footers, none.footers) == (20, 0)
     assert 0 < some.footers < 20
     assert table.verify(sample=0.5, progress=silent).figures.footers == some.footers
+
+
+class Counting(Storage):
+    """Storage that counts how often it is asked for single files."""
+
+    asked = 0
+
+    def stat(self, location: str) -> FileInfo:
+        self.asked += 1
+        return super().stat(location)
+
+
+@pytest.mark.parametrize("files", [10, WORTH_IT])
+def test_many_files_are_listed_and_not_asked_for_one_by_one(files: int) -> None:
+    table = create(2)
+    found = Damaged.of(table)
+    made = found.write_rows(f"{table.location()}/data/0.parquet", rows(1))
+    for number in range(files):
+        found.storage.write(f"{table.location()}/data/{number}.parquet", b"x" * made.file_size_in_bytes)
+    table.update_snapshot().fast_append(
+        [
+            replace(made, file_path=f"{table.location()}/data/{number}.parquet", partition=("us",))
+            for number in range(files)
+        ]
+    )
+    storage = Counting()
+    report = verify(table.metadata, storage, table.metadata_location, level="files", progress=silent)
+    assert report.clean, str(report)
+    assert report.figures.files > files
+    assert storage.asked == (0 if files == WORTH_IT else report.figures.files)
+    lost, cut = (f"{table.location()}/data/{number}.parquet" for number in (3, 4))
+    found.storage.delete([lost])
+    found.storage.write(cut, b"x")
+    report = verify(table.metadata, storage, table.metadata_location, level="files", progress=silent)
+    assert [(each.code, each.location) for each in report.findings] == [
+        (Code.FILE_MISSING, lost),
+        (Code.FILE_LENGTH, cut),
+    ]
 
 
 @pytest.mark.parametrize("workers", [1, 3])
