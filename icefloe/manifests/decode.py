@@ -1,7 +1,8 @@
 """From the blocks of an Avro file to Arrow columns: inflates, runs the walker, and wraps what it noted."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
@@ -25,6 +26,9 @@ MAX_UNCHECKED_BYTES = 4 << 30
 """How much room the rows that a file announces may take before anything of it is inflated, and how much may be inflated
 just to check what it announces. Rooms that are not filled take no memory."""
 
+ROWS_A_THREAD = 2048
+"""How many rows are worth a thread of their own."""
+
 COMPILED_INFLATE_BYTES = 1 << 20
 """Files from this size on are worth loading the compiled inflater for."""
 
@@ -41,9 +45,26 @@ class Decoded:
     nodes: dict[Key, AvroNode]
 
 
-def decode(container: Container, program: Program) -> Decoded:
-    """Run the program over every row of the file."""
-    return _Decoder(container, program).run()
+def decode(container: Container, program: Program, threads: int = 1) -> Decoded:
+    """Run the program over every row of the file, by several threads if it is large."""
+    parts = min(threads, container.rows // ROWS_A_THREAD)
+    if parts < 2:
+        return _Decoder(container, program).run()
+    try:
+        return _decode_parts(container, program, parts)
+    except (CorruptFileError, pa.ArrowInvalid):
+        # A part knows neither the row nor the block of the file that is at fault, nor how large the whole is.
+        return _Decoder(container, program).run()
+
+
+def _decode_parts(container: Container, program: Program, parts: int) -> Decoded:
+    ends = container.blocks[:, 2]
+    cuts = np.searchsorted(ends, np.linspace(int(container.blocks[0, 1]), int(ends[-1]), parts + 1)[1:-1])
+    pieces = [each for each in np.split(container.blocks, cuts) if len(each)]
+    with ThreadPoolExecutor(len(pieces), thread_name_prefix="icefloe-decode") as pool:
+        found = list(pool.map(lambda blocks: _Decoder(replace(container, blocks=blocks), program).run(), pieces))
+    columns = {key: pa.concat_arrays([each.columns[key] for each in found]) for key in found[0].columns}
+    return Decoded(sum(each.rows for each in found), columns, found[0].nodes)
 
 
 _ALL_VALID = np.zeros(0, np.uint8)

@@ -42,11 +42,13 @@ def read_manifest(
     table_location: str | None = None,
     committed: bool = True,
     cache: ManifestCache | None = None,
+    threads: int = 1,
 ) -> ManifestColumns:
     """The entries of a manifest, with all that they inherit.
 
     `partition_type` is the type of the manifest's spec; without it the types are those of the file. Relative paths become
-    locations under `table_location`. With a cache, what was decoded for the same question before is given again.
+    locations under `table_location`. With a cache, what was decoded for the same question before is given again. Several
+    threads may decode a large one.
     """
 
     def load() -> ManifestColumns:
@@ -56,6 +58,7 @@ def read_manifest(
             wanted,
             partition_type=partition_type,
             spec_id=manifest.partition_spec_id,
+            threads=threads,
         )
         return resolve_paths(inherit(columns, manifest, committed=committed), table_location)
 
@@ -106,6 +109,7 @@ def decode_manifest(
     *,
     partition_type: StructType | None = None,
     spec_id: int = 0,
+    threads: int = 1,
 ) -> ManifestColumns:
     """The entries as the file holds them; nothing is inherited."""
     if bytes(memoryview(data)[:4]) in PARQUET_MAGICS:
@@ -119,7 +123,7 @@ def decode_manifest(
     choice = choose(
         wanted.columns | ALWAYS, partition=wanted.partition, metrics=wanted.metrics, field_ids=wanted.field_ids
     )
-    decoded = decode_rows(container, choice)
+    decoded = decode_rows(container, choice, threads)
     kinds = {key: plain_meaning(node) for key, node in decoded.nodes.items()}
     try:
         return assemble(decoded.columns, kinds, decoded, wanted, container, partition_type, spec_id)
@@ -127,7 +131,7 @@ def decode_manifest(
         raise CorruptFileError(location, f"a column does not hold what its field says: {error}") from error
 
 
-def decode_rows(container: Container, choice: TakeFields) -> Decoded:
+def decode_rows(container: Container, choice: TakeFields, threads: int = 1) -> Decoded:
     """The chosen fields of an Avro file as columns: by the walker, or by the reference library if it has no program."""
     try:
         schema, program = _compiled(container.schema, choice)
@@ -137,7 +141,7 @@ def decode_rows(container: Container, choice: TakeFields) -> Decoded:
         from icefloe.manifests.reference_codec import decode_slowly
 
         return decode_slowly(container, schema, choice)
-    return decode(container, program)
+    return decode(container, program, threads)
 
 
 @lru_cache(maxsize=64)

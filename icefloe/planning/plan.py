@@ -19,7 +19,7 @@ from icefloe.planning.delete_files import WANTED_OF_DELETES, DeleteFiles, choose
 from icefloe.planning.delete_index import DeleteIndex
 from icefloe.planning.options import ScanOptions
 from icefloe.planning.pruning import Pruner, shown_filter
-from icefloe.planning.reading import ManifestSource, read_ahead
+from icefloe.planning.reading import ManifestSource, decoding_threads, read_ahead
 from icefloe.planning.report import Reporter, ScanCounts, ScanReport, deliver
 from icefloe.planning.tasks import FileScanTask
 
@@ -178,7 +178,7 @@ def _pruned(progress: Progress) -> Generator[ScanBatch, None, None]:
     index: DeleteIndex | None = None
     if request.with_deletes and of_deletes and of_data:
         index = _delete_index(request, pruner, pruner.prune_manifests(of_deletes, counts), counts)
-    work = _DataWork(request, pruner, index)
+    work = _DataWork(request, pruner, index, decoding_threads(len(of_data), request.options.workers))
     # A limit is mostly reached with the first manifest, so the others are not read ahead at once.
     results = read_ahead(work, of_data, request.options.workers, None if request.limit is None else 1)
     try:
@@ -193,9 +193,11 @@ def _pruned(progress: Progress) -> Generator[ScanBatch, None, None]:
 def _delete_index(
     request: PlanRequest, pruner: Pruner, manifests: list[ManifestFile], counts: ScanCounts
 ) -> DeleteIndex:
+    threads = decoding_threads(len(manifests), request.options.workers)
+
     def work(manifest: ManifestFile) -> tuple[DeleteFiles | None, ScanCounts]:
         found = ScanCounts()
-        columns = request.source.read(manifest, WANTED_OF_DELETES)
+        columns = request.source.read(manifest, WANTED_OF_DELETES, threads)
         return choose_delete_files(manifest, columns, pruner, found), found
 
     parts = []
@@ -209,14 +211,15 @@ def _delete_index(
 class _DataWork:
     """From a data manifest to the files of it that are needed; runs in threads."""
 
-    def __init__(self, request: PlanRequest, pruner: Pruner, index: DeleteIndex | None) -> None:
+    def __init__(self, request: PlanRequest, pruner: Pruner, index: DeleteIndex | None, threads: int) -> None:
+        self._threads = threads
         self._request = request
         self._pruner = pruner
         self._index = index
 
     def __call__(self, manifest: ManifestFile) -> tuple[ScanBatch | None, ScanCounts]:
         counts = ScanCounts(data_manifests_read=1)
-        columns = self._request.source.read(manifest, self._wanted(manifest))
+        columns = self._request.source.read(manifest, self._wanted(manifest), self._threads)
         found = self._pruner.prune_files(manifest, columns, self._request.entries(columns), counts)
         if found is None:
             return None, counts

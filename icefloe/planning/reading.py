@@ -1,5 +1,6 @@
 """How the manifests of a snapshot are read: once each, several at a time, a few ahead of whoever waits for them."""
 
+import os
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -55,13 +56,18 @@ class ManifestSource:
         except (CorruptFileError, StorageError) as error:
             raise of_snapshot(error, snapshot.snapshot_id) from error
 
-    def read(self, manifest: ManifestFile, wanted: Wanted) -> ManifestColumns:
-        """The entries of a manifest, from memory if they were read before."""
+    def read(self, manifest: ManifestFile, wanted: Wanted, threads: int = 1) -> ManifestColumns:
+        """The entries of a manifest, from memory if they were read before; several threads may decode a large one."""
         kind = self.partition_type(manifest)
 
         def load() -> ManifestColumns:
             return read_manifest(
-                manifest, self.storage.read, wanted, partition_type=kind, table_location=self._relative_to
+                manifest,
+                self.storage.read,
+                wanted,
+                partition_type=kind,
+                table_location=self._relative_to,
+                threads=threads,
             )
 
         try:
@@ -109,6 +115,12 @@ def _checked(columns: ManifestColumns, manifest: ManifestFile) -> ManifestColumn
 def of_snapshot(error: CorruptFileError | StorageError, snapshot_id: int) -> CorruptFileError | StorageError:
     """The same error, which says too which snapshot the file is of."""
     return type(error)(error.location, f"{error.problem} (a file of snapshot {snapshot_id})")
+
+
+def decoding_threads(manifests: int, workers: int) -> int:
+    """How many threads decode one manifest: as many as processors, unless there are manifests enough to keep them busy."""
+    processors = os.cpu_count() or 1
+    return min(workers, processors) if manifests <= 2 * processors else 1
 
 
 def read_ahead(
