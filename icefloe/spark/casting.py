@@ -136,7 +136,10 @@ def _nanos(gateway: Gateway, column: Column, given: spark_types.DataType, kind: 
 
 def _time(column: Column, given: spark_types.DataType, mapping: TypeMapping) -> Cast | None:
     if mapping.time:
-        return Cast(column.cast(spark_types.TimeType(6))) if given.typeName().startswith("time(") else None
+        if not isinstance(given, spark_types.TimeType):
+            return None
+        found = column.cast(spark_types.TimeType(6))
+        return Cast(found, found.cast(given).eqNullSafe(column), "it has parts of a microsecond")
     if not isinstance(given, spark_types.LongType):
         return None
     is_right = (column >= F.lit(0)) & (column < F.lit(_DAY_MICROS))
