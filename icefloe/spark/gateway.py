@@ -1,6 +1,7 @@
 """How Python reaches the JVM of a classic Spark session: the few py4j idioms that the other modules share."""
 
 import json
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,10 @@ from typing import Any
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType
+
+
+_STARTING = threading.Lock()
+"""PySpark would start two callback servers for two threads."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +28,8 @@ class Gateway:
 
     def callbacks(self) -> "Gateway":
         """The same, with py4j's callback server running."""
-        ensure_callback_server_started(self.spark.sparkContext._gateway)
+        with _STARTING:
+            ensure_callback_server_started(self.spark.sparkContext._gateway)
         return self
 
     def seq(self, items: Iterable[Any]) -> Any:
