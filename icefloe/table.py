@@ -31,7 +31,7 @@ from icefloe.commit.transaction import CommitTransaction
 from icefloe.commit.update_snapshot import UpdateSnapshot
 from icefloe.commit.wap import target_of
 from icefloe.commit.workbench import Caches
-from icefloe.data import scanning
+from icefloe.data import changes, scanning
 from icefloe.data.engines import engine_named
 from icefloe.errors import IcefloeError
 from icefloe.expressions import AlwaysTrue, Expression
@@ -45,6 +45,7 @@ from icefloe.metadata.updates import AddSnapshotUpdate, TableUpdate
 from icefloe.partitioning.evolution import PartitionSpecUpdate, SortOrderUpdate
 from icefloe.partitioning.sorting import SortOrder
 from icefloe.partitioning.spec import PartitionSpec
+from icefloe.planning.changelog import ChangelogScan
 from icefloe.planning.metadata_tables import Inspect
 from icefloe.planning.report import LoggingReporter, Reporter
 from icefloe.planning.scan import LocalPlanner, Planner, TableScan
@@ -86,6 +87,19 @@ class DataScan(TableScan):
     def count(self) -> int:
         """How many rows there are, from metadata alone where that is exact."""
         return scanning.count(self)
+
+
+@dataclass(frozen=True)
+class ChangesScan(ChangelogScan):
+    """Changes between snapshots whose rows can be had, with `_change_type`, `_change_ordinal` and `_commit_snapshot_id`."""
+
+    def to_arrow(self) -> Any:
+        """All changes as a `pyarrow.Table`."""
+        return changes.changes_to_arrow(self)
+
+    def to_arrow_batch_reader(self) -> Any:
+        """The changes as a stream of Arrow batches."""
+        return changes.changes_to_reader(self)
 
 
 class Table:
@@ -252,6 +266,34 @@ class Table:
             cache=self._caches.manifests,
             reporter=self._reporter,
             planner=self._planner,
+        )
+
+    def scan_changes(
+        self,
+        from_snapshot_id: int | None = None,
+        to_snapshot_id: int | None = None,
+        row_filter: str | Expression | None = None,
+        selected_fields: Sequence[str] = ("*",),
+        case_sensitive: bool = True,
+        options: Mapping[str, str] | None = None,
+        *,
+        branch: str | None = None,
+    ) -> ChangesScan:
+        """Rows that were inserted and deleted after one snapshot (from the first on without it) and up to another.
+
+        `scan_changes(...).with_updates()` tells a delete and an insert of one row id as an update.
+        """
+        return ChangesScan(
+            self.metadata,
+            self.storage,
+            from_snapshot_id,
+            to_snapshot_id,
+            row_filter,
+            tuple(selected_fields),
+            branch,
+            case_sensitive,
+            options or {},
+            cache=self._caches.manifests,
         )
 
     def verify(

@@ -112,7 +112,8 @@ class Story:
         self.rows = [row for row in self.rows if tuple(row.get(each) for each in ids) not in gone]
 
     def evolve_spec(self) -> None:
-        chosen = self.rng.sample(PARTITION_FIELDS[:-1], self.rng.randint(0, 2))
+        some = self.rng.sample(PARTITION_FIELDS[:-1], self.rng.randint(0, 2))
+        chosen = list({each.source_ids: each for each in some}.values())
         with self.table.update_spec() as update:
             for each in self.table.spec().fields:
                 update.remove_field(each.name)

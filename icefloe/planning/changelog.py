@@ -1,13 +1,14 @@
 """What changed between snapshots, row by row: files added, files removed, and rows that new deletes took from files that stay.
 
 A snapshot is compared with its parent: a row that is there and was not is an insert, one that was there and is not is a
-delete. Commits that only rewrite (`replace`) change nothing. An update is a delete and an insert, to be joined by row id.
+delete. Commits that only rewrite (`replace`) change nothing. An update is a delete and an insert, which rows join by their id.
 """
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from typing import Self
 
 import pyarrow.compute as pc
 
@@ -30,6 +31,9 @@ class ChangeType(StrEnum):
 
     INSERT = "INSERT"
     DELETE = "DELETE"
+    UPDATE_BEFORE = "UPDATE_BEFORE"
+    """The row as it was; only where inserts and deletes are joined by row id."""
+    UPDATE_AFTER = "UPDATE_AFTER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,11 @@ class ChangelogScan:
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
     cache: ManifestCache | None = field(default=None, compare=False, repr=False)
     reporter: Reporter = field(default_factory=LoggingReporter, compare=False, repr=False)
+    pairs_updates: bool = False
+
+    def with_updates(self) -> Self:
+        """The same changes, with a delete and an insert of one row id told as an update; tasks are the same."""
+        return replace(self, pairs_updates=True)
 
     def snapshots(self) -> list[Snapshot]:
         """The snapshots in the range that may have changed rows, oldest first."""

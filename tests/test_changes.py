@@ -1,0 +1,128 @@
+"""Changes between snapshots as rows: what was put in and taken out, whatever the files were, and updates in pairs by row id."""
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import icefloe
+from icefloe.table import Table
+from icefloe.versions import ALL_VERSIONS, Feature, allows
+
+MODES = ("copy-on-write", "merge-on-read")
+WITH_IDS = [each for each in ALL_VERSIONS if allows(each, Feature.ROW_LINEAGE)]
+modes = pytest.mark.parametrize("mode", MODES)
+
+
+def create(version: int, mode: str) -> Table:
+    catalog = icefloe.load_catalog("lake", type="memory", warehouse=f"memory://changes/{random.getrandbits(64)}")
+    catalog.create_namespace("db")
+    modes = {f"write.{change}.mode": mode for change in ("delete", "update", "merge")}
+    return catalog.create_table(
+        "db.t",
+        "id long not null, name string",
+        partition_spec=["bucket(2, id)"],
+        properties={"format-version": str(version), **modes},
+    )
+
+
+def rows(*ids: int, name: str = "x") -> Any:
+    return pa.table({"id": pa.array(ids, pa.int64()), "name": [name] * len(ids)})
+
+
+def told(found: Any) -> list[tuple[Any, ...]]:
+    return sorted((row["_change_ordinal"], row["_change_type"], row["id"], row["name"]) for row in found.to_pylist())
+
+
+@modes
+@pytest.mark.parametrize("version", WITH_IDS)
+def test_rows_with_ids_change_as_they_were_changed(version: int, mode: str) -> None:
+    table = create(version, mode)
+    table.append(rows(1, 2, 3, 4))
+    table.delete("id = 2")
+    table.upsert(rows(3, 5, name="y"), join_cols=["id"])
+    changes = table.scan_changes()
+    assert told(changes.to_arrow()) == [
+        *((0, "INSERT", each, "x") for each in (1, 2, 3, 4)),
+        (1, "DELETE", 2, "x"),
+        (2, "DELETE", 3, "x"),
+        (2, "INSERT", 3, "y"),
+        (2, "INSERT", 5, "y"),
+    ]
+    found = changes.with_updates().to_arrow()
+    assert told(found)[5:] == [(2, "INSERT", 5, "y"), (2, "UPDATE_AFTER", 3, "y"), (2, "UPDATE_BEFORE", 3, "x")]
+    kinds = found.column("_change_type").to_pylist()
+    assert kinds[kinds.index("UPDATE_BEFORE") + 1] == "UPDATE_AFTER"
+    snapshots = [each.snapshot_id for each in table.snapshots()]
+    assert found.column("_commit_snapshot_id").to_pylist() == [
+        snapshots[each] for each in found.column("_change_ordinal").to_pylist()
+    ]
+
+
+@modes
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_a_range_a_filter_and_columns(version: int, mode: str) -> None:
+    table = create(version, mode if allows(version, Feature.DELETE_FILES) else MODES[0])
+    first = table.append(rows(1, 2))
+    second = table.append(rows(3, 4))
+    table.append(rows(5))
+    assert first is not None
+    assert second is not None
+    found = table.scan_changes(first.snapshot_id, second.snapshot_id, "id > 3", ("name", "_row_id")).to_arrow()
+    assert found.schema.names == ["name", "_row_id", "_change_type", "_change_ordinal", "_commit_snapshot_id"]
+    assert len(found) == 1
+    reader = table.scan_changes(first.snapshot_id).to_arrow_batch_reader()
+    assert told(reader.read_all()) == [(0, "INSERT", 3, "x"), (0, "INSERT", 4, "x"), (1, "INSERT", 5, "x")]
+    assert len(table.scan_changes(second.snapshot_id, second.snapshot_id).to_arrow()) == 0
+
+
+@pytest.mark.parametrize("version", [each for each in ALL_VERSIONS if each not in WITH_IDS])
+def test_rows_without_ids_of_files_that_were_rewritten_come_and_go(version: int) -> None:
+    table = create(version, MODES[0])
+    table.append(rows(1, 3))
+    table.delete("id = 1")
+    net: dict[tuple[int, str], int] = {}
+    for _, kind, key, name in told(table.scan_changes().with_updates().to_arrow()):
+        net[key, name] = net.get((key, name), 0) + (1 if kind == "INSERT" else -1)
+    assert {each: count for each, count in net.items() if count} == {(3, "x"): 1}
+
+
+@modes
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+@settings(max_examples=5)
+@given(seed=st.integers(0, 2**32))
+def test_changes_replayed_are_the_table(version: int, mode: str, seed: int) -> None:
+    rng = random.Random(seed)
+    table = create(version, mode if allows(version, Feature.DELETE_FILES) else MODES[0])
+    states: dict[int, dict[int, str]] = {}
+    for step in range(5):
+        ids = rng.sample(range(12), rng.randint(1, 5))
+        match rng.choice(("upsert", "upsert", "delete", "overwrite")):
+            case "upsert":
+                table.upsert(rows(*ids, name=f"n{step}"), join_cols=["id"])
+            case "delete":
+                table.delete(f"id in ({', '.join(map(str, ids))})")
+            case _:
+                table.overwrite(rows(*ids, name=f"n{step}"), f"id in ({', '.join(map(str, ids))})")
+        current = table.metadata.current_snapshot_id
+        if current is not None:
+            states[current] = {row["id"]: row["name"] for row in table.scan().to_arrow().to_pylist()}
+    for pairs in (False, True):
+        scan = table.scan_changes().with_updates() if pairs else table.scan_changes()
+        held: dict[int, str] = {}
+        found = scan.to_arrow().to_pylist()
+        for snapshot in table.snapshots():
+            of_snapshot = [row for row in found if row["_commit_snapshot_id"] == snapshot.snapshot_id]
+            for row in of_snapshot:
+                if row["_change_type"] in ("DELETE", "UPDATE_BEFORE"):
+                    assert held.pop(row["id"]) == row["name"]
+            for row in of_snapshot:
+                if row["_change_type"] in ("INSERT", "UPDATE_AFTER"):
+                    assert held.setdefault(row["id"], row["name"]) == row["name"]
+            if allows(version, Feature.ROW_LINEAGE):
+                changed = {(row["id"], row["name"]) for row in of_snapshot}
+                assert len(changed) == len(of_snapshot), "what only moved is no change"
+            assert held == states[snapshot.snapshot_id]
