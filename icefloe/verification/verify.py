@@ -23,6 +23,7 @@ from icefloe.verification.files import FileCheck, RowsOf, StoredFile, in_paralle
 from icefloe.verification.history import check_added_again, check_row_ids, snapshots_of
 from icefloe.verification.progress import Listener, Stage, listener_or_bar
 from icefloe.verification.report import Figures, Findings, VerificationReport
+from icefloe.verification.row_ids import check_ids_of_rows
 from icefloe.verification.snapshots import SnapshotCheck
 from icefloe.verification.subject import (
     ALL_SNAPSHOTS,
@@ -102,6 +103,7 @@ class _Run:
             files.expect(len(everything) + len(self._manifests))
             self._check_metadata_files(files)
             self._check_files(files, everything)
+        check_ids_of_rows(subject)
         done = files.done
         figures = Figures(
             len(subject.snapshots),

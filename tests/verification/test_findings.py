@@ -4,10 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from icefloe.commit.history import Planned
 from icefloe.formats.equality_deletes import EqualityDeleteWriter
+from icefloe.formats.parquet_writer import ParquetFileWriter
 from icefloe.formats.position_deletes import write_position_deletes
 from icefloe.manifests import FileContent, ManifestContent, ManifestFile
 from icefloe.metadata import PartitionStatisticsFile, SnapshotLogEntry, StatisticsFile, tag
@@ -15,6 +17,8 @@ from icefloe.partitioning.sorting import SortField, SortOrder
 from icefloe.partitioning.spec import PartitionField, PartitionSpec
 from icefloe.partitioning.transforms import IdentityTransform
 from icefloe.schema.binary import encode
+from icefloe.schema.reserved import ROW_ID
+from icefloe.schema.schema import Schema
 from icefloe.schema.types import LongType
 from icefloe.table import Table
 from icefloe.verification import Code
@@ -497,6 +501,29 @@ def _delete_positions(table: Table, path: str | None, position: int) -> None:
     Code.DELETE_POSITIONS, Feature.NEW_POSITION_DELETE_FILES, prepare=lambda table: _delete_positions(table, None, 99)
 )
 def a_position_beyond_the_file(found: Damaged) -> None:
+    """Done."""
+
+
+def _write_ids(table: Table, first: int) -> None:
+    """A file whose rows bring ids along."""
+    schema = Schema(*table.schema().fields, ROW_ID)
+    place = f"{table.location()}/data/ids.parquet"
+    made = rows(61, 63).append_column("_row_id", pa.array([first, first + 1], pa.int64()))
+    with table.storage.open_output(place) as sink:
+        writer = ParquetFileWriter(sink, schema)
+        writer.write(made)
+        done = writer.close()
+    file = data_file(place, "parquet", done, partition=("us",))
+    table.update_snapshot().fast_append([replace(file, nan_value_counts={})])
+
+
+@damage(Code.ROW_IDS, Feature.ROW_LINEAGE, prepare=lambda table: _write_ids(table, 3))
+def stored_ids_of_other_rows(found: Damaged) -> None:
+    """Done."""
+
+
+@damage(Code.ROW_IDS, Feature.ROW_LINEAGE, prepare=lambda table: _write_ids(table, 10**6))
+def stored_ids_that_were_never_given(found: Damaged) -> None:
     """Done."""
 
 
