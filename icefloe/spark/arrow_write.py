@@ -2,7 +2,8 @@
 
 Each task writes the rows that it gets as they come, in Arrow, and sends back what files it made. Driver and executors share
 nothing but the installed package and the store. All files go to a folder of the write's own, which is swept when the job is
-done: tasks that were run twice, or on an executor that died, leave files that nobody knows of.
+done: tasks that were run twice, or on an executor that died, leave files that nobody knows of. On Spark Connect there is no way
+to the expressions that spread rows, so each task writes files of the partitions that its rows fall in.
 """
 
 import pickle
@@ -38,8 +39,9 @@ from icefloe.schema.types import (
 from icefloe.spark.distribution import distribute, distribution_of
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.partition_columns import partition_columns
+from icefloe.spark.reading import is_classic
 from icefloe.spark.shaping import marked, shape_frame
-from icefloe.spark.write_folder import keep_only, new_folder, remove_folder
+from icefloe.spark.write_folder import keep_only, new_folder, removed_on_error
 from icefloe.storage import Storage
 from icefloe.storage.locations import parse_location
 
@@ -59,21 +61,18 @@ def write_through_arrow(frame: DataFrame, request: WriteRequest) -> list[DataFil
     columns = partition_columns(metadata)
     distribution = distribution_of(metadata)
     spread = shaped
-    if distribution.mode != "none":
+    if distribution.mode != "none" and is_classic(shaped.sparkSession):
         added = columns.add(shaped, Gateway(shaped.sparkSession))
         # Each file is one sorted run by the writer itself, so that Spark only has to spread the rows.
         spread = distribute(added, metadata, distribution, columns.written, sort=False).drop(*columns.written)
     if OBJECT_STORAGE_ENABLED.of(metadata.properties):
         return _run(spread, request, metadata)
     folder = new_folder(metadata)
-    try:
-        own = replace(metadata, properties={**metadata.properties, DATA_PATH.key: folder})
+    own = replace(metadata, properties={**metadata.properties, DATA_PATH.key: folder})
+    with removed_on_error(frame.sparkSession, storage, folder):
         files = _run(spread, request, own)
         keep_only(storage, folder, (file.file_path for file in files))
-        return files
-    except BaseException:
-        remove_folder(storage, folder)
-        raise
+    return files
 
 
 def _run(frame: DataFrame, request: WriteRequest, metadata: TableMetadata) -> list[DataFile]:

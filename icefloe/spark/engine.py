@@ -10,7 +10,7 @@ from icefloe.data.engines import WriteRequest
 from icefloe.manifests import DataFile
 from icefloe.spark.arrow_write import write_through_arrow
 from icefloe.spark.native_write import why_not_native, write_natively
-from icefloe.spark.reading import read_scan
+from icefloe.spark.reading import is_classic, read_scan
 from icefloe.spark.shaping import told
 
 
@@ -23,7 +23,8 @@ class SparkEngine:
 
     def write(self, data: Any, request: WriteRequest) -> list[DataFile]:
         """Write the frame as data files of the table. On an error, nothing of it is left."""
-        native = why_not_native(data.sparkSession, request.metadata) is None
+        spark = data.sparkSession
+        native = is_classic(spark) and why_not_native(spark, request.metadata) is None
         try:
             return (write_natively if native else write_through_arrow)(data, request)
         except (PySparkException, Py4JJavaError) as problem:

@@ -56,7 +56,7 @@ from icefloe.spark.file_sizes import rows_per_file
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.partition_columns import PartitionColumns, partition_columns
 from icefloe.spark.shaping import shape_frame
-from icefloe.spark.write_folder import keep_only, new_folder, remove_folder
+from icefloe.spark.write_folder import keep_only, new_folder, removed_on_error
 from icefloe.storage.files import FileInfo
 from icefloe.storage.locations import parse_location
 
@@ -132,8 +132,8 @@ def write_natively(frame: DataFrame, request: WriteRequest) -> list[DataFile]:
     columns = partition_columns(metadata)
     gateway = Gateway(shaped.sparkSession)
     folder = new_folder(metadata)
-    try:
-        options = _options(metadata.properties)
+    options = _options(metadata.properties)
+    with removed_on_error(frame.sparkSession, request.storage, folder):
         most = rows_per_file(
             shaped, request, distribution.mode, lambda part, place: _write(part, place, options, []), folder
         )
@@ -142,9 +142,6 @@ def write_natively(frame: DataFrame, request: WriteRequest) -> list[DataFile]:
         spread = distribute(columns.add(shaped, gateway), metadata, distribution, columns.written)
         _write(spread, folder, options, columns.written)
         return _data_files(folder, columns, distribution, request)
-    except BaseException:
-        remove_folder(request.storage, folder)
-        raise
 
 
 def _settings(metadata: TableMetadata) -> dict[str, str]:

@@ -32,6 +32,7 @@ from icefloe.schema.types import (
 from icefloe.spark.casting import cast_column
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.literals import sql_literal
+from icefloe.spark.reading import is_classic
 from icefloe.spark.types import FIELD_ID, TypeMapping, mapping_of, user_type
 
 _MARK = re.compile(r"icefloe<<(.*?)>>", re.DOTALL)
@@ -53,7 +54,8 @@ def shape_frame(frame: DataFrame, schema: Schema, *, lists_as_they_are: bool = F
 
     Below lists and maps null is not looked for when `lists_as_they_are`: whoever writes them looks again.
     """
-    shaper = _Shaper(Gateway(frame.sparkSession), mapping_of(frame.sparkSession), lists_as_they_are)
+    spark = frame.sparkSession
+    shaper = _Shaper(Gateway(spark), mapping_of(spark), is_case_sensitive(spark), is_classic(spark), lists_as_they_are)
     columns = frame_columns(frame)
     shaped = shaper.fields(schema.as_struct, [each[0] for each in columns], [each[1] for each in columns], "")
     return frame.select(
@@ -65,7 +67,12 @@ def shape_frame(frame: DataFrame, schema: Schema, *, lists_as_they_are: bool = F
 
 
 def frame_columns(frame: DataFrame) -> list[tuple[Any, Column]]:
-    """The columns by their places, so that names may hold dots, quotes, or be there twice."""
+    """The columns by their places, so that names may hold dots, quotes, or be there twice.
+
+    Spark Connect has columns by name only; names that are there twice are refused before they are looked at.
+    """
+    if not is_classic(frame.sparkSession):
+        return [(field, F.col("`" + field.name.replace("`", "``") + "`")) for field in frame.schema.fields]
     gateway = Gateway(frame.sparkSession)
     output = frame._jdf.queryExecution().analyzed().output()
     return [(field, gateway.column(output.apply(place))) for place, field in enumerate(frame.schema.fields)]
@@ -115,13 +122,14 @@ def match_names(given: Sequence[str], known: Sequence[str], around: str, case_se
 class _Shaper:
     gateway: Gateway
     mapping: TypeMapping
+    case_sensitive: bool
+    is_classic: bool
     lists_as_they_are: bool
 
     def fields(self, kind: StructType, given: list[Any], columns: list[Column], around: str) -> list[Column]:
         """A column for each field of the struct, of the columns that are given."""
-        sensitive = is_case_sensitive(self.gateway.spark)
         places = match_names(
-            [each.name for each in given], [field.name for field in kind.fields], around, case_sensitive=sensitive
+            [each.name for each in given], [field.name for field in kind.fields], around, self.case_sensitive
         )
         return [
             self._given(columns[places[field.name]], given[places[field.name]], field, around + field.name)
@@ -181,7 +189,7 @@ class _Shaper:
 
     def _struct(self, column: Column, given: Any, kind: StructType, path: str) -> Column:
         columns = [column.getField(each.name) for each in given.fields]
-        if len({each.name.lower() for each in given.fields}) < len(given.fields):
+        if self.is_classic and len({each.name.lower() for each in given.fields}) < len(given.fields):
             ordinal = self.gateway.jvm.org.apache.spark.sql.catalyst.expressions.GetStructField
             inner = self.gateway.expression(column)
             none = self.gateway.jvm.scala.Option.empty()
@@ -209,8 +217,8 @@ class _Shaper:
         return found
 
     def _not_null(self, column: Column, field: NestedField, path: str) -> Column:
-        if self.lists_as_they_are and "." in path:
-            # Casts of structs below lists would be refused; whoever writes lists looks for null itself.
+        if not self.is_classic or (self.lists_as_they_are and "." in path):
+            # Casts of structs below lists would be refused; our own writer looks for null itself.
             return column
         message = marked(f"required column {path!r} of type {field.field_type} has null in the data; it must have none")
         check = self.gateway.jvm.org.apache.spark.sql.catalyst.expressions.objects.AssertNotNull

@@ -1,16 +1,61 @@
 """The folder of one write: all of its files go there, and what is not part of its result is removed from there."""
 
+import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from icefloe.data.locations import data_folder
 from icefloe.metadata.table import TableMetadata
+from icefloe.spark.reading import is_classic
 from icefloe.storage import Storage
+
+_WAIT_SECONDS = 20
+_POLL_SECONDS = 0.1
 
 
 def new_folder(metadata: TableMetadata) -> str:
     """A folder under the table's data that no other write has."""
     return f"{data_folder(metadata)}/{uuid.uuid4()}"
+
+
+@contextmanager
+def removed_on_error(spark: Any, storage: Storage, folder: str) -> Iterator[None]:
+    """What runs inside may fail or be interrupted: its jobs are then stopped, and the folder is removed.
+
+    Other tasks of a failed job may still run for a moment, so the folder waits for them.
+    """
+    context = spark.sparkContext if is_classic(spark) else None
+    tag = f"icefloe-write-{uuid.uuid4()}"
+    if context is not None:
+        context.addJobTag(tag)
+    try:
+        yield
+    except BaseException:
+        if context is not None:
+            _stop_jobs(context, tag)
+        remove_folder(storage, folder)
+        raise
+    finally:
+        if context is not None:
+            context.removeJobTag(tag)
+
+
+def _stop_jobs(context: Any, tag: str) -> None:
+    if context._jsc is None or context._jsc.sc().isStopped():
+        return
+    context.cancelJobsWithTag(tag)
+    tracker = context._jsc.sc().statusTracker()
+    end = time.monotonic() + _WAIT_SECONDS
+    while _running_tasks(tracker, tag) and time.monotonic() < end:
+        time.sleep(_POLL_SECONDS)
+
+
+def _running_tasks(tracker: Any, tag: str) -> int:
+    jobs = (tracker.getJobInfo(job) for job in tracker.getJobIdsForTag(tag))
+    stages = (tracker.getStageInfo(stage) for job in jobs if job.isDefined() for stage in job.get().stageIds())
+    return sum(stage.get().numActiveTasks() for stage in stages if stage.isDefined())
 
 
 def remove_folder(storage: Storage, folder: str) -> None:
