@@ -13,13 +13,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.functions import expr
 
 from icefloe.catalog import Catalog, load_catalog
-from icefloe.errors import InvalidInputError, NotInstalledError
+from icefloe.errors import InvalidInputError, NotInstalledError, StateError
 from icefloe.expressions import Expression
+from icefloe.metadata.snapshot import Snapshot
 from icefloe.planning.report import LoggingReporter, ScanReport
-from icefloe.spark.reading import read_scan
+from icefloe.spark.merging import MergeBuilder, assignments_of
+from icefloe.spark.reading import is_classic, read_scan
+from icefloe.spark.row_statements import delete_rows, update_rows
+from icefloe.spark.sql_names import Source
+from icefloe.spark.sql_parser import door_of, marked
 from icefloe.spark.writing import FrameWriter
 from icefloe.table import DataScan, Table
 
@@ -56,6 +62,7 @@ class Session:
         self.catalogs = dict(catalogs)
         self._owns_spark = owns_spark
         self._reports = ReportKeeper()
+        self._door = door_of(spark, self.catalogs, self._source_frame) if is_classic(spark) else None
 
     @property
     def catalog(self) -> Catalog:
@@ -109,6 +116,57 @@ class Session:
     def write(self, frame: DataFrame) -> FrameWriter:
         """A DataFrame on its way to a table: `ice.write(df).to("shop.orders").append()`."""
         return FrameWriter(self, frame)
+
+    def sql(self, text: str, args: Mapping[str, Any] | Sequence[Any] | None = None, **frames: Any) -> DataFrame:
+        """Run a SQL text as `spark.sql` does; names without a catalog may be of tables in this session's first one."""
+        if self._door is None:
+            raise StateError("Spark Connect has no JVM at hand, which SQL on tables needs; use the Python calls")
+        text = marked(text, next(iter(self.catalogs)))
+        return self._door.sql(self.spark.sql, *((text,) if args is None else (text, args)), **frames)
+
+    def merge(self, name: str | Sequence[str]) -> MergeBuilder:
+        """Merge rows into a table: `ice.merge("shop.orders").using(df, "t.id = s.id").when_matched_update()...execute()`."""
+        return MergeBuilder(self.spark, self.load_table(name))
+
+    def delete(
+        self,
+        name: str | Sequence[str],
+        condition: str | Column,
+        *,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> Snapshot | None:
+        """Delete the rows for which a condition is true, found by Spark."""
+        column = expr(condition) if isinstance(condition, str) else condition
+        return delete_rows(self.spark, self.load_table(name), column, branch=branch, notes=snapshot_properties)
+
+    def update(
+        self,
+        name: str | Sequence[str],
+        values: Mapping[str, Any],
+        condition: str | Column | None = None,
+        *,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> Snapshot | None:
+        """Give columns other values, texts being SQL, in the rows for which a condition is true."""
+        column = expr(condition) if isinstance(condition, str) else condition
+        return update_rows(
+            self.spark,
+            self.load_table(name),
+            assignments_of(values) or (),
+            column,
+            branch=branch,
+            notes=snapshot_properties,
+        )
+
+    def _source_frame(self, source: Source) -> DataFrame:
+        table = source.catalog.load_table(source.identifier)
+        if source.metadata_table is None:
+            scan = table.scan(snapshot_id=source.snapshot_id, ref=source.ref, as_of=source.as_of)
+            return self.read(scan, ".".join(source.identifier))
+        found = table.inspect.scan(source.metadata_table, source.snapshot_id, ref=source.ref, as_of=source.as_of)
+        return self.spark.createDataFrame(found.to_arrow())
 
     def stop(self) -> None:
         """Stop the Spark session, if `connect` started it."""

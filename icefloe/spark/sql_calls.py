@@ -19,7 +19,7 @@ def run_call(node: Any, context: SqlContext) -> Any | None:
     if kind_of(node) != "Call":
         return None
     name = parts(node.procedure())
-    home = context.names.home(context.use_default)
+    home = context.names.home(context.default)
     if len(name) == 3 and name[0] in context.names.catalogs:
         catalog, rest = context.names.catalogs[name[0]], name[1:]
     elif len(name) == 2 and home is not None:

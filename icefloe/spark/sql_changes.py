@@ -64,7 +64,7 @@ def target_of(node: Any, context: SqlContext) -> Source | None:
     """The table, and the branch of it, that a change is about; None if it is not ours."""
     if kind_of(node) != "UnresolvedRelation":
         return None
-    source = context.names.source(parts(node), use_default=context.use_default)
+    source = context.names.source(parts(node), default=context.default)
     if source is None:
         return None
     if source.metadata_table is not None or source.snapshot_id is not None or source.as_of is not None:

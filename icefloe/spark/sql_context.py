@@ -20,20 +20,20 @@ ReadSource = Callable[[Source], DataFrame]
 
 @dataclass(frozen=True)
 class SqlContext:
-    """One statement's surroundings; `use_default` is whether names without a catalog may be ours."""
+    """One statement's surroundings; `default` is the catalog of ours that names without one may be in."""
 
     gateway: Gateway
     names: Names
     read: ReadSource
-    use_default: bool = False
+    default: str | None = None
 
     def place(self, node: Any) -> Place | None:
         """The namespace that a node names, if it is ours."""
-        return self.names.place(parts(node), use_default=self.use_default)
+        return self.names.place(parts(node), default=self.default)
 
     def table_place(self, node: Any) -> Place | None:
         """The table or view that a node names, whether it exists or not, if it is ours."""
-        return self.names.table(parts(node), use_default=self.use_default) if is_name(node) else None
+        return self.names.table(parts(node), default=self.default) if is_name(node) else None
 
     def existing(self, node: Any) -> Table | None:
         """The table that a node names; None if it is not ours and may be Spark's."""

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from icefloe.catalog.catalog import Catalog
 from icefloe.errors import NoSuchObjectError
@@ -40,31 +40,31 @@ class Source:
 class Names:
     """The catalogs of a session, and where names without one are looked for.
 
-    `current` is what `USE` set, or None while Spark's own catalog is current; `default` takes its place in `ice.sql`.
+    `current` is what `USE` set, or None while Spark's own catalog is current; a default may take its place, which is how
+    `ice.sql` finds tables of its first catalog.
     """
 
     catalogs: Mapping[str, Catalog]
     current: tuple[str, tuple[str, ...]] | None = None
-    default: tuple[str, tuple[str, ...]] | None = field(default=None)
 
-    def home(self, use_default: bool) -> tuple[str, tuple[str, ...]] | None:
+    def home(self, default: str | None) -> tuple[str, tuple[str, ...]] | None:
         """The catalog and namespace that are current."""
-        return self.current or (self.default if use_default else None)
+        return self.current or (None if default is None else (default, ()))
 
-    def place(self, parts: tuple[str, ...], *, use_default: bool = False) -> Place | None:
+    def place(self, parts: tuple[str, ...], *, default: str | None = None) -> Place | None:
         """A namespace by the parts of its name; None if it is not ours."""
         if parts and parts[0] in self.catalogs:
             return Place(self.catalogs[parts[0]], parts[1:])
-        home = self.home(use_default)
+        home = self.home(default)
         if home is None or (not parts and not home[1]):
             return None
         return Place(self.catalogs[home[0]], parts or home[1])
 
-    def table(self, parts: tuple[str, ...], *, use_default: bool = False) -> Place | None:
+    def table(self, parts: tuple[str, ...], *, default: str | None = None) -> Place | None:
         """A table or view by the parts of its name, whether it exists or not; None if it is not ours."""
         if len(parts) > 2 and parts[0] in self.catalogs:
             return Place(self.catalogs[parts[0]], parts[1:])
-        home = self.home(use_default)
+        home = self.home(default)
         if len(parts) == 2 and parts[0] in self.catalogs and (home is None or home[0] != parts[0]):
             raise NoSuchObjectError(
                 f"{'.'.join(parts)} has no namespace; write it as {parts[0]}.<namespace>.{parts[1]}"
@@ -73,9 +73,9 @@ class Names:
             return None
         return Place(self.catalogs[home[0]], (*home[1], *parts) if len(parts) == 1 else parts)
 
-    def source(self, parts: tuple[str, ...], *, use_default: bool = False) -> Source | None:
+    def source(self, parts: tuple[str, ...], *, default: str | None = None) -> Source | None:
         """What a relation of a query reads; None if it is not ours, or there is no such table."""
-        home = self.home(use_default)
+        home = self.home(default)
         for place in self._candidates(parts, home):
             found = _in_catalog(place)
             if found is not None:

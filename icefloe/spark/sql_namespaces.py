@@ -37,14 +37,14 @@ def matches(pattern: str | None, name: str) -> bool:
 def _use(node: Any, context: SqlContext) -> Any | None:
     names = context.names
     wanted = _wanted(node)
-    home = names.home(context.use_default)
+    home = names.home(context.default)
     if wanted and wanted[0] in names.catalogs:
         catalog, namespace = wanted[0], wanted[1:]
     elif home is not None and kind_of(node) != "SetCatalogCommand" and names.catalogs[home[0]].namespace_exists(wanted):
         catalog, namespace = home[0], wanted
     else:
         # Spark's own catalog is to be current again, if there is such a one, as Spark will tell.
-        names.current, names.default = None, None
+        names.current = None
         return None
     if namespace and not names.catalogs[catalog].namespace_exists(namespace):
         raise NoSuchNamespaceError(f"no namespace {show(namespace)} in catalog {catalog!r}")
@@ -63,7 +63,7 @@ def _wanted(node: Any) -> tuple[str, ...]:
 
 
 def _show_current(context: SqlContext) -> Any | None:
-    home = context.names.home(context.use_default)
+    home = context.names.home(context.default)
     if home is None:
         return None
     return context.result([(home[0], show(home[1]) if home[1] else "")], "catalog string, namespace string")

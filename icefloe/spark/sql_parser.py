@@ -5,15 +5,16 @@ about a table of ours is run at once, as Spark itself runs commands, and the pla
 """
 
 import functools
+import re
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from icefloe.catalog.catalog import Catalog
 from icefloe.errors import InvalidInputError
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.sql_calls import run_call
@@ -31,6 +32,8 @@ from icefloe.sql.parser import parse_extension
 from icefloe.sql.running import run
 
 _ERRORS_KEPT = 100
+_MARK = "icefloe default catalog: "
+_MARKED = re.compile(rf"(.*)\n/\* {_MARK}(.*) \*/", re.DOTALL)
 _STATEMENTS = (
     run_namespaces,
     run_tables,
@@ -43,6 +46,17 @@ _STATEMENTS = (
 )
 
 
+def marked(text: str, catalog: str) -> str:
+    """A text that says in which catalog names without one may be: Spark calls back in a thread that knows nothing else."""
+    return f"{text}\n/* {_MARK}{catalog} */"
+
+
+def unmarked(text: str) -> tuple[str, str | None]:
+    """The text as it was, and the catalog that a mark on it names."""
+    found = _MARKED.fullmatch(text)
+    return (text, None) if found is None else (found[1], found[2])
+
+
 class SqlDoor:
     """SQL texts of one Spark session; `installed` is how it becomes the session's parser."""
 
@@ -50,13 +64,13 @@ class SqlDoor:
         self._gateway = Gateway(spark).callbacks()
         self._names = names
         self._read = read
-        self._local = threading.local()
         self._errors: OrderedDict[str, Exception] = OrderedDict()
 
-    def plan(self, text: str, parse: Callable[[], Any]) -> Any:
+    def plan(self, marked: str, parse: Callable[[str], Any]) -> Any:
         """The plan of a text; an error is kept as it is for whoever catches what py4j makes of it."""
         try:
-            return self._plan(text, parse)
+            text, default = unmarked(marked)
+            return self._plan(text, default, parse)
         except Exception as error:
             token = f"icefloe-error-{uuid.uuid4()}"
             self._errors[token] = error
@@ -64,15 +78,15 @@ class SqlDoor:
                 self._errors.popitem(last=False)
             raise RuntimeError(token) from error
 
-    def _plan(self, text: str, parse: Callable[[], Any]) -> Any:
-        context = SqlContext(self._gateway, self._names, self._read, getattr(self._local, "use_default", False))
+    def _plan(self, text: str, default: str | None, parse: Callable[[str], Any]) -> Any:
+        context = SqlContext(self._gateway, self._names, self._read, default)
         statement = parse_extension(text)
         if statement is not None:
-            place = self._names.table(statement.table, use_default=context.use_default)
+            place = self._names.table(statement.table, default=context.default)
             if place is not None:
                 run(statement, place.catalog.load_table(place.parts))
                 return context.result()
-        node = parse()
+        node = parse(text)
         if kind_of(node) == "ExplainCommand":
             return copy(self._gateway, node, logicalPlan=_explained(node.logicalPlan(), context))
         for statement_of in _STATEMENTS:
@@ -92,32 +106,39 @@ class SqlDoor:
                     raise self._errors.pop(token) from None
             raise
 
-    @contextmanager
-    def default_catalog(self) -> Iterator[None]:
-        """Within it, names without a catalog may be ours."""
-        before = getattr(self._local, "use_default", False)
-        self._local.use_default = True
-        try:
-            yield
-        finally:
-            self._local.use_default = before
-
-    def install(self) -> Callable[[], None]:
-        """Make it the parser of the session; what is given back undoes that."""
+    def install(self) -> None:
+        """Make it the parser of the session; another session of the same Spark keeps its own."""
         spark = self._gateway.spark
         state = spark._jsparkSession.sessionState()
         field = state.getClass().getDeclaredField("sqlParser")
         field.setAccessible(True)
-        original, plain_sql = state.sqlParser(), spark.sql
-        parser = PythonParser(self, original)
-        field.set(state, parser)
+        plain_sql = spark.sql
+        field.set(state, PythonParser(self, state.sqlParser()))
         spark.sql = functools.wraps(plain_sql)(functools.partial(self.sql, plain_sql))
 
-        def undo() -> None:
-            field.set(state, original)
-            spark.__dict__.pop("sql", None)
+    def add(self, catalogs: Mapping[str, Catalog], read: ReadSource) -> None:
+        """Know these catalogs, too; one of the same name takes the place of the older."""
+        self._names.catalogs = {**self._names.catalogs, **catalogs}
+        self._read = read
 
-        return undo
+
+_DOORS: dict[tuple[str, int], SqlDoor] = {}
+_LOCK = threading.Lock()
+
+
+def door_of(spark: SparkSession, catalogs: Mapping[str, Catalog], read: ReadSource) -> SqlDoor:
+    """The door of a Spark session, made with the first catalogs that it is to know; there is one for each session."""
+    key = (str(spark.sparkContext.applicationId), int(spark._jsparkSession.hashCode()))
+    with _LOCK:
+        door = _DOORS.get(key)
+        if door is None:
+            for old in [each for each in _DOORS if each[0] != key[0]]:
+                del _DOORS[old]
+            door = _DOORS[key] = SqlDoor(spark, Names(dict(catalogs)), read)
+            door.install()
+        else:
+            door.add(catalogs, read)
+        return door
 
 
 def _explained(plan: Any, context: SqlContext) -> Any:
@@ -134,10 +155,10 @@ class PythonParser:
         self._sparks = sparks
 
     def parsePlan(self, text: str) -> Any:  # noqa: N802 - a name of the interface
-        return self._door.plan(text, lambda: self._sparks.parsePlan(text))
+        return self._door.plan(text, self._sparks.parsePlan)
 
     def parsePlanWithParameters(self, text: str, parameters: Any) -> Any:  # noqa: N802 - a name of the interface
-        return self._door.plan(text, lambda: self._sparks.parsePlanWithParameters(text, parameters))
+        return self._door.plan(text, lambda plain: self._sparks.parsePlanWithParameters(plain, parameters))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

@@ -36,7 +36,7 @@ def mentions_ours(plan: Any, context: SqlContext) -> bool:
     def replace(node: Any) -> Any:
         if kind_of(node) == "UnresolvedRelation":
             name = parts(node)
-            if context.names.source(name, use_default=context.use_default) is not None:
+            if context.names.source(name, default=context.default) is not None:
                 found.append(name)
         elif kind_of(node) == "UnresolvedWith":
             found.extend(each for each in items(node.cteRelations()) if mentions_ours(each.productElement(1), context))
@@ -77,7 +77,7 @@ def _relation(node: Any, context: SqlContext, hidden: frozenset[str]) -> Any:
     name = parts(node)
     if len(name) == 1 and (name[0].lower() in hidden or _is_temp_view(name[0], context)):
         return node
-    source = context.names.source(name, use_default=context.use_default)
+    source = context.names.source(name, default=context.default)
     if source is None:
         return _view(node, name, context)
     return context.relation_plan(context.read(source), _qualifier(source, name))
@@ -91,9 +91,7 @@ def _qualifier(source: Source, name: tuple[str, ...]) -> tuple[str, ...]:
 
 def _view(node: Any, name: tuple[str, ...], context: SqlContext) -> Any:
     """A view of ours becomes the plan of its query, which is read in the view's own catalog and namespace."""
-    place = (
-        context.names.table(name, use_default=context.use_default) if len(name) > 1 or context.names.current else None
-    )
+    place = context.names.table(name, default=context.default) if len(name) > 1 or context.names.current else None
     if place is None:
         return node
     if not place.catalog.view_exists(place.parts):
@@ -132,7 +130,7 @@ def _time_travel(node: Any, context: SqlContext) -> Any:
         name = parts(relation)
     else:
         return node
-    source = context.names.source(name, use_default=context.use_default)
+    source = context.names.source(name, default=context.default)
     if source is None:
         return node
     version, moment = option(node.version()), option(node.timestamp())

@@ -66,7 +66,7 @@ def _alter(node: Any, context: SqlContext) -> Any | None:
 
 
 def _home(context: SqlContext) -> dict[str, Any]:
-    home = context.names.home(context.use_default)
+    home = context.names.home(context.default)
     return {} if home is None else {"default_catalog": home[0], "default_namespace": home[1]}
 
 

@@ -1,0 +1,130 @@
+"""`MERGE` as a Python call: `ice.merge("shop.orders").using(df, "t.id = s.id").when_matched_update().execute()`.
+
+Conditions and values are texts or Columns over the aliases `t`, the target, and `s`, the source, unless others are given.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any, TypeAlias
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+from icefloe.errors import InvalidInputError
+from icefloe.metadata.snapshot import Snapshot
+from icefloe.spark.row_merge import Action, Clause, Merge, merge_rows
+from icefloe.spark.row_statements import Assignment
+from icefloe.spark.types import schema_from_spark
+from icefloe.spark.user_side import quoted_name
+from icefloe.table import Table
+
+Condition: TypeAlias = str | Any
+Values: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class MergeBuilder:
+    """A merge that is put together clause by clause; each call gives a new one, and `execute` runs it."""
+
+    spark: Any
+    table: Table
+    source: DataFrame | None = None
+    on: Condition | Sequence[str] | None = None
+    target_alias: str = "t"
+    source_alias: str = "s"
+    matched: tuple[Clause, ...] = ()
+    not_matched: tuple[Clause, ...] = ()
+    by_source: tuple[Clause, ...] = ()
+    evolves: bool = False
+    branch: str | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    def using(
+        self, source: DataFrame, on: Condition | Sequence[str], *, target_alias: str = "t", source_alias: str = "s"
+    ) -> "MergeBuilder":
+        """The rows to merge, and the condition that a row of each fit together, or the columns that must be equal."""
+        return replace(self, source=source, on=on, target_alias=target_alias, source_alias=source_alias)
+
+    def when_matched_update(self, values: Values | None = None, condition: Condition | None = None) -> "MergeBuilder":
+        """Update the target row: the columns named, or all of them from the source."""
+        clause = Clause(Action.UPDATE, _column(condition), assignments_of(values))
+        return replace(self, matched=(*self.matched, clause))
+
+    def when_matched_delete(self, condition: Condition | None = None) -> "MergeBuilder":
+        """Delete the target row."""
+        return replace(self, matched=(*self.matched, Clause(Action.DELETE, _column(condition))))
+
+    def when_not_matched_insert(
+        self, values: Values | None = None, condition: Condition | None = None
+    ) -> "MergeBuilder":
+        """Add a row for a source row that no target row matches: the columns named, or all of them."""
+        clause = Clause(Action.INSERT, _column(condition), assignments_of(values))
+        return replace(self, not_matched=(*self.not_matched, clause))
+
+    def when_not_matched_by_source_update(self, values: Values, condition: Condition | None = None) -> "MergeBuilder":
+        """Update a target row that no source row matches."""
+        clause = Clause(Action.UPDATE, _column(condition), assignments_of(values))
+        return replace(self, by_source=(*self.by_source, clause))
+
+    def when_not_matched_by_source_delete(self, condition: Condition | None = None) -> "MergeBuilder":
+        """Delete a target row that no source row matches."""
+        return replace(self, by_source=(*self.by_source, Clause(Action.DELETE, _column(condition))))
+
+    def with_schema_evolution(self) -> "MergeBuilder":
+        """Add the columns of the source that the table lacks, and widen types, before rows are merged."""
+        return replace(self, evolves=True)
+
+    def to_branch(self, branch: str) -> "MergeBuilder":
+        """Merge into a branch."""
+        return replace(self, branch=branch)
+
+    def with_snapshot_properties(self, properties: Mapping[str, str]) -> "MergeBuilder":
+        """What the summary of the snapshot says besides."""
+        return replace(self, notes={**self.notes, **properties})
+
+    def execute(self) -> Snapshot | None:
+        """Run it in one commit; None if it changed nothing."""
+        if self.source is None or self.on is None:
+            raise InvalidInputError("a merge needs a source: call using(df, condition) before execute()")
+        if self.evolves:
+            with self.table.update_schema() as update:
+                update.union_by_name(schema_from_spark(self.source.schema))
+        merge = Merge(
+            self._condition(self.on),
+            self.matched,
+            self.not_matched,
+            self.by_source,
+            self.target_alias,
+            self.source_alias,
+        )
+        return merge_rows(self.spark, self.table, self.source, merge, branch=self.branch, notes=self.notes)
+
+    def _condition(self, on: Condition | Sequence[str]) -> Column:
+        if isinstance(on, str | Column):
+            return _made(on)
+        if not on:
+            raise InvalidInputError("a merge joins by at least one column")
+        pairs = [
+            F.col(f"{self.target_alias}.{quoted_name(name)}") == F.col(f"{self.source_alias}.{quoted_name(name)}")
+            for name in on
+        ]
+        return reduce(Column.__and__, pairs)
+
+
+def _made(condition: Condition) -> Column:
+    return F.expr(condition) if isinstance(condition, str) else condition
+
+
+def _column(condition: Condition | None) -> Column | None:
+    return None if condition is None else _made(condition)
+
+
+def assignments_of(values: Values | None) -> tuple[Assignment, ...] | None:
+    """Texts are SQL, as in `{"total": "t.total + s.total"}`; other Python values are constants."""
+    if values is None:
+        return None
+    return tuple(
+        Assignment(tuple(name.split(".")), _made(value) if isinstance(value, str | Column) else F.lit(value))
+        for name, value in values.items()
+    )
