@@ -5,18 +5,20 @@ planned. Predicates on constant columns alone are not applied by Spark again, so
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from icefloe.data.scanning import default_workers
 from icefloe.expressions import Expression
 from icefloe.planning.report import ScanReport
 from icefloe.planning.tasks import FileScanTask
 from icefloe.schema.types import NestedField
 from icefloe.spark.constants import Constant, constant_row, schema_of
 from icefloe.spark.file_statuses import file_statuses, hadoop_location
-from icefloe.spark.gateway import Gateway
-from icefloe.spark.predicates import table_filter
+from icefloe.spark.gateway import Gateway, Returned
+from icefloe.spark.predicates import Node, table_filter, tree
 
 logger = logging.getLogger("icefloe.spark")
 
@@ -63,6 +65,7 @@ class ScanFileIndex:
         self._constants = tuple(constants)
         self._size = size
         self._report = report
+        self._returned = Returned()
 
     # -- what Spark calls, by its names
 
@@ -70,19 +73,21 @@ class ScanFileIndex:
         """The files for these predicates, with their constants."""
         try:
             pushed = table_filter(_items(data_filters), self._columns)
-            return self._directories(self._files_of(pushed), _items(partition_filters))
+            return self._returned(self._directories(self._files_of(pushed), _items(partition_filters)))
         except Exception:
             logger.exception("planning of %s failed", self._label)
             raise
 
     def rootPaths(self) -> Any:  # noqa: N802  # Spark's name
         """Nothing is below it: Spark only shows it in `explain()`."""
-        return self._gateway.seq([self._gateway.jvm.org.apache.hadoop.fs.Path("icefloe", None, "/" + self._shown())])
+        path = self._gateway.jvm.org.apache.hadoop.fs.Path("icefloe", None, "/" + self._shown())
+        return self._returned(self._gateway.seq([path]))
 
     def inputFiles(self) -> Any:  # noqa: N802  # Spark's name
         """All files, as `DataFrame.inputFiles` shows them."""
         tasks = self._files_of(table_filter((), {}))
-        return self._gateway.array(self._gateway.jvm.String, (hadoop_location(task.file.file_path) for task in tasks))
+        places = (hadoop_location(task.file.file_path) for task in tasks)
+        return self._returned(self._gateway.array(self._gateway.jvm.String, places))
 
     def refresh(self) -> None:
         """A snapshot never changes."""
@@ -93,7 +98,7 @@ class ScanFileIndex:
 
     def partitionSchema(self) -> Any:  # noqa: N802  # Spark's name
         """The constant columns."""
-        return self._gateway.type(schema_of(self._constants))
+        return self._returned(self._gateway.type(schema_of(self._constants)))
 
     def isTimeTravel(self) -> bool:  # noqa: N802  # Spark's name
         """Not in Spark's sense."""
@@ -101,7 +106,7 @@ class ScanFileIndex:
 
     def metadataOpsTimeNs(self) -> Any:  # noqa: N802  # Spark's name
         """Not measured for Spark: reports are for that."""
-        return self._gateway.jvm.scala.Option.empty()
+        return self._returned(self._gateway.jvm.scala.Option.empty())
 
     def toString(self) -> str:  # noqa: N802  # Java's name
         """The label, by which equal indexes are known."""
@@ -133,47 +138,68 @@ class ScanFileIndex:
             shown if report is None else f"{shown}, {report.counts.result_data_files}/{report.counts.data_files} files"
         )
 
+    def _facts(self, tasks: Sequence[FileScanTask]) -> list[tuple[Any, ...]]:
+        """The constants of each file; some are read from a store, so several at once."""
+        if len(tasks) < 2 or not self._constants:
+            return [tuple(each.of(task) for each in self._constants) for task in tasks]
+        with ThreadPoolExecutor(min(default_workers(), len(tasks))) as pool:
+            return list(pool.map(lambda task: tuple(each.of(task) for each in self._constants), tasks))
+
     def _directories(self, tasks: Sequence[FileScanTask], filters: Sequence[Any]) -> Any:
         gateway = self._gateway
         groups: dict[tuple[Any, ...], list[FileScanTask]] = {}
-        for task in tasks:
-            groups.setdefault(tuple(each.of(task) for each in self._constants), []).append(task)
+        for task, values in zip(tasks, self._facts(tasks), strict=True):
+            groups.setdefault(values, []).append(task)
         kinds = [each.kind for each in self._constants]
         schema = gateway.type(schema_of(self._constants))
         tests = [_Test(gateway, each, self._constants) for each in filters]
+        kept = [each for each in groups.items() if all(test(each[0]) for test in tests)]
+        statuses = file_statuses(gateway, [_place(task) for _, members in kept for task in members])
         apply = gateway.jvm.org.apache.spark.sql.execution.datasources.PartitionDirectory.apply
-        made = []
-        for values, members in groups.items():
-            if all(test(values) for test in tests):
-                row = constant_row(gateway, schema, kinds, values)
-                made.append(apply(row, file_statuses(gateway, _places(members))))
+        cut = gateway.jvm.java.util.Arrays.copyOfRange
+        made, start = [], 0
+        for values, members in kept:
+            end = start + len(members)
+            own = statuses if len(kept) == 1 else cut(statuses, start, end)
+            made.append(apply(constant_row(gateway, schema, kinds, values), own))
+            start = end
         return gateway.seq(made)
 
 
-def _places(tasks: Sequence[FileScanTask]) -> list[tuple[str, int]]:
-    return [(task.file.file_path, task.file.file_size_in_bytes) for task in tasks]
+def _place(task: FileScanTask) -> tuple[str, int]:
+    return task.file.file_path, task.file.file_size_in_bytes
 
 
 class _Test:
     """A Catalyst predicate on constant columns, asked by Catalyst itself."""
 
     def __init__(self, gateway: Gateway, predicate: Any, constants: Sequence[Constant]) -> None:
-        expressions = gateway.jvm.org.apache.spark.sql.catalyst.expressions
         places = {each.name: place for place, each in enumerate(constants)}
         attributes = _items(predicate.references().toSeq())
         self._places = [places[each.name()] for each in attributes]
         self._kinds = [constants[place].kind for place in self._places]
         self._gateway = gateway
-        schema = schema_of([constants[place] for place in self._places])
-        self._schema = gateway.type(schema)
-        bound = expressions.BindReferences.bindReference(
-            predicate, expressions.package.AttributeSeq(gateway.seq(attributes)), False
-        )
-        self._predicate = expressions.InterpretedPredicate(bound)
+        # The usual one, which Spark adds by itself, needs no call for each file.
+        shape = [each.name for each in _walk(tree(predicate))]
+        self._predicate = None if shape == ["IsNotNull", "AttributeReference"] else self._bound(predicate, attributes)
+        self._schema = gateway.type(schema_of([constants[place] for place in self._places]))
+
+    def _bound(self, predicate: Any, attributes: Sequence[Any]) -> Any:
+        expressions = self._gateway.jvm.org.apache.spark.sql.catalyst.expressions
+        known = expressions.package.AttributeSeq(self._gateway.seq(attributes))
+        return expressions.InterpretedPredicate(expressions.BindReferences.bindReference(predicate, known, False))
 
     def __call__(self, values: Sequence[Any]) -> bool:
         chosen = [values[place] for place in self._places]
+        if self._predicate is None:
+            return chosen[0] is not None
         return bool(self._predicate.eval(constant_row(self._gateway, self._schema, self._kinds, chosen)))
+
+
+def _walk(node: Node) -> Iterator[Node]:
+    yield node
+    for each in node.children:
+        yield from _walk(each)
 
 
 def _items(sequence: Any) -> list[Any]:

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,21 @@ from typing import Any
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType
+
+
+class Returned:
+    """Java objects that Python returned to Java a moment ago.
+
+    What Python lets go of, py4j forgets, even if Java has not yet looked up what it was given: it would then find null. So
+    whatever a callback returns is to be held a little longer.
+    """
+
+    def __init__(self, most: int = 16) -> None:
+        self._held: deque[Any] = deque(maxlen=most)
+
+    def __call__(self, made: Any) -> Any:
+        self._held.append(made)
+        return made
 
 
 _STARTING = threading.Lock()
