@@ -93,9 +93,9 @@ class Subject:
         logged = [each.metadata_file for each in metadata.metadata_log]
         if self.metadata_location is not None:
             logged.append(self.metadata_location)
-        for each in logged:
-            folder = self.resolved(each).rpartition("/")[0]
-            found.append(folder.removesuffix("/metadata"))
+        folders = [self.resolved(each).rpartition("/")[0] for each in logged]
+        # A metadata file that is elsewhere says nothing of where the table is.
+        found += [each.removesuffix("/metadata") for each in folders if each.endswith("/metadata")]
         return tuple(dict.fromkeys(f"{strip_trailing_slash(each)}/" for each in found if each))
 
     @cached_property
