@@ -15,7 +15,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.product: $(BIN)/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[spark]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.product
@@ -26,13 +26,13 @@ demo: $(VENV)/.product ## set up and run the main job on the embedded default
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev ## set up and pass all tests
-	$(BIN)/python -m pytest -q -n $(WORKERS)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup
 
 test-slow: $(VENV)/.dev ## the heavy tests, and a thousand examples for each property
-	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not deep" --hypothesis-profile=thorough
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m "not deep" --hypothesis-profile=thorough
 
 test-deep: $(VENV)/.dev ## tens of thousands of random tables and predicates
-	$(BIN)/python -m pytest -q -n $(WORKERS) -m deep
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m deep
 
 check: $(VENV)/.dev ## format, lint, types, layers
 	$(BIN)/ruff format --check .
