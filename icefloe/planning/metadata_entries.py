@@ -55,7 +55,7 @@ def _entry_batches(
     ]
     kept = set(map(id, prune_manifests(request, [each for _, each in found], rows.partition, around)))
     chosen = [each for each in found if id(each[1]) in kept]
-    batches = read_ahead(rows, chosen, request.workers)
+    batches = read_ahead(rows, chosen, request.threads([manifest for _, manifest in chosen]))
     try:
         for batch in batches:
             if batch.num_rows:

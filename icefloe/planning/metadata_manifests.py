@@ -1,6 +1,6 @@
 """The metadata tables of manifests: what the manifest lists of snapshots say, with bounds of partitions as text."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +26,7 @@ _ONLY_STATUS = Wanted(NEEDED, False, frozenset(), ())
 def manifest_batches(request: MetadataRequest) -> Generator[Any, None, None]:
     """The manifests of each of the snapshots, again for each that has them; one batch for each snapshot."""
     chosen = _chosen(request)
-    rows = read_ahead(lambda snapshot: list(_rows(request, snapshot)), chosen, request.workers)
+    rows = read_ahead(_SnapshotRows(request), chosen, request.workers)
     try:
         for found in rows:
             yield from request.narrowed(table_batches(request.schema, found))
@@ -44,30 +44,43 @@ def _chosen(request: MetadataRequest) -> tuple[Snapshot, ...]:
     return tuple(snapshot for snapshot, keep in zip(request.snapshots, kept, strict=True) if keep)
 
 
-def _rows(request: MetadataRequest, snapshot: Snapshot) -> Iterator[dict[str, Any]]:
-    source = request.source(snapshot)
-    is_all = request.name == "all_manifests"
-    for found in source.manifests(snapshot):
-        manifest = _counted(found, source)
-        is_data = manifest.content is ManifestContent.DATA
-        data, deletes = (_counts(manifest, is_data), _counts(manifest, not is_data))
-        summaries = _summaries(manifest, source, is_all)
-        yield {
-            "content": int(manifest.content),
-            "path": manifest.manifest_path,
-            "length": manifest.manifest_length,
-            "partition_spec_id": manifest.partition_spec_id,
-            "added_snapshot_id": manifest.added_snapshot_id,
-            **{name.replace("files", "data_files"): number for name, number in data.items()},
-            **{name.replace("files", "delete_files"): number for name, number in deletes.items()},
-            "partition_summaries": [] if summaries is None and not is_all else summaries,
-            "reference_snapshot_id": snapshot.snapshot_id,
-            "key_metadata": manifest.key_metadata,
-        }
+class _SnapshotRows:
+    """The rows of a snapshot; runs in threads. Most lists say the same of a manifest that is in several of them."""
+
+    def __init__(self, request: MetadataRequest) -> None:
+        self._request = request
+        self._known: dict[ManifestFile, dict[str, Any]] = {}
+
+    def __call__(self, snapshot: Snapshot) -> list[dict[str, Any]]:
+        source = self._request.source(snapshot)
+        found = []
+        for manifest in source.manifests(snapshot):
+            row = self._known.get(manifest)
+            if row is None:
+                row = _row(_counted(manifest, source), source, is_all=self._request.name == "all_manifests")
+                self._known[manifest] = row
+            found.append({**row, "reference_snapshot_id": snapshot.snapshot_id})
+        return found
 
 
-def _counts(manifest: ManifestFile, is_such: bool) -> dict[str, int]:
-    return {name: getattr(manifest, name) if is_such else 0 for name in _COUNTS}
+def _row(manifest: ManifestFile, source: ManifestSource, *, is_all: bool) -> dict[str, Any]:
+    is_data = manifest.content is ManifestContent.DATA
+    summaries = _summaries(manifest, source, is_all)
+    return {
+        "content": int(manifest.content),
+        "path": manifest.manifest_path,
+        "length": manifest.manifest_length,
+        "partition_spec_id": manifest.partition_spec_id,
+        "added_snapshot_id": manifest.added_snapshot_id,
+        **{name.replace("files", "data_files"): number for name, number in _counts(manifest, is_data)},
+        **{name.replace("files", "delete_files"): number for name, number in _counts(manifest, not is_data)},
+        "partition_summaries": [] if summaries is None and not is_all else summaries,
+        "key_metadata": manifest.key_metadata,
+    }
+
+
+def _counts(manifest: ManifestFile, is_such: bool) -> list[tuple[str, int]]:
+    return [(name, getattr(manifest, name) if is_such else 0) for name in _COUNTS]
 
 
 def _counted(manifest: ManifestFile, source: ManifestSource) -> ManifestFile:

@@ -74,6 +74,11 @@ class DeleteRows:
         schemas = (self.request.projection, self.request.filter_schema)
         return frozenset(field.name for schema in schemas for field in schema.fields)
 
+    @cached_property
+    def _arrow_schema(self) -> Any:
+        fields = [field for field in self.request.schema.fields if field.name in self._names]
+        return schema_to_arrow(Schema(*fields), ids=False)
+
     def files(self, found: FoundManifest) -> list[_DeleteFile]:
         """The position delete files and vectors of a manifest that may hold a row that matches."""
         source, manifest = found
@@ -161,9 +166,8 @@ class DeleteRows:
             yield pa.RecordBatch.from_arrays([repeated(about, len(part), pa.string()), part], ["file_path", "pos"])
 
     def _batch(self, found: _DeleteFile, rows: Any) -> Any:
-        """All columns for rows of a delete file."""
+        """The columns of the filter and of the result, for rows of a delete file."""
         file, count = found.file, rows.num_rows
-        schema = schema_to_arrow(self.request.schema, ids=False)
         made: dict[str, Any] = {
             "file_path": self._resolved(rows.column("file_path")),
             "pos": rows.column("pos"),
@@ -172,18 +176,18 @@ class DeleteRows:
             "content_offset": file.content_offset,
             "content_size_in_bytes": file.content_size_in_bytes,
         }
-        if "partition" in schema.names:
+        if "partition" in self._names:
             one = partition_column(found.columns, self.partition)
             made["partition"] = one.take(pa.array([0] * count, pa.int32()))
         if "row" in rows.schema.names:
             made["row"] = rows.column("row")
         columns = []
-        for field in schema:
+        for field in self._arrow_schema:
             value = made.get(field.name)
             if not isinstance(value, pa.Array):
                 value = repeated(value, count, field.type) if value is not None else pa.nulls(count, field.type)
             columns.append(value if value.type == field.type else value.cast(field.type))
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
+        return pa.RecordBatch.from_arrays(columns, schema=self._arrow_schema)
 
     def _resolved(self, paths: Any) -> Any:
         """Paths as locations; the spec does not say whether those in delete files may be relative."""

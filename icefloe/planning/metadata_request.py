@@ -1,6 +1,6 @@
 """One reading of a metadata table: of which snapshots, which rows and columns; and how columns come to have the types asked for."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.expressions import AlwaysTrue, Expression, bound_references, mask
+from icefloe.manifests import ManifestFile
 from icefloe.metadata import Snapshot, TableMetadata
 from icefloe.planning.reading import ManifestSource
 from icefloe.schema.arrow import schema_to_arrow
@@ -16,6 +17,9 @@ from icefloe.schema.projection import select_ids
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import NestedField, StructType
 from icefloe.storage import Storage
+
+_MEMORY_PER_BYTE = 10
+"""About how much memory a byte of a compressed manifest takes as rows of all columns."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,8 @@ class MetadataRequest:
     projection: Schema
     bound: Expression
     workers: int
+    read_ahead_bytes: int | None = None
+    """How much may be in memory ahead of whoever reads a stream, about; None if all of it is kept anyway."""
 
     @cached_property
     def filter_schema(self) -> Schema:
@@ -46,6 +52,13 @@ class MetadataRequest:
     def arrow_schema(self) -> Any:
         """The columns that are given."""
         return schema_to_arrow(self.projection, ids=False)
+
+    def threads(self, manifests: Sequence[ManifestFile]) -> int:
+        """How many read manifests at a time: each has one in hand, and one more waits."""
+        if self.read_ahead_bytes is None or not manifests:
+            return self.workers
+        largest = max(manifest.manifest_length for manifest in manifests) * _MEMORY_PER_BYTE
+        return max(1, min(self.workers, self.read_ahead_bytes // (2 * max(1, largest))))
 
     def source(self, snapshot: Snapshot) -> ManifestSource:
         """Where the manifests of a snapshot come from; they are read once, so nothing is kept of them."""

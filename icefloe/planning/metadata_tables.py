@@ -30,6 +30,9 @@ OF_ONE_SNAPSHOT = frozenset(
 )
 """The tables that are read of one snapshot, the current one unless another is named; the others know no time travel."""
 
+READ_AHEAD_BYTES = 256 << 20
+"""How much of a stream is in memory ahead of the one who reads it, about."""
+
 _BATCHES: dict[str, Callable[[MetadataRequest], Iterator[Any]]] = {
     "entries": entry_batches,
     "all_entries": entry_batches,
@@ -109,10 +112,10 @@ class MetadataScan:
 
     def to_arrow_batch_reader(self) -> Any:
         """The rows as a stream of Arrow batches: nothing is read before it is asked for, and little ahead of that."""
-        request = self._request()
+        request = self._request(READ_AHEAD_BYTES)
         return pa.RecordBatchReader.from_batches(request.arrow_schema, _BATCHES.get(self.name, file_batches)(request))
 
-    def _request(self) -> MetadataRequest:
+    def _request(self, read_ahead_bytes: int | None = None) -> MetadataRequest:
         return MetadataRequest(
             self.name,
             self.metadata,
@@ -123,6 +126,7 @@ class MetadataScan:
             self.projection(),
             bind(self._filter(), self.schema, self.case_sensitive),
             scan_options(self.options, self.metadata.properties).workers,
+            read_ahead_bytes,
         )
 
     def _filter(self) -> Expression:
