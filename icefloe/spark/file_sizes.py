@@ -23,7 +23,7 @@ _LEAST_ROWS = 10_000
 _COSTLY = re.compile(
     r"\b(Aggregate|Join|Sort|Window|Distinct|Deduplicate|Repartition|RepartitionByExpression|RebalancePartitions|Expand"
     r"|MapInArrow|MapInPandas|FlatMapGroups\w*|Except|Intersect|GlobalLimit|Sample|BatchEvalPython|ArrowEvalPython"
-    r"|PythonUDF|LogicalRDD|ExternalRDD|MapPartitions\w*|AttachDistributedSequence|WithCTE)\b"
+    r"|PythonUDF|UDF|LogicalRDD|ExternalRDD|MapPartitions\w*|AttachDistributedSequence|WithCTE)\b"
 )
 """Nodes after which the first rows may be as dear as all of them, or whose rows may differ when run twice."""
 
@@ -60,9 +60,10 @@ def _number(text: str | None) -> int:
 def _may_exceed(frame: DataFrame, target: int, mode: str) -> bool:
     """Whether a task might get more rows than fill a file, as far as Spark guesses the size of them all."""
     execution = frame._jdf.queryExecution()
-    if _COSTLY.search(execution.analyzed().toString()):
+    optimized = execution.optimizedPlan()
+    if _COSTLY.search(execution.analyzed().toString()) or _COSTLY.search(optimized.toString()):
         return False
-    total = int(str(execution.optimizedPlan().stats().sizeInBytes()))
+    total = int(str(optimized.stats().sizeInBytes()))
     tasks = 1 if mode != "none" else max(1, frame.sparkSession.sparkContext.defaultParallelism)
     return total / tasks > target
 

@@ -260,6 +260,10 @@ def test_settings_and_views_of_the_session_stay(spark: Any, catalog: Catalog) ->
     spark.range(5).createOrReplaceTempView("five")
     table.append(spark.sql("select id, timestamp_micros(id) ts from five"))
     assert {key: spark.conf.get(key) for key, _ in sorted(spark.conf.getAll.items())} == before
+    active = type(spark).getActiveSession()
+    assert active is not None
+    assert {key: active.conf.get(key) for key in before} == before
+    assert spark.sparkContext.getJobTags() == set()
     assert spark.table("five").count() == 5
     assert table.scan().count() == 5
 
