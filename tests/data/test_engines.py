@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -30,8 +31,8 @@ except NotInstalledError as problem:
 
 
 def test_data_in_memory_belongs_to_no_engine() -> None:
-    for data in (pa.table({"a": [1]}), pa.record_batch({"a": [1]}), [], iter([]), "text", None):
-        assert engine_for(data) is None
+    found: list[Any] = [pa.table({"a": [1]}), pa.record_batch({"a": [1]}), [], iter([]), "text", None]
+    assert [engine_for(data) for data in found] == [None] * len(found)
 
 
 def test_an_engine_that_is_not_there_is_named() -> None:
