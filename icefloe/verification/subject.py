@@ -11,7 +11,7 @@ from icefloe.metadata.snapshot import Snapshot
 from icefloe.metadata.table import TableMetadata
 from icefloe.planning.reading import ManifestSource
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import IcebergType, NestedField
+from icefloe.schema.types import NestedField
 from icefloe.storage.locations import parse_location
 from icefloe.storage.storage import Storage
 from icefloe.verification.codes import Level
@@ -74,11 +74,6 @@ class Subject:
     def column_ids(self) -> frozenset[int]:
         """The ids of all fields of all schemas."""
         return frozenset(field_id for schema in self.metadata.schemas for field_id in schema.fields_by_id)
-
-    def kind(self, field_id: int) -> IcebergType | None:
-        """The newest type of a column."""
-        field = self.columns.fields_by_id.get(field_id)
-        return None if field is None else field.field_type
 
     @cached_property
     def folders(self) -> tuple[str, ...]:

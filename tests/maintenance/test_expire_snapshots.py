@@ -16,6 +16,7 @@ from icefloe.maintenance.reachable import reachable_files
 from icefloe.schema.types import StringType
 from icefloe.storage.local import LocalFiles
 from icefloe.table import Table
+from icefloe.verification import silent
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 
 FUTURE = 32_503_680_000_000
@@ -216,6 +217,8 @@ def test_every_ref_reads_the_same_before_and_after(
                 assert drop_old_metadata_files(needed(table)) == drop_old_metadata_files(on_disk(table))
             case _:
                 pass
+    report = table.verify(level="data", progress=silent)
+    assert report.clean, str(report)
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
