@@ -160,10 +160,11 @@ class Session:
             notes=snapshot_properties,
         )
 
-    def _source_frame(self, source: Source) -> DataFrame:
+    def _source_frame(self, source: Source, metadata_columns: Sequence[str] = ()) -> DataFrame:
         table = source.catalog.load_table(source.identifier)
         if source.metadata_table is None:
-            scan = table.scan(snapshot_id=source.snapshot_id, ref=source.ref, as_of=source.as_of)
+            wanted = ("*", *metadata_columns)
+            scan = table.scan(None, wanted, snapshot_id=source.snapshot_id, ref=source.ref, as_of=source.as_of)
             return self.read(scan, ".".join(source.identifier))
         found = table.inspect.scan(source.metadata_table, source.snapshot_id, ref=source.ref, as_of=source.as_of)
         return self.spark.createDataFrame(found.to_arrow())

@@ -1,21 +1,36 @@
 """What the statements of a SQL text share: the session, its names, and the ways to frames and back."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, functions
 
 from icefloe.catalog.catalog import Catalog
 from icefloe.catalog.identifiers import show
 from icefloe.errors import InvalidInputError, NoSuchObjectError
+from icefloe.schema.reserved import DELETED, FILE, LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID, SPEC_ID
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.sql_names import Names, Place, Source
-from icefloe.spark.sql_nodes import is_name, parts
+from icefloe.spark.sql_nodes import is_name, items, parts
+from icefloe.spark.user_side import quoted_name
 from icefloe.table import Table
 
-ReadSource = Callable[[Source], DataFrame]
-"""The lazy frame of what a query reads."""
+METADATA_COLUMNS = (
+    FILE.name,
+    POS.name,
+    DELETED.name,
+    SPEC_ID.name,
+    "_partition",
+    ROW_ID.name,
+    LAST_UPDATED_SEQUENCE_NUMBER.name,
+)
+_HIDDEN = "__metadata_col"
+"""How Spark marks columns that `*` leaves out."""
+
+ReadSource = Callable[[Source, Sequence[str]], DataFrame]
+"""The lazy frame of what a query reads, with some metadata columns besides."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +41,8 @@ class SqlContext:
     names: Names
     read: ReadSource
     default: str | None = None
+    mentions: str = ""
+    """The text of the statement, for what only a look at it can tell."""
 
     def place(self, node: Any) -> Place | None:
         """The namespace that a node names, if it is ours."""
@@ -44,12 +61,30 @@ class SqlContext:
             return None
         return place.catalog.load_table(place.parts)
 
+    def metadata_columns(self) -> tuple[str, ...]:
+        """The metadata columns that the statement may mean: those whose names are in its text."""
+        return tuple(name for name in METADATA_COLUMNS if re.search(rf"\b{name}\b", self.mentions))
+
     def relation_plan(self, frame: DataFrame, qualifier: Sequence[str]) -> Any:
         """The logical plan of a frame under a table's name, so that columns can be qualified by it."""
         jvm = self.gateway.jvm
         *around, name = qualifier
         alias = jvm.org.apache.spark.sql.catalyst.AliasIdentifier(name, self.gateway.seq(around))
-        return jvm.org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias(alias, plan_of(frame))
+        return jvm.org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias(alias, self._with_hidden(frame))
+
+    def _with_hidden(self, frame: DataFrame) -> Any:
+        """The plan of a frame whose metadata columns are there when they are named, and not in `*`."""
+        hidden = [name for name in METADATA_COLUMNS if name in frame.columns]
+        if not hidden:
+            return plan_of(frame)
+        shown = [quoted_name(name) for name in frame.columns if name not in hidden]
+        marks = [functions.col(name).alias(name, metadata={_HIDDEN: "true"}) for name in hidden]
+        inner = frame.select(*shown, *marks)
+        plan = inner.select(*shown)._jdf.queryExecution().analyzed()
+        attributes = [each for each in items(plan.child().output()) if each.name() in hidden]
+        logical = self.gateway.jvm.org.apache.spark.sql.catalyst.plans.logical
+        plan.setTagValue(logical.Project.hiddenOutputTag(), self.gateway.seq(attributes))
+        return plan
 
     def result(self, rows: Sequence[tuple[Any, ...]] = (), schema: str = "") -> Any:
         """The logical plan of a statement's result rows; of nothing at all for most."""

@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import types as spark_types
 
 from icefloe.spark.gateway import Gateway
@@ -68,15 +70,20 @@ class Rewrite:
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self._function = function
+        self.problem: Exception | None = None
 
     def isDefinedAt(self, node: Any) -> bool:  # noqa: N802, ARG002 - names of the interface
         return True
 
     def apply(self, node: Any) -> Any:
-        return self._function(node)
+        try:
+            return self._function(node)
+        except Exception as problem:
+            self.problem = problem
+            raise
 
     def applyOrElse(self, node: Any, default: Any) -> Any:  # noqa: N802, ARG002 - names of the interface
-        return self._function(node)
+        return self.apply(node)
 
     class Java:
         implements = ("scala.PartialFunction",)
@@ -84,7 +91,14 @@ class Rewrite:
 
 def rebuilt(plan: Any, function: Callable[[Any], Any]) -> Any:
     """The plan with each node replaced by what the function gives for it, leaves first, subqueries included."""
-    return plan.transformUpWithSubqueries(Rewrite(function))
+    rewrite = Rewrite(function)
+    try:
+        return plan.transformUpWithSubqueries(rewrite)
+    except (Py4JError, PySparkException):
+        # The function's own error, and not what py4j makes of it.
+        if rewrite.problem is not None:
+            raise rewrite.problem from None
+        raise
 
 
 def tuple_of(gateway: Gateway, values: Iterable[Any]) -> Any:

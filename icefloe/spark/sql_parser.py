@@ -5,6 +5,7 @@ about a table of ours is run at once, as Spark itself runs commands, and the pla
 """
 
 import functools
+import logging
 import re
 import threading
 import uuid
@@ -32,6 +33,7 @@ from icefloe.sql.parser import parse_extension
 from icefloe.sql.running import run
 
 _ERRORS_KEPT = 100
+_ERROR = "icefloe-error-"
 _MARK = "icefloe default catalog: "
 _MARKED = re.compile(rf"(.*)\n/\* {_MARK}(.*) \*/", re.DOTALL)
 _STATEMENTS = (
@@ -72,14 +74,14 @@ class SqlDoor:
             text, default = unmarked(marked)
             return self._plan(text, default, parse)
         except Exception as error:
-            token = f"icefloe-error-{uuid.uuid4()}"
+            token = f"{_ERROR}{uuid.uuid4()}"
             self._errors[token] = error
             while len(self._errors) > _ERRORS_KEPT:
                 self._errors.popitem(last=False)
             raise RuntimeError(token) from error
 
     def _plan(self, text: str, default: str | None, parse: Callable[[str], Any]) -> Any:
-        context = SqlContext(self._gateway, self._names, self._read, default)
+        context = SqlContext(self._gateway, self._names, self._read, default, text)
         statement = parse_extension(text)
         if statement is not None:
             place = self._names.table(statement.table, default=context.default)
@@ -135,6 +137,7 @@ def door_of(spark: SparkSession, catalogs: Mapping[str, Catalog], read: ReadSour
             for old in [each for each in _DOORS if each[0] != key[0]]:
                 del _DOORS[old]
             door = _DOORS[key] = SqlDoor(spark, Names(dict(catalogs)), read)
+            logging.getLogger("py4j.clientserver").addFilter(_Known())
             door.install()
         else:
             door.add(catalogs, read)
@@ -145,6 +148,14 @@ def _explained(plan: Any, context: SqlContext) -> Any:
     if kind_of(plan) in ("DeleteFromTable", "UpdateTable", "MergeIntoTable", "InsertIntoStatement"):
         raise InvalidInputError("EXPLAIN tells about queries; changes of tables are run step by step, with no one plan")
     return resolve(plan, context)
+
+
+class _Known(logging.Filter):
+    """Leaves out of py4j's log what reaches the user as an exception anyway."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        problem = record.exc_info[1] if record.exc_info else None
+        return not (isinstance(problem, RuntimeError) and _ERROR in str(problem))
 
 
 class PythonParser:

@@ -80,7 +80,7 @@ def _relation(node: Any, context: SqlContext, hidden: frozenset[str]) -> Any:
     source = context.names.source(name, default=context.default)
     if source is None:
         return _view(node, name, context)
-    return context.relation_plan(context.read(source), _qualifier(source, name))
+    return context.relation_plan(context.read(source, context.metadata_columns()), _qualifier(source, name))
 
 
 def _qualifier(source: Source, name: tuple[str, ...]) -> tuple[str, ...]:
@@ -135,7 +135,9 @@ def _time_travel(node: Any, context: SqlContext) -> Any:
         return node
     version, moment = option(node.version()), option(node.timestamp())
     chosen = _at_time(source, moment, context) if version is None else _at_version(source, version)
-    return context.relation_plan(context.read(chosen), (source.catalog.name, *source.identifier))
+    return context.relation_plan(
+        context.read(chosen, context.metadata_columns()), (source.catalog.name, *source.identifier)
+    )
 
 
 def _at_version(source: Source, version: str) -> Source:

@@ -67,7 +67,9 @@ def _alter(node: Any, context: SqlContext) -> Any | None:
 
 def _home(context: SqlContext) -> dict[str, Any]:
     home = context.names.home(context.default)
-    return {} if home is None else {"default_catalog": home[0], "default_namespace": home[1]}
+    if home is None:
+        return {}
+    return {"default_catalog": home[0], **({"default_namespace": home[1]} if home[1] else {})}
 
 
 def _drop(node: Any, context: SqlContext) -> Any | None:
