@@ -435,10 +435,10 @@ def other_totals(found: Damaged) -> None:
 
 
 @damage(Code.RECORD_COUNT)
-def a_row_too_many(found: Damaged) -> None:
+def a_row_too_few(found: Damaged) -> None:
     file = found.data_file()
     ids = [each for each in range(12, 32) if each % 2 == ("eu", "us").index(file.partition[0])]
-    made = found.write_rows(file.file_path, rows(*ids[: file.record_count + 1]))
+    made = found.write_rows(file.file_path, rows(*ids[: file.record_count - 1]))
     found.forget_totals()
     found.change_file(DATA, lambda _: replace(made, record_count=file.record_count, partition=file.partition))
 
