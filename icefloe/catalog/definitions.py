@@ -13,7 +13,7 @@ from icefloe.errors import (
     InvalidSortOrderError,
 )
 from icefloe.metadata.creation import new_table_metadata
-from icefloe.metadata.properties import FORMAT_VERSION, RESERVED, requested_version
+from icefloe.metadata.properties import FORMAT_VERSION, RESERVED, refuse_misspelt, requested_version
 from icefloe.metadata.table import TableMetadata
 from icefloe.partitioning.sorting import UNSORTED, SortOrder, parse_sort_order
 from icefloe.partitioning.spec import UNPARTITIONED, PartitionSpec, parse_partition_spec
@@ -99,6 +99,7 @@ def checked_table_properties(properties: Mapping[str, object] | None) -> dict[st
             raise InvalidPropertyError(f"property {key!r} is {value!r:.100}; a text, number or truth value is expected")
         if key in RESERVED and key != FORMAT_VERSION:
             raise InvalidPropertyError(f"property {key!r} is reserved: it describes the table and cannot be set")
+        refuse_misspelt([key])
         checked[key] = str(value).lower() if isinstance(value, bool) else str(value)
     return checked
 

@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 from icefloe.commit.partitions import partition_type_of
 from icefloe.errors import InvalidInputError, InvalidPartitionSpecError, InvalidSchemaError
 from icefloe.manifests.columns import ManifestColumns, columns_of
-from icefloe.manifests.files import DataFile, EntryStatus, FileContent, ManifestContent, ManifestEntry
+from icefloe.manifests.files import DataFile, EntryStatus, FileContent, ManifestContent, ManifestEntry, Metric
 from icefloe.metadata.table import TableMetadata
 from icefloe.partitioning.arrays import transform_array
 from icefloe.partitioning.spec import PartitionField
 from icefloe.partitioning.transforms import BucketTransform, VoidTransform
+from icefloe.schema.reserved import is_reserved_id
 from icefloe.schema.types import (
     DoubleType,
     FixedType,
@@ -207,9 +208,27 @@ def _check_fit(columns: ManifestColumns, metadata: TableMetadata) -> None:
     for name in ("record_count", "file_size_in_bytes"):
         if (columns.column(name).to_numpy() < 0).any():
             _refuse(columns, pc.less(columns.column(name), 0), f"has a negative {name}")
+    _check_metric_ids(columns, metadata)
     for field in metadata.spec(columns.spec_id).fields:
         _check_values(columns, field)
         _check_bounds(columns, field, metadata)
+
+
+def _check_metric_ids(columns: ManifestColumns, metadata: TableMetadata) -> None:
+    """Statistics are of columns that the table has, or had; others say that the file was written for another schema."""
+    for metric in Metric:
+        keys = columns.metrics.maps[metric].keys if metric in columns.metrics.maps else ()
+        ends = pc.min_max(keys).as_py().values() if len(keys) else ()
+        spread = [field_id for kind, field_id in columns.metrics.spread if kind is metric]
+        if all(each is None or 0 < each <= metadata.last_column_id for each in (*ends, *spread)):
+            continue
+        for field_id in sorted(columns.metrics.field_ids(metric)):
+            if not 0 < field_id <= metadata.last_column_id and not is_reserved_id(field_id):
+                problem = (
+                    f"has {metric.value} of column {field_id}, which the table never had;"
+                    f" the ids of its columns are 1 to {metadata.last_column_id}"
+                )
+                _refuse(columns, pc.is_valid(columns.metrics.column(metric, field_id)), problem)
 
 
 def _check_values(columns: ManifestColumns, field: PartitionField) -> None:

@@ -12,7 +12,7 @@ from icefloe.commit.change import Prepared
 from icefloe.commit.workbench import Workbench
 from icefloe.errors import InvalidPropertyError, ValidationError
 from icefloe.metadata import properties as known_properties
-from icefloe.metadata.properties import Property, refuse_reserved
+from icefloe.metadata.properties import Property, refuse_misspelt, refuse_reserved
 from icefloe.metadata.requirements import AssertCurrentSchemaId
 from icefloe.metadata.table import TableMetadata
 from icefloe.metadata.updates import (
@@ -111,6 +111,7 @@ class SetProperties(_WithoutSnapshots):
             raise InvalidPropertyError(f"property {both[0]!r} is set and removed in one change")
         refuse_reserved((*self.updates, *self.removals))
         check_properties(self.updates)
+        refuse_misspelt(self.updates)
 
     def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
         """What is not so already."""

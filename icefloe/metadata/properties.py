@@ -6,6 +6,7 @@ Keys and defaults are those of the Java library. A key that is not here is kept 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Generic, TypeVar
 
 from icefloe.errors import InvalidPropertyError
@@ -20,6 +21,8 @@ MAX_LONG = 2**63 - 1
 
 FORMAT_VERSION = "format-version"
 
+_ALMOST = 0.92
+"""From which likeness on a key is taken for a misspelt one: two letters exchanged, or another dash."""
 RESERVED = frozenset(
     (
         FORMAT_VERSION,
@@ -229,6 +232,15 @@ def refuse_reserved(keys: Iterable[str]) -> None:
         if key in RESERVED:
             hint = "upgrade the format version instead" if key == FORMAT_VERSION else "it describes the table"
             raise InvalidPropertyError(f"property {key!r} is reserved and cannot be stored; {hint}")
+
+
+def refuse_misspelt(keys: Iterable[str]) -> None:
+    """Fail if a key is almost a reserved one: `format_version` would be stored as if it meant something, and do nothing."""
+    for key in keys:
+        if key not in RESERVED and (meant := get_close_matches(key.lower(), RESERVED, 1, _ALMOST)):
+            raise InvalidPropertyError(
+                f"property {key!r} is almost {meant[0]!r}, which is reserved; write that if it is meant, else another name"
+            )
 
 
 def unreserved(properties: Properties) -> dict[str, str]:

@@ -122,6 +122,8 @@ def test_files_that_do_not_fit_are_refused_and_nothing_changes(version: int) -> 
         (data_file(partition=(5,)), InvalidValueError),
         (data_file(region="eu", rows=-1), InvalidInputError),
         (equality_deletes(region="eu"), InvalidInputError),
+        (data_file(region="eu", value_counts={1: 1, 4: 1}), InvalidInputError),
+        (data_file(region="eu", lower_bounds={0: b""}), InvalidInputError),
     ):
         with pytest.raises(error):
             table.update_snapshot().fast_append([bad])

@@ -6,6 +6,7 @@ writer moves at a time, and at every step outside of itself (a file, a pointer) 
 """
 
 import json
+import multiprocessing
 import random
 import threading
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeVar
 
+import pyarrow as pa
 import pytest
 
 from icefloe.catalog import Catalog
@@ -108,8 +110,6 @@ class Intention:
 
 
 def _data(found: tuple[Row, ...]) -> Any:
-    import pyarrow as pa
-
     columns = {"id": pa.array([each[0] for each in found], pa.int64()), "region": [each[1] for each in found]}
     return pa.table(columns, schema=pa.schema([("id", pa.int64()), ("region", pa.string())]))
 
@@ -333,3 +333,43 @@ def test_many_writers_in_turns_leave_what_a_serial_replay_gives(catalog: Catalog
 def test_threads_that_write_at_once_leave_what_a_serial_replay_gives(catalog: Catalog, version: int) -> None:
     run = run_and_check(catalog, version, 40 + version, writers=3, count=5, in_turns=False)
     assert run.acknowledged
+
+
+def write_and_tell(catalog: Catalog, writer: int, seed: int, count: int, start: Any, results: Any) -> None:
+    """Be one writer in a process of its own."""
+    start.wait(60)
+    run = Run()
+    write(catalog, run, writer, seed, count, None)
+    results.put((run.intentions, run.acknowledged, run.refused, [repr(each) for each in run.errors]))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("kind", "version"), [each for each in KINDS_AND_VERSIONS if each.values[0] != "memory"])
+def test_processes_that_write_at_once_leave_what_a_serial_replay_gives(
+    catalog: Catalog, version: int, seed: int
+) -> None:
+    new_table(catalog, version, ("merge-on-read", "copy-on-write")[seed % 2])
+    context = multiprocessing.get_context("fork")
+    start, results, writers = context.Barrier(4), context.Queue(), range(4)
+    processes = [
+        context.Process(target=write_and_tell, args=(catalog, each, seed, 8, start, results)) for each in writers
+    ]
+    for process in processes:
+        process.start()
+    run = Run()
+    for _ in writers:
+        intentions, acknowledged, refused, errors = results.get(timeout=250)
+        assert not errors
+        run.intentions |= intentions
+        run.acknowledged |= acknowledged
+        run.refused |= refused
+    for process in processes:
+        process.join(30)
+        assert process.exitcode == 0
+    try:
+        check(catalog.load_table(NAME), run)
+    except (AssertionError, IcefloeError) as error:
+        error.add_note(told(run, seed))
+        raise

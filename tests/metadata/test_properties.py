@@ -84,6 +84,16 @@ def test_reserved_keys() -> None:
     assert p.unreserved({"a": "b", "format-version": "3", "uuid": "x"}) == {"a": "b"}
 
 
+@pytest.mark.parametrize("key", ["format_version", "FORMAT-VERSION", "format-verison", "current-shema"])
+def test_keys_that_are_almost_reserved(key: str) -> None:
+    with pytest.raises(InvalidPropertyError, match=f"'{key}' is almost '.*', which is reserved"):
+        p.refuse_misspelt(["a", key])
+    # Those that are reserved are another's to refuse; and not everything that has a word of them is meant so.
+    p.refuse_misspelt(
+        [*p.RESERVED, "version", "schema", "uid", "my-format-version", "sort-order", "write.format.default"]
+    )
+
+
 def test_the_version_that_properties_ask_for() -> None:
     assert p.requested_version({}) == DEFAULT_VERSION
     for version in ALL_VERSIONS:
