@@ -96,6 +96,7 @@ class _Run:
         digests = self._read_manifests()
         self._check_snapshots(digests)
         everything = joined(digests.values())
+        digests.clear()
         check_row_ids(subject, everything, self._path_of)
         check_added_again(subject, everything, self._manifests, self._path_of)
         files = FileCheck(subject, RowsOf(everything))
