@@ -3,7 +3,7 @@
 import time
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from icefloe.data.locations import data_folder
@@ -26,8 +26,8 @@ def removed_on_error(spark: Any, storage: Storage, folder: str) -> Iterator[None
 
     Other tasks of a failed job may still run for a moment, so the folder waits for them.
     """
-    context = spark.sparkContext if is_classic(spark) else None
     tag = f"icefloe-write-{uuid.uuid4()}"
+    context = spark.sparkContext if is_classic(spark) else None
     if context is not None:
         context.addJobTag(tag)
     try:
@@ -39,17 +39,18 @@ def removed_on_error(spark: Any, storage: Storage, folder: str) -> Iterator[None
         raise
     finally:
         if context is not None:
-            context.removeJobTag(tag)
+            with suppress(Exception):
+                context.removeJobTag(tag)
 
 
 def _stop_jobs(context: Any, tag: str) -> None:
-    if context._jsc is None or context._jsc.sc().isStopped():
-        return
-    context.cancelJobsWithTag(tag)
-    tracker = context._jsc.sc().statusTracker()
-    end = time.monotonic() + _WAIT_SECONDS
-    while _running_tasks(tracker, tag) and time.monotonic() < end:
-        time.sleep(_POLL_SECONDS)
+    """Stop the jobs and wait for their tasks, as far as there still is a JVM to ask: the write's own error matters more."""
+    with suppress(Exception):
+        context.cancelJobsWithTag(tag)
+        tracker = context._jsc.sc().statusTracker()
+        end = time.monotonic() + _WAIT_SECONDS
+        while _running_tasks(tracker, tag) and time.monotonic() < end:
+            time.sleep(_POLL_SECONDS)
 
 
 def _running_tasks(tracker: Any, tag: str) -> int:
