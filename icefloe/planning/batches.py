@@ -36,7 +36,7 @@ class ScanBatch:
     deletes: Sequence[tuple[DataFile, ...]] | None = None
     keep_metrics: bool = False
     """Whether the metrics of all columns are decoded, and wanted in tasks."""
-    _made: dict[int, list[TaskFields]] = field(default_factory=dict, init=False, repr=False)
+    _made: "_Made" = field(default_factory=lambda: _Made(), init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.files)
@@ -66,12 +66,14 @@ class ScanBatch:
         return map(PlannedTask, repeat(self), range(len(self)))
 
     def task_at(self, row: int) -> TaskFields:
-        """What the task of a file holds; made for many files at once, since neighbours are mostly asked for next."""
+        """What the task of a file holds; made for many files at once where they are asked for one after the other."""
         block, place = divmod(row, _ROWS_AT_ONCE)
-        made = self._made.get(block)
-        if made is None:
-            made = self._made[block] = list(self._fields(block * _ROWS_AT_ONCE))
-        return made[place]
+        found = self._made.blocks.get(block)
+        if found is None:
+            if not self._made.is_due(block):
+                return next(self._fields(row, 1))
+            found = self._made.keep(block, list(self._fields(block * _ROWS_AT_ONCE, _ROWS_AT_ONCE)))
+        return found[place]
 
     def rows_until(self, limit: int) -> tuple[int, int]:
         """How many files are enough for `limit` rows, counting those that need no look at rows, and the rows of those."""
@@ -86,13 +88,38 @@ class ScanBatch:
     def _needs_no_look(self) -> npt.NDArray[np.bool_]:
         return np.array([isinstance(each, AlwaysTrue) for each in self.residuals], bool)
 
-    def _fields(self, start: int) -> Iterator[TaskFields]:
-        files = self.files.slice(start, _ROWS_AT_ONCE)
+    def _fields(self, start: int, count: int) -> Iterator[TaskFields]:
+        files = self.files.slice(start, count)
         rows = slice(start, start + len(files))
         made = files.files() if self.keep_metrics else data_files(files, self.groups.of[rows], self.groups.tuples)
         residuals = map(self.residuals.__getitem__, self.residual_of[rows].tolist())
         deletes = repeat(()) if self.deletes is None else self.deletes[rows]
         return zip(made, deletes, residuals, sequence_numbers(files).tolist(), strict=False)
+
+
+class _Made:
+    """The fields of tasks that were made last. Few are kept: many values that stay alive cost more than making them."""
+
+    __slots__ = ("blocks", "missed", "newest")
+
+    def __init__(self) -> None:
+        self.blocks: dict[int, list[TaskFields]] = {}
+        self.newest = -1
+        self.missed = -1
+
+    def is_due(self, block: int) -> bool:
+        """Whether a block comes after the last one, or is asked for again; else rows are asked for here and there."""
+        is_due = block in (self.newest + 1, self.missed)
+        self.missed = block
+        return is_due
+
+    def keep(self, block: int, made: list[TaskFields]) -> list[TaskFields]:
+        """Keep a block, and the one before it for those who are a little behind."""
+        for old in [each for each in list(self.blocks) if each != self.newest]:
+            self.blocks.pop(old, None)
+        self.blocks[block] = made
+        self.newest = block
+        return made
 
 
 def batch_of(found: Survivors, deletes: Sequence[tuple[DataFile, ...]] | None, keep_metrics: bool = False) -> ScanBatch:

@@ -491,3 +491,39 @@ def test_another_planner_can_find_the_files(two_regions: SyntheticTable) -> None
         ("region = 'us'", ("id",)),
     ]
     assert asked == scan(two_regions, "region = 'us'")
+
+
+# -- tasks of many files
+
+
+@pytest.fixture(scope="module")
+def many_files() -> SyntheticTable:
+    table = SyntheticTable(SCHEMA, 2, BY_REGION)
+    table.add(*(table.data([row(number, "eu" if number % 3 else "us")]) for number in range(2500)))
+    return table
+
+
+@pytest.mark.parametrize("step", [1, 7, -1, 613])
+def test_tasks_are_the_same_in_whatever_order_they_are_looked_at(many_files: SyntheticTable, step: int) -> None:
+    expected = dict(_regions(many_files))
+    tasks = list(scan(many_files).plan_files())
+    assert len(tasks) == 2500
+    for place in range(0, 2500 * step, step) if abs(step) > 1 else range(2500)[::step]:
+        task = tasks[place % 2500]
+        assert task.partition == (expected[task.file.file_path],)
+    assert [task.file.file_path for task in tasks] == list(expected)
+
+
+def _regions(table: SyntheticTable) -> Iterator[tuple[str, str]]:
+    (manifest,) = table.manifests
+    for entry in table.entries_of(manifest):
+        yield entry.data_file.file_path, entry.data_file.partition[0]
+
+
+def test_a_plan_keeps_few_of_the_tasks_that_it_made(many_files: SyntheticTable) -> None:
+    plan = scan(many_files).plan()
+    assert plan is not None
+    (batch,) = list(plan)
+    for task in batch.tasks():
+        assert task.sequence_number == 1
+    assert sum(map(len, batch._made.blocks.values())) <= 2048
