@@ -263,7 +263,7 @@ def test_settings_and_views_of_the_session_stay(spark: Any, catalog: Catalog) ->
     active = type(spark).getActiveSession()
     assert active is not None
     assert {key: active.conf.get(key) for key in before} == before
-    assert spark.sparkContext.getJobTags() == set()
+    assert not list(spark.sparkContext.getJobTags())
     assert spark.table("five").count() == 5
     assert table.scan().count() == 5
 
