@@ -1,0 +1,178 @@
+"""Later filters of a DataFrame choose files: for each kind of predicate, through each transform and by bounds.
+
+The measure is the plan of the same text by plain Python: Spark's filter must leave no more files than that.
+"""
+
+import datetime as dt
+import re
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pytest
+
+from icefloe.errors import InvalidExpressionError
+from icefloe.expressions import Expression, parse_expression
+from icefloe.spark.session import Session, connect
+from icefloe.table import Table
+from tests.spark.reading import new_catalog, planned
+
+FIRST = dt.datetime(2020, 1, 1, 3, 30)
+SPECS = {
+    "unpartitioned": [],
+    "identity": ["name", "day"],
+    "bucket": ["bucket(8, id)", "bucket(8, name)"],
+    "truncate": ["truncate(10, id)", "truncate(2, name)"],
+    "year": ["years(ts)"],
+    "month": ["months(ts)", "months(day)"],
+    "day": ["days(ts)"],
+    "hour": ["hours(ts)", "hours(zoned)"],
+    "void": ["void(id)"],
+}
+PREDICATES = {
+    "id = 57": True,
+    "57 = id": True,
+    "id <=> 57": True,
+    "id in (3, 57)": True,
+    "id in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)": True,
+    "id < 12": True,
+    "id <= 12": True,
+    "id > 100": True,
+    "id >= 100": True,
+    "12 > id": True,
+    "id between 30 and 40": True,
+    "not (id < 100)": True,
+    "id = 57 or id = 3": True,
+    "not (id > 10 and id < 200)": True,
+    "id = 57 and length(name) = 6": True,
+    "name = 'n057-x'": True,
+    "name like 'n05%'": True,
+    "name in ('n001-x', 'n002-x')": True,
+    "name is null": True,
+    "name is not null": True,
+    "flag": True,
+    "not flag": True,
+    "day = date'2021-02-20'": True,
+    "day >= '2023-01-01'": True,
+    "ts = timestamp_ntz'2020-01-30 03:30:00'": True,
+    "ts < timestamp_ntz'2020-06-01 00:00:00'": True,
+    "zoned >= timestamp'2023-06-01 00:00:00+00:00'": True,
+    "price = 5.25": True,
+    "price > 20": True,
+    "score > 1000.5": True,
+    "isnan(score)": True,
+    "score <= 3.5": True,
+    "code = X'0007'": True,
+    f"key = '{UUID(bytes=bytes([7]) * 16)}'": True,
+    "part.n = 57": True,
+    "part.n > 100 and part.n is not null": True,
+    "id + 1 = 57": False,
+    "id = 57 or length(name) = 3": False,
+    "name like '%7%'": True,
+}
+"""What Spark is asked, and whether bounds of files can rule some out."""
+
+COUNT = 120
+
+
+@pytest.fixture(scope="module")
+def ice(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """A session on tables of its own."""
+    with connect(new_catalog(tmp_path_factory.mktemp("tables")), spark=spark) as session:
+        yield session
+
+
+def rows(ids: range) -> Any:
+    days = [each * 12 for each in ids]
+    moments = [FIRST + dt.timedelta(days=each) for each in days]
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "name": [None if each >= 110 else f"n{each:03}-x" for each in ids],
+            "flag": [each < 20 for each in ids],
+            "day": pa.array([each.date() for each in moments]),
+            "ts": pa.array(moments, pa.timestamp("us")),
+            "zoned": pa.array([each.replace(tzinfo=dt.UTC) for each in moments], pa.timestamp("us", "UTC")),
+            "price": pa.array([f"{each / 4:.2f}" for each in ids]).cast(pa.decimal128(9, 2)),
+            "score": [float("nan") if each == 60 else each / 2 for each in ids],
+            "code": [each.to_bytes(2) for each in ids],
+            "key": pa.array([bytes([each]) * 16 for each in ids], pa.uuid()),
+            "part": [{"n": each} for each in ids],
+        }
+    )
+
+
+@pytest.fixture(scope="module", params=list(SPECS))
+def table(ice: Session, request: pytest.FixtureRequest) -> Table:
+    """Rows in twelve files or more."""
+    spec = SPECS[request.param]
+    made = ice.catalog.create_table(
+        ("db", request.param),
+        schema="id long, name string, flag boolean, day date, ts timestamp, zoned timestamptz, price decimal(9, 2), "
+        "score double, code binary, key uuid, part struct<n: long>",
+        partition_spec=spec,
+        properties={"format-version": "2"},
+    )
+    with made.transaction() as tx:
+        for start in range(0, COUNT, 10):
+            tx.append(rows(range(start, start + 10)))
+    return made
+
+
+def test_each_predicate_chooses_files(ice: Session, table: Table) -> None:
+    everything = len(list(table.scan().plan_files()))
+    wrong = {}
+    sources = {table.schema().names_by_id[field.source_id] for field in table.spec().fields}
+    for text, rules_out in PREDICATES.items():
+        if sources and not sources & set(re.findall(r"\w+", text)):
+            continue  # partitions say nothing of it, and bounds are asked where there are no partitions
+        counts = planned(ice, ice.table(table.name()).filter(text))
+        skipped = counts.data_files_skipped_by_partition + counts.data_files_skipped_by_metrics
+        own = _own(text)
+        most = everything if own is None else len(list(table.scan(own).plan_files()))
+        is_right = counts.result_data_files + skipped == counts.data_files and counts.result_data_files <= most
+        if not is_right or (counts.result_data_files < everything) is not rules_out:
+            wrong[text] = (counts.result_data_files, most, everything)
+    assert wrong == {}
+
+
+def test_what_is_left_is_right(ice: Session) -> None:
+    """Rows are the same with and without files ruled out; NaN is above all numbers for Spark."""
+    table = ice.load_table("db.unpartitioned") if ice.catalog.table_exists("db.unpartitioned") else None
+    assert table is not None
+    frame = ice.table("db.unpartitioned")
+    kept = ice.spark.createDataFrame(frame.collect(), frame.schema)
+    texts = [*PREDICATES, "score > 1e300", "score = double('NaN')", "score >= double('NaN')", "score < double('NaN')"]
+    ids = [frame.filter(text).selectExpr("sum(id) s", "count(*) n") for text in texts]
+    expected = [kept.filter(text).selectExpr("sum(id) s", "count(*) n") for text in texts]
+    assert _all(ids) == _all(expected)
+
+
+def test_joins_and_views_choose_files(ice: Session) -> None:
+    frame = ice.table("db.unpartitioned")
+    frame.createOrReplaceTempView("pruned")
+    assert planned(ice, ice.spark.sql("SELECT count(*) FROM pruned WHERE id = 57")).result_data_files == 1
+    other = ice.spark.range(57, 58).withColumnRenamed("id", "other")
+    joined = frame.filter("id < 10").join(other, frame.id == other.other)
+    assert planned(ice, joined).result_data_files == 1
+    nested = frame.select("name", "id").filter("id > 5").select("id").filter("id < 10")
+    assert planned(ice, nested).result_data_files == 1
+
+
+def _own(text: str) -> Expression | None:
+    """The same in the words of tables, where they have words for it; NaN is above all numbers only for Spark."""
+    if "score >" in text:
+        return None
+    words = text.replace("not flag", "flag = false") if "not flag" in text else text.replace("flag", "flag = true")
+    try:
+        return parse_expression(words.replace("date'", "'"))
+    except InvalidExpressionError:
+        return None
+
+
+def _all(frames: list[Any]) -> list[Any]:
+    made = frames[0]
+    for each in frames[1:]:
+        made = made.union(each)
+    return [tuple(row) for row in made.collect()]
