@@ -156,11 +156,11 @@ class ScanFileIndex:
         kept = [each for each in groups.items() if all(test(each[0]) for test in tests)]
         statuses = file_statuses(gateway, [_place(task) for _, members in kept for task in members])
         apply = gateway.jvm.org.apache.spark.sql.execution.datasources.PartitionDirectory.apply
-        cut = gateway.jvm.java.util.Arrays.copyOfRange
+        status = gateway.jvm.org.apache.hadoop.fs.FileStatus
         made, start = [], 0
         for values, members in kept:
             end = start + len(members)
-            own = statuses if len(kept) == 1 else cut(statuses, start, end)
+            own = statuses if len(kept) == 1 else gateway.cut(status, statuses, start, end)
             made.append(apply(constant_row(gateway, schema, kinds, values), own))
             start = end
         return gateway.seq(made)

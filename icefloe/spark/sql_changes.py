@@ -5,7 +5,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, functions
 
-from icefloe.errors import InvalidInputError
+from icefloe.errors import InvalidInputError, NoSuchTableError
 from icefloe.schema.types import NestedType
 from icefloe.spark.literals import sql_literal
 from icefloe.spark.row_merge import Action, Clause, Merge, merge_rows
@@ -66,6 +66,8 @@ def target_of(node: Any, context: SqlContext) -> Source | None:
         return None
     source = context.names.source(parts(node), default=context.default)
     if source is None:
+        if parts(node)[0] in context.names.catalogs:
+            raise NoSuchTableError(f"no table {'.'.join(parts(node)[1:])} in catalog {parts(node)[0]!r}")
         return None
     if source.metadata_table is not None or source.snapshot_id is not None or source.as_of is not None:
         raise InvalidInputError(f"{'.'.join(parts(node))} cannot be changed; name the table, or a branch of it")
@@ -210,7 +212,9 @@ def _named(frame: DataFrame, node: Any, table: Table, static: dict[str, str | No
             )
         frame = _by_position(frame.toDF(*wanted), table)
     for name, value in given.items():
-        frame = frame.withColumn(name, functions.lit(value))
+        field = table.schema().find_field(name, case_sensitive=False)
+        shown = user_type(field.field_type, mapping_of(frame.sparkSession))
+        frame = frame.withColumn(field.name, functions.lit(value).cast(shown))
     return frame
 
 

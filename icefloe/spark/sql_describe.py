@@ -149,7 +149,7 @@ def _create_statement(table: Table, context: SqlContext, mapping: TypeMapping) -
 
 def _column(field: NestedField, mapping: TypeMapping) -> str:
     shown = user_type(field.field_type, mapping)
-    text = f"{_name(field.name)} {shown.simpleString().upper()}"
+    text = f"{_name(field.name)} {shown.simpleString()}"
     if field.required:
         text += " NOT NULL"
     if field.write_default is not None:
