@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,11 +20,17 @@ class Returned:
     whatever a callback returns is to be held a little longer.
     """
 
-    def __init__(self, most: int = 16) -> None:
-        self._held: deque[Any] = deque(maxlen=most)
+    def __init__(self, seconds: float = 60) -> None:
+        self._seconds = seconds
+        self._held: deque[tuple[float, Any]] = deque()
+        self._lock = threading.Lock()
 
     def __call__(self, made: Any) -> Any:
-        self._held.append(made)
+        now = time.monotonic()
+        with self._lock:
+            self._held.append((now, made))
+            while self._held[0][0] < now - self._seconds:
+                self._held.popleft()
         return made
 
 

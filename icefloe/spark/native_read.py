@@ -42,8 +42,13 @@ from icefloe.spark.scan_plan import FileKind, KeyDeletes, Planner, SnapshotShape
 from icefloe.spark.types import EXISTS_DEFAULT, TypeMapping, file_schema, user_schema
 from icefloe.spark.user_side import quoted_name, to_user
 
-_BY_ID = {"spark.sql.parquet.fieldId.read.enabled": "true"}
-"""Options of a relation reach its reader, so the session's own settings stay as they are."""
+_OPTIONS = {
+    "spark.sql.parquet.fieldId.read.enabled": "true",
+    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+}
+"""Options of a relation reach its reader, so the session's own settings stay as they are, and do not matter."""
 
 _SPARKS_OWN = ("_metadata", "_tmp_metadata_row_index")
 _UNKNOWN_SIZE = 1 << 40
@@ -261,7 +266,7 @@ def relation_frame(gateway: Gateway, index: ScanFileIndex, schema: Any, constant
     jvm = gateway.callbacks().jvm
     sources = jvm.org.apache.spark.sql.execution.datasources
     options = jvm.java.util.HashMap()
-    for key, value in _BY_ID.items():
+    for key, value in _OPTIONS.items():
         options.put(key, value)
     session = gateway.spark._jsparkSession
     relation = sources.HadoopFsRelation(

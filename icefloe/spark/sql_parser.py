@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from icefloe.catalog.catalog import Catalog
 from icefloe.errors import InvalidInputError
-from icefloe.spark.gateway import Gateway
+from icefloe.spark.gateway import Gateway, Returned
 from icefloe.spark.sql_calls import run_call
 from icefloe.spark.sql_changes import run_changes
 from icefloe.spark.sql_columns import run_columns
@@ -164,17 +164,20 @@ class PythonParser:
     def __init__(self, door: SqlDoor, sparks: Any) -> None:
         self._door = door
         self._sparks = sparks
+        self._returned = Returned()
 
     def parsePlan(self, text: str) -> Any:  # noqa: N802 - a name of the interface
-        return self._door.plan(text, self._sparks.parsePlan)
+        return self._returned(self._door.plan(text, self._sparks.parsePlan))
 
     def parsePlanWithParameters(self, text: str, parameters: Any) -> Any:  # noqa: N802 - a name of the interface
-        return self._door.plan(text, lambda plain: self._sparks.parsePlanWithParameters(plain, parameters))
+        plan = self._door.plan(text, lambda plain: self._sparks.parsePlanWithParameters(plain, parameters))
+        return self._returned(plan)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return getattr(self._sparks, name)
+        method = getattr(self._sparks, name)
+        return lambda *arguments: self._returned(method(*arguments))
 
     class Java:
         implements = ("org.apache.spark.sql.catalyst.parser.ParserInterface",)
