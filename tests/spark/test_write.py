@@ -218,7 +218,7 @@ def test_what_goes_wrong_in_a_task_leaves_nothing(spark: Any, catalog: Catalog) 
             raise ValueError("seven")
         return number
 
-    fails = F.udf(fail_at_seven, "bigint")
+    fails = F.udf(fail_at_seven, "bigint", useArrow=False)
     for name, codec in (("native", "zstd"), ("arrow", "brotli")):
         table = catalog.create_table(f"db.{name}", "id bigint", properties={"write.parquet.compression-codec": codec})
         table.append(spark.range(3))
