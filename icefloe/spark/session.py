@@ -238,6 +238,8 @@ def _embedded(warehouse: str | os.PathLike[str] | None) -> Catalog:
 def local_spark(config: Mapping[str, str]) -> SparkSession:
     """A quiet local Spark session on all processors, with half of the memory, at most 8 GiB."""
     check_java()
+    # Workers must find this package, whatever `python3` is on the path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {
         "spark.master": "local[*]",
         "spark.app.name": "icefloe",

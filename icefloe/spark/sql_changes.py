@@ -6,7 +6,10 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, functions
 
 from icefloe.errors import InvalidInputError, NoSuchTableError
+from icefloe.expressions import EqualTo, Expression, IdReference, Literal
+from icefloe.expressions.values import conjunction
 from icefloe.schema.types import NestedType
+from icefloe.schema.values import parse_text
 from icefloe.spark.literals import sql_literal
 from icefloe.spark.row_merge import Action, Clause, Merge, merge_rows
 from icefloe.spark.row_statements import Assignment, delete_rows, update_rows
@@ -98,7 +101,7 @@ def _insert(node: Any, target: Source, context: SqlContext) -> None:
     elif str(context.gateway.spark.conf.get(_OVERWRITE_MODE)).lower() == "dynamic":
         table.dynamic_partition_overwrite(frame, notes, branch)
     else:
-        table.overwrite(frame, _static_filter(static), notes, branch)
+        table.overwrite(frame, _static_filter(static, table), notes, branch)
 
 
 def _delete(node: Any, target: Source, context: SqlContext) -> None:
@@ -229,13 +232,15 @@ def _by_position(frame: DataFrame, table: Table) -> DataFrame:
     return frame.withColumns(changed) if changed else frame
 
 
-def _static_filter(static: dict[str, str | None]) -> str:
-    known = [
-        f"`{name}` = '{str(value).replace(chr(39), chr(39) * 2)}'"
-        for name, value in static.items()
-        if value is not None
-    ]
-    return " and ".join(known) or "true"
+def _static_filter(static: dict[str, str | None], table: Table) -> Expression:
+    """What the rows match that an overwrite of these partitions takes away; all rows if none is given."""
+    found = []
+    for name, value in static.items():
+        if value is not None:
+            field = table.schema().find_field(name, case_sensitive=False)
+            literal = Literal(parse_text(value, field.field_type), field.field_type)
+            found.append(EqualTo(IdReference(field.field_id), literal))
+    return conjunction(*found)
 
 
 def _evolve(frame: DataFrame, table: Table) -> None:
