@@ -32,7 +32,7 @@ from icefloe.schema.reserved import (
     is_reserved_id,
 )
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import DoubleType, FloatType, NestedField, StructType, UnknownType
+from icefloe.schema.types import DoubleType, FloatType, NestedField, StructType, UnknownType, walk_fields
 from icefloe.spark import constants as facts
 from icefloe.spark.constants import Constant
 from icefloe.spark.file_index import IndexLabel, ScanFileIndex
@@ -343,7 +343,9 @@ def _inner_names(schema: Schema, metadata: TableMetadata) -> dict[int, str]:
         names = Schema(field).names_by_id
         is_free = all(owners.get(name.lower(), {field_id}) == {field_id} for field_id, name in names.items())
         is_own = lasting[field.name.lower()] == 1 and field.name.lower() not in _SPARKS_OWN
-        keeps = field.name.startswith(facts.PREFIX) or (is_known and is_free and is_own)
+        # Statistics in files leave out NaN, which Spark's filters do not: row groups with NaN would be lost.
+        has_nan = any(isinstance(each.field_type, FloatType | DoubleType) for each in walk_fields([field]))
+        keeps = field.name.startswith(facts.PREFIX) or (is_known and is_free and is_own and not has_nan)
         found[field.field_id] = field.name if keeps else f"{facts.PREFIX}{field.field_id}"
     return found
 
