@@ -11,7 +11,7 @@ from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.files import EntryStatus, ManifestContent, ManifestFile, PartitionFieldSummary
 from icefloe.manifests.summaries import count_entries, min_sequence_number, summarize
 from icefloe.schema.bounds import decode_bound
-from icefloe.schema.types import IcebergType, NestedField, UnknownType
+from icefloe.schema.types import IcebergType, NestedField, UnknownType, UUIDType
 from icefloe.verification.codes import Code
 from icefloe.verification.digest import Kind, Mask, kinds_of
 from icefloe.verification.subject import Subject
@@ -75,9 +75,10 @@ class EntryCheck:
         for field, summary in zip(kinds, summaries, strict=True):
             column = self._columns.partition.get(field.field_id)
             if column is not None and not isinstance(field.field_type, UnknownType):
-                self._summary(field, summary, summarize(column.filter(live), field.field_type))
+                self._summary(field, summary, column.filter(live))
 
-    def _summary(self, field: NestedField, said: PartitionFieldSummary, found: PartitionFieldSummary) -> None:
+    def _summary(self, field: NestedField, said: PartitionFieldSummary, values: Any) -> None:
+        found = summarize(values, field.field_type)
         about = f"the summary of partition field {field.name!r}"
         if found.contains_null and not said.contains_null:
             self._say(Code.MANIFEST_SUMMARY, f"{about} says that there is no null, but there is")
@@ -95,7 +96,7 @@ class EntryCheck:
         except InvalidValueError as error:
             self._say(Code.MANIFEST_SUMMARY, f"{about} has bounds that are not of type {kind}: {error}")
             return
-        if not (is_low and is_high):
+        if not (is_low and is_high) and not (isinstance(kind, UUIDType) and _are_between_signed(values, said)):
             self._say(Code.MANIFEST_SUMMARY, f"{about} has bounds that exclude partitions of the manifest")
 
     def _sequence_numbers(self) -> None:
@@ -166,6 +167,17 @@ class EntryCheck:
         for place in np.flatnonzero(is_outside).tolist():
             is_outside[place] = not self._subject.is_inside(paths[place].as_py())
         self._each(Code.OUTSIDE_LOCATION, is_outside, "it is outside of the table's locations")
+
+
+def _are_between_signed(uuids: Any, said: PartitionFieldSummary) -> bool:
+    """Whether uuids are within bounds in the order of Java, which compares two signed halves; readers allow for it."""
+    lower, upper = (_signed_halves(bytes(bound or b"")) for bound in (said.lower_bound, said.upper_bound))
+    found = pc.unique(uuids.cast(pa.binary(16))).to_pylist()
+    return all(lower <= _signed_halves(each) <= upper for each in found if each is not None)
+
+
+def _signed_halves(raw: bytes) -> tuple[int, int]:
+    return int.from_bytes(raw[:8], signed=True), int.from_bytes(raw[8:], signed=True)
 
 
 def _value(data: bytes, kind: IcebergType) -> Any:
