@@ -68,7 +68,7 @@ class Demo:
         """Events of a month."""
         frame = self.ice.spark.range(self.rows).selectExpr(
             "id",
-            "element_at(array('view', 'cart', 'buy', 'return'), CAST(id % 4 AS INT) + 1) AS kind",
+            "element_at(array('view', 'cart', 'buy', 'return'), pmod(hash(id), 4) + 1) AS kind",
             "round(rand(7) * 100, 2) AS amount",
             f"{DAY} AS ts",
         )
