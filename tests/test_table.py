@@ -1,6 +1,7 @@
 """The table as a user holds it: rows in, rows changed, rows out, in every format version and both modes of change."""
 
 import datetime as dt
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -283,3 +284,19 @@ def test_two_upserts_of_one_new_key_do_not_insert_it_twice(catalog: icefloe.Cata
         late.upsert(rows(7, region="late"), join_cols=["id"])
     late.refresh().upsert(rows(7, region="late"), join_cols=["id"])
     assert ids(late) == [1, 7]
+
+
+@pytest.mark.parametrize("version", [each for each in ALL_VERSIONS if allows(each, Feature.VARIANT)])
+@pytest.mark.parametrize("file_format", ["parquet", "avro"])
+def test_columns_with_required_parts_may_be_left_out(version: int, file_format: str, tmp_path: Path) -> None:
+    catalog = icefloe.load_catalog("lake", type="memory", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    table = catalog.create_table(
+        "db.t",
+        "id bigint, doc variant, s struct<a: int not null, doc: variant, l: array<int>>",
+        properties={"format-version": str(version), "write.format.default": file_format},
+    )
+    table.append(pa.table({"id": [1, 2]}))
+    found = table.scan().to_arrow()
+    assert found.column("doc").null_count == 2
+    assert found.column("s").null_count == 2

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from icefloe.data.casting import cast_leaf
 from icefloe.errors import InvalidValueError
-from icefloe.formats.projection import constant_array
+from icefloe.formats.projection import constant_array, null_array, without_nulls
 from icefloe.formats.variant_shredding import unshred
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.schema import Schema
@@ -67,7 +67,7 @@ def _values(array: Any, kind: IcebergType, arrow_type: Any, path: str) -> Any:
     elif pa.types.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
     if pa.types.is_null(array.type):
-        return pa.nulls(len(array), arrow_type)
+        return null_array(len(array), arrow_type)
     match kind:
         case StructType():
             return _struct(array, kind, arrow_type, path)
@@ -94,7 +94,7 @@ def _struct(array: Any, kind: StructType, arrow_type: Any, path: str) -> Any:
             child = _values(array.field(names.index(field.name)), field.field_type, inner.type, below)
             _check_nulls(child, field, below, valid)
             # Below null structs there may be nulls that are none; writers take them for what they look like.
-            child = _without_nulls(child) if field.required and child.null_count else child
+            child = without_nulls(child) if field.required and child.null_count else child
         else:
             child = _filled(field, len(array), inner.type, below)
         children.append(child)
@@ -142,20 +142,6 @@ def _offsets(lengths: Any) -> Any:
     if offsets[-1] > np.iinfo(np.int32).max:
         raise InvalidValueError("lists and maps of one batch hold more than 2^31 values; give smaller batches")
     return pa.array(offsets.astype(np.int32))
-
-
-def _without_nulls(array: Any) -> Any:
-    """The array as if each of its values were there; for values that nobody sees."""
-    kind = array.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(kind, _without_nulls(array.storage))
-    if pa.types.is_struct(kind):
-        return pa.StructArray.from_arrays([array.field(i) for i in range(kind.num_fields)], fields=list(kind))
-    if pa.types.is_map(kind):
-        return pa.MapArray.from_arrays(array.offsets, array.keys, array.items, type=kind)
-    if pa.types.is_list(kind):
-        return pa.ListArray.from_arrays(array.offsets, array.values, type=kind)
-    return pa.Array.from_buffers(kind, len(array), [None, *array.buffers()[1:]], 0, array.offset)
 
 
 def _nulls(array: Any) -> Any:

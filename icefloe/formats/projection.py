@@ -43,9 +43,36 @@ def project_batch(batch: Any, plan: ProjectStruct, wanted: Schema, location: str
 def constant_array(value: Any, kind: IcebergType, arrow_type: Any, rows: int) -> Any:
     """One internal value, for all rows."""
     if value is None:
-        return pa.nulls(rows, arrow_type)
+        return null_array(rows, arrow_type)
     one = pa.array([arrow_object(value, kind)], storage_type(arrow_type)).cast(arrow_type)
     return one.take(pa.array(np.zeros(rows, np.int32)))
+
+
+def null_array(rows: int, arrow_type: Any) -> Any:
+    """Nothing but nulls; fields that must have values have some below, which nobody sees, as writers want them."""
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(arrow_type, null_array(rows, arrow_type.storage_type))
+    if not pa.types.is_struct(arrow_type):
+        return pa.nulls(rows, arrow_type)
+    children = [null_array(rows, field.type) for field in arrow_type]
+    shown = [
+        child if field.nullable else without_nulls(child) for child, field in zip(children, arrow_type, strict=True)
+    ]
+    return pa.StructArray.from_arrays(shown, fields=list(arrow_type), mask=pa.array(np.ones(rows, np.bool_)))
+
+
+def without_nulls(array: Any) -> Any:
+    """The array as if each of its values were there; for values that nobody sees."""
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(kind, without_nulls(array.storage))
+    if pa.types.is_struct(kind):
+        return pa.StructArray.from_arrays([array.field(i) for i in range(kind.num_fields)], fields=list(kind))
+    if pa.types.is_map(kind):
+        return pa.MapArray.from_arrays(array.offsets, array.keys, array.items, type=kind)
+    if pa.types.is_list(kind):
+        return pa.ListArray.from_arrays(array.offsets, array.values, type=kind)
+    return pa.Array.from_buffers(kind, len(array), [None, *array.buffers()[1:]], 0, array.offset)
 
 
 def arrow_object(value: Any, kind: IcebergType) -> Any:
@@ -99,7 +126,7 @@ def _field(each: ProjectField, present: list[Any], rows: int, arrow_type: Any) -
         case Constant(value=value) | Default(value=value):
             return constant_array(value, each.field.field_type, arrow_type, rows)
         case Null():
-            return pa.nulls(rows, arrow_type)
+            return null_array(rows, arrow_type)
 
 
 def _values(array: Any, plan: ValuePlan, kind: IcebergType, arrow_type: Any) -> Any:
