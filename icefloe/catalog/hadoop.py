@@ -12,7 +12,7 @@ from typing import NoReturn
 from icefloe.catalog.catalog import Catalog
 from icefloe.catalog.clock import now_ms
 from icefloe.catalog.identifiers import Identifier, show
-from icefloe.catalog.metadata_files import LOG, compression_for, delete_quietly, read_table_metadata
+from icefloe.catalog.metadata_files import LOG, compression_for, read_table_metadata
 from icefloe.catalog.purge import check_purgeable
 from icefloe.catalog.views import View
 from icefloe.commit.committer import Committer, TableState
@@ -30,6 +30,7 @@ from icefloe.errors import (
     StorageError,
     TableAlreadyExistsError,
 )
+from icefloe.maintenance.deleting import delete_quietly
 from icefloe.metadata.codec import encode_metadata_file
 from icefloe.metadata.files import MetadataCompression, versioned_file_name
 from icefloe.metadata.properties import METADATA_PATH

@@ -2,13 +2,14 @@
 
 import logging
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TypeVar
 
 from icefloe.commit.committer import TableState
 from icefloe.commit.swap import superseded_metadata_files
 from icefloe.commit.workbench import metadata_folder
 from icefloe.errors import CorruptFileError, InvalidInputError, InvalidLocationError, UnsupportedVersionError
+from icefloe.maintenance.deleting import delete_quietly
 from icefloe.metadata.codec import decode_metadata_file, encode_metadata_file
 from icefloe.metadata.files import MetadataCompression, metadata_file_name, next_metadata_version
 from icefloe.metadata.locations import resolve_location, strip_trailing_slash
@@ -59,15 +60,6 @@ def write_view_metadata(storage: Storage, view: ViewMetadata, previous: str | No
 def compression_for(properties: Properties) -> MetadataCompression:
     """How new metadata files are compressed."""
     return MetadataCompression(METADATA_COMPRESSION.of(properties))
-
-
-def delete_quietly(storage: Storage, locations: Iterable[str], why: str) -> None:
-    """Delete files that nothing needs any more; a failure is noted in the log, and changes nothing."""
-    try:
-        for failure in storage.delete(locations):
-            LOG.warning("a file that is %s stays behind: %s", why, failure.error)
-    except Exception as error:  # noqa: BLE001 - what was decided before stands, whatever happens to leftovers
-        LOG.warning("files that are %s stay behind: %s", why, error)
 
 
 def delete_superseded(storage: Storage, base: TableState | None, changed: TableMetadata) -> None:

@@ -13,7 +13,6 @@ from icefloe.catalog.catalog import Catalog
 from icefloe.catalog.clock import now_ms
 from icefloe.catalog.identifiers import Identifier, show
 from icefloe.catalog.metadata_files import (
-    delete_quietly,
     delete_superseded,
     read_table_metadata,
     read_view_metadata,
@@ -34,6 +33,7 @@ from icefloe.errors import (
     TableAlreadyExistsError,
     ViewAlreadyExistsError,
 )
+from icefloe.maintenance.deleting import delete_quietly
 from icefloe.metadata.requirements import TableRequirement
 from icefloe.metadata.table import TableMetadata
 from icefloe.metadata.updates import TableUpdate

@@ -1,7 +1,7 @@
 """Decides whether a table's files may be deleted with its name, and deletes them after the name is gone."""
 
-from icefloe.catalog.metadata_files import delete_quietly
 from icefloe.errors import ValidationError
+from icefloe.maintenance.deleting import delete_quietly
 from icefloe.maintenance.reachable import ReachableFiles
 from icefloe.metadata.properties import GC_ENABLED
 from icefloe.metadata.table import TableMetadata
