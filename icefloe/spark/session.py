@@ -24,6 +24,7 @@ from icefloe.planning.report import LoggingReporter, ScanReport
 from icefloe.spark.merging import MergeBuilder, assignments_of
 from icefloe.spark.reading import is_classic, read_scan
 from icefloe.spark.row_statements import delete_rows, update_rows
+from icefloe.spark.settings import catalogs_in
 from icefloe.spark.sql_names import Source
 from icefloe.spark.sql_parser import door_of, marked
 from icefloe.spark.writing import FrameWriter
@@ -195,25 +196,27 @@ def connect(
 ) -> Session:
     """A session on your catalogs and your Spark, or on an embedded default of either.
 
-    Without a catalog there is one in SQLite, with its tables, in `./icefloe-warehouse` or the folder given. Without a
+    Without a catalog, those count that the settings of the session name (`spark.sql.catalog.<name>.*`); if there are none,
+    there is one in SQLite, with its tables, in `./icefloe-warehouse` or the folder given. Without a
     `spark` the running session of this process is used, or a local one is started, with `config` over its settings.
     """
-    catalogs = _catalogs(catalog, warehouse)
-    if spark is not None:
-        if config:
-            raise InvalidInputError("config is for a Spark session that connect starts, and one is given; set it there")
-        return Session(spark, catalogs)
-    running = SparkSession.getActiveSession()
+    if spark is not None and config:
+        raise InvalidInputError("config is for a Spark session that connect starts, and one is given; set it there")
+    running = SparkSession.getActiveSession() if spark is None else spark
     if running is not None and not config:
-        return Session(running, catalogs)
+        return Session(running, _catalogs(catalog, warehouse, running))
+    catalogs = _catalogs(catalog, warehouse, None)
     return Session(local_spark(config or {}), catalogs, owns_spark=running is None)
 
 
 def _catalogs(
     catalog: Catalog | str | Iterable[Catalog] | Mapping[str, Catalog] | None,
     warehouse: str | os.PathLike[str] | None,
+    spark: SparkSession | None,
 ) -> dict[str, Catalog]:
     match catalog:
+        case None if warehouse is None and spark is not None and is_classic(spark) and (named := _named(spark)):
+            return named
         case None:
             return {DEFAULT_CATALOG: _embedded(warehouse)}
         case str():
@@ -227,6 +230,11 @@ def _catalogs(
     if not found or not all(isinstance(each, Catalog) for each in found.values()):
         raise InvalidInputError(f"{catalog!r:.100} is no catalog; give one of load_catalog, or several by name")
     return found
+
+
+def _named(spark: SparkSession) -> dict[str, Catalog]:
+    settings = dict(spark.sparkContext.getConf().getAll())
+    return {name: load_catalog(name, **properties) for name, properties in catalogs_in(settings).items()}
 
 
 def _embedded(warehouse: str | os.PathLike[str] | None) -> Catalog:
