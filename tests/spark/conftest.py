@@ -18,7 +18,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("spark"))
 
 
-def _missing_java() -> str | None:
+def missing_java() -> str | None:
+    """Why Spark cannot run here; None if it can."""
     program = shutil.which("java")
     if program is None:
         return "no Java is on the path; Spark needs 17 or newer"
@@ -32,7 +33,7 @@ def _missing_java() -> str | None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """A quiet local session of two cores, in UTC."""
-    if (reason := _missing_java()) is not None:
+    if (reason := missing_java()) is not None:
         pytest.skip(reason)
     from pyspark.sql import SparkSession
 
