@@ -23,7 +23,9 @@ JARS_VARIABLE = "ICEFLOE_JAVA_JARS"
 RUNTIME = "iceberg-spark-runtime"
 JDBC_DRIVER = "sqlite-jdbc"
 JAVA_VERSIONS = (1, 2, 3)
-"""The format versions that the newest release of Java Iceberg reads and writes; it refuses v4."""
+"""The format versions that the newest release of Java Iceberg reads and writes as a whole."""
+JAVA_WRITES = (*JAVA_VERSIONS, 4)
+"""It writes v4 too, with absolute paths only; it does not resolve relative ones, so it cannot read what others write."""
 PATIENCE = 240.0
 """Seconds that one statement may take, on a machine that does other things too."""
 
