@@ -20,7 +20,7 @@ SCHEMA = "id bigint, user bigint, ts timestamptz, kind string, amount decimal(9,
 
 def run(size: str) -> list[Row]:
     """Unpartitioned, and by day without and with rows brought together; the source is a Parquet data set."""
-    spark = _session()
+    spark = spark_session()
     rows = ROWS[size]
     with tempfile.TemporaryDirectory(prefix="icefloe-bench-") as folder:
         source = f"{folder}/source"
@@ -38,7 +38,7 @@ def run(size: str) -> list[Row]:
             spark.stop()
 
 
-def _session() -> SparkSession:
+def spark_session() -> SparkSession:
     return (
         SparkSession.builder.master("local[*]")
         .config("spark.ui.enabled", "false")
