@@ -1,6 +1,7 @@
 """How rows become a Parquet file: ids at every level, the table's settings, and the metrics of what was written."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from icefloe.errors import InvalidPropertyError
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.arrow_types import conform, geo_schema, has_geo, is_plain_geography, stored_schema
 from icefloe.formats.metrics import COUNTS, MetricsMode, leaves, metrics_modes
+from icefloe.formats.parquet_dictionaries import dictionary_columns
 from icefloe.formats.parquet_footer import VARIANT_ANNOTATION, FooterSink, Sink, geography_annotation
 from icefloe.formats.parquet_metrics import parquet_metrics, split_offsets
 from icefloe.formats.written_file import WrittenFile
@@ -45,6 +47,11 @@ _CODECS = {
 _BLOOM_FPP_PREFIX = "write.parquet.bloom-filter-fpp.column."
 _BLOOM_NDV_PREFIX = "write.parquet.bloom-filter-ndv.column."
 _MAX_GROUP_ROWS = 1024 * 1024 * 8
+_GROUP_MEMORY_BYTES = 32 << 20
+"""Where a table does not say how large its row groups are, one also ends when its rows take this much memory.
+
+So that rows that shrink a lot do not wait by the gigabyte, and are encoded while the next ones are read.
+"""
 
 
 class ParquetFileWriter:
@@ -68,13 +75,16 @@ class ParquetFileWriter:
         self._schema = stored_schema(schema)
         self._modes = modes if modes is not None else metrics_modes(self._schema, settings, sort_order)
         arrow_schema = schema_to_arrow(self._schema)
-        self._arrow_schema = geo_schema(self._schema, arrow_schema) if has_geo(self._schema) else None
+        self._has_geo = has_geo(self._schema)
+        self._arrow_schema = geo_schema(self._schema, arrow_schema) if self._has_geo else arrow_schema
+        self._settings = settings
+        self._options = _options(settings, self._schema)
         self._group_bytes = PARQUET_ROW_GROUP_SIZE_BYTES.of(settings)
+        is_said = PARQUET_ROW_GROUP_SIZE_BYTES.key in settings
+        self._group_memory = math.inf if is_said else _GROUP_MEMORY_BYTES
         self._sink = FooterSink(sink)
-        self._writer = pq.ParquetWriter(
-            self._sink, self._arrow_schema or arrow_schema, **_options(settings, self._schema)
-        )
-        self._writer.add_key_value_metadata({"iceberg.schema": json.dumps(schema_to_json(schema)), **(metadata or {})})
+        self._writer: Any = None
+        self._metadata = {"iceberg.schema": json.dumps(schema_to_json(schema)), **(metadata or {})}
         # What a footer does not tell, see parquet_metrics.
         blind = (FloatType, DoubleType, GeometryType, GeographyType)
         self._seen = MetricsCollector(
@@ -102,16 +112,17 @@ class ParquetFileWriter:
         self._seen.add(batch)
         self._waiting.append(batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch]))
         self._waiting_bytes += batch.nbytes
-        if self._waiting_bytes * self._shrinking() >= self._group_bytes:
+        if self._groups_waiting() >= 1:
             self._flush()
 
     def close(self) -> WrittenFile:
         """Write what waits and the footer, and say what the file holds. The sink is left open."""
         self._flush()
+        writer = self._writer or self._open(None)
         self._sink.hold()
-        self._writer.close()
+        writer.close()
         self._sink.release(_annotations(self._schema))
-        footer = self._writer.writer.metadata
+        footer = writer.writer.metadata
         metrics = parquet_metrics(footer, self._schema, self._modes, self._seen.metrics(), file_schema=self._schema)
         return WrittenFile(metrics, split_offsets(footer), self._sink.written)
 
@@ -119,14 +130,30 @@ class ParquetFileWriter:
         if not self._waiting:
             return
         table = pa.concat_tables(self._waiting)
-        if self._arrow_schema is not None:
+        if self._has_geo:
             table = table.cast(self._arrow_schema)
+        if self._writer is None:
+            self._open(table)
         # The first row group tells how much the data shrinks; before it, rows are cut by their size in memory.
-        groups = max(1, round(self._waiting_bytes * self._shrinking() / self._group_bytes))
+        groups = max(1, round(self._groups_waiting()))
         rows = min(_MAX_GROUP_ROWS, -(-table.num_rows // groups))
         self._writer.write_table(table, row_group_size=rows)
         self._raw_bytes += self._waiting_bytes
         self._waiting, self._waiting_bytes = [], 0
+
+    def _open(self, first: Any | None) -> Any:
+        """Begin the file, now that there are rows to choose its encodings by."""
+        dictionaries = [] if first is None else dictionary_columns(first, self._settings)
+        self._writer = pq.ParquetWriter(
+            self._sink, self._arrow_schema, use_dictionary=dictionaries or False, **self._options
+        )
+        self._writer.add_key_value_metadata(self._metadata)
+        return self._writer
+
+    def _groups_waiting(self) -> float:
+        """How many row groups the rows that wait make."""
+        waiting = self._waiting_bytes
+        return max(waiting * self._shrinking() / self._group_bytes, waiting / self._group_memory)
 
     def _shrinking(self) -> float:
         """Bytes in the file per byte in memory, as far as this file shows."""

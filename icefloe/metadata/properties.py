@@ -171,6 +171,7 @@ PARQUET_SHRED_VARIANTS = Property("write.parquet.shred-variants", False, propert
 PARQUET_VARIANT_BUFFER_SIZE = Property("write.parquet.variant-inference-buffer-size", 100, _positive)
 PARQUET_BLOOM_FILTER_MAX_BYTES = Property("write.parquet.bloom-filter-max-bytes", MIB, _positive)
 PARQUET_BLOOM_FILTER_COLUMN_PREFIX = "write.parquet.bloom-filter-enabled.column."
+PARQUET_DICTIONARY_COLUMN_PREFIX = "write.parquet.dict-encoding-enabled.column."
 AVRO_COMPRESSION = Property("write.avro.compression-codec", "gzip", _text)
 AVRO_COMPRESSION_LEVEL = Property("write.avro.compression-level", None, _optional_text)
 MANIFEST_COMPRESSION = Property("write.manifest.compression-codec", "gzip", _text)

@@ -233,7 +233,7 @@ def test_positions_and_constants_need_no_column() -> None:
 def test_splits_cover_every_row_once_with_its_position() -> None:
     schema = Schema(NestedField(1, "id", LongType(), True))
     sink = io.BytesIO()
-    writer = ParquetFileWriter(sink, schema, {"write.parquet.row-group-size-bytes": "4000"})
+    writer = ParquetFileWriter(sink, schema, {"write.parquet.row-group-size-bytes": "2000"})
     for start in range(0, 5000, 250):
         writer.write(arrow_table(schema, [{"id": (i * 7919) % 10007} for i in range(start, start + 250)]))
     done = writer.close()

@@ -1,0 +1,90 @@
+"""Which columns of a Parquet file get a dictionary."""
+
+import io
+import uuid
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from icefloe.formats.parquet_dictionaries import dictionary_columns
+from icefloe.formats.parquet_writer import ParquetFileWriter
+from icefloe.schema.arrow import schema_to_arrow
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import (
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    UUIDType,
+)
+
+SCHEMA = Schema(
+    NestedField(1, "id", LongType()),
+    NestedField(2, "kind", StringType()),
+    NestedField(3, "key", UUIDType()),
+    NestedField(4, "tags", ListType(5, StringType())),
+    NestedField(6, "counts", MapType(7, StringType(), 8, IntegerType())),
+    NestedField(9, "at", StructType(NestedField(10, "x", IntegerType()))),
+)
+
+
+def _rows(count: int) -> pa.Table:
+    rows = [
+        {
+            "id": number,
+            "kind": f"kind {number % 7}",
+            "key": uuid.UUID(int=number).bytes,
+            "tags": ["a"],
+            "counts": [("a", number)],
+            "at": {"x": number},
+        }
+        for number in range(count)
+    ]
+    return pa.Table.from_pylist(rows, schema_to_arrow(SCHEMA))
+
+
+def _encoded(rows: pa.Table, properties: dict[str, str]) -> set[str]:
+    """The columns that have a dictionary in the file."""
+    sink = io.BytesIO()
+    writer = ParquetFileWriter(sink, SCHEMA, properties)
+    writer.write(rows)
+    writer.close()
+    group: Any = pq.read_metadata(io.BytesIO(sink.getvalue())).row_group(0)
+    columns = [group.column(place) for place in range(group.num_columns)]
+    return {column.path_in_schema for column in columns if column.has_dictionary_page}
+
+
+def test_values_that_repeat_get_a_dictionary_and_others_none() -> None:
+    nested = {"tags.list.element", "counts.key_value.key", "counts.key_value.value", "at.x"}
+    assert _encoded(_rows(2000), {}) == {"kind", *nested}
+
+
+def test_properties_of_the_table_come_first() -> None:
+    prefix = "write.parquet.dict-encoding-enabled.column."
+    asked = {f"{prefix}id": "true", f"{prefix}kind": "false", f"{prefix}at.x": "false", f"{prefix}gone": "true"}
+    assert _encoded(_rows(2000), asked) == {
+        "id",
+        "tags.list.element",
+        "counts.key_value.key",
+        "counts.key_value.value",
+    }
+
+
+def test_repeats_far_apart_and_sorted_runs_are_seen() -> None:
+    count = 1_000_000
+    numbers = pa.array(range(count))
+    rows = pa.table(
+        {
+            "once": numbers,
+            "runs": pa.array([number // 1000 for number in range(count)]),
+            # Its period is that of equal distances between the places that are looked at.
+            "period": pa.array([number % 62_500 for number in range(count)]),
+            "none": pa.nulls(count, pa.int32()),
+            "null": pa.nulls(count),
+        }
+    )
+    assert dictionary_columns(rows, {}) == ["runs", "none"]
