@@ -1,7 +1,7 @@
 """What a plan consists of: a data file, or a part of one, with the deletes that apply to it and what is left to ask of its rows."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from icefloe.expressions import AlwaysTrue, Expression
@@ -102,16 +102,32 @@ def _filled(task: FileScanTask) -> FileScanTask:
     source = task._source
     # Another thread may have been here first.
     if source is not None:
-        for store, value in zip(_STORES, (*source.task_at(task._row), 0, None), strict=True):
-            store(task, value)
-        object.__setattr__(task, "__class__", FileScanTask)
-        object.__setattr__(task, "_source", None)
+        file, deletes, residual, sequence_number = source.task_at(task._row)
+        _store_file(task, file)
+        _store_deletes(task, deletes)
+        _store_residual(task, residual)
+        _store_sequence_number(task, sequence_number)
+        _store_start(task, 0)
+        _store_length(task, None)
+        _store_class(task, FileScanTask)
+        _store_source(task, None)
     return task
 
 
-_STORES: tuple[Callable[[FileScanTask, Any], None], ...] = tuple(
-    getattr(FileScanTask, each.name).__set__ for each in fields(FileScanTask)
-)
+def _store(name: str, of: type[Any]) -> Callable[[FileScanTask, Any], None]:
+    """How a field is set that is frozen for everybody else."""
+    found: Callable[[FileScanTask, Any], None] = getattr(of, name).__set__
+    return found
+
+
+_store_file = _store("file", FileScanTask)
+_store_deletes = _store("deletes", FileScanTask)
+_store_residual = _store("residual", FileScanTask)
+_store_sequence_number = _store("sequence_number", FileScanTask)
+_store_start = _store("start", FileScanTask)
+_store_length = _store("length", FileScanTask)
+_store_source = _store("_source", _Origin)
+_store_class: Callable[[FileScanTask, Any], None] = object.__dict__["__class__"].__set__
 
 
 def _field(name: str) -> Any:
