@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
-from operator import attrgetter
+from operator import attrgetter, itemgetter, methodcaller
 from typing import Any
 
 import numpy as np
@@ -218,11 +218,12 @@ def columns_of(entries: Iterable[ManifestEntry], partition_type: StructType, spe
     """Entries as columns, for writing; every file must be of the one spec."""
     rows = list(entries)
     files = [row.data_file for row in rows]
+    width = len(partition_type.fields)
     for file in files:
-        if file.spec_id != spec_id or len(file.partition) != len(partition_type.fields):
+        if file.spec_id != spec_id or len(file.partition) != width:
             raise InvalidInputError(
                 f"file {file.file_path!r} is of spec {file.spec_id} with {len(file.partition)} partition values; "
-                f"this manifest is of spec {spec_id} with {len(partition_type.fields)}"
+                f"this manifest is of spec {spec_id} with {width}"
             )
     try:
         columns = {name: _column(name, rows, files) for name in COLUMN_TYPES}
@@ -249,28 +250,44 @@ def _is_constant(values: list[Any]) -> bool:
     return bool(values) and values.count(values[0]) == len(values)
 
 
+_VALUES = methodcaller("values")
+
+
 def _map_column(metric: Metric, files: Sequence[DataFile]) -> Any:
     maps: list[Mapping[int, Any]] = list(map(attrgetter(metric.value), files))
     kind = map_type(metric)
     offsets = _starts(list(map(len, maps)))
     if not offsets[-1]:
         return pa.nulls(len(maps), kind)
-    values = list(chain.from_iterable(each.values() for each in maps))
+    keys, values = _shared_keys(maps, offsets) or _own_keys(maps)
     items = _bytes_array(values) if metric.is_bound else pa.array(np.frombuffer(array("q", values), np.int64))
-    pairs = pa.StructArray.from_arrays([_keys(maps), items], fields=[kind.key_field, kind.item_field])
+    pairs = pa.StructArray.from_arrays([pa.array(keys), items], fields=[kind.key_field, kind.item_field])
     # An empty map says no more than none at all.
     is_empty = np.diff(offsets) == 0
     bitmap = pa.py_buffer(np.packbits(~is_empty, bitorder="little")) if is_empty.any() else None
     return pa.Array.from_buffers(kind, len(maps), [bitmap, pa.py_buffer(offsets)], children=[pairs])
 
 
-def _keys(maps: Sequence[Mapping[int, Any]]) -> Any:
-    """The keys of all maps, one after the other. Files of a table mostly share them, so those of one are tried for all."""
-    keys = list(chain.from_iterable(maps))
-    first = next(list(each) for each in maps if each)
-    is_shared = len(keys) % len(first) == 0 and keys == first * (len(keys) // len(first))
-    numbers = np.frombuffer(array("i", first if is_shared else keys), np.int32)
-    return pa.array(np.tile(numbers, len(keys) // len(first)) if is_shared else numbers)
+def _own_keys(maps: Sequence[Mapping[int, Any]]) -> tuple[Any, list[Any]]:
+    """The keys and the values of all maps, one after the other."""
+    keys = np.frombuffer(array("i", chain.from_iterable(maps)), np.int32)
+    return keys, list(chain.from_iterable(map(_VALUES, maps)))
+
+
+def _shared_keys(maps: Sequence[Mapping[int, Any]], offsets: Any) -> tuple[Any, list[Any]] | None:
+    """The same if all maps have the keys of the first, as files of a table mostly do; its order is taken for all."""
+    first = list(maps[0])
+    # Maps of other kinds may have an answer for a key that they do not hold.
+    if not first or offsets[-1] != len(first) * len(maps) or set(map(type, maps)) != {dict}:
+        return None
+    if (np.diff(offsets) != len(first)).any():
+        return None
+    try:
+        found = map(itemgetter(*first), maps)
+        values = list(found) if len(first) == 1 else list(chain.from_iterable(found))
+    except KeyError:
+        return None
+    return np.tile(np.frombuffer(array("i", first), np.int32), len(maps)), values
 
 
 def _bytes_array(values: list[bytes]) -> Any:

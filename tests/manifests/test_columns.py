@@ -1,5 +1,6 @@
 """Files as values become columns: maps of any keys, in any order, and nothing that a manifest cannot hold."""
 
+from collections import defaultdict
 from types import MappingProxyType
 from typing import Any
 
@@ -32,11 +33,22 @@ BOUNDS = st.dictionaries(IDS, st.binary(max_size=9), max_size=4)
 def test_values_become_columns_and_values_again(counts: list[dict[int, int]], data: st.DataObject) -> None:
     alike = data.draw(BOUNDS)
     bounds = [data.draw(st.just(alike) | BOUNDS) for _ in counts]
-    files = [file_with(i, MappingProxyType(counts[i]), bounds[i]) for i in range(len(counts))]
+    kind = data.draw(st.sampled_from([dict, MappingProxyType]))
+    files = [file_with(i, kind(counts[i]), bounds[i]) for i in range(len(counts))]
     found = list(columns_of(entries(*files), StructType()).files())
-    assert [list(each.value_counts.items()) for each in found] == [list(each.items()) for each in counts]
-    assert [list(each.lower_bounds.items()) for each in found] == [list(each.items()) for each in bounds]
+    assert [each.value_counts for each in found] == counts
+    assert [each.lower_bounds for each in found] == bounds
     assert [(each.file_path, each.record_count) for each in found] == [(f"f{i}", i) for i in range(len(counts))]
+
+
+def test_maps_of_one_length_keep_their_own_keys() -> None:
+    counts = [{1: 10, 2: 20}, {2: 21, 1: 11}, defaultdict(int, {1: 12, 3: 32})]
+    for some in (counts[:2], counts):
+        files = [file_with(i, each, {1 + i % 2: b"a"}) for i, each in enumerate(some)]
+        found = list(columns_of(entries(*files), StructType()).files())
+        assert [each.value_counts for each in found] == some
+        assert [each.lower_bounds for each in found] == [{1 + i % 2: b"a"} for i in range(len(some))]
+    assert set(counts[2]) == {1, 3}
 
 
 @pytest.mark.parametrize(
