@@ -218,7 +218,7 @@ def _columns(manifests: Sequence[ManifestFile], struct: StructType, paths: list[
         if field.field_id == _PARTITIONS_ID:
             found[field.field_id] = _summary_column(manifests)
             continue
-        values = paths if field.name == "manifest_path" else list(map(attrgetter(field.name), manifests))
+        values: list[Any] = paths if field.name == "manifest_path" else list(map(attrgetter(field.name), manifests))
         if field.required and None in values:
             raise InvalidInputError(
                 f"manifest {paths[values.index(None)]!r} has no {field.name}; manifest lists of this version need it"
