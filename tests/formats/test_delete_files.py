@@ -187,7 +187,7 @@ def test_delete_files_of_nonsense_are_damage(rows: list[Any], message: str) -> N
 
 def test_one_data_file_needs_few_row_groups() -> None:
     deletes = {f"s3://bucket/{i:03}.parquet": np.arange(0, 4000, 3) for i in range(40)}
-    content, _ = written(deletes, properties={"write.delete.parquet.row-group-size-bytes": "20000"})
+    content, _ = written(deletes, properties={"write.delete.parquet.row-group-size-bytes": "10000"})
     groups = pq.ParquetFile(io.BytesIO(content)).metadata.num_row_groups
     assert groups > 5
     found = read_position_deletes(io.BytesIO(content), "x", data_file="s3://bucket/020.parquet")
