@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-deep check format bench docs clean lock
+.PHONY: help demo test test-slow test-deep test-peers java-peer check format bench docs clean lock
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,27 @@ test-slow: $(VENV)/.dev ## the heavy tests, and a thousand examples for each pro
 test-deep: $(VENV)/.dev ## tens of thousands of random tables and predicates
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m deep
 
+JAVA_VENV := .venv-java
+JAVA_JARS := $(JAVA_VENV)/jars
+# By name and version, wherever Maven is set up to look.
+JAVA_ARTIFACTS := org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0 org.xerial:sqlite-jdbc:3.49.1.0
+
+$(JAVA_VENV)/.ready: Makefile
+	rm -rf $(JAVA_VENV)
+	$(PYTHON) -m venv $(JAVA_VENV)
+	$(JAVA_VENV)/bin/python -m pip install -q --disable-pip-version-check 'pyspark[sql]==4.1.4'
+	mkdir -p $(JAVA_JARS)
+	for artifact in $(JAVA_ARTIFACTS); do \
+		mvn -q -B dependency:get -Dtransitive=false -Dartifact=$$artifact && \
+		mvn -q -B dependency:copy -Dartifact=$$artifact -DoutputDirectory=$(CURDIR)/$(JAVA_JARS) || exit 1; \
+	done
+	@touch $@
+
+java-peer: $(JAVA_VENV)/.ready ## fetch Java Iceberg, which some tests compare with
+
+test-peers: $(VENV)/.dev java-peer ## set up all peers, Java Iceberg among them, and compare with them
+	$(BIN)/python -m pytest -q tests/peers
+
 check: $(VENV)/.dev ## format, lint, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -55,5 +76,5 @@ lock: $(VENV)/.dev ## pin every dependency again, in constraints.txt
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --all-extras --upgrade --no-header --no-annotate -o constraints.txt pyproject.toml
 
 clean: ## remove all that was made here
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis icefloe-warehouse
+	rm -rf $(VENV) $(JAVA_VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis icefloe-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
