@@ -87,7 +87,7 @@ class JavaPeer:
         self.spark_version = str(self._ask(_spark_settings(installation, folder) | dict(settings))["version"])
 
     def sql(self, text: str, **conf: str) -> Any:
-        """The rows of a statement as an Arrow table; `conf` is set before."""
+        """The rows of a statement as an Arrow table; `conf` is set for this one only."""
         found = self._ask({"sql": text, "conf": conf})
         if "error" in found:
             raise JavaError(found["error"])

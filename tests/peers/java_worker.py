@@ -14,13 +14,25 @@ def answer(spark: Any, request: dict[str, Any]) -> dict[str, Any]:
     """The rows of a statement, as an Arrow stream in base64: exact values of all types."""
     import pyarrow as pa
 
-    for key, value in request.get("conf", {}).items():
-        spark.conf.set(key, value)
-    table = spark.sql(request["sql"]).toArrow()
+    settings = request["conf"]
+    before = {key: spark.conf.get(key, None) for key in settings}
+    _configure(spark, settings)
+    try:
+        table = spark.sql(request["sql"]).toArrow()
+    finally:
+        _configure(spark, before)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return {"arrow": base64.b64encode(sink.getvalue().to_pybytes()).decode()}
+
+
+def _configure(spark: Any, settings: dict[str, str | None]) -> None:
+    for key, value in settings.items():
+        if value is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, value)
 
 
 def start(settings: dict[str, str]) -> Any:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import icefloe
 from icefloe.catalog import Catalog
 from icefloe.table import Table
+from icefloe.versions import Feature, allows
 from tests.formats.rows import contents
 from tests.peers.java import Installation, JavaPeer
 
@@ -80,6 +81,16 @@ def comparable(table: Any, key: str = "id") -> list[Any]:
     """The rows by the order of a column; UUIDs, which Spark has as texts, are texts."""
     columns = [_texts(column) if column.type == pa.uuid() else column for column in table.columns]
     return sorted(contents(pa.table(columns, names=table.schema.names)), key=lambda row: str(row[key]).rjust(30))
+
+
+def versions_and_modes(versions: Iterable[int]) -> list[tuple[int, str]]:
+    """Each version with the modes that it has."""
+    return [
+        (version, mode)
+        for version in versions
+        for mode in MODES
+        if mode == MODES[0] or allows(version, Feature.DELETE_FILES)
+    ]
 
 
 def row_level(mode: str) -> dict[str, str]:

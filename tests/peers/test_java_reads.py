@@ -26,6 +26,7 @@ versions = pytest.mark.parametrize("version", JAVA_VERSIONS)
 with_deletes = [version for version in JAVA_VERSIONS if allows(version, Feature.DELETE_FILES)]
 with_lineage = [version for version in JAVA_VERSIONS if allows(version, Feature.ROW_LINEAGE)]
 
+GEOSPATIAL = {"spark.sql.geospatial.enabled": "true"}
 NOT_IN_SPARK = ("time", "timestamp_ns", "timestamptz_ns")
 """Types of the format that Java's Spark runtime has no counterpart for; it refuses tables that have them."""
 
@@ -330,7 +331,7 @@ def test_new_types(lake: Lake, version: int, kind: str) -> None:
         f"SELECT id, {shown} AS v FROM {name} ORDER BY id", **{"spark.sql.geospatial.enabled": "true"}
     )
     assert found.to_pylist() == table.scan().to_arrow().sort_by("id").to_pylist()
-    lake.java.sql(f"INSERT INTO {name} SELECT id + 10, v FROM {name}")
+    lake.java.sql(f"INSERT INTO {name} SELECT id + 10, v FROM {name}", **GEOSPATIAL)
     found = table.refresh().scan().to_arrow().sort_by("id").to_pylist()
     assert [each["v"] for each in found] == [value, None, value, None]
     assert table.verify(level="data").clean

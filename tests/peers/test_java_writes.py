@@ -5,10 +5,9 @@ import pytest
 from icefloe.table import Table
 from icefloe.versions import Feature, allows
 from tests.peers.java import JAVA_VERSIONS, JAVA_WRITES
-from tests.peers.lake import MODES, Lake
+from tests.peers.lake import Lake, versions_and_modes
 
 versions = pytest.mark.parametrize("version", JAVA_WRITES)
-modes = pytest.mark.parametrize("mode", MODES)
 with_lineage = [version for version in JAVA_VERSIONS if allows(version, Feature.ROW_LINEAGE)]
 
 COLUMNS = (
@@ -48,11 +47,8 @@ def test_every_type(lake: Lake, version: int, tail: str) -> None:
     clean(table)
 
 
-@versions
-@modes
+@pytest.mark.parametrize(("version", "mode"), versions_and_modes(JAVA_WRITES))
 def test_changed_rows(lake: Lake, version: int, mode: str) -> None:
-    if mode == MODES[1] and not allows(version, Feature.DELETE_FILES):
-        mode = MODES[0]
     name, there = lake.made_by_java(version, "id BIGINT, name STRING, n INT", "PARTITIONED BY (bucket(2, id))", mode)
     values = ", ".join(f"({i}, 'x', {i})" for i in range(12))
     lake.java.sql(f"INSERT INTO {there} VALUES {values}")
