@@ -1,64 +1,21 @@
 """Tables on a real cluster: a master and two workers, each a process that shares only the installed package and a folder."""
 
-import os
-import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
-import pyspark
 import pytest
 
 from icefloe.catalog import Catalog, load_catalog
 from tests.spark.conftest import missing_java
+from tests.spark.processes import bare_environment, logged, process
 from tests.spark.use_cluster import EXECUTORS
 
 PROGRAM = Path(__file__).with_name("use_cluster.py")
-SPARK_HOME = Path(pyspark.__file__).parent
-_START_SECONDS = 90
-
-
-def bare_environment(**more: str) -> dict[str, str]:
-    """What a process needs to find Java, and nothing of this one's settings."""
-    kept = {key: os.environ[key] for key in ("PATH", "HOME", "JAVA_HOME", "LANG") if key in os.environ}
-    return {**kept, "SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1", **more}
-
-
-@contextmanager
-def daemon(folder: Path, name: str, kind: str, *arguments: str) -> Iterator[Path]:
-    """A process of the cluster in a folder of its own, and its log; it is ended with the block."""
-    folder.mkdir()
-    settings = folder / "settings.conf"
-    settings.write_text("spark.master.rest.enabled false\n")
-    log = folder / "log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}.{kind}", *arguments]
-            + ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0", "--properties-file", str(settings)],
-            env=bare_environment(SPARK_DAEMON_MEMORY="256m"),
-            cwd=folder,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        yield log
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def logged(log: Path, pattern: str) -> str:
-    """What a log says, as soon as it does."""
-    deadline = time.monotonic() + _START_SECONDS
-    while time.monotonic() < deadline:
-        if (found := re.search(pattern, log.read_text(errors="replace"))) is not None:
-            return found[1]
-        time.sleep(0.1)
-    raise AssertionError(f"no {pattern} in {log.read_text(errors='replace')[-2000:]}")
+_DAEMON = {"SPARK_DAEMON_MEMORY": "256m"}
 
 
 @pytest.fixture
@@ -66,14 +23,23 @@ def master(tmp_path: Path) -> Iterator[str]:
     """The address of a master with two workers."""
     if (reason := missing_java()) is not None:
         pytest.skip(reason)
+    settings = tmp_path / "settings.conf"
+    settings.write_text("spark.master.rest.enabled false\n")
+    common = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0", "--properties-file", str(settings))
     with ExitStack() as stack:
-        log = stack.enter_context(daemon(tmp_path / "master", "master", "Master"))
-        address = logged(log, r"Starting Spark master at (spark://[\d.:]+)")
-        workers = []
-        for number in range(EXECUTORS):
-            folder = tmp_path / f"worker-{number}"
-            size = ("--cores", "1", "--memory", "600m", "--work-dir", str(folder))
-            workers.append(stack.enter_context(daemon(folder, "worker", "Worker", address, *size)))
+
+        def daemon(name: str, kind: str, *arguments: str) -> Path:
+            started = process(
+                tmp_path / name, "spark-class", f"org.apache.spark.deploy.{kind}", *arguments, *common, **_DAEMON
+            )
+            return stack.enter_context(started)
+
+        address = logged(daemon("master", "master.Master"), r"Starting Spark master at (spark://[\d.:]+)")
+        size = ("--cores", "1", "--memory", "600m")
+        workers = [
+            daemon(f"worker-{each}", "worker.Worker", address, *size, "--work-dir", str(tmp_path / f"work-{each}"))
+            for each in range(EXECUTORS)
+        ]
         for each in workers:
             logged(each, r"(Successfully registered with master)")
         yield address
