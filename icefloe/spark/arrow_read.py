@@ -74,8 +74,8 @@ def arrow_frame(spark: Any, scan: TableScan, mapping: TypeMapping) -> DataFrame:
     if len(sent) > 1:
         tasks = tasks.repartition(len(sent))
     read = ReadTasks(ReadContext(scan.metadata, scan.storage), wanted, plain)
-    stored = _without_unknown(wanted)
-    rows = tasks.mapInArrow(read, _nullable(user_schema(stored, plain)))
+    stored = without_unknown(wanted)
+    rows = tasks.mapInArrow(read, nullable(user_schema(stored, plain)))
     shown = {each.name: each for each in user_schema(wanted, mapping).fields}
     by_id = {each.field_id: each for each in stored.fields}
     columns = []
@@ -188,7 +188,8 @@ def _has_geo(kind: IcebergType) -> bool:
             return False
 
 
-def _without_unknown(schema: Schema) -> Schema:
+def without_unknown(schema: Schema) -> Schema:
+    """The columns that have values: those of type unknown are nowhere stored."""
     return Schema(*(_known(each) for each in schema.fields if not isinstance(each.field_type, UnknownType)))
 
 
@@ -200,6 +201,6 @@ def _known(field: NestedField) -> NestedField:
     return field
 
 
-def _nullable(struct: Any) -> Any:
+def nullable(struct: Any) -> Any:
     """Spark checks what executors give against the schema, and Arrow's fields may all be null."""
     return spark_types.StructType([spark_types.StructField(each.name, each.dataType, True) for each in struct.fields])

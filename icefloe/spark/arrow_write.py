@@ -76,14 +76,14 @@ def write_through_arrow(frame: DataFrame, request: WriteRequest) -> list[DataFil
 
 
 def _run(frame: DataFrame, request: WriteRequest, metadata: TableMetadata) -> list[DataFile]:
-    task = WriteTask(_without_history(metadata), request.storage)
+    task = WriteTask(without_history(metadata), request.storage)
     found = frame.mapInArrow(task, "files binary").collect()
     files = [file for row in found for file in pickle.loads(row[0])]
     request.written.extend(files)
     return files
 
 
-def _without_history(metadata: TableMetadata) -> TableMetadata:
+def without_history(metadata: TableMetadata) -> TableMetadata:
     """What a writer needs of a table, however long its history is."""
     return replace(
         metadata,

@@ -21,6 +21,7 @@ from icefloe.errors import InvalidInputError, NotInstalledError, StateError
 from icefloe.expressions import Expression
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.planning.report import LoggingReporter, ScanReport
+from icefloe.spark.data_source import register_format
 from icefloe.spark.merging import MergeBuilder, assignments_of
 from icefloe.spark.reading import is_classic, read_scan
 from icefloe.spark.row_statements import delete_rows, update_rows
@@ -121,12 +122,13 @@ class Session:
     def sql(self, text: str, args: Mapping[str, Any] | Sequence[Any] | None = None, **frames: Any) -> DataFrame:
         """Run a SQL text as `spark.sql` does; names without a catalog may be of tables in this session's first one."""
         if self._door is None:
-            raise StateError("Spark Connect has no JVM at hand, which SQL on tables needs; use the Python calls")
+            raise StateError("Spark Connect has no JVM at hand, which SQL on tables needs; use ice.table and ice.write")
         text = marked(text, next(iter(self.catalogs)))
         return self._door.sql(self.spark.sql, *((text,) if args is None else (text, args)), **frames)
 
     def merge(self, name: str | Sequence[str]) -> MergeBuilder:
         """Merge rows into a table: `ice.merge("shop.orders").using(df, "t.id = s.id").when_matched_update()...execute()`."""
+        self._check_classic()
         return MergeBuilder(self.spark, self.load_table(name))
 
     def delete(
@@ -138,6 +140,7 @@ class Session:
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> Snapshot | None:
         """Delete the rows for which a condition is true, found by Spark."""
+        self._check_classic()
         column = expr(condition) if isinstance(condition, str) else condition
         return delete_rows(self.spark, self.load_table(name), column, branch=branch, notes=snapshot_properties)
 
@@ -151,6 +154,7 @@ class Session:
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> Snapshot | None:
         """Give columns other values, texts being SQL, in the rows for which a condition is true."""
+        self._check_classic()
         column = expr(condition) if isinstance(condition, str) else condition
         return update_rows(
             self.spark,
@@ -160,6 +164,12 @@ class Session:
             branch=branch,
             notes=snapshot_properties,
         )
+
+    def _check_classic(self) -> None:
+        if self._door is None:
+            raise StateError(
+                "Spark Connect has no JVM at hand, which changes of rows by Spark need; use the calls of the table itself"
+            )
 
     def _source_frame(self, source: Source, metadata_columns: Sequence[str] = ()) -> DataFrame:
         table = source.catalog.load_table(source.identifier)
@@ -203,10 +213,11 @@ def connect(
     if spark is not None and config:
         raise InvalidInputError("config is for a Spark session that connect starts, and one is given; set it there")
     running = SparkSession.getActiveSession() if spark is None else spark
-    if running is not None and not config:
-        return Session(running, _catalogs(catalog, warehouse, running))
-    catalogs = _catalogs(catalog, warehouse, None)
-    return Session(local_spark(config or {}), catalogs, owns_spark=running is None)
+    given = running if not config else None
+    catalogs = _catalogs(catalog, warehouse, given)
+    used = local_spark(config or {}) if given is None else given
+    register_format(used, catalogs)
+    return Session(used, catalogs, owns_spark=running is None)
 
 
 def _catalogs(

@@ -1,0 +1,275 @@
+"""Tables as Spark's format `icefloe`: `spark.read.format("icefloe").load("shop.orders")`, and the same with `readStream`.
+
+It is a data source in Python, so it runs on every kind of session with the public API only. Spark plans and reads it in
+processes of their own, which know the catalogs by their properties. A stream reads what append commits added, in the order
+of the snapshots; its offsets are the ids of the newest snapshots that were read.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+
+from icefloe.catalog import Catalog, load_catalog
+from icefloe.data.task_reader import ReadContext, read_task
+from icefloe.errors import InvalidInputError, InvalidPropertyError, StateError
+from icefloe.metadata import Operation, Snapshot
+from icefloe.metadata.properties import property_as_bool
+from icefloe.planning import IncrementalAppendScan
+from icefloe.planning.tasks import CombinedScanTask
+from icefloe.schema.schema import Schema
+from icefloe.spark.arrow_read import nullable, shown_batch, without_unknown
+from icefloe.spark.arrow_write import without_history
+from icefloe.spark.reading import is_classic
+from icefloe.spark.types import TypeMapping, user_schema
+from icefloe.table import DataScan, Table
+
+FORMAT = "icefloe"
+CATALOG = "catalog"
+CATALOG_PROPERTY = "catalog."
+SNAPSHOT_ID = "snapshot-id"
+REFS = ("ref", "branch", "tag")
+AS_OF = "as-of-timestamp"
+FROM_TIMESTAMP = "stream-from-timestamp"
+SKIP_DELETES = "streaming-skip-delete-snapshots"
+SKIP_OVERWRITES = "streaming-skip-overwrite-snapshots"
+_PATH = "path"
+_EVERYWHERE = (_PATH, CATALOG, *REFS)
+_BATCH = (*_EVERYWHERE, SNAPSHOT_ID, AS_OF)
+_STREAM = (*_EVERYWHERE, FROM_TIMESTAMP, SKIP_DELETES, SKIP_OVERWRITES)
+_OFFSET = "snapshot-id"
+_BEFORE_ALL = -1
+_SWITCHES = {str(Operation.DELETE): SKIP_DELETES, str(Operation.OVERWRITE): SKIP_OVERWRITES}
+
+
+class TableSource(DataSource):  # type: ignore[misc]  # PySpark is Any to mypy
+    """Tables of the catalogs that the options name: `catalog`, and its properties behind `catalog.`."""
+
+    catalogs: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    """Properties of catalogs by name, for which no options are needed; the first one is that of names that name none."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return FORMAT
+
+    def schema(self) -> Any:
+        """The columns of the table, as of the snapshot that is asked for; those of type unknown are not there."""
+        return source_schema(chosen_scan(self._table(), self.options).projection())
+
+    def reader(self, schema: Any) -> "TableReader":
+        """The rows of one snapshot."""
+        _check_names(self.options, _BATCH)
+        scan = chosen_scan(self._table(), self.options)
+        wanted = _wanted(scan.projection(), schema)
+        context = ReadContext(without_history(scan.metadata), scan.storage)
+        return TableReader([ReadPart(each, wanted, context) for each in scan.plan_tasks()])
+
+    def streamReader(self, schema: Any) -> "TableStream":  # noqa: N802  # Spark's name
+        """The rows that commits append."""
+        _check_names(self.options, _STREAM)
+        wanted = _wanted(self._table().schema(), schema)
+        return TableStream(type(self), dict(self.options), wanted)
+
+    def _table(self) -> Table:
+        return source_table(self.options, self.catalogs)
+
+
+@dataclass(frozen=True)
+class ReadPart(InputPartition):  # type: ignore[misc]  # PySpark is Any to mypy
+    """What one Spark task reads."""
+
+    task: CombinedScanTask
+    wanted: Schema
+    context: ReadContext
+
+    def rows(self) -> Iterator[Any]:
+        """Arrow batches as Spark has them."""
+        for task in self.task.tasks:
+            for batch in read_task(task, self.wanted, self.context):
+                yield shown_batch(batch, self.wanted, TypeMapping())
+
+
+def _read(partition: Any) -> Iterator[Any]:
+    # Spark asks for one part of nothing where there are none.
+    return partition.rows() if isinstance(partition, ReadPart) else iter(())
+
+
+class TableReader(DataSourceReader):  # type: ignore[misc]  # PySpark is Any to mypy
+    """Rows of a scan that is planned."""
+
+    def __init__(self, parts: list[ReadPart]) -> None:
+        self._parts = parts
+
+    def partitions(self) -> list[Any]:
+        """What each Spark task reads."""
+        return list(self._parts)
+
+    def read(self, partition: Any) -> Iterator[Any]:
+        """The rows of one of them."""
+        return _read(partition)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Executors get their parts from Spark, one each.
+        return TableReader, ([],)
+
+
+class TableStream(DataSourceStreamReader):  # type: ignore[misc]  # PySpark is Any to mypy
+    """Rows that commits append, from one snapshot to another."""
+
+    def __init__(self, source: type[TableSource], options: Mapping[str, str], wanted: Schema) -> None:
+        self._source = source
+        self._options = options
+        self._wanted = wanted
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802  # Spark's name
+        """Before all snapshots; `stream-from-timestamp` is asked when they are read."""
+        return {_OFFSET: _BEFORE_ALL}
+
+    def latestOffset(self) -> dict[str, int]:  # noqa: N802  # Spark's name, and the form that all its versions take
+        """The head of the branch."""
+        head = self._table().metadata.snapshot_of_ref(_ref(self._options))
+        return {_OFFSET: _BEFORE_ALL if head is None else head.snapshot_id}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Any]:
+        """What each Spark task reads of the appends after one offset and up to another."""
+        if start == end:
+            return []
+        first = None if start[_OFFSET] == _BEFORE_ALL else start[_OFFSET]
+        table = self._table()
+        scan = IncrementalAppendScan(table.metadata, table.storage, first, end[_OFFSET], branch=_ref(self._options))
+        context = ReadContext(without_history(table.metadata), table.storage)
+        return [
+            ReadPart(task, self._wanted, context)
+            for after, until in _runs(scan.snapshots(), first, self._options)
+            for task in replace(scan, from_snapshot_id=after, to_snapshot_id=until).plan_tasks()
+        ]
+
+    def read(self, partition: Any) -> Iterator[Any]:
+        """The rows of one of them."""
+        return _read(partition)
+
+    def _table(self) -> Table:
+        return source_table(self._options, self._source.catalogs)
+
+
+def _runs(snapshots: list[Snapshot], first: int | None, options: Mapping[str, str]) -> Iterator[tuple[int | None, int]]:
+    """What is read of the snapshots, as a range from after one to another: all from a time on, if none must be refused."""
+    since = _number(options, FROM_TIMESTAMP)
+    place = 0
+    while since is not None and place < len(snapshots) and snapshots[place].timestamp_ms < since:
+        place += 1
+    rest = snapshots[place:]
+    for each in rest:
+        _check_streamed(each, options)
+    if rest:
+        yield (snapshots[place - 1].snapshot_id if place else first), rest[-1].snapshot_id
+
+
+def _check_streamed(snapshot: Snapshot, options: Mapping[str, str]) -> None:
+    """Appends are read and replaces change no rows; others must be asked to be passed over."""
+    switch = _SWITCHES.get(snapshot.operation or "")
+    if switch is not None and not property_as_bool(options, switch, False):
+        raise StateError(
+            f"snapshot {snapshot.snapshot_id} is of operation {snapshot.operation}, which a stream of appends cannot show;"
+            f" set option {switch} to true to pass over such snapshots"
+        )
+
+
+# -- options
+
+
+def source_table(options: Mapping[str, str], catalogs: Mapping[str, Mapping[str, str]]) -> Table:
+    """The table that the options name."""
+    name = options.get(_PATH)
+    parts = tuple((name or "").split("."))
+    if not all(parts) or "/" in parts[0]:
+        raise InvalidInputError(f"{name!r} is not the name of a table; load one such as 'shop.orders'")
+    given = {key[len(CATALOG_PROPERTY) :]: value for key, value in options.items() if key.startswith(CATALOG_PROPERTY)}
+    chosen = options.get(CATALOG)
+    if chosen is None and len(parts) > 2 and parts[0] in catalogs:
+        chosen, parts = parts[0], parts[1:]
+    if chosen is None:
+        chosen = next(iter(catalogs), "default") if not given else "default"
+    return load_catalog(chosen, **{**catalogs.get(chosen, {}), **given}).load_table(parts)
+
+
+def chosen_scan(table: Table, options: Mapping[str, str]) -> DataScan:
+    """The scan of the snapshot that the options choose."""
+    return table.scan(snapshot_id=_number(options, SNAPSHOT_ID), ref=_ref(options), as_of=_number(options, AS_OF))
+
+
+def source_schema(projection: Schema) -> Any:
+    """The columns as Spark is told them."""
+    return nullable(user_schema(without_unknown(projection)))
+
+
+def _wanted(projection: Schema, schema: Any) -> Schema:
+    """The columns to read, in the order of Spark's schema."""
+    found = without_unknown(projection)
+    if [each.name for each in found.fields] != list(schema.names):
+        raise StateError(
+            f"the table has the columns {', '.join(found.column_names)}, and the query was made for {', '.join(schema.names)}"
+        )
+    return found
+
+
+def _ref(options: Mapping[str, str]) -> str | None:
+    named = [options[each] for each in REFS if each in options]
+    if len(named) > 1:
+        raise InvalidPropertyError(f"options {', '.join(REFS)} all name the ref to read; give one of them")
+    return named[0] if named else None
+
+
+def _number(options: Mapping[str, str], key: str) -> int | None:
+    text = options.get(key)
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidPropertyError(f"option {key!r} is {text!r}; it must be a whole number") from None
+
+
+def _check_names(options: Mapping[str, str], known: tuple[str, ...]) -> None:
+    for key in options:
+        if key not in known and not key.startswith(CATALOG_PROPERTY):
+            raise InvalidPropertyError(
+                f"unknown option {key!r} of format {FORMAT}; it has {', '.join(known)}, catalog.*"
+            )
+
+
+# -- registration
+
+
+def register_format(spark: Any, catalogs: Mapping[str, Catalog] | None = None) -> None:
+    """Let a session know the format `icefloe`, with catalogs for which no options are needed.
+
+    Catalogs in memory are left out, for they are there in this process only.
+    """
+    known = {
+        name: {key: str(value) for key, value in each.properties.items()}
+        for name, each in (catalogs or {}).items()
+        if each.properties.get("type") != "memory"
+    }
+    # A class of its own goes to Spark's processes by value, and the catalogs with it.
+    source = type("BoundSource", (TableSource,), {"catalogs": known})
+    with active(spark) if is_classic(spark) else nullcontext():
+        spark.dataSource.register(source)
+
+
+@contextmanager
+def active(spark: Any) -> Iterator[None]:
+    """A session as the active one of this thread; Spark looks there whether the name of a format is taken."""
+    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
