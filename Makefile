@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-deep test-peers java-peer check format bench docs clean lock
+.PHONY: help demo test test-slow test-deep test-peers test-spark-versions java-peer check format bench docs clean lock
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,18 @@ java-peer: $(JAVA_VENV)/.ready ## fetch Java Iceberg, which some tests compare w
 test-peers: $(VENV)/.dev java-peer ## set up all peers, Java Iceberg among them, and compare with them
 	$(BIN)/python -m pytest -q tests/peers
 
+SPARK_VERSION ?= 4.0.1
+SPARK_VENV := .venv-spark-$(SPARK_VERSION)
+
+$(SPARK_VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(SPARK_VENV)
+	grep -v -e '^pyspark==' -e '^py4j==' constraints.txt > $(SPARK_VENV)/constraints.txt
+	$(SPARK_VENV)/bin/python -m pip install -q --disable-pip-version-check -c $(SPARK_VENV)/constraints.txt -e '.[dev]' 'pyspark[connect]==$(SPARK_VERSION)'
+	@touch $@
+
+test-spark-versions: $(SPARK_VENV)/.ready ## the tests of Spark on its oldest version, or on SPARK_VERSION
+	$(SPARK_VENV)/bin/python -m pytest -q tests/spark
+
 check: $(VENV)/.dev ## format, lint, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -76,5 +88,5 @@ lock: $(VENV)/.dev ## pin every dependency again, in constraints.txt
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --all-extras --upgrade --no-header --no-annotate -o constraints.txt pyproject.toml
 
 clean: ## remove all that was made here
-	rm -rf $(VENV) $(JAVA_VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis icefloe-warehouse
+	rm -rf $(VENV) $(JAVA_VENV) .venv-spark-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis icefloe-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
