@@ -8,6 +8,7 @@ from tests.peers.java import find_java_peer
 from tests.peers.lake import Lake
 
 
+@pytest.hookimpl(tryfirst=True)  # before the groups are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests with Java share one Spark, so one worker runs them (`--dist loadgroup`)."""
     for item in items:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 
+@pytest.hookimpl(tryfirst=True)  # before the groups are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All tests here share one Spark, so one worker runs them (`--dist loadgroup`)."""
     for item in items:

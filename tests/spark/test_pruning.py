@@ -103,21 +103,26 @@ def rows(ids: range) -> Any:
     )
 
 
-@pytest.fixture(scope="module", params=list(SPECS))
-def table(ice: Session, request: pytest.FixtureRequest) -> Table:
-    """Rows in twelve files or more."""
-    spec = SPECS[request.param]
+def make(ice: Session, name: str) -> Table:
+    """A table by one of the specs, with rows in twelve files or more; made once."""
+    if ice.catalog.table_exists(("db", name)):
+        return ice.load_table(f"db.{name}")
     made = ice.catalog.create_table(
-        ("db", request.param),
+        ("db", name),
         schema="id long, name string, flag boolean, day date, ts timestamp, zoned timestamptz, price decimal(9, 2), "
         "score double, code binary, key uuid, part struct<n: long>",
-        partition_spec=spec,
+        partition_spec=SPECS[name],
         properties={"format-version": "2"},
     )
     with made.transaction() as tx:
         for start in range(0, COUNT, 10):
             tx.append(rows(range(start, start + 10)))
     return made
+
+
+@pytest.fixture(params=list(SPECS))
+def table(ice: Session, request: pytest.FixtureRequest) -> Table:
+    return make(ice, request.param)
 
 
 def test_each_predicate_chooses_files(ice: Session, table: Table) -> None:
@@ -139,9 +144,7 @@ def test_each_predicate_chooses_files(ice: Session, table: Table) -> None:
 
 def test_what_is_left_is_right(ice: Session) -> None:
     """Rows are the same with and without files ruled out; NaN is above all numbers for Spark."""
-    table = ice.load_table("db.unpartitioned") if ice.catalog.table_exists("db.unpartitioned") else None
-    assert table is not None
-    frame = ice.table("db.unpartitioned")
+    frame = ice.table(make(ice, "unpartitioned").name())
     kept = ice.spark.createDataFrame(frame.collect(), frame.schema)
     texts = [*PREDICATES, "score > 1e300", "score = double('NaN')", "score >= double('NaN')", "score < double('NaN')"]
     ids = [frame.filter(text).selectExpr("sum(id) s", "count(*) n") for text in texts]
@@ -150,7 +153,7 @@ def test_what_is_left_is_right(ice: Session) -> None:
 
 
 def test_joins_and_views_choose_files(ice: Session) -> None:
-    frame = ice.table("db.unpartitioned")
+    frame = ice.table(make(ice, "unpartitioned").name())
     frame.createOrReplaceTempView("pruned")
     other = ice.spark.range(57, 58).withColumnRenamed("id", "other")
     for query in (
