@@ -12,6 +12,7 @@ from icefloe.errors import InvalidPropertyError
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.arrow_types import conform, geo_schema, has_geo, is_plain_geography, stored_schema
 from icefloe.formats.metrics import COUNTS, MetricsMode, leaves, metrics_modes
+from icefloe.formats.parquet_chunks import LEAST_BYTES, ParquetChunksWriter, encoding_threads
 from icefloe.formats.parquet_dictionaries import dictionary_columns
 from icefloe.formats.parquet_footer import VARIANT_ANNOTATION, FooterSink, Sink, geography_annotation
 from icefloe.formats.parquet_metrics import parquet_metrics, split_offsets
@@ -120,9 +121,8 @@ class ParquetFileWriter:
         self._flush()
         writer = self._writer or self._open(None)
         self._sink.hold()
-        writer.close()
+        footer = writer.close()
         self._sink.release(_annotations(self._schema))
-        footer = writer.writer.metadata
         metrics = parquet_metrics(footer, self._schema, self._modes, self._seen.metrics(), file_schema=self._schema)
         return WrittenFile(metrics, split_offsets(footer), self._sink.written)
 
@@ -144,11 +144,17 @@ class ParquetFileWriter:
     def _open(self, first: Any | None) -> Any:
         """Begin the file, now that there are rows to choose its encodings by."""
         dictionaries = [] if first is None else dictionary_columns(first, self._settings)
-        self._writer = pq.ParquetWriter(
-            self._sink, self._arrow_schema, use_dictionary=dictionaries or False, **self._options
-        )
+        options = self._options | {"use_dictionary": dictionaries or False}
+        kind = ParquetChunksWriter if self._is_shared(first) else _PlainWriter
+        self._writer = kind(self._sink, self._arrow_schema, options)
         self._writer.add_key_value_metadata(self._metadata)
         return self._writer
+
+    def _is_shared(self, first: Any | None) -> bool:
+        """Whether the columns of the file are encoded by several threads."""
+        if first is None or first.nbytes < LEAST_BYTES or "bloom_filter_options" in self._options:
+            return False
+        return first.num_columns > 1 and encoding_threads() > 1
 
     def _groups_waiting(self) -> float:
         """How many row groups the rows that wait make."""
@@ -158,6 +164,18 @@ class ParquetFileWriter:
     def _shrinking(self) -> float:
         """Bytes in the file per byte in memory, as far as this file shows."""
         return self._sink.written / self._raw_bytes if self._raw_bytes else 1.0
+
+
+class _PlainWriter(pq.ParquetWriter):  # type: ignore[misc]  # pyarrow is not typed
+    """The writer of pyarrow, which tells the metadata of the file at its end."""
+
+    def __init__(self, sink: FooterSink, schema: Any, options: Mapping[str, Any]) -> None:
+        super().__init__(sink, schema, **options)
+
+    def close(self) -> Any:
+        """Write the footer."""
+        super().close()
+        return self.writer.metadata
 
 
 def _annotations(schema: Schema) -> dict[int, bytes]:
