@@ -33,10 +33,12 @@ from icefloe.commit.wap import target_of
 from icefloe.commit.workbench import Caches
 from icefloe.data import changes, scanning
 from icefloe.data.engines import engine_named
+from icefloe.data.foreign_files import ForeignFile, describe_files, foreign_file
 from icefloe.errors import IcefloeError
 from icefloe.expressions import AlwaysTrue, Expression
 from icefloe.maintenance.maintenance import Maintenance
 from icefloe.manifests import DataFile
+from icefloe.metadata.properties import NAME_MAPPING
 from icefloe.metadata.refs import SnapshotRef
 from icefloe.metadata.snapshot import Snapshot, SnapshotLogEntry
 from icefloe.metadata.statistics import PartitionStatisticsFile, StatisticsFile
@@ -51,6 +53,8 @@ from icefloe.planning.report import LoggingReporter, Reporter
 from icefloe.planning.scan import LocalPlanner, Planner, TableScan
 from icefloe.row_operations import RowOperations
 from icefloe.schema.evolution import SchemaUpdate
+from icefloe.schema.name_mapping import create_name_mapping
+from icefloe.schema.name_mapping_codec import format_name_mapping
 from icefloe.schema.schema import Schema
 from icefloe.storage.storage import Storage
 from icefloe.verification import Listener, VerificationReport, verify
@@ -383,6 +387,22 @@ class Table:
         switches = (when_matched_update_all, when_not_matched_insert_all, case_sensitive)
         return self._change(branch, snapshot_properties, lambda rows: rows.upsert(data, join_cols, *switches))
 
+    def add_files(
+        self,
+        file_paths: Sequence[str | ForeignFile],
+        snapshot_properties: Mapping[str, str] | None = None,
+        check_duplicate_files: bool = True,
+        branch: str | None = None,
+    ) -> Snapshot | None:
+        """Add data files that are there already, as they are: Parquet, or ORC and Avro by their endings.
+
+        They are checked against the schema first. The partition of a file is that of its `name=value` folders, or of the
+        statistics of its columns. Files without field ids give the table a name mapping if it has none.
+        """
+        with self.transaction() as tx:
+            made = tx.add_files(file_paths, snapshot_properties, check_duplicate_files, branch)
+        return None if made is None else self.metadata.snapshot_by_id(made.snapshot_id)
+
     def _change(
         self,
         branch: str | None,
@@ -504,6 +524,28 @@ class Transaction:
     ) -> Snapshot | None:
         """Delete the rows that match."""
         return self.rows(None, snapshot_properties).delete(delete_filter)
+
+    def add_files(
+        self,
+        file_paths: Sequence[str | ForeignFile],
+        snapshot_properties: Mapping[str, str] | None = None,
+        check_duplicate_files: bool = True,
+        branch: str | None = None,
+        *,
+        spec_id: int | None = None,
+        workers: int | None = None,
+    ) -> Snapshot | None:
+        """Add data files that are there already, as they are; see `Table.add_files`."""
+        metadata, storage = self.table_metadata, self._table.storage
+        given = [each if isinstance(each, ForeignFile) else foreign_file(storage, each) for each in file_paths]
+        spec = None if spec_id is None else metadata.spec(spec_id)
+        found = describe_files(given, metadata, storage, spec, workers)
+        if found.need_mapping and NAME_MAPPING.of(metadata.properties) is None:
+            self.set_properties({NAME_MAPPING.key: format_name_mapping(create_name_mapping(metadata.schema()))})
+        if not found.files:
+            return None
+        update = self.update_snapshot(branch, snapshot_properties)
+        return update.merge_append(found.files, check_duplicates=check_duplicate_files)
 
     def update_snapshot(
         self,

@@ -12,7 +12,7 @@ from icefloe.commit.change import Prepared
 from icefloe.commit.workbench import Workbench
 from icefloe.errors import InvalidPropertyError, ValidationError
 from icefloe.metadata import properties as known_properties
-from icefloe.metadata.properties import Property, refuse_misspelt, refuse_reserved
+from icefloe.metadata.properties import NAME_MAPPING, Property, refuse_misspelt, refuse_reserved
 from icefloe.metadata.requirements import AssertCurrentSchemaId
 from icefloe.metadata.table import TableMetadata
 from icefloe.metadata.updates import (
@@ -33,6 +33,8 @@ from icefloe.partitioning.sorting import SortOrder
 from icefloe.partitioning.spec import PartitionSpec
 from icefloe.partitioning.transforms import IdentityTransform, VoidTransform
 from icefloe.schema.evolution import SchemaUpdate
+from icefloe.schema.name_mapping import update_name_mapping
+from icefloe.schema.name_mapping_codec import format_name_mapping, parse_name_mapping
 from icefloe.schema.schema import Schema
 from icefloe.versions import check_version
 
@@ -59,7 +61,17 @@ class SetSchema(_WithoutSnapshots):
         _check_same("last column id", metadata.last_column_id, self.planned.last_column_id)
         if self.schema.same_columns(metadata.schema()):
             return Prepared()
-        return Prepared((AddSchemaUpdate(self.schema), SetCurrentSchemaUpdate()))
+        return Prepared((AddSchemaUpdate(self.schema), SetCurrentSchemaUpdate(), *self._mapping(metadata)))
+
+    def _mapping(self, metadata: TableMetadata) -> Iterator[TableUpdate]:
+        """A name mapping goes along: files without ids may come with the new names, too."""
+        text = NAME_MAPPING.of(metadata.properties)
+        if text is None:
+            return
+        mapping = parse_name_mapping(text)
+        updated = update_name_mapping(mapping, metadata.schema(), self.schema)
+        if updated != mapping:
+            yield SetPropertiesUpdate({NAME_MAPPING.key: format_name_mapping(updated)})
 
 
 @dataclass(frozen=True)

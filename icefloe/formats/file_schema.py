@@ -85,6 +85,28 @@ def _types_with_variants(kind: IcebergType, variants: set[int]) -> IcebergType:
             return kind
 
 
+def with_types(schema: Schema, types: Mapping[int, IcebergType]) -> Schema:
+    """The same columns, some of them with other types, by field id."""
+    return Schema(*(_with_type(field, types) for field in schema.fields), schema_id=schema.schema_id)
+
+
+def _with_type(field: NestedField, types: Mapping[int, IcebergType]) -> NestedField:
+    if field.field_id in types:
+        return replace(field, field_type=types[field.field_id])
+    match field.field_type:
+        case StructType() as kind:
+            return replace(field, field_type=StructType(*(_with_type(each, types) for each in kind.fields)))
+        case ListType() as kind:
+            return replace(
+                field, field_type=replace(kind, element_type=_with_type(kind.element_field, types).field_type)
+            )
+        case MapType() as kind:
+            key, value = (_with_type(each, types).field_type for each in (kind.key_field, kind.value_field))
+            return replace(field, field_type=replace(kind, key_type=key, value_type=value))
+        case _:
+            return field
+
+
 def columns_to_read(wanted: Schema, file: Schema, constants: Mapping[int, Any] | None = None) -> Schema:
     """The part of the file's schema that the wanted columns need; one column at least if the file has any.
 

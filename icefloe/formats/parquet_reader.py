@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icefloe.errors import CorruptFileError
-from icefloe.formats.file_schema import columns_to_read, file_columns, without_positions
+from icefloe.formats.file_schema import columns_to_read, file_columns, with_types, without_positions
 from icefloe.formats.parquet_metrics import leaf_fields
 from icefloe.formats.projection import position_array, project_batch, with_positions
 from icefloe.formats.written_file import DEFAULT_BATCH_ROWS
@@ -15,8 +15,10 @@ from icefloe.schema.name_mapping import NameMapping
 from icefloe.schema.projection import plan_projection
 from icefloe.schema.reserved import POS
 from icefloe.schema.schema import Schema
+from icefloe.schema.types import TimestampNanoType, TimestampType, TimestamptzNanoType, TimestamptzType
 from icefloe.storage.streams import prefetch
 
+_NANOS = (TimestampNanoType, TimestamptzNanoType)
 RowGroupFilter = Callable[[Any, Schema], Any]
 """From a footer and the file's schema to one boolean per row group: whether it may hold wanted rows."""
 
@@ -41,10 +43,12 @@ class ParquetFileReader:
         self._location = location
         self._wanted = wanted
         with _corrupt(location):
-            self._file = pq.ParquetFile(source, metadata=footer, pre_buffer=True)
+            # The oldest timestamps of Parquet are of nanoseconds, in which years from 1677 to 2262 fit; tables mean microseconds.
+            unit = None if any(isinstance(each.field_type, _NANOS) for each in wanted.fields_by_id.values()) else "us"
+            self._file = pq.ParquetFile(source, metadata=footer, pre_buffer=True, coerce_int96_timestamp_unit=unit)
             self.footer = self._file.metadata
             self._arrow_schema = self._file.schema_arrow
-        self.file_schema = file_columns(self._arrow_schema, wanted, mapping, constants)
+        self.file_schema = self._with_zones(file_columns(self._arrow_schema, wanted, mapping, constants))
         self._read_schema = columns_to_read(wanted, self.file_schema, constants)
         self._plan = plan_projection(without_positions(wanted), self._read_schema, constants)
         self._columns = self._column_indices()
@@ -102,6 +106,22 @@ class ParquetFileReader:
         column = self.footer.row_group(group).column(0)
         offset = min(each for each in (column.dictionary_page_offset, column.data_page_offset) if each)
         return bool(start <= offset < start + length)
+
+    def _with_zones(self, found: Schema) -> Schema:
+        """The columns with the table's word on zones for INT96, of which a file says nothing."""
+        zoned = {
+            field_id: field.field_type
+            for field_id, field in self._wanted.fields_by_id.items()
+            if isinstance(field.field_type, TimestamptzType | TimestamptzNanoType)
+            and field_id in found.fields_by_id
+            and isinstance(found.fields_by_id[field_id].field_type, TimestampType | TimestampNanoType)
+        }
+        if not zoned:
+            return found
+        columns = self.footer.schema
+        places = enumerate(leaf_fields(found, self._arrow_schema))
+        old = {field_id for place, field_id in places if columns.column(place).physical_type == "INT96"}
+        return with_types(found, {field_id: kind for field_id, kind in zoned.items() if field_id in old})
 
     def _column_indices(self) -> list[int]:
         """The columns of the file, as Parquet counts them, that belong to the fields to read."""

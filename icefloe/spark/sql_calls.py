@@ -8,6 +8,7 @@ from pyspark.sql import types as spark_types
 
 from icefloe.errors import InvalidInputError
 from icefloe.spark.sql_context import SqlContext, plan_of
+from icefloe.spark.sql_foreign import sparks_table
 from icefloe.spark.sql_nodes import items, kind_of, parts
 from icefloe.sql.procedures import NAMESPACE, call
 
@@ -38,7 +39,8 @@ def run_call(node: Any, context: SqlContext) -> Any | None:
         else:
             positional.append(value_of(each, context))
     namespace = home[1] if home is not None and context.names.catalogs[home[0]] is catalog else ()
-    return plan_of(context.gateway.spark.createDataFrame(call(catalog, rest[1], positional, named, namespace)))
+    rows = call(catalog, rest[1], positional, named, namespace, lambda source: sparks_table(source, context))
+    return plan_of(context.gateway.spark.createDataFrame(rows))
 
 
 def value_of(expression: Any, context: SqlContext) -> Any:

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from icefloe.catalog.catalog import Catalog
-from icefloe.catalog.identifiers import Identifier, parse_identifier
-from icefloe.errors import InvalidInputError, NoSuchObjectError
+from icefloe.catalog.identifiers import Identifier, parse_identifier, show
+from icefloe.errors import InvalidInputError, NoSuchObjectError, NoSuchTableError
 from icefloe.table import Table
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -39,12 +39,41 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignPartition:
+    """Where files of a table that is not Iceberg's are, and what they have in common: values as text, by column."""
+
+    location: str
+    values: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignTable:
+    """A table of files that is not Iceberg's; without `partitions`, they are found by the folders of its location."""
+
+    location: str
+    file_format: str
+    partition_columns: tuple[str, ...] = ()
+    partitions: tuple[ForeignPartition, ...] | None = None
+
+
+FindForeign = Callable[[Identifier], ForeignTable]
+"""Finds a table outside of our catalogs by its name, or fails."""
+
+
+def _no_foreign(name: Identifier) -> ForeignTable:
+    raise NoSuchTableError(
+        f"no table {show(name)} to add files of: there is no Spark here; write parquet.`folder`, orc or avro"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
-    """One call: the catalog that it is in, and the arguments that were given."""
+    """One call: the catalog that it is in, the arguments that were given, and how tables of others are found."""
 
     catalog: Catalog
     arguments: Mapping[str, Any]
     namespace: tuple[str, ...] = ()
+    find_foreign: FindForeign = _no_foreign
 
     def get(self, name: str) -> Any:
         """An argument, or None."""
@@ -74,10 +103,11 @@ class Procedure:
         positional: Sequence[Any] = (),
         named: Mapping[str, Any] | None = None,
         namespace: tuple[str, ...] = (),
+        find_foreign: FindForeign | None = None,
     ) -> pa.Table:
         """Run it; the rows that it gives back."""
         given = bind(self, positional, named or {})
-        rows = list(self.run(Call(catalog, given, namespace)))
+        rows = list(self.run(Call(catalog, given, namespace, find_foreign or _no_foreign)))
         columns = zip(*rows, strict=True) if rows else ((),) * len(self.output)
         return pa.table(
             [pa.array(column, field.type) for column, field in zip(columns, self.output, strict=True)],
@@ -138,7 +168,7 @@ def _converted(value: Any, parameter: Parameter, procedure: str) -> Any:
         case Kind.LONGS, list() | tuple() if all(isinstance(each, int) for each in value):
             return tuple(value)
         case Kind.STRINGS, dict():
-            return {str(key): str(each) for key, each in value.items()}
+            return {str(key): None if each is None else str(each) for key, each in value.items()}
         case _:
             raise InvalidInputError(
                 f"argument {parameter.name!r} of {procedure} is {value!r}; it must be of type {parameter.kind.value}"

@@ -10,7 +10,8 @@ from icefloe.catalog.catalog import Catalog
 from icefloe.errors import InvalidInputError, NoSuchSnapshotError, ValidationError
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.metadata.summary import TOTAL_DATA_FILES, TOTAL_RECORDS, WAP_ID
-from icefloe.sql.calling import Call, Kind, Parameter, Procedure, unknown_procedure
+from icefloe.sql.adding import add_files
+from icefloe.sql.calling import Call, FindForeign, Kind, Parameter, Procedure, unknown_procedure
 from icefloe.table import Table
 
 NAMESPACE = "system"
@@ -28,12 +29,13 @@ def call(
     positional: Sequence[Any] = (),
     named: Mapping[str, Any] | None = None,
     namespace: tuple[str, ...] = (),
+    find_foreign: FindForeign | None = None,
 ) -> pa.Table:
     """Run a procedure in a catalog; a table's name without a namespace is looked for in the current one."""
     found = PROCEDURES.get(name.lower())
     if found is None:
         raise unknown_procedure(name, PROCEDURES)
-    return found.call(catalog, positional, named, namespace)
+    return found.call(catalog, positional, named, namespace, find_foreign)
 
 
 def _rollback_to_snapshot(given: Call) -> Rows:
@@ -89,6 +91,10 @@ def _ancestors_of(given: Call) -> Iterator[tuple[Any, ...]]:
 
 
 def _register_table(given: Call) -> Rows:
+    if not given.get("metadata_file").strip():
+        raise InvalidInputError(
+            "metadata_file of register_table is empty; give the location of a table's metadata file"
+        )
     table = given.catalog.register_table(given.identifier(), given.get("metadata_file"))
     current = table.current_snapshot()
     if current is None:
@@ -176,6 +182,18 @@ PROCEDURES: Mapping[str, Procedure] = {
             (_TABLE, Parameter("metadata_file", Kind.STRING, required=True)),
             _longs("current_snapshot_id", "total_records_count", "total_data_files_count"),
             _register_table,
+        ),
+        Procedure(
+            "add_files",
+            (
+                _TABLE,
+                Parameter("source_table", Kind.STRING, required=True),
+                Parameter("partition_filter", Kind.STRINGS),
+                Parameter("check_duplicate_files", Kind.BOOLEAN),
+                Parameter("parallelism", Kind.INTEGER),
+            ),
+            _longs("added_files_count", "changed_partition_count"),
+            add_files,
         ),
         Procedure(
             "expire_snapshots",

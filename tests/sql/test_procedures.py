@@ -126,8 +126,20 @@ def test_register_table(catalog: Catalog, table: Table) -> None:
         "total_data_files_count": 3,
     }
     assert ids(catalog.load_table("db.again")) == [0, 1, 2]
-    with pytest.raises(IcefloeError, match="again"):
-        call(catalog, "register_table", ("db.again", str(table.metadata_location)))
+    location, manifests = str(table.metadata_location), table.metadata.snapshots[-1].manifest_list
+    for name, file, problem in (
+        ("db.again", location, "again"),
+        ("nowhere.t", location, "nowhere"),
+        ("db.new", " ", "metadata_file"),
+        ("db.new", f"{location}.not", "metadata.json.not"),
+        ("db.new", str(manifests), "metadata"),
+    ):
+        with pytest.raises(IcefloeError, match=problem):
+            call(catalog, "register_table", (name, file))
+    assert not catalog.table_exists("db.new")
+    empty = catalog.create_table("db.empty", "id BIGINT")
+    done = only(call(catalog, "register_table", ("db.new", str(empty.metadata_location))))
+    assert set(done.values()) == {None}
 
 
 def test_expire_snapshots(catalog: Catalog, table: Table) -> None:
@@ -143,7 +155,7 @@ def test_expire_snapshots(catalog: Catalog, table: Table) -> None:
     ("name", "positional", "named", "problem"),
     [
         ("expire_snapshot", (), {}, "did you mean 'expire_snapshots'"),
-        ("nothing_like_it", (), {}, "there are ancestors_of"),
+        ("nothing_like_it", (), {}, "there are add_files, ancestors_of"),
         ("rollback_to_snapshot", ("db.t",), {}, "'snapshot_id' is missing"),
         ("rollback_to_snapshot", ("db.t", "x"), {}, "type bigint"),
         ("rollback_to_snapshot", ("db.t", True), {}, "type bigint"),

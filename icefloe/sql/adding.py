@@ -1,0 +1,126 @@
+"""`add_files`: which files of a folder, or of a table that is not Iceberg's, become part of a table as they are."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from icefloe.catalog.identifiers import Identifier, parse_namespace, show
+from icefloe.data.foreign_files import ForeignFile, find_files
+from icefloe.errors import InvalidInputError, InvalidValueError
+from icefloe.formats.file_formats import DATA_FORMATS
+from icefloe.metadata.summary import ADDED_DATA_FILES, CHANGED_PARTITION_COUNT
+from icefloe.metadata.table import TableMetadata
+from icefloe.partitioning import IdentityTransform, PartitionSpec
+from icefloe.partitioning.paths import HIVE_NULL, partition_values
+from icefloe.sql.calling import Call, ForeignTable
+from icefloe.storage import Storage
+from icefloe.storage.locations import absolute_location
+
+
+def add_files(given: Call) -> Iterable[tuple[Any, ...]]:
+    """Run the procedure: one row with the number of files that were added, and of partitions that they are in."""
+    workers = given.get("parallelism")
+    if workers is not None and workers < 1:
+        raise InvalidInputError(f"parallelism is {workers}; it must be 1 or more")
+    table, name = given.table(), show(given.identifier())
+    source = parse_namespace(given.get("source_table"))
+    wanted: Mapping[str, str | None] = given.get("partition_filter") or {}
+    foreign = _folder(source) or given.find_foreign(source)
+    files = _files(foreign, table.storage)
+    if not files:
+        _check_folder(foreign.location, table.storage)
+    spec = _matching_spec(_columns(foreign, files), table.metadata, name)
+    _check_filter(wanted, spec, name)
+    chosen = [each for each in files if _matches(each, wanted, spec, table.metadata)]
+    if spec.fields and files and not chosen:
+        raise InvalidInputError(f"{show(source)} has no partition that matches {dict(wanted)}")
+    with table.transaction() as tx:
+        made = tx.add_files(
+            chosen,
+            check_duplicate_files=given.get("check_duplicate_files") is not False,
+            spec_id=spec.spec_id,
+            workers=workers,
+        )
+    if made is None or made.summary is None:
+        return [(0, 0)]
+    counts = (made.summary.properties.get(key) for key in (ADDED_DATA_FILES, CHANGED_PARTITION_COUNT))
+    return [tuple(int(each or 0) for each in counts)]
+
+
+def _folder(source: Identifier) -> ForeignTable | None:
+    """``parquet.`folder` ``: files by their place."""
+    if len(source) != 2 or source[0].lower() not in DATA_FORMATS:
+        return None
+    return ForeignTable(absolute_location(source[1]), source[0].lower())
+
+
+def _files(foreign: ForeignTable, storage: Storage) -> list[ForeignFile]:
+    if foreign.partitions is None:
+        return find_files(storage, foreign.location, foreign.file_format)
+    return [
+        ForeignFile(each.location, each.size, each.file_format, partition.values)
+        for partition in foreign.partitions
+        for each in find_files(storage, partition.location, foreign.file_format)
+        if not each.partition
+    ]
+
+
+def _check_folder(location: str, storage: Storage) -> None:
+    """A folder may be empty, but it must be there."""
+    around, _, name = location.rstrip("/").rpartition("/")
+    if name not in storage.list_folders(around):
+        raise InvalidInputError(f"{location} is neither a file nor a folder with files")
+
+
+def _columns(foreign: ForeignTable, files: Sequence[ForeignFile]) -> tuple[str, ...]:
+    """The partition columns of the source, in the order of its folders, the same for all of them."""
+    if foreign.partition_columns or foreign.partitions is not None:
+        return foreign.partition_columns
+    found = {tuple(each.partition or ()): each.location for each in files}
+    if len(found) > 1:
+        first, second, *_ = found.items()
+        raise InvalidInputError(
+            f"{foreign.location} has files by ({', '.join(first[0])}), as {first[1]}, and by ({', '.join(second[0])}),"
+            f" as {second[1]}; the folders of all files must have the same names"
+        )
+    return next(iter(found), ())
+
+
+def _matching_spec(columns: Sequence[str], metadata: TableMetadata, name: str) -> PartitionSpec:
+    """The spec of the table with these columns, as they are, in this order."""
+    wanted = [column.lower() for column in columns]
+    for spec in (metadata.spec(), *metadata.specs_by_id.values()):
+        if all(isinstance(field.transform, IdentityTransform) for field in spec.fields) and (
+            [field.name.lower() for field in spec.fields] == wanted
+        ):
+            return spec
+    raise InvalidInputError(
+        f"table {name} has no partition spec of the columns ({', '.join(columns)}) that the source is partitioned by;"
+        f" it is partitioned by {metadata.spec()}"
+    )
+
+
+def _check_filter(wanted: Mapping[str, str | None], spec: PartitionSpec, name: str) -> None:
+    names = [field.name for field in spec.fields]
+    for column in wanted:
+        if column not in names:
+            raise InvalidInputError(
+                f"partition_filter names {column!r}; table {name} is"
+                + (f" partitioned by {', '.join(names)}" if names else " not partitioned, so leave the filter out")
+            )
+
+
+def _matches(file: ForeignFile, wanted: Mapping[str, str | None], spec: PartitionSpec, metadata: TableMetadata) -> bool:
+    if not wanted:
+        return True
+    held = {name.lower(): text for name, text in (file.partition or {}).items()}
+    asked = PartitionSpec(*(field for field in spec.fields if field.name in wanted))
+    texts = {field.name: held[field.name.lower()] for field in asked.fields}
+    try:
+        return _values(texts, asked, metadata) == _values(wanted, asked, metadata)
+    except InvalidValueError as problem:
+        raise InvalidInputError(f"partition_filter, or a folder of {file.location}: {problem}") from None
+
+
+def _values(texts: Mapping[str, str | None], spec: PartitionSpec, metadata: TableMetadata) -> tuple[Any, ...]:
+    plain = {name: HIVE_NULL if text is None else text for name, text in texts.items()}
+    return partition_values(plain, spec, metadata.schema())
