@@ -4,15 +4,12 @@ from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 from typing import Any
-from uuid import UUID
-
-import pyarrow as pa
 
 import icefloe
 from icefloe.catalog import Catalog
 from icefloe.table import Table
 from icefloe.versions import Feature, allows
-from tests.formats.rows import contents
+from tests.peers.comparing import comparable
 from tests.peers.java import Installation, JavaPeer
 
 SQL, FILES = "peers", "folders"
@@ -21,26 +18,52 @@ MODES = ("copy-on-write", "merge-on-read")
 
 
 class Lake:
-    """Both catalogs, opened by us and by Java."""
+    """Both catalogs, opened by us and, once it is started, by Java."""
 
-    def __init__(self, installation: Installation, folder: Path) -> None:
-        warehouse, folders, database = folder / "warehouse", folder / "folders", folder / "catalog.db"
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.sql_catalog = icefloe.load_catalog(
-            SQL, type="sql", uri=f"sqlite:///{database}", warehouse=warehouse.as_uri()
+            SQL, type="sql", uri=f"sqlite:///{self._database}", warehouse=self._warehouse
         )
-        self.file_catalog = icefloe.load_catalog(FILES, type="hadoop", warehouse=folders.as_uri())
+        self.file_catalog = icefloe.load_catalog(FILES, type="hadoop", warehouse=self._folders)
         for catalog in (self.sql_catalog, self.file_catalog):
             catalog.create_namespace("db")
-        ours = {"type": "jdbc", "uri": f"jdbc:sqlite:{database}", "warehouse": warehouse.as_uri()}
-        files = {"type": "hadoop", "warehouse": folders.as_uri()}
-        self.java = JavaPeer(installation, folder, _catalog(SQL, **ours) | _catalog(FILES, **files))
+        self._java: JavaPeer | None = None
         self._numbers = count(1)
 
-    def close(self) -> None:
-        """End Java, and close our catalogs."""
+    @property
+    def java(self) -> JavaPeer:
+        """Java Iceberg, which was started."""
+        assert self._java is not None, "a test with Java asks for the fixture `lake`"
+        return self._java
+
+    def start_java(self, installation: Installation) -> None:
+        """Let Java open both catalogs."""
+        ours = {"type": "jdbc", "uri": f"jdbc:sqlite:{self._database}", "warehouse": self._warehouse}
+        files = {"type": "hadoop", "warehouse": self._folders}
+        self._java = JavaPeer(installation, self.folder, _catalog(SQL, **ours) | _catalog(FILES, **files))
+
+    def stop_java(self) -> None:
+        """End it."""
         self.java.stop()
+        self._java = None
+
+    def close(self) -> None:
+        """Close our catalogs."""
         self.sql_catalog.close()
         self.file_catalog.close()
+
+    @property
+    def _database(self) -> Path:
+        return self.folder / "catalog.db"
+
+    @property
+    def _warehouse(self) -> str:
+        return (self.folder / "warehouse").as_uri()
+
+    @property
+    def _folders(self) -> str:
+        return (self.folder / "folders").as_uri()
 
     def new_name(self) -> str:
         """A name that no table has yet."""
@@ -69,18 +92,12 @@ class Lake:
         """What both read from a table, which must be the same rows, by the order of a column."""
         chosen = tuple(columns)
         ours = table.scan(selected_fields=chosen, **travel).to_arrow()
-        text = f"SELECT {', '.join(chosen)} FROM {self.their_name(table)}{_travel(**travel)}"
+        text = f"SELECT {', '.join(chosen)} FROM {self.their_name(table)}{travel_clause(**travel)}"
         theirs = self.java.sql(text)
         assert theirs.schema.names == ours.schema.names
         found = comparable(ours, key)
-        assert comparable(theirs, key) == found
+        assert comparable(theirs, key, ours.schema) == found
         return found
-
-
-def comparable(table: Any, key: str = "id") -> list[Any]:
-    """The rows by the order of a column; UUIDs, which Spark has as texts, are texts."""
-    columns = [_texts(column) if column.type == pa.uuid() else column for column in table.columns]
-    return sorted(contents(pa.table(columns, names=table.schema.names)), key=lambda row: str(row[key]).rjust(30))
 
 
 def versions_and_modes(versions: Iterable[int]) -> list[tuple[int, str]]:
@@ -98,12 +115,8 @@ def row_level(mode: str) -> dict[str, str]:
     return {f"write.{change}.mode": mode for change in ("delete", "update", "merge")}
 
 
-def _texts(column: Any) -> Any:
-    values = [each if each is None or isinstance(each, UUID) else UUID(bytes=each) for each in column.to_pylist()]
-    return pa.array([None if each is None else str(each) for each in values], pa.string())
-
-
-def _travel(snapshot_id: int | None = None, ref: str | None = None) -> str:
+def travel_clause(snapshot_id: int | None = None, ref: str | None = None) -> str:
+    """How Java's SQL names a snapshot or a ref."""
     if snapshot_id is not None:
         return f" VERSION AS OF {snapshot_id}"
     return "" if ref is None else f" VERSION AS OF '{ref}'"

@@ -1,0 +1,94 @@
+"""A peer in a process of its own, which answers one JSON object a line; it never outlives the tests that started it."""
+
+import base64
+import json
+import os
+import queue
+import subprocess
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow as pa
+
+PATIENCE = 240.0
+"""Seconds that one answer may take, on a machine that does other things too."""
+
+
+class PeerError(Exception):
+    """What a peer says of a statement that failed."""
+
+
+class Worker:
+    """A script that runs in another Python; `sql` gives the rows of a statement."""
+
+    def __init__(
+        self, python: Path, script: str, folder: Path, settings: Mapping[str, str], **environment: str
+    ) -> None:
+        self.log = folder / f"{script}.log"
+        inherited = {key: value for key, value in os.environ.items() if key not in ("SPARK_HOME", "PYTHONPATH")}
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [str(python), str(Path(__file__).with_name(script))],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=folder,
+                env=inherited | {"TZ": "UTC"} | environment,
+                text=True,
+            )
+        self._lines: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=self._listen, daemon=True).start()
+        self.version = str(self._ask(settings)["version"])
+
+    def sql(self, text: str, **conf: str) -> Any:
+        """The rows of a statement as an Arrow table; `conf` is set for this one only."""
+        found = self._ask({"sql": text, "conf": conf})
+        if "error" in found:
+            raise PeerError(found["error"])
+        with pa.ipc.open_stream(base64.b64decode(found["arrow"])) as reader:
+            return reader.read_all()
+
+    def rows(self, text: str, **conf: str) -> list[dict[str, Any]]:
+        """The rows of a statement as dicts."""
+        return list(self.sql(text, **conf).to_pylist())
+
+    def stop(self) -> None:
+        """End it: politely, then by force."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+            line = self._lines.get(timeout=PATIENCE)
+        except (queue.Empty, OSError) as error:
+            self._process.kill()
+            line = ""
+            reason = f"{type(error).__name__} after at most {PATIENCE} s"
+        else:
+            reason = "it ended"
+        if not line:
+            raise PeerError(f"no answer to {request} ({reason}); its last words:\n{self.log.read_text()[-3000:]}")
+        return dict(json.loads(line))
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line)
+        self._process.stdout.close()
+        self._lines.put("")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
