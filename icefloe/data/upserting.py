@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icefloe.data.matching import MatchedRows, matched_rows, positions_mask, search_files
+from icefloe.data.matching import MatchedRows, matched_rows, search_files
 from icefloe.data.same_values import same_values
 from icefloe.data.task_reader import ReadContext, read_task
 from icefloe.errors import InvalidValueError
@@ -162,17 +162,19 @@ def _same_rows(
     fields: list[NestedField],
     context: ReadContext,
 ) -> Mask:
-    vector = DeletionVector.from_positions(positions)
     found = np.zeros(len(positions), bool)
     done = 0
     for batch in read_task(task, Schema(*fields, POS), context):
-        rows = np.flatnonzero(positions_mask(vector, batch))
-        ours = places[done : done + len(rows)]
+        there = batch.column(POS.name).to_numpy()
+        # Both ascend, and every position is one of a live row.
+        end = int(np.searchsorted(positions, there[-1], "right"))
+        rows = np.searchsorted(there, positions[done:end])
+        ours = places[done:end]
         left = np.arange(len(rows))
         for field in fields:
             # Each column is asked only of the rows that were the same so far.
-            here, there = pa.array(rows[left]), pa.array(ours[left])
-            left = left[same_values(batch.column(field.name).take(here), incoming.column(field.name).take(there))]
+            here, incomes = pa.array(rows[left]), pa.array(ours[left])
+            left = left[same_values(batch.column(field.name).take(here), incoming.column(field.name).take(incomes))]
         found[done + left] = True
         done += len(rows)
     return found

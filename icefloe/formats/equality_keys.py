@@ -118,9 +118,11 @@ class _Values:
             return np.full(len(column), _MISSING, np.int64)
         numbers = _numbers(column)
         if self._table is not None:
-            first, last = self._sorted[0], self._sorted[-1]
-            is_near = (numbers >= first) & (numbers <= last)
-            return np.where(is_near, self._table[np.where(is_near, numbers - first, 0)], _MISSING).astype(np.int64)
+            # Without a sign, what is below the lowest value is far above the highest.
+            unsigned = np.dtype(f"u{numbers.dtype.itemsize}")
+            places = (numbers - self._sorted[0]).view(unsigned)
+            np.minimum(places, unsigned.type(len(self._table) - 1), out=places)
+            return np.asarray(self._table[places], np.int64)
         places = np.searchsorted(self._sorted, numbers).astype(np.int64)
         places[places == len(self._sorted)] = 0
         places[self._sorted[places] != numbers] = _MISSING
@@ -128,16 +130,18 @@ class _Values:
 
 
 def _distinct(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if np.all(numbers[1:] > numbers[:-1]):
+        return numbers
     found = np.sort(numbers)
     return found[np.concatenate(([True], found[1:] != found[:-1]))] if len(found) else found
 
 
 def _lookup_table(numbers: npt.NDArray[Any]) -> npt.NDArray[np.int32] | None:
-    """The number of each value from the lowest to the highest, where they are dense enough: faster than a search."""
+    """The number of each value from the lowest to the highest, and of what comes after; faster than a search if it is short."""
     span = int(numbers[-1]) - int(numbers[0]) + 1 if len(numbers) else 0
     if not 0 < span <= min(_SPARSE * len(numbers), _LARGEST_TABLE):
         return None
-    found = np.full(span, _MISSING, np.int32)
+    found = np.full(span + 1, _MISSING, np.int32)
     found[numbers - numbers[0]] = np.arange(len(numbers), dtype=np.int32)
     return found
 
@@ -159,7 +163,8 @@ def _is_number(kind: Any) -> bool:
 
 def _numbers(column: Any) -> npt.NDArray[Any]:
     width = pa.int32() if column.type.bit_width == 32 else pa.int64()
-    found: npt.NDArray[Any] = pc.fill_null(column.cast(width), 0).to_numpy()
+    values = column.cast(width)
+    found: npt.NDArray[Any] = (pc.fill_null(values, 0) if values.null_count else values).to_numpy()
     return found
 
 

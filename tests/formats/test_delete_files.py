@@ -338,6 +338,21 @@ def test_random_tables_against_their_own_rows(data: st.DataObject) -> None:
     assert not equality_mask(table, table.slice(0, 0), ids).any()
 
 
+_EDGES = {pa.int32(): 1 << 31, pa.int64(): 1 << 63}
+
+
+@pytest.mark.parametrize("kind", _EDGES, ids=str)
+@given(st.data())
+def test_numbers_near_the_ends_of_their_type_are_told_apart(kind: Any, data: st.DataObject) -> None:
+    end = _EDGES[kind]
+    near = st.sampled_from([-end, -3, end - 4]).flatmap(lambda base: st.integers(base, base + 3))
+    # Keys close together are looked up in a table, others are searched.
+    keys, values = data.draw(st.lists(near, min_size=1)), data.draw(st.lists(near, min_size=1))
+    column = pa.schema([pa.field("n", kind, metadata={"PARQUET:field_id": "1"})])
+    found = equality_mask(pa.table([pa.array(values, kind)], column), pa.table([pa.array(keys, kind)], column), [1])
+    assert found.tolist() == [value in keys for value in values]
+
+
 def test_the_example_of_the_spec() -> None:
     rows = [(1, "a"), (2, None), (3, "b"), (4, None)]
     schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "category", StringType()))
