@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +26,8 @@ from icefloe.spark.merging import MergeBuilder, assignments_of
 from icefloe.spark.reading import is_classic, read_scan
 from icefloe.spark.row_statements import delete_rows, update_rows
 from icefloe.spark.settings import catalogs_in
+from icefloe.spark.sql_drop_in import install
+from icefloe.spark.sql_drop_in_names import DropInNames
 from icefloe.spark.sql_names import Source
 from icefloe.spark.sql_parser import door_of, marked
 from icefloe.spark.writing import FrameWriter
@@ -59,12 +61,15 @@ class ReportKeeper:
 class Session:
     """What `connect` gives: a Spark session and the catalogs that it reads and writes."""
 
-    def __init__(self, spark: SparkSession, catalogs: Mapping[str, Catalog], *, owns_spark: bool = False) -> None:
+    def __init__(
+        self, spark: SparkSession, catalogs: Mapping[str, Catalog], *, owns_spark: bool = False, drop_in: bool = False
+    ) -> None:
         self.spark = spark
         self.catalogs = dict(catalogs)
         self._owns_spark = owns_spark
         self._reports = ReportKeeper()
         self._door = door_of(spark, self.catalogs, self._source_frame) if is_classic(spark) else None
+        self._undo = self._drop_in() if drop_in else None
 
     @property
     def catalog(self) -> Catalog:
@@ -180,8 +185,16 @@ class Session:
         found = table.inspect.scan(source.metadata_table, source.snapshot_id, ref=source.ref, as_of=source.as_of)
         return self.spark.createDataFrame(found.to_arrow())
 
+    def _drop_in(self) -> Callable[[], None]:
+        if self._door is None:
+            raise StateError("drop_in is for classic sessions; on Spark Connect use ice.table and ice.write")
+        first = next(iter(self.catalogs))
+        return install(self.spark, DropInNames(self.spark, self._door.names, self._source_frame, first))
+
     def stop(self) -> None:
-        """Stop the Spark session, if `connect` started it."""
+        """Undo `drop_in`, and stop the Spark session if `connect` started it."""
+        if self._undo is not None:
+            self._undo()
         if self._owns_spark:
             self.spark.stop()
 
@@ -203,12 +216,15 @@ def connect(
     spark: SparkSession | None = None,
     warehouse: str | os.PathLike[str] | None = None,
     config: Mapping[str, str] | None = None,
+    drop_in: bool = False,
 ) -> Session:
     """A session on your catalogs and your Spark, or on an embedded default of either.
 
     Without a catalog, those count that the settings of the session name (`spark.sql.catalog.<name>.*`); if there are none,
     there is one in SQLite, with its tables, in `./icefloe-warehouse` or the folder given. Without a
     `spark` the running session of this process is used, or a local one is started, with `config` over its settings.
+    With `drop_in`, Spark's own calls by name find tables of the catalogs, too, until `stop`: `spark.table`, `spark.read`,
+    `spark.catalog`, `df.write` and `df.writeTo`.
     """
     if spark is not None and config:
         raise InvalidInputError("config is for a Spark session that connect starts, and one is given; set it there")
@@ -217,7 +233,7 @@ def connect(
     catalogs = _catalogs(catalog, warehouse, given)
     used = local_spark(config or {}) if given is None else given
     register_format(used, catalogs)
-    return Session(used, catalogs, owns_spark=running is None)
+    return Session(used, catalogs, owns_spark=running is None, drop_in=drop_in)
 
 
 def _catalogs(

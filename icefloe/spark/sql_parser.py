@@ -68,6 +68,11 @@ class SqlDoor:
         self._read = read
         self._errors: OrderedDict[str, Exception] = OrderedDict()
 
+    @property
+    def names(self) -> Names:
+        """The catalogs that it knows, and what is current."""
+        return self._names
+
     def plan(self, marked: str, parse: Callable[[str], Any]) -> Any:
         """The plan of a text; an error is kept as it is for whoever catches what py4j makes of it."""
         try:

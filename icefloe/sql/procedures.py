@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from icefloe.catalog.catalog import Catalog
 from icefloe.errors import InvalidInputError, NoSuchSnapshotError, ValidationError
+from icefloe.manifests import ManifestContent
 from icefloe.metadata.snapshot import Snapshot
-from icefloe.metadata.summary import TOTAL_DATA_FILES, TOTAL_RECORDS, WAP_ID
+from icefloe.metadata.summary import MANIFESTS_CREATED, MANIFESTS_REPLACED, TOTAL_DATA_FILES, TOTAL_RECORDS, WAP_ID
 from icefloe.sql.adding import add_files
 from icefloe.sql.calling import Call, FindForeign, Kind, Parameter, Procedure, unknown_procedure
 from icefloe.table import Table
@@ -114,6 +115,22 @@ def _expire_snapshots(given: Call) -> Rows:
     return [astuple(done)[1:]]
 
 
+def _rewrite_manifests(given: Call) -> Rows:
+    """Only those of one spec, the current one unless it is said, as the Java library does; delete manifests in turn."""
+    table, spec_id = given.table(), given.get("spec_id")
+    if spec_id is None:
+        spec_id = table.metadata.default_spec_id
+    elif spec_id not in table.specs():
+        raise InvalidInputError(f"spec_id is {spec_id}; the table has {', '.join(map(str, sorted(table.specs())))}")
+    replaced = added = 0
+    for content in ManifestContent:
+        made = table.update_snapshot().rewrite_manifests(content, lambda each: each.partition_spec_id == spec_id)
+        if made is not None:
+            replaced += int(_summary(made).get(MANIFESTS_REPLACED, 0))
+            added += int(_summary(made).get(MANIFESTS_CREATED, 0))
+    return [(replaced, added)]
+
+
 def _moved(table: Table, change: Any) -> Rows:
     before = table.current_snapshot()
     change(table).commit()
@@ -215,6 +232,17 @@ PROCEDURES: Mapping[str, Procedure] = {
                 "deleted_statistics_files_count",
             ),
             _expire_snapshots,
+        ),
+        Procedure(
+            "rewrite_manifests",
+            (_TABLE, Parameter("use_caching", Kind.BOOLEAN), Parameter("spec_id", Kind.INTEGER)),
+            pa.schema(
+                [
+                    pa.field("rewritten_manifests_count", pa.int32()),
+                    pa.field("added_manifests_count", pa.int32()),
+                ]
+            ),
+            _rewrite_manifests,
         ),
     )
 }

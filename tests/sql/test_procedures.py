@@ -151,6 +151,15 @@ def test_expire_snapshots(catalog: Catalog, table: Table) -> None:
     assert ids(table) == [7]
 
 
+def test_rewrite_manifests(catalog: Catalog, table: Table) -> None:
+    done = only(call(catalog, "rewrite_manifests", ("db.t",)))
+    assert done == {"rewritten_manifests_count": 3, "added_manifests_count": 1}
+    assert only(call(catalog, "rewrite_manifests", ("db.t",), {"spec_id": 0})) == dict.fromkeys(done, 0)
+    assert ids(table) == [0, 1, 2]
+    with pytest.raises(InvalidInputError, match="spec_id is 7"):
+        call(catalog, "rewrite_manifests", ("db.t",), {"spec_id": 7})
+
+
 @pytest.mark.parametrize(
     ("name", "positional", "named", "problem"),
     [

@@ -1,0 +1,200 @@
+"""Scripts written for Iceberg's jar: with one added line, Spark's own calls find tables of our catalogs, until it is undone."""
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+
+import icefloe
+from icefloe import load_catalog
+from icefloe.errors import (
+    IcefloeError,
+    InvalidInputError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from icefloe.spark.session import Session
+
+
+@pytest.fixture(scope="module")
+def ice(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    folder = tmp_path_factory.mktemp("drop-in")
+    catalog = load_catalog("prod", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
+    catalog.create_namespace("db")
+    plain = type(spark), ClassicFrame.__dict__["write"], ClassicFrame.__dict__["writeTo"]
+    with icefloe.connect(catalog, spark=spark, drop_in=True) as session:
+        yield session
+        spark.catalog.setCurrentCatalog("spark_catalog")
+    assert (type(spark), ClassicFrame.__dict__["write"], ClassicFrame.__dict__["writeTo"]) == plain
+
+
+@pytest.fixture
+def frame(spark: Any, ice: Session) -> Any:
+    assert ice.spark is spark
+    return spark.createDataFrame([(1, "a"), (2, "b")], "id long, p string").coalesce(1)
+
+
+def ids(found: Any) -> list[Any]:
+    return sorted(row[0] for row in found.collect())
+
+
+def test_write_to(ice: Session, spark: Any, frame: Any) -> None:
+    name = "prod.db.v2"
+    frame.writeTo(name).using("iceberg").tableProperty("format-version", "3").partitionedBy(F.col("p")).create()
+    table = ice.load_table(name)
+    assert (str(table.spec().fields[0].transform), table.format_version) == ("identity", 3)
+    with pytest.raises(TableAlreadyExistsError):
+        frame.writeTo(name).create()
+    frame.writeTo(name).option("snapshot-property.by", "me").append()
+    made = table.refresh().current_snapshot()
+    assert made is not None
+    assert made.summary is not None
+    assert made.summary["by"] == "me"
+    assert table.scan().count() == 4
+    frame.where("id = 1").writeTo(name).overwritePartitions()
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2, 2]
+    frame.where("id = 1").writeTo(name).overwrite(F.col("p") == "b")
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 1]
+    ice.sql("ALTER TABLE prod.db.v2 CREATE BRANCH audit")
+    frame.writeTo(f"{name}.branch_audit").append()
+    assert (table.refresh().scan().count(), table.scan(ref="audit").count()) == (2, 4)
+    terms = (F.partitioning.bucket(4, "id"), F.partitioning.days("ts"), "p")
+    frame.withColumn("ts", F.current_timestamp()).writeTo(name).partitionedBy(*terms).createOrReplace()
+    assert [str(field.transform) for field in table.refresh().spec().fields] == ["bucket[4]", "day", "identity"]
+    frame.writeTo(name).replace()
+    assert table.refresh().schema().column_names == ("id", "p")
+    with pytest.raises(NoSuchTableError, match="nowhere"):
+        frame.writeTo("prod.db.nowhere").append()
+    with pytest.raises(InvalidInputError, match="clusterBy"):
+        frame.writeTo(name).clusterBy("id")
+
+
+def test_write(ice: Session, spark: Any, frame: Any, tmp_path: Path) -> None:
+    name = "prod.db.v1"
+    frame.write.format("iceberg").partitionBy("p").saveAsTable(name)
+    table = ice.load_table(name)
+    assert table.spec().fields[0].name == "p"
+    with pytest.raises(TableAlreadyExistsError, match="mode append"):
+        frame.write.saveAsTable(name)
+    frame.write.mode("ignore").saveAsTable(name)
+    frame.select("p", "id").write.mode("append").saveAsTable(name)
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 1, 2, 2]
+    frame.write.insertInto(name, overwrite=True)
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2]
+    frame.write.format("iceberg").mode("append").save(name)
+    frame.where("id = 2").write.format("iceberg").mode("overwrite").option("overwrite-mode", "dynamic").save(name)
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 1, 2]
+    frame.write.save("db.v1", format="iceberg", mode="overwrite")
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2]
+    frame.write.saveAsTable(name, mode="overwrite")
+    assert table.refresh().spec().is_unpartitioned
+    # What is Spark's stays Spark's.
+    frame.write.parquet(str(tmp_path / "files"))
+    frame.write.mode("overwrite").format("parquet").save(str(tmp_path / "files"))
+    assert ids(spark.read.parquet(str(tmp_path / "files"))) == [1, 2]
+    frame.write.mode("overwrite").saveAsTable("default.theirs")
+    assert ids(spark.table("default.theirs")) == [1, 2]
+    spark.sql("DROP TABLE default.theirs")
+
+
+def test_read(ice: Session, spark: Any, frame: Any) -> None:
+    table = ice.catalog.create_table("db.r", "id BIGINT, p STRING")
+    first = table.append(frame.where("id = 1"))
+    assert first is not None
+    table.append(frame.where("id = 2"))
+    table.manage_snapshots().create_tag("v1", first.snapshot_id).commit()
+    assert ids(spark.table("prod.db.r")) == [1, 2]
+    assert ids(spark.read.table("`prod`.db.r").where("id > 1")) == [2]
+    assert ids(spark.read.format("iceberg").load("prod.db.r")) == [1, 2]
+    assert ids(spark.read.option("tag", "v1").format("iceberg").load("db.r")) == [1]
+    assert ids(spark.read.load("prod.db.r", format="iceberg", **{"snapshot-id": first.snapshot_id})) == [1]
+    moment = dt.datetime.fromtimestamp(first.timestamp_ms / 1000, dt.UTC).isoformat()
+    for option, value in (
+        ("as-of-timestamp", first.timestamp_ms),
+        ("versionAsOf", "v1"),
+        ("versionAsOf", first.snapshot_id),
+        ("timestampAsOf", moment),
+    ):
+        assert spark.read.option(option, value).table("prod.db.r").columns == ["id", "p"]
+        assert ids(spark.read.option(option, value).table("prod.db.r")) == [1]
+    assert spark.table("prod.db.r.snapshots").count() == 2
+    assert ids(spark.table("prod.db.r.tag_v1")) == [1]
+    spark.sql("CREATE OR REPLACE VIEW prod.db.seen AS SELECT id FROM prod.db.r WHERE id = 2")
+    assert ids(spark.table("prod.db.seen")) == [2]
+    mistakes: list[tuple[Callable[[], Any], str]] = [
+        (lambda: spark.table("prod.db.nowhere"), "nowhere"),
+        (lambda: spark.read.format("iceberg").load("/tmp/place"), "register_table"),
+        (lambda: spark.read.option("snapshot-id", "x").table("prod.db.r"), "whole number"),
+        (lambda: spark.read.options(branch="b", tag="t").table("prod.db.r"), "only one"),
+        (lambda: spark.read.option("start-snapshot-id", 1).table("prod.db.r"), "scan_changes"),
+    ]
+    for wrong, problem in mistakes:
+        with pytest.raises(IcefloeError, match=problem):
+            wrong()
+    with pytest.raises(AnalysisException, match="nowhere"):
+        spark.table("nowhere")
+
+
+def test_catalog_functions(ice: Session, spark: Any, frame: Any) -> None:
+    found = spark.catalog
+    ice.catalog.create_namespace_if_not_exists("listed")
+    ice.catalog.create_table("listed.t", "id BIGINT NOT NULL COMMENT 'key', p STRING", partition_spec=["p"])
+    spark.sql("CREATE OR REPLACE VIEW prod.listed.v AS SELECT id FROM prod.listed.t")
+    frame.createOrReplaceTempView("passing")
+    try:
+        assert {each.name for each in found.listCatalogs()} >= {"spark_catalog", "prod"}
+        assert found.currentCatalog() == "spark_catalog"
+        assert found.databaseExists("prod.listed")
+        assert not found.databaseExists("prod.nothing")
+        assert found.databaseExists("default")
+        listed = {each.name: each for each in found.listTables("prod.listed")}
+        assert {"t", "v", "passing"} == set(listed)
+        assert (listed["t"].catalog, listed["t"].namespace, listed["v"].tableType) == ("prod", ["listed"], "VIEW")
+        assert [each.name for each in found.listTables("prod.listed", "t*")] == ["t"]
+        assert found.tableExists("prod.listed.t")
+        assert found.tableExists("t", "prod.listed")
+        assert not found.tableExists("prod.listed.x")
+        assert found.tableExists("passing")
+        assert found.getTable("prod.listed.v").tableType == "VIEW"
+        key, part = found.listColumns("prod.listed.t")
+        assert (key.name, key.dataType, key.nullable, key.isPartition) == ("id", "bigint", False, False)
+        assert part.isPartition
+        assert found.getDatabase("prod.listed").catalog == "prod"
+        found.refreshTable("prod.listed.t")
+        found.setCurrentCatalog("prod")
+        found.setCurrentDatabase("listed")
+        assert (found.currentCatalog(), found.currentDatabase()) == ("prod", "listed")
+        assert {"db", "listed"} <= {each.name for each in found.listDatabases()}
+        assert ids(spark.table("t")) == []
+        assert ids(spark.table("passing")) == [1, 2]
+        frame.writeTo("t").append()
+        assert ids(spark.sql("SELECT id FROM t")) == [1, 2]
+        with pytest.raises(NoSuchNamespaceError, match="nothing"):
+            found.setCurrentDatabase("nothing")
+        with pytest.raises(AnalysisException):
+            found.setCurrentCatalog("nothing")
+    finally:
+        found.setCurrentCatalog("spark_catalog")
+        found.dropTempView("passing")
+    assert found.currentDatabase() == "default"
+
+
+def test_all_is_undone(spark: Any, tmp_path: Path) -> None:
+    before = type(spark), ClassicFrame.__dict__["write"], ClassicFrame.__dict__["writeTo"]
+    catalog = load_catalog("short", type="memory", warehouse=str(tmp_path))
+    session = icefloe.connect(catalog, spark=spark, drop_in=True)
+    assert isinstance(spark, SparkSession)
+    assert "icefloe" in type(spark.read).__module__
+    other = spark.newSession()
+    assert "icefloe" not in type(other.range(1).write).__module__
+    session.stop()
+    session.stop()
+    assert (type(spark), ClassicFrame.__dict__["write"], ClassicFrame.__dict__["writeTo"]) == before
+    assert spark.range(3).count() == 3
