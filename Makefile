@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-deep test-peers test-spark-versions java-peer check format bench docs clean lock
+.PHONY: help demo test test-slow test-deep test-peers test-spark-versions java-peer check format bench bench-java bench-page docs clean lock
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,8 +77,21 @@ format: $(VENV)/.dev ## rewrite the code in its one format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.dev ## measure against the peers, and print ratios
-	$(BIN)/python -m bench all
+SIZE ?= medium
+
+$(VENV)/.bench: $(VENV)/.dev
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	@touch $@
+
+bench: $(VENV)/.bench ## measure against the peers, and print ratios
+	$(BIN)/python -m bench all --size $(SIZE)
+
+bench-java: $(VENV)/.bench java-peer ## the same against Java Iceberg, each on the Spark that it has a runtime for
+	$(MAKE) .venv-spark-4.1.4/.ready SPARK_VERSION=4.1.4
+	$(BIN)/python -m bench java --size $(SIZE)
+
+bench-page: $(VENV)/.bench ## put the results that were kept into docs/benchmarks.md
+	$(BIN)/python -m bench.page
 
 docs: $(VENV)/.dev ## check that every link and every name in the docs exists
 	$(BIN)/python -m pytest -q tests/test_docs.py

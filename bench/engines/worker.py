@@ -1,0 +1,140 @@
+"""Runs in the process of an engine: a Spark session with icefloe or with Java Iceberg that answers one JSON object a line.
+
+Times are taken here, around the work alone; what is asked for is the same text for both engines.
+"""
+
+import json
+import os
+import re
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+
+class Worker:
+    """A session, and what can be asked of it."""
+
+    def __init__(self, settings: dict[str, str], is_java: bool) -> None:
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.appName("icefloe-bench")
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        self.spark = builder.getOrCreate()
+        self.spark.sparkContext.setLogLevel("ERROR")
+        self.is_java = is_java
+        if not is_java:
+            import icefloe
+
+            self.ice = icefloe.connect(spark=self.spark)
+
+    def sql(self, text: str, use: str | None = None) -> tuple[float, Any]:
+        """Seconds of a statement from its text to its rows, and the rows as texts; bare names are of the namespace to use."""
+        if use is not None:
+            self.spark.sql(f"USE {use}")
+        seconds, rows = timed(lambda: self.spark.sql(text).collect())
+        return seconds, [[_shown(value) for value in row] for row in rows]
+
+    def plan(self, table: str, row_filter: str) -> tuple[float, Any]:
+        """Seconds to plan a table, and how many files that gave."""
+        return self._java_plan(table, row_filter) if self.is_java else self._our_plan(table, row_filter)
+
+    def add(self, table: str, source: str) -> tuple[float, Any]:
+        """Seconds to commit all files of one table to another as they are, and how many were committed."""
+        return self._java_add(table, source) if self.is_java else self._our_add(table, source)
+
+    def peak(self) -> tuple[float, Any]:
+        """The most memory of this process and of its Spark, in MiB."""
+        return 0.0, [_peak(os.getpid()), _peak(self.spark.sparkContext._gateway.proc.pid)]
+
+    def _our_plan(self, table: str, row_filter: str) -> tuple[float, Any]:
+        held = self.ice.load_table(table)
+        return timed(lambda: sum(1 for _ in held.scan(row_filter or None).plan_files()))
+
+    def _java_plan(self, table: str, row_filter: str) -> tuple[float, Any]:
+        held = self._java_table(table)
+        jvm = self.spark._jvm
+        count = jvm.org.apache.iceberg.relocated.com.google.common.collect.Iterables.size
+        scan = held.newScan()
+        for condition in filter(None, row_filter.split(" and ")):
+            scan = scan.filter(self._java_condition(condition))
+        return timed(lambda: count(scan.planFiles()))
+
+    def _java_condition(self, text: str) -> Any:
+        found = re.fullmatch(r"(\w+) (=|>=|<) '?([^']+)'?", text)
+        assert found is not None, text
+        name, sign, value = found.groups()
+        make = getattr(
+            self.spark._jvm.org.apache.iceberg.expressions.Expressions,
+            {"=": "equal", ">=": "greaterThanOrEqual", "<": "lessThan"}[sign],
+        )
+        return make(name, int(value) if value.isdigit() else value)
+
+    def _our_add(self, table: str, source: str) -> tuple[float, Any]:
+        from dataclasses import replace
+
+        files = [replace(task.file, first_row_id=None) for task in self.ice.load_table(source).scan().plan_files()]
+        append = self.ice.load_table(table).update_snapshot()
+        seconds, _ = timed(lambda: append.fast_append(files, check_duplicates=False))
+        return seconds, len(files)
+
+    def _java_add(self, table: str, source: str) -> tuple[float, Any]:
+        """Only the commit is timed: handing over the files one by one from Python is nothing that a Java program does."""
+        append = self._java_table(table).newFastAppend()
+        tasks = self._java_table(source).newScan().planFiles().iterator()
+        count = 0
+        while tasks.hasNext():
+            append.appendFile(tasks.next().file())
+            count += 1
+        seconds, _ = timed(append.commit)
+        return seconds, count
+
+    def _java_table(self, name: str) -> Any:
+        return self.spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(self.spark._jsparkSession, name)
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds of the work, and what it gave."""
+    start = time.perf_counter()
+    found = work()
+    return time.perf_counter() - start, found
+
+
+def _shown(value: Any) -> str:
+    """A value as a text; the last digits of floating sums depend on the order of tasks."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _peak(process: int) -> int:
+    with open(f"/proc/{process}/status") as status:
+        found = re.search(r"VmHWM:\s+(\d+) kB", status.read())
+    return int(found[1]) // 1024 if found else 0
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    # The JVM writes to the standard output too: the answers get a descriptor of their own.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    def say(what: dict[str, Any]) -> None:
+        answers.write(json.dumps(what) + "\n")
+        answers.flush()
+
+    first = json.loads(sys.stdin.readline())
+    worker = Worker(first["settings"], first["is_java"])
+    say({"seconds": 0.0, "found": worker.spark.version})
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            seconds, found = getattr(worker, request.pop("do"))(**request)
+            say({"seconds": seconds, "found": found})
+        except Exception as error:  # noqa: BLE001 - any failure is an answer
+            say({"error": f"{type(error).__name__}: {error}\n{traceback.format_exc(limit=-3)}"})
+    worker.spark.stop()
+
+
+if __name__ == "__main__":
+    main()

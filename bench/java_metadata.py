@@ -1,0 +1,48 @@
+"""Plans and large commits without reading data: icefloe against Java Iceberg on the same tables of metadata only."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.engines.engine import CATALOG, engines, in_turn
+from bench.planning import MadeTable, filters
+from bench.report import Row
+
+FILES = {"small": 2_000, "medium": 1_500_000, "full": 1_500_000}
+COMMITTED = {"small": 2_000, "medium": 100_000, "full": 1_000_000}
+REPEAT = {"small": 1, "medium": 3, "full": 5}
+GOAL = 1.0
+POINTER = (
+    "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, metadata_location, iceberg_type)"
+    " VALUES (?, 'db', ?, ?, 'TABLE')"
+)
+
+
+def run(size: str) -> Iterator[Row]:
+    """A plan with each filter, and an append of many files."""
+    files, committed = FILES[size], COMMITTED[size]
+    with engines() as (ours, java, home):
+        _register(home, "planned", MadeTable(home / "planned", files).metadata_location)
+        _register(home, "source", MadeTable(home / "source", committed).metadata_location)
+        name = f"{CATALOG}.db.planned"
+        for case, row_filter in filters(files).items():
+            arguments = {"table": name, "row_filter": row_filter}
+            mine, theirs = in_turn([(ours, "plan", arguments), (java, "plan", arguments)], REPEAT[size])
+            note = f"{files:,} files, {files / mine.median:,.0f}/s; ours {mine.spread}, Java {theirs.spread}"
+            yield Row(f"plan-{case}", mine.median, theirs.median, GOAL, note)
+        seconds = {}
+        for engine in (ours, java):
+            table = f"{CATALOG}.db.added_by_{engine.name}"
+            ours.sql(f"CREATE TABLE {table} LIKE {CATALOG}.db.source")
+            taken, count = engine.run("add", table=table, source=f"{CATALOG}.db.source")
+            assert count == committed, (count, committed)
+            [[found]] = ours.sql(f"SELECT count(*) FROM {table}.files")
+            assert int(found) == committed, (found, committed)
+            seconds[engine.name] = taken
+        note = f"one append of {committed:,} files that exist; of Java's only the commit itself is timed"
+        yield Row("commit-many-files", seconds[ours.name], seconds[java.name], GOAL, note)
+
+
+def _register(home: Path, name: str, metadata_location: str) -> None:
+    with sqlite3.connect(home / "catalog.db") as connection:
+        connection.execute(POINTER, (CATALOG, name, metadata_location))
