@@ -5,6 +5,11 @@ from pathlib import Path
 
 import pytest
 
+import icefloe
+from icefloe.catalog import Catalog
+from icefloe.planning.metadata_tables import Inspect
+from icefloe.table import DataScan, Table
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)")
@@ -29,3 +34,20 @@ def test_every_room_is_in_the_architecture() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
     rooms = {path.name for path in (ROOT / "icefloe").iterdir() if (path / "__init__.py").exists()}
     assert {room for room in rooms if f"`{room}/`" not in text} == set()
+
+
+def test_calls_that_are_the_same_as_those_of_pyiceberg_exist() -> None:
+    homes = (icefloe, Catalog, Table, DataScan, Inspect)
+    rows = [
+        line.split("|")[1:3]
+        for line in (ROOT / "docs" / "migrating-from-pyiceberg.md").read_text().splitlines()
+        if line.startswith("|")
+    ]
+    named = [
+        re.split(r"[.]", span.partition("(")[0])[-1]
+        for theirs, ours in rows
+        if ours.strip().startswith("the same")
+        for span in re.findall(r"`([^`]+)`", theirs)
+    ]
+    assert len(named) > 20
+    assert not [name for name in named if not any(hasattr(home, name) for home in homes)]

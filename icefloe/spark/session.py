@@ -38,6 +38,8 @@ DEFAULT_CATALOG = "icefloe"
 OLDEST_JAVA = 17
 _REPORTS_KEPT = 100
 _GIB = 1 << 30
+_DEFAULT_CATALOG = "spark.sql.defaultCatalog"
+_SPARKS_OWN = "spark_catalog"
 _ALL = ("*",)
 
 
@@ -185,6 +187,15 @@ class Session:
         found = table.inspect.scan(source.metadata_table, source.snapshot_id, ref=source.ref, as_of=source.as_of)
         return self.spark.createDataFrame(found.to_arrow())
 
+    def take_default(self) -> None:
+        """If the session's default catalog is one of ours, make it current; Spark has no class to load for it."""
+        if self._door is None:
+            return
+        default = self.spark.conf.get(_DEFAULT_CATALOG, "")
+        if default in self.catalogs:
+            self._door.names.current = (default, ())
+            self.spark.conf.set(_DEFAULT_CATALOG, _SPARKS_OWN)
+
     def _drop_in(self) -> Callable[[], None]:
         if self._door is None:
             raise StateError("drop_in is for classic sessions; on Spark Connect use ice.table and ice.write")
@@ -233,7 +244,9 @@ def connect(
     catalogs = _catalogs(catalog, warehouse, given)
     used = local_spark(config or {}) if given is None else given
     register_format(used, catalogs)
-    return Session(used, catalogs, owns_spark=running is None, drop_in=drop_in)
+    session = Session(used, catalogs, owns_spark=running is None, drop_in=drop_in)
+    session.take_default()
+    return session
 
 
 def _catalogs(

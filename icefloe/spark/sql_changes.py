@@ -87,21 +87,23 @@ def _insert(node: Any, target: Source, context: SqlContext) -> None:
     table = target.catalog.load_table(target.identifier)
     static = {name: option(value) for name, value in entries(context.gateway, node.partitionSpec()).items()}
     frame = _named(context.frame_of(resolve(node.query(), context)), node, table, static)
-    if argument(node, "withSchemaEvolution", False):
-        _evolve(frame, table)
-    notes, branch = notes_of(context), target.ref
     criteria = argument(node, "replaceCriteriaOpt")
     criteria = None if criteria is None else option(criteria)
-    if criteria is not None:
-        if kind_of(criteria) != "InsertReplaceWhere":
-            raise InvalidInputError("only REPLACE WHERE says which rows an INSERT takes the place of")
-        table.overwrite(frame, criteria.cond().sql(), notes, branch)
-    elif not node.overwrite():
-        table.append(frame, notes, branch)
-    elif str(context.gateway.spark.conf.get(_OVERWRITE_MODE)).lower() == "dynamic":
-        table.dynamic_partition_overwrite(frame, notes, branch)
-    else:
-        table.overwrite(frame, _static_filter(static, table), notes, branch)
+    if criteria is not None and kind_of(criteria) != "InsertReplaceWhere":
+        raise InvalidInputError("only REPLACE WHERE says which rows an INSERT takes the place of")
+    with table.transaction() as tx:
+        if argument(node, "withSchemaEvolution", False):
+            with tx.update_schema() as update:
+                update.union_by_name(schema_from_spark(frame.schema))
+        rows = tx.rows(target.ref, notes_of(context))
+        if criteria is not None:
+            rows.overwrite(frame, criteria.cond().sql())
+        elif not node.overwrite():
+            rows.append(frame)
+        elif str(context.gateway.spark.conf.get(_OVERWRITE_MODE)).lower() == "dynamic":
+            rows.dynamic_partition_overwrite(frame)
+        else:
+            rows.overwrite(frame, _static_filter(static, table))
 
 
 def _delete(node: Any, target: Source, context: SqlContext) -> None:
@@ -135,14 +137,13 @@ def _merge(node: Any, target: Source, context: SqlContext) -> None:
     table, alias = target.catalog.load_table(target.identifier), _alias_of(node.targetTable())
     found = resolve(node, context)
     source, name = context.frame_of(found.sourceTable()), _without_alias(found.sourceTable())[1]
-    if argument(node, "withSchemaEvolution", False):
-        _evolve(source, table)
     matched, not_matched, by_source = (
         tuple(_clause(each, table, alias, context) for each in items(actions))
         for actions in (found.matchedActions(), found.notMatchedActions(), found.notMatchedBySourceActions())
     )
     on = context.gateway.column(found.mergeCondition())
-    merge = Merge(on, matched, not_matched, by_source, alias, name)
+    evolves = bool(argument(node, "withSchemaEvolution", False))
+    merge = Merge(on, matched, not_matched, by_source, alias, name, evolves)
     merge_rows(context.gateway.spark, table, source, merge, branch=target.ref, notes=notes_of(context))
 
 
@@ -241,8 +242,3 @@ def _static_filter(static: dict[str, str | None], table: Table) -> Expression:
             literal = Literal(parse_text(value, field.field_type), field.field_type)
             found.append(EqualTo(IdReference(field.field_id), literal))
     return conjunction(*found)
-
-
-def _evolve(frame: DataFrame, table: Table) -> None:
-    with table.update_schema() as update:
-        update.union_by_name(schema_from_spark(frame.schema))

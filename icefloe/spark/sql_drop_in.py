@@ -5,7 +5,7 @@ are of all DataFrames: while there is such a session, they look which one a fram
 ours goes on to Spark.
 """
 
-# ruff: noqa: N803 - the names are Spark's
+# ruff: noqa: N802, N803 - the names are Spark's
 
 import threading
 from collections.abc import Callable
@@ -34,6 +34,12 @@ class DropInSession(SparkSession):  # type: ignore[misc]  # PySpark is Any to my
     def table(self, tableName: str) -> DataFrame:
         """A table, of ours or of Spark's."""
         return self.read.table(tableName)
+
+    def newSession(self) -> SparkSession:
+        """Another session of the same Spark, of which we know nothing."""
+        made = super().newSession()
+        made.__class__ = SparkSession
+        return made
 
     @property
     def read(self) -> DataFrameReader:

@@ -4,15 +4,16 @@
 
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, functions
+from pyspark.sql import DataFrame
 from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
 
 from icefloe.catalog.identifiers import show
 from icefloe.errors import InvalidInputError, TableAlreadyExistsError
-from icefloe.spark.gateway import Gateway
+from icefloe.spark.sql_conditions import predicate_of
 from icefloe.spark.sql_drop_in_names import DropInNames
 from icefloe.spark.sql_drop_in_reader import ICEBERG, table_name
 from icefloe.spark.sql_names import Place
+from icefloe.spark.types import mapping_of, user_schema
 from icefloe.spark.user_side import quoted_name
 from icefloe.spark.writing import TableWrite
 
@@ -61,7 +62,7 @@ class DropInWriterV2(DataFrameWriterV2):  # type: ignore[misc]  # PySpark is Any
 
     def partitionedBy(self, col: Any, *cols: Any) -> "DropInWriterV2":
         """The partitions of the table that is made, as columns or transforms of `pyspark.sql.functions.partitioning`."""
-        self._write = self._write.partitioned_by(*(_term(each, self._frame) for each in (col, *cols)))
+        self._write = self._write.partitioned_by(*(_term(each) for each in (col, *cols)))
         return self
 
     def clusterBy(self, col: str, *cols: str) -> "DropInWriterV2":
@@ -86,7 +87,10 @@ class DropInWriterV2(DataFrameWriterV2):  # type: ignore[misc]  # PySpark is Any
 
     def overwrite(self, condition: Any) -> None:
         """Add the rows in place of those that match."""
-        self._write.overwrite(_sql(condition, self._frame))
+        schema = self._place.catalog.load_table(self._place.parts).schema()
+        session = self._frame.sparkSession
+        columns = session.createDataFrame([], user_schema(schema, mapping_of(session)))
+        self._write.overwrite(predicate_of(condition, columns))
 
     def overwritePartitions(self) -> None:
         """Add the rows in place of those of their partitions."""
@@ -239,11 +243,8 @@ def _file_format(provider: str) -> str:
     return provider.lower()
 
 
-def _term(given: Any, frame: DataFrame) -> str:
-    return quoted_name(given) if isinstance(given, str) else _sql(given, frame)
-
-
-def _sql(condition: Any, frame: DataFrame) -> str:
-    """A column as SQL text."""
-    column: Column = functions.expr(condition) if isinstance(condition, str) else condition
-    return str(Gateway(frame.sparkSession).expression(column).sql())
+def _term(given: Any) -> str:
+    """A partition term: the name of a column, or what `partitioning.days(...)` and its like make."""
+    if isinstance(given, str):
+        return quoted_name(given)
+    return str(given._jc.node().sql())

@@ -318,6 +318,23 @@ def test_writes(run: Page, spark: Any) -> None:
     run.rows("SELECT * FROM shelf.zoo.events", (5, "all", 5))
 
 
+def test_conditions_with_times_are_in_the_time_zone_of_the_session(run: Page, spark: Any) -> None:
+    run("CREATE TABLE shelf.zoo.moments (id int, t timestamp, word string) USING iceberg")
+    run(
+        "INSERT INTO shelf.zoo.moments SELECT id, timestamp '2024-01-01 04:00:00Z' + make_dt_interval(0, 2 * id), 'it''s' FROM range(2)"
+    )
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        run(
+            "INSERT INTO shelf.zoo.moments REPLACE WHERE t >= TIMESTAMP '2024-01-01 00:00:00' AND word = 'it\\'s' AND id < 5L"
+            " SELECT 3, timestamp '2024-01-01 08:00:00Z', 'new'"
+        )
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    run.rows("SELECT id FROM shelf.zoo.moments", (0,), (3,))
+
+
 def test_procedures(run: Page, tmp_path: Path) -> None:
     run("CREATE TABLE shelf.zoo.calls (id bigint) USING iceberg TBLPROPERTIES ('write.wap.enabled'='true')")
     for number in range(3):

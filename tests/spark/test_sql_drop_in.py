@@ -1,11 +1,14 @@
 """Scripts written for Iceberg's jar: with one added line, Spark's own calls find tables of our catalogs, until it is undone."""
 
 import datetime as dt
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
@@ -21,6 +24,8 @@ from icefloe.errors import (
     TableAlreadyExistsError,
 )
 from icefloe.spark.session import Session
+from tests.spark.conftest import missing_java
+from tests.spark.processes import bare_environment
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +65,7 @@ def test_write_to(ice: Session, spark: Any, frame: Any) -> None:
     assert table.scan().count() == 4
     frame.where("id = 1").writeTo(name).overwritePartitions()
     assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2, 2]
-    frame.where("id = 1").writeTo(name).overwrite(F.col("p") == "b")
+    frame.where("id = 1").writeTo(name).overwrite((F.col("p") == "b") & (F.col("id") > 1))
     assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 1]
     ice.sql("ALTER TABLE prod.db.v2 CREATE BRANCH audit")
     frame.writeTo(f"{name}.branch_audit").append()
@@ -178,7 +183,7 @@ def test_catalog_functions(ice: Session, spark: Any, frame: Any) -> None:
         assert ids(spark.sql("SELECT id FROM t")) == [1, 2]
         with pytest.raises(NoSuchNamespaceError, match="nothing"):
             found.setCurrentDatabase("nothing")
-        with pytest.raises(AnalysisException):
+        with pytest.raises((AnalysisException, Py4JJavaError), match="nothing"):
             found.setCurrentCatalog("nothing")
     finally:
         found.setCurrentCatalog("spark_catalog")
@@ -198,3 +203,16 @@ def test_all_is_undone(spark: Any, tmp_path: Path) -> None:
     session.stop()
     assert (type(spark), ClassicFrame.__dict__["write"], ClassicFrame.__dict__["writeTo"]) == before
     assert spark.range(3).count() == 3
+
+
+@pytest.mark.slow
+def test_a_job_with_the_settings_of_the_jar(tmp_path: Path) -> None:
+    if (reason := missing_java()) is not None:
+        pytest.skip(reason)
+    program = Path(__file__).with_name("use_drop_in.py")
+    command = [sys.executable, str(program), str(tmp_path / "warehouse")]
+    environment = bare_environment(PYSPARK_PYTHON=sys.executable)
+    done = subprocess.run(
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=900, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
