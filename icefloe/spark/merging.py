@@ -15,7 +15,6 @@ from icefloe.errors import InvalidInputError
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.spark.row_merge import Action, Clause, Merge, merge_rows
 from icefloe.spark.row_statements import Assignment
-from icefloe.spark.types import schema_from_spark
 from icefloe.spark.user_side import quoted_name
 from icefloe.table import Table
 
@@ -72,7 +71,7 @@ class MergeBuilder:
         return replace(self, by_source=(*self.by_source, Clause(Action.DELETE, _column(condition))))
 
     def with_schema_evolution(self) -> "MergeBuilder":
-        """Add the columns of the source that the table lacks, and widen types, before rows are merged."""
+        """Add the columns of the source that the table lacks, and widen types, in the same commit."""
         return replace(self, evolves=True)
 
     def to_branch(self, branch: str) -> "MergeBuilder":
@@ -87,9 +86,6 @@ class MergeBuilder:
         """Run it in one commit; None if it changed nothing."""
         if self.source is None or self.on is None:
             raise InvalidInputError("a merge needs a source: call using(df, condition) before execute()")
-        if self.evolves:
-            with self.table.update_schema() as update:
-                update.union_by_name(schema_from_spark(self.source.schema))
         merge = Merge(
             self._condition(self.on),
             self.matched,
@@ -97,6 +93,7 @@ class MergeBuilder:
             self.by_source,
             self.target_alias,
             self.source_alias,
+            self.evolves,
         )
         return merge_rows(self.spark, self.table, self.source, merge, branch=self.branch, notes=self.notes)
 

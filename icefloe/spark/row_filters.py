@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from icefloe.errors import IcefloeError, InvalidInputError
-from icefloe.expressions import AlwaysTrue, Expression, IdReference, Literal
+from icefloe.expressions import AlwaysFalse, AlwaysTrue, Expression, IdReference, Literal
 from icefloe.expressions import Column as TableColumn
 from icefloe.expressions.values import conjunction
 from icefloe.schema.schema import Schema
@@ -44,16 +44,30 @@ def implied_filter(frame: DataFrame, condition: Column | None, schema: Schema) -
     return table_filter([plan.condition()], columns)
 
 
-def check_deterministic(conditions: Iterable[Column | None], statement: str) -> None:
-    """Fail if a condition may be true now and false when it is asked again."""
+def check_deterministic(frame: DataFrame, conditions: Iterable[Column | None], statement: str) -> None:
+    """Fail if a condition over the frame, or a query in it, may be true now and false when it is asked again."""
     for condition in conditions:
-        if condition is not None and _is_random(condition):
-            raise InvalidInputError(f"{statement}: the condition {condition} is not deterministic")
+        if condition is not None and not _analyzed(frame, condition).deterministic():
+            raise InvalidInputError(
+                f"{statement}: the condition {condition} is not deterministic, so it chooses other rows each time it is"
+                " asked; choose the rows beforehand, into a table, and name that in the condition"
+            )
 
 
-def _is_random(condition: Column) -> bool:
-    text = str(condition).lower()
-    return any(f"{name}(" in text for name in ("rand", "randn", "uuid", "shuffle", "monotonically_increasing_id"))
+def is_lasting(frame: DataFrame, condition: Column) -> bool:
+    """Whether the condition chooses the same rows in every query: it has no queries in it, and does not look at the clock."""
+    pattern = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    found = _analyzed(frame, condition)
+    return not any(found.containsPattern(each) for each in (pattern.PLAN_EXPRESSION(), pattern.CURRENT_LIKE()))
+
+
+def _analyzed(frame: DataFrame, condition: Column) -> Any:
+    """The condition as Catalyst understands it."""
+    plan: Any = frame.filter(condition)._jdf.queryExecution().analyzed()
+    # Columns that are there without being shown are taken away again above the filter.
+    while plan.getClass().getSimpleName() != "Filter":
+        plan = plan.children().head()
+    return plan.condition()
 
 
 def key_filter(target: DataFrame, source: DataFrame, on: Column, schema: Schema) -> Expression:
@@ -116,6 +130,9 @@ def _ranges(source: DataFrame, pairs: list[tuple[NestedField, Any]]) -> list[Exp
     found = []
     for place, (field, _) in enumerate(pairs):
         low, high = (None if row is None else row[f"{end}_{place}"] for end in ("low", "high"))
+        if low is None:
+            # No row of the source has a key, so none matches.
+            return [AlwaysFalse()]
         try:
             kind = field.field_type
             bounds = [Literal(coerce(end, kind), kind) for end in (low, high)]

@@ -58,7 +58,7 @@ class ScanOfFiles(DataScan):
 
 @dataclass(frozen=True)
 class RowChange:
-    """One change of rows of one table, from its plan to its commit."""
+    """One change of rows of one table, from its plan to its commit: one of its own, or that of a transaction that is begun."""
 
     spark: Any
     table: Table
@@ -66,11 +66,12 @@ class RowChange:
     isolation: Property[str]
     branch: str | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
+    begun: Transaction | None = None
 
     @property
     def metadata(self) -> TableMetadata:
         """The table as it is when the change is planned."""
-        return self.table.metadata
+        return self.table.metadata if self.begun is None else self.begun.table_metadata
 
     @property
     def copies(self) -> bool:
@@ -92,7 +93,7 @@ class RowChange:
         """The rows that may be changed, with where they are and which ids they have."""
         about = ("_file", "_pos", *(LINEAGE if self.has_lineage else ()))
         ref = self.branch if self.branch in self.metadata.refs else None
-        return self.table.scan(row_filter, ("*", *about), ref=ref)
+        return replace(self.table.scan(row_filter, ("*", *about), ref=ref), metadata=self.metadata)
 
     def frame(self, scan: DataScan, name: str = "") -> DataFrame:
         """The rows of such a scan, with their place under names that no column has."""
@@ -130,7 +131,7 @@ class RowChange:
         """Replace the touched files by files of the rows that `make` gives."""
         paths = frozenset(touched)
         removed = [task.file for task in self.scan().plan_files() if task.file.file_path in paths]
-        with self.table.transaction() as tx:
+        with self._transaction() as tx:
             rows = tx.rows(self.branch, self.notes)
             frame = make()
             added = [] if frame is None else self.write(frame, rows.written)
@@ -150,7 +151,7 @@ class RowChange:
     ) -> Snapshot | None:
         """Delete rows where they are, and add those that `make` gives."""
         matches = list(self._matches(places))
-        with self.table.transaction() as tx:
+        with self._transaction() as tx:
             rows = tx.rows(self.branch, self.notes)
             frame = make()
             added = [] if frame is None else self.write(frame, rows.written)
@@ -158,6 +159,14 @@ class RowChange:
                 return None
             made = self._delta(tx, planned, matches, added, read)
         return self._made(made)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Transaction]:
+        if self.begun is not None:
+            yield self.begun
+            return
+        with self.table.transaction() as tx:
+            yield tx
 
     def _delta(
         self, tx: Transaction, planned: Planned, matches: Sequence[MatchedRows], added: list[DataFile], read: Expression
@@ -182,7 +191,8 @@ class RowChange:
                 yield matched_rows(task, places[task.file.file_path], context)
 
     def _made(self, snapshot: Snapshot | None) -> Snapshot | None:
-        return None if snapshot is None else self.metadata.snapshot_by_id(snapshot.snapshot_id)
+        """The snapshot as it was committed; what a transaction of others makes is known when they commit it."""
+        return snapshot if snapshot is None or self.begun else self.metadata.snapshot_by_id(snapshot.snapshot_id)
 
 
 def with_lineage(metadata: TableMetadata) -> TableMetadata:
@@ -223,11 +233,45 @@ def is_true(condition: Column | None) -> Column:
     return F.lit(True) if condition is None else F.coalesce(condition, F.lit(False))
 
 
+def without_places(rows: DataFrame, gone: DataFrame) -> DataFrame:
+    """The rows but for those that are where others were found."""
+    return rows.join(gone.select(FILE, POS), [FILE, POS], "left_anti")
+
+
 @contextmanager
 def kept(frame: DataFrame) -> Iterator[DataFrame]:
-    """A frame that is computed once: later steps see the same rows, however often they ask."""
+    """A frame that is computed once, and again only if Spark loses part of it: it must then give the same rows."""
     held = frame.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         yield held
     finally:
         held.unpersist()
+
+
+@contextmanager
+def fixed(frame: DataFrame) -> Iterator[DataFrame]:
+    """A frame that is computed once and never again, whatever it is made of: what loses part of it fails."""
+    held = frame.localCheckpoint(eager=False)
+    try:
+        yield held
+    finally:
+        frame.sparkSession.sparkContext._jsc.sc().unpersistRDD(_held_as(held), False)
+
+
+def broadcast_if_small(held: DataFrame) -> DataFrame:
+    """A fixed frame, with the advice to broadcast it if what is held of it is small: Spark itself cannot tell."""
+    spark: Any = held.sparkSession
+    limit = spark._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold()
+    for each in spark.sparkContext._jsc.sc().getRDDStorageInfo():
+        if each.id() == _held_as(held) and each.isCached():
+            return F.broadcast(held) if each.memSize() + each.diskSize() <= limit else held
+    return held
+
+
+def _held_as(held: DataFrame) -> int:
+    """The id of the data of a fixed frame."""
+    plan: Any = held._jdf.queryExecution().logical()
+    while plan.getClass().getSimpleName() == "SubqueryAlias":
+        plan = plan.child()
+    number: int = plan.rdd().id()
+    return number

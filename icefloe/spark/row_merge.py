@@ -1,14 +1,14 @@
 """`MERGE` on Spark: which clause each pair of rows falls to, what becomes of it, and what is added.
 
-The target is joined with the source once; the source can be broadcast, since what no target row matches is found from the
-result by the ids that source rows are given. For copy-on-write, only the files that change are read again.
+The source is computed once and held, whatever it is made of. The target is joined with it once, and every condition is asked
+there once, so that all later steps go by the same decisions: source rows that nothing matched are found by the numbers that
+they were given, and for copy-on-write the other rows of the files that change are found by where the changed ones are.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -16,23 +16,39 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from icefloe.data.shaping import write_default
 from icefloe.errors import InvalidInputError, InvalidValueError
 from icefloe.expressions import AlwaysTrue, Expression
 from icefloe.metadata.properties import MERGE_ISOLATION_LEVEL, MERGE_MODE
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.schema.schema import Schema
+from icefloe.schema.types import NestedField
 from icefloe.spark.row_filters import check_deterministic, key_filter
-from icefloe.spark.row_level import FILE, LINEAGE, POS, RowChange, is_true, kept, positions_by_file
+from icefloe.spark.row_level import (
+    FILE,
+    LINEAGE,
+    POS,
+    RowChange,
+    broadcast_if_small,
+    fixed,
+    is_true,
+    kept,
+    positions_by_file,
+    without_places,
+)
 from icefloe.spark.row_statements import (
     Assignment,
     check_assignments,
+    default_column,
     new_values,
     old_values,
     resolved_path,
     with_old,
 )
+from icefloe.spark.shaping_merge import schema_to_merge
+from icefloe.spark.types import mapping_of
 from icefloe.spark.user_side import quoted_name
-from icefloe.table import Table
+from icefloe.table import Table, Transaction
 
 SOURCE = "__icefloe_source"
 ACTION = "__icefloe_action"
@@ -67,6 +83,8 @@ class Merge:
     by_source: tuple[Clause, ...] = ()
     target_alias: str | None = None
     source_alias: str | None = None
+    evolves: bool = False
+    """Whether the table takes in the columns of the source that it lacks and the clauses name, and wider types."""
 
 
 def merge_rows(
@@ -79,12 +97,34 @@ def merge_rows(
     notes: Mapping[str, str] | None = None,
 ) -> Snapshot | None:
     """Run a MERGE into a table in one commit; None if it changes nothing."""
-    _check(merge, source, table.schema())
-    conditions = [each.condition for each in (*merge.matched, *merge.not_matched, *merge.by_source)]
-    check_deterministic((merge.on, *conditions), "MERGE")
     change = RowChange(spark, table, MERGE_MODE, MERGE_ISOLATION_LEVEL, branch, notes or {})
-    with kept(_numbered(source, merge.source_alias)) as rows:
-        return (_copying if change.copies else _deleting)(_Merging(change, merge, rows))
+    if not merge.evolves:
+        return _merged(change, source, merge)
+    with table.transaction() as tx:
+        more = _schema_to_merge(merge, source, tx)
+        if more is not None:
+            with tx.update_schema() as update:
+                update.union_by_name(more)
+        made = _merged(replace(change, begun=tx), source, merge)
+    return None if made is None else table.metadata.snapshot_by_id(made.snapshot_id)
+
+
+def _merged(change: RowChange, source: DataFrame, merge: Merge) -> Snapshot | None:
+    _check(merge, source, change.metadata.schema())
+    with fixed(_numbered(source)) as rows:
+        merging = _Merging(change, merge, rows if merge.source_alias is None else rows.alias(merge.source_alias))
+        merging.check_deterministic()
+        return _run(merging)
+
+
+def _schema_to_merge(merge: Merge, source: DataFrame, tx: Transaction) -> Schema | None:
+    """What the table takes in: of all columns of the source if a clause says `*`, else of those that are assigned."""
+    clauses = [each for each in (*merge.matched, *merge.not_matched) if each.action is not Action.DELETE]
+    named = {each.path[0].lower() for clause in clauses for each in clause.assignments or ()}
+    has_star = any(each.assignments is None for each in clauses)
+    wanted = [quoted_name(name) for name in source.columns if has_star or name.lower() in named]
+    metadata = tx.table_metadata
+    return schema_to_merge(source.select(*wanted), metadata.schema(), metadata.format_version) if wanted else None
 
 
 @dataclass(frozen=True)
@@ -99,21 +139,38 @@ class _Merging:
     def schema(self) -> Schema:
         return self.change.metadata.schema()
 
+    @cached_property
+    def whole_target(self) -> DataFrame:
+        """All rows of the target."""
+        return self.target(self.change.frame(self.change.scan()))
+
+    def check_deterministic(self) -> None:
+        """Fail if a condition may choose otherwise when it is asked again."""
+        target = self.whole_target
+        pairs = target.crossJoin(self.source)
+        check_deterministic(pairs, (self.merge.on, *(each.condition for each in self.merge.matched)), "MERGE")
+        check_deterministic(self.source, (each.condition for each in self.merge.not_matched), "MERGE")
+        check_deterministic(target, (each.condition for each in self.merge.by_source), "MERGE")
+
     def read_filter(self) -> Expression:
         """What all rows match that the merge looks at: by keys that it joins by, where that can be told."""
         if self.merge.by_source:
             return AlwaysTrue()
-        target = self.target(self.change.frame(self.change.scan()))
-        return key_filter(target, self.source, self.merge.on, self.schema)
+        return key_filter(self.whole_target, self.source, self.merge.on, self.schema)
 
     def target(self, rows: DataFrame) -> DataFrame:
         found = with_old(rows, self.change.columns)
         return found if self.merge.target_alias is None else found.alias(self.merge.target_alias)
 
-    def clause_of(self, clauses: Sequence[Clause]) -> Column:
+    @property
+    def target_clauses(self) -> tuple[Clause, ...]:
+        """The clauses that change rows of the target."""
+        return (*self.merge.matched, *self.merge.by_source)
+
+    def clause_of(self, clauses: Sequence[Clause], first: int = 0) -> Column:
         """The place of the first clause whose condition is true."""
         found: Column | None = None
-        for place, clause in enumerate(clauses):
+        for place, clause in enumerate(clauses, first):
             started = F if found is None else found
             found = started.when(is_true(clause.condition), F.lit(place))
         return F.lit(_NOTHING) if found is None else found.otherwise(F.lit(_NOTHING))
@@ -134,78 +191,87 @@ class _Merging:
         return tuple(Assignment((name,), column) for name, column in self.star().items())
 
     def star(self) -> dict[str, Column]:
-        """Each column of the table from the source's column of the same name."""
+        """Each column of the table from the source's column of the same name, where there is one."""
         given = {name.lower(): f"{NEW}{place}" for place, name in enumerate(_names(self.source))}
-        return {name: F.col(given[name.lower()]) for name in self.change.columns}
+        return {name: F.col(given[name.lower()]) for name in self.change.columns if name.lower() in given}
 
-    def inserts(self, matched: DataFrame | None) -> DataFrame | None:
+    def inserts(self, matched: DataFrame) -> DataFrame | None:
         """The rows to add: those of the source that nothing matched, by the clauses for them."""
         clauses = self.merge.not_matched
         if not clauses:
             return None
-        rest = (
-            self.source if matched is None else self.source.join(matched.select(SOURCE).distinct(), SOURCE, "left_anti")
-        )
+        rest = self.source.join(matched.select(SOURCE), SOURCE, "left_anti")
         if self.merge.source_alias is not None:
             rest = rest.alias(self.merge.source_alias)
         rest = rest.withColumn(ACTION, self.clause_of(clauses)).filter(F.col(ACTION) != _NOTHING)
-        parts = [self._insert(rest.filter(F.col(ACTION) == place), each) for place, each in enumerate(clauses)]
-        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
-
-    def _insert(self, rows: DataFrame, clause: Clause) -> DataFrame:
-        if clause.assignments is None:
-            columns = [column.alias(name) for name, column in self.star().items()]
-        else:
-            columns = [each.value.alias(resolved_path(each.path, self.schema)[0]) for each in clause.assignments]
+        # One choice for each column, and not a query for each clause: a row then falls to one of them, whatever they ask.
+        given = {place: self._inserted(clause) for place, clause in enumerate(clauses)}
+        columns = [
+            _choice(
+                F.col(ACTION),
+                {place: values[each.name] for place, values in given.items() if each.name in values},
+                self._default(each),
+            ).alias(each.name)
+            for each in self.schema.fields
+        ]
         if self.change.has_lineage:
             columns += [F.lit(None).cast("bigint").alias(name) for name in LINEAGE]
-        return rows.select(*columns)
+        return rest.select(*columns)
+
+    def _inserted(self, clause: Clause) -> dict[str, Column]:
+        if clause.assignments is None:
+            return self.star()
+        return {resolved_path(each.path, self.schema)[0]: each.value for each in clause.assignments}
+
+    def _default(self, field: NestedField) -> Column:
+        """What a row has that is given nothing for a column."""
+        return default_column(write_default(field), field.field_type, mapping_of(self.change.spark))
 
 
-# -- merge-on-read
+# -- from pairs of rows to a commit
 
 
-def _deleting(merging: _Merging) -> Snapshot | None:
+def _run(merging: _Merging) -> Snapshot | None:
     change, merge = merging.change, merging.merge
     planned = change.planned()
     read = merging.read_filter()
-    with kept(_matched(merging, read, with_values=True)) as pairs:
-        found = pairs.select(FILE, POS, SOURCE, ACTION).toArrow()
+    with kept(_decided(merging, read)) as decided:
+        found = decided.select(FILE, POS, SOURCE, ACTION).toArrow()
         _check_cardinality(found, merge.matched)
-        frames = [_updates(pairs, merge.matched, change)] if merge.matched else []
-        with kept(_unmatched(merging)) if merge.by_source else _nothing() as others:
-            places = [_chosen(found)]
-            if others is not None:
-                places.append(_chosen(others.select(FILE, POS, ACTION).toArrow()))
-                frames.append(_updates(others, merge.by_source, change))
-            frames.append(merging.inserts(pairs))
-            gone = positions_by_file(pa.concat_tables(places))
-            return change.commit_deletes(planned, gone, lambda: _union(frames), read)
+        places = found.filter(pc.not_equal(found.column(ACTION), _NOTHING)).select([FILE, POS])
+        frames = [_updates(decided, merging.target_clauses, change), merging.inserts(decided)]
+        if not change.copies:
+            return change.commit_deletes(planned, positions_by_file(places), lambda: _union(frames), read)
+        touched = set(pc.unique(places.column(FILE)).to_pylist())
+
+        def rows() -> DataFrame | None:
+            return _union([_others(merging, touched, decided) if touched else None, *frames])
+
+        return change.commit_copies(planned, touched, rows, read)
 
 
-def _matched(merging: _Merging, read: Expression, *, with_values: bool) -> DataFrame:
-    """Each pair of a target row and a source row, with its clause, and what the target row is to be."""
-    change, clauses = merging.change, merging.merge.matched
-    target = merging.target(change.frame(change.scan(read)))
-    pairs = target.join(merging.source, merging.merge.on, "inner").withColumn(ACTION, merging.clause_of(clauses))
-    return pairs.select(FILE, POS, SOURCE, ACTION, *(_outcome(merging, clauses) if with_values else ()))
-
-
-def _unmatched(merging: _Merging) -> DataFrame:
-    """Each target row that no source row matches and a clause is for."""
-    change, clauses = merging.change, merging.merge.by_source
-    target = merging.target(change.frame(change.scan()))
-    rest = target.join(merging.source, merging.merge.on, "left_anti")
-    if merging.merge.target_alias is not None:
-        rest = rest.alias(merging.merge.target_alias)
-    rest = rest.withColumn(ACTION, merging.clause_of(clauses)).filter(F.col(ACTION) != _NOTHING)
-    return rest.select(FILE, POS, ACTION, *_outcome(merging, clauses))
-
-
-def _outcome(merging: _Merging, clauses: Sequence[Clause]) -> list[Column]:
-    values = merging.values(clauses, F.col(ACTION))
-    columns = [column.alias(name) for name, column in values.items()]
-    return [*columns, F.col(LINEAGE[0])] if merging.change.has_lineage else columns
+def _decided(merging: _Merging, read: Expression) -> DataFrame:
+    """Each pair of a target row and a source row, and each target row without one that a clause is for: with the place of
+    its clause, and what the target row is to be."""
+    change, merge = merging.change, merging.merge
+    is_pruned = not isinstance(read, AlwaysTrue)
+    target = merging.target(change.frame(change.scan(read))) if is_pruned else merging.whole_target
+    source = broadcast_if_small(merging.source)
+    matched = merging.clause_of(merge.matched)
+    if merge.by_source:
+        is_matched = F.col(SOURCE).isNotNull()
+        by_source = merging.clause_of(merge.by_source, len(merge.matched))
+        rows = target.join(source, merge.on, "left")
+        rows = rows.withColumn(ACTION, F.when(is_matched, matched).otherwise(by_source))
+        rows = rows.filter(is_matched | (F.col(ACTION) != _NOTHING))
+    else:
+        rows = target.join(source, merge.on, "inner").withColumn(ACTION, matched)
+    columns = []
+    if any(each.action is Action.UPDATE for each in merging.target_clauses):
+        values = merging.values(merging.target_clauses, F.col(ACTION))
+        columns = [column.alias(name) for name, column in values.items()]
+        columns += [F.col(LINEAGE[0])] if change.has_lineage else []
+    return rows.select(FILE, POS, SOURCE, ACTION, *columns)
 
 
 def _updates(rows: DataFrame, clauses: Sequence[Clause], change: RowChange) -> DataFrame | None:
@@ -218,43 +284,11 @@ def _updates(rows: DataFrame, clauses: Sequence[Clause], change: RowChange) -> D
     return rows.filter(F.col(ACTION).isin(places)).select(*columns)
 
 
-# -- copy-on-write
-
-
-def _copying(merging: _Merging) -> Snapshot | None:
-    change, merge = merging.change, merging.merge
-    planned = change.planned()
-    read = merging.read_filter()
-    with kept(_matched(merging, read, with_values=False)) as pairs:
-        found = pairs.select(FILE, POS, SOURCE, ACTION).toArrow()
-        _check_cardinality(found, merge.matched)
-        touched = set(found.filter(pc.not_equal(found.column(ACTION), _NOTHING)).column(FILE).to_pylist())
-        if merge.by_source:
-            touched |= {row[0] for row in _unmatched(merging).select(FILE).distinct().collect()}
-
-        def rows() -> DataFrame | None:
-            return _union([_rewritten(merging, touched) if touched else None, merging.inserts(pairs)])
-
-        return change.commit_copies(planned, touched, rows, read)
-
-
-def _rewritten(merging: _Merging, touched: set[str]) -> DataFrame:
-    """All rows of the touched files as they are to be."""
-    change, merge = merging.change, merging.merge
-    rows = merging.target(change.rows_of(touched)).join(merging.source, merge.on, "left")
-    is_matched = F.col(SOURCE).isNotNull()
-    # Clauses by the source come after those for matches, so that one number tells them apart.
-    clauses = (*merge.matched, *merge.by_source)
-    later = merging.clause_of(merge.by_source)
-    by_source = F.when(later == _NOTHING, _NOTHING).otherwise(later + F.lit(len(merge.matched)))
-    rows = rows.withColumn(ACTION, F.when(is_matched, merging.clause_of(merge.matched)).otherwise(by_source))
-    gone = [place for place, clause in enumerate(clauses) if clause.action is Action.DELETE]
-    if gone:
-        rows = rows.filter(~F.col(ACTION).isin(gone))
-    columns = [column.alias(name) for name, column in merging.values(clauses, F.col(ACTION)).items()]
-    if change.has_lineage:
-        columns += [F.col(LINEAGE[0]), F.when(F.col(ACTION) == _NOTHING, F.col(LINEAGE[1])).alias(LINEAGE[1])]
-    return rows.select(*columns)
+def _others(merging: _Merging, touched: set[str], decided: DataFrame) -> DataFrame:
+    """The rows of the touched files that stay as they are."""
+    change = merging.change
+    rows = without_places(change.rows_of(touched), decided.filter(F.col(ACTION) != _NOTHING))
+    return rows.drop(FILE, POS)
 
 
 # -- parts of both
@@ -271,7 +305,7 @@ def _check(merge: Merge, source: DataFrame, schema: Schema) -> None:
             check_assignments(clause.assignments, schema)
             continue
         missing = [each.name for each in schema.fields if each.name.lower() not in known]
-        if missing:
+        if missing and not merge.evolves:
             raise InvalidInputError(
                 f"MERGE ... *: the source has no column {missing[0]!r}; it has {', '.join(source.columns)}."
                 " Name the columns, or say WITH SCHEMA EVOLUTION"
@@ -279,7 +313,7 @@ def _check(merge: Merge, source: DataFrame, schema: Schema) -> None:
 
 
 def _check_cardinality(found: pa.Table, clauses: Sequence[Clause]) -> None:
-    """No target row may be changed by two source rows; deleting it twice is deleting it."""
+    """No target row may match two source rows if the clauses could tell these apart; deleting it twice is deleting it."""
     if not clauses or (len(clauses) == 1 and clauses[0].action is Action.DELETE and clauses[0].condition is None):
         return
     counts = found.select([FILE, POS]).group_by([FILE, POS]).aggregate([([], "count_all")])
@@ -292,13 +326,12 @@ def _check_cardinality(found: pa.Table, clauses: Sequence[Clause]) -> None:
         )
 
 
-def _numbered(source: DataFrame, alias: str | None) -> DataFrame:
+def _numbered(source: DataFrame) -> DataFrame:
     """The source with a number for each row, and each column once more under a name of ours."""
     copies = {f"{NEW}{place}": F.col(quoted_name(name)) for place, name in enumerate(source.columns)}
     if len({name.lower() for name in source.columns}) < len(source.columns):
         raise InvalidInputError(f"the source has a column twice: {', '.join(source.columns)}")
-    rows = source.withColumns({**copies, SOURCE: F.monotonically_increasing_id()})
-    return rows if alias is None else rows.alias(alias)
+    return source.withColumns({**copies, SOURCE: F.monotonically_increasing_id()})
 
 
 def _names(source: DataFrame) -> list[str]:
@@ -312,17 +345,8 @@ def _choice(action: Column, values: Mapping[int, Column], otherwise: Column) -> 
     return otherwise if found is None else found.otherwise(otherwise)
 
 
-def _chosen(found: pa.Table) -> pa.Table:
-    return found.filter(pc.not_equal(found.column(ACTION), _NOTHING)).select([FILE, POS])
-
-
 def _union(frames: Sequence[DataFrame | None]) -> DataFrame | None:
     found = [each for each in frames if each is not None]
     if not found:
         return None
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), found)
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield None

@@ -17,9 +17,11 @@ from icefloe.metadata.properties import (
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.schema.reserved import LAST_UPDATED_SEQUENCE_NUMBER
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import StructType
-from icefloe.spark.row_filters import check_deterministic, implied_filter
-from icefloe.spark.row_level import FILE, LINEAGE, POS, RowChange, is_true, kept
+from icefloe.schema.types import IcebergType, StructType
+from icefloe.spark.literals import sql_literal
+from icefloe.spark.row_filters import check_deterministic, implied_filter, is_lasting
+from icefloe.spark.row_level import FILE, LINEAGE, POS, RowChange, is_true, kept, without_places
+from icefloe.spark.types import TypeMapping, user_type
 from icefloe.spark.user_side import quoted_name
 from icefloe.table import Table
 
@@ -49,19 +51,22 @@ def delete_rows(
         return table.delete("true", notes, branch)
     change = RowChange(spark, table, DELETE_MODE, DELETE_ISOLATION_LEVEL, branch, notes or {})
     planned = change.planned()
-    check_deterministic((condition,), "DELETE")
     rows = _aliased(change.frame(change.scan()), alias)
+    check_deterministic(rows, (condition,), "DELETE")
     read = implied_filter(rows, condition, table.schema())
+    chosen = rows.filter(condition)
     if not change.copies:
-        return change.commit_deletes(planned, change.places(rows.filter(condition)), lambda: None, read)
-    touched = _files(rows.filter(condition))
-    if not touched:
-        return None
+        return change.commit_deletes(planned, change.places(chosen), lambda: None, read)
+    if is_lasting(rows, condition):
+        touched = _files(chosen)
 
-    def rest() -> DataFrame:
-        return _without_place(_aliased(change.rows_of(touched), alias).filter(~is_true(condition)))
+        def rest() -> DataFrame:
+            return _without_place(_aliased(change.rows_of(touched), alias).filter(~is_true(condition)))
 
-    return change.commit_copies(planned, touched, rest, read)
+        return change.commit_copies(planned, touched, rest, read) if touched else None
+    with kept(chosen.select(FILE, POS)) as gone:
+        found = _files(gone)
+        return change.commit_copies(planned, found, lambda: _others(change, found, gone), read) if found else None
 
 
 def update_rows(
@@ -78,36 +83,58 @@ def update_rows(
     change = RowChange(spark, table, UPDATE_MODE, UPDATE_ISOLATION_LEVEL, branch, notes or {})
     planned = change.planned()
     check_assignments(assignments, table.schema())
-    check_deterministic((condition,), "UPDATE")
     rows = _aliased(with_old(change.frame(change.scan()), change.columns), alias)
+    check_deterministic(rows, (condition,), "UPDATE")
     read = implied_filter(rows, condition, table.schema())
     chosen = rows if condition is None else rows.filter(condition)
-    if not change.copies:
-        with kept(updated(chosen, assignments, change, FILE, POS)) as made:
+    if change.copies and (condition is None or is_lasting(rows, condition)):
+        touched = _files(chosen)
+
+        def all_rows() -> DataFrame:
+            again = _aliased(with_old(change.rows_of(touched), change.columns), alias)
+            return updated(again, assignments, change, condition=condition)
+
+        return change.commit_copies(planned, touched, all_rows, read) if touched else None
+    with kept(updated(chosen, assignments, change, FILE, POS)) as made:
+        if not change.copies:
             places = change.places(made)
             return change.commit_deletes(planned, places, lambda: made.drop(FILE, POS), read) if places else None
-    touched = _files(chosen)
-    if not touched:
-        return None
-
-    def all_rows() -> DataFrame:
-        again = _aliased(with_old(change.rows_of(touched), change.columns), alias)
-        if condition is None:
-            return updated(again, assignments, change)
-        # Two filters, and not one `CASE`: a condition may have subqueries, which only filters take everywhere.
-        same = _without_place(again.filter(~is_true(condition))).select(*output_names(change))
-        return same.union(updated(again.filter(condition), assignments, change))
-
-    return change.commit_copies(planned, touched, all_rows, read)
+        found = _files(made)
+        return change.commit_copies(planned, found, lambda: _copied(change, found, made), read) if found else None
 
 
-def updated(rows: DataFrame, assignments: Sequence[Assignment], change: RowChange, *more: str) -> DataFrame:
-    """The rows as they are to be; their ids stay, and they were last updated by this commit."""
-    values = new_values(assignments, change.metadata.schema())
-    columns = [values[name].alias(name) for name in change.columns]
+def _copied(change: RowChange, files: Sequence[str], made: DataFrame) -> DataFrame:
+    """All rows of the files: those that were made anew, and the others as they are."""
+    return _others(change, files, made).unionByName(made.drop(FILE, POS))
+
+
+def _others(change: RowChange, files: Sequence[str], gone: DataFrame) -> DataFrame:
+    return _without_place(without_places(change.rows_of(files), gone))
+
+
+def updated(
+    rows: DataFrame,
+    assignments: Sequence[Assignment],
+    change: RowChange,
+    *more: str,
+    condition: Column | None = None,
+) -> DataFrame:
+    """The rows as they are to be where the condition is true; ids stay, and this commit has updated these rows last."""
+    schema = change.metadata.schema()
+    old, values = old_values(schema), new_values(assignments, schema)
+    assigned = {resolved_path(each.path, schema)[0] for each in assignments}
+    columns = [
+        (_where(condition, values[name], old[name]) if name in assigned else old[name]).alias(name)
+        for name in change.columns
+    ]
     if change.has_lineage:
-        columns += [F.col(LINEAGE[0]), F.lit(None).cast("bigint").alias(LAST_UPDATED_SEQUENCE_NUMBER.name)]
+        number = _where(condition, F.lit(None).cast("bigint"), F.col(LAST_UPDATED_SEQUENCE_NUMBER.name))
+        columns += [F.col(LINEAGE[0]), number.alias(LAST_UPDATED_SEQUENCE_NUMBER.name)]
     return rows.select(*columns, *more)
+
+
+def _where(condition: Column | None, value: Column, otherwise: Column) -> Column:
+    return value if condition is None else F.when(condition, value).otherwise(otherwise)
 
 
 def with_old(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
@@ -127,6 +154,18 @@ def new_values(assignments: Sequence[Assignment], schema: Schema) -> dict[str, C
         name, *rest = resolved_path(each.path, schema)
         values[name] = values[name].withField(".".join(map(quoted_name, rest)), each.value) if rest else each.value
     return values
+
+
+def default_column(value: Any, kind: IcebergType, mapping: TypeMapping) -> Column:
+    """A default of a type as a column of the type that users see."""
+    shown = user_type(kind, mapping)
+    if value is None:
+        return F.lit(None).cast(shown)
+    if isinstance(kind, StructType):
+        inner = dict(value)
+        fields = (default_column(inner[each.field_id], each.field_type, mapping).alias(each.name) for each in kind)
+        return F.struct(*fields)
+    return F.expr(str(sql_literal(value, kind, shown)))
 
 
 def resolved_path(path: Sequence[str], schema: Schema) -> tuple[str, ...]:
@@ -158,12 +197,6 @@ def check_assignments(assignments: Sequence[Assignment], schema: Schema) -> None
         seen.append(path)
     if not seen:
         raise InvalidInputError("an update assigns at least one column")
-
-
-def output_names(change: RowChange) -> list[Column]:
-    """The columns of rows that are written, with their ids where there are ids."""
-    names = [*change.columns, *(LINEAGE if change.has_lineage else ())]
-    return [F.col(quoted_name(each)) for each in names]
 
 
 def _aliased(rows: DataFrame, alias: str | None) -> DataFrame:
