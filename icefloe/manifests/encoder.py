@@ -47,6 +47,17 @@ def _put_long(out: Any, at: Any, value: Any) -> Any:
     return at + 1
 
 
+@helper
+def _long_size(value: Any) -> Any:
+    """How many bytes a number takes."""
+    rest = (np.uint64(value) << _U1) ^ np.uint64(value >> 63)
+    size = np.int64(1)
+    while rest >= _U128:
+        size += 1
+        rest >>= _U7
+    return size
+
+
 @kernel
 def encode(
     program: Any,
@@ -148,9 +159,14 @@ def encode(
                         full = True
                         break
                     if end > start:
-                        at = _put_long(out, at, end - start)
                         keys = program[pc + 4]
                         values = program[pc + 5]
+                        size = np.int64(0)
+                        for k in range(start, end):
+                            size += _long_size(numbers[keys + k]) + _long_size(numbers[values + k])
+                        # With the bytes that the items take, for readers who go past them.
+                        at = _put_long(out, at, start - end)
+                        at = _put_long(out, at, size)
                         for k in range(start, end):
                             at = _put_long(out, at, numbers[keys + k])
                             at = _put_long(out, at, numbers[values + k])
@@ -167,7 +183,11 @@ def encode(
                         full = True
                         break
                     if end > start:
-                        at = _put_long(out, at, end - start)
+                        for k in range(start, end):
+                            length = numbers[values + k + 1] - numbers[values + k]
+                            size += _long_size(numbers[keys + k]) + _long_size(length)
+                        at = _put_long(out, at, start - end)
+                        at = _put_long(out, at, size)
                         for k in range(start, end):
                             at = _put_long(out, at, numbers[keys + k])
                             place = numbers[values + k]

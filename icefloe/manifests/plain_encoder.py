@@ -1,6 +1,7 @@
 """The encoder without compiled code: the same programs with the same bytes, hundreds of times slower, but ready at once."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from icefloe.formats.avro_blocks_codec import zigzag
@@ -24,6 +25,11 @@ from icefloe.manifests.operations import (
 _WIDTHS = {PUT_BOOL: 1, PUT_FLOAT: 4, PUT_DOUBLE: 8}
 _ABSENT, _PRESENT = b"\x00", b"\x02"
 _LAST = b"\x00"
+
+
+def _sized(count: int, items: bytes) -> bytes:
+    """The items of an array with the bytes that they take, for readers who go past them."""
+    return zigzag(-count) + zigzag(len(items)) + items + _LAST if count else _LAST
 
 
 class _Encode:
@@ -113,21 +119,16 @@ class _Encode:
     def pairs_of_longs(self, pc: int) -> None:
         start, end = self.span(pc)
         keys, values = self.ops[pc + 4], self.ops[pc + 5]
-        if end > start:
-            self.out += zigzag(end - start)
-        for k in range(start, end):
-            self.out += zigzag(self.numbers[keys + k]) + zigzag(self.numbers[values + k])
-        self.out += _LAST
+        numbers = (self.numbers[place + k] for k in range(start, end) for place in (keys, values))
+        self.out += _sized(end - start, b"".join(map(zigzag, numbers)))
 
     def pairs_of_texts(self, pc: int) -> None:
         start, end = self.span(pc)
         keys, values = self.ops[pc + 4], self.ops[pc + 5]
-        if end > start:
-            self.out += zigzag(end - start)
-        for k in range(start, end):
-            self.out += zigzag(self.numbers[keys + k])
-            self.put_text(self.numbers[values + k], self.numbers[values + k + 1])
-        self.out += _LAST
+        places = self.numbers[values + start : values + end + 1]
+        texts = (self.text[first:last] for first, last in pairwise(places))
+        pairs = zip(self.numbers[keys + start : keys + end], texts, strict=True)
+        self.out += _sized(end - start, b"".join(zigzag(key) + zigzag(len(text)) + text for key, text in pairs))
 
 
 _PUTS: dict[int, tuple[Callable[[_Encode, int], None], int]] = {

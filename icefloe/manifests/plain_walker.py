@@ -83,6 +83,7 @@ class _Walk:
         self.slots = lru_cache(maxsize=None)(lambda first, count: {keys[first + i]: i for i in range(count)})
         self.at = self.end = self.row = self.note = 0
         self.item = self.list_start = 0
+        self.after = -1
         self.slot: int | None = None
         self.remaining: list[int] = []
 
@@ -124,13 +125,15 @@ class _Walk:
         return length
 
     def count(self, smallest: int) -> int:
-        """The next count of an array. Counts that cannot fit in what is left are refused."""
+        """The next count of an array; `after` is where its items end, or -1. Counts that cannot fit in what is left are refused."""
+        self.after = -1
         count, self.at = _varint(self.data, self.at, self.end)
         if count < 0:
             size, self.at = _varint(self.data, self.at, self.end)
             if not 0 <= size <= self.end - self.at or count == -(2**63):
                 raise _Stop(STATUS_BAD_COUNT)
             count = -count
+            self.after = self.at + size
         if smallest > 0 and count > (self.end - self.at) // smallest:
             raise _Stop(STATUS_BAD_COUNT)
         return count
@@ -231,15 +234,28 @@ class _Walk:
             self.put(first, self.fill[wanted] - self.list_start)
             return pc + 6
         slots = self.slots(start, wanted)
+        found = 0
         while count := self.count(2):
-            for _ in range(count):
+            for _ in range(0 if self.is_past(found == wanted) else count):
                 key, value = self.pair(mode)
                 slot = slots.get(key)
-                if slot is not None and mode == SPREAD_BYTES:
+                if slot is None:
+                    continue
+                if mode == SPREAD_BYTES:
                     self.notes[first + slot, self.note] = value
-                elif slot is not None:
+                else:
                     self.put(first + slot, value)
+                found += slot == found
+                if slot == found - 1 and self.is_past(found == wanted):
+                    break
         return pc + 6
+
+    def is_past(self, has_all: bool) -> bool:
+        """Whether the rest of the items was left out: all that is wanted was there, and where they end is known."""
+        if has_all and self.after >= 0:
+            self.at = self.after
+            return True
+        return False
 
     def pairs_to_streams(self, mode: int, number: int, streams: tuple[int, int]) -> None:
         keys, values = (self.streams[stream] for stream in streams)

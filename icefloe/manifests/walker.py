@@ -104,20 +104,25 @@ def _slot_of(keys: Any, first: Any, count: Any, key: Any, hint: Any) -> Any:
 
 @kernel
 def _array_count(data: Any, at: Any, end: Any, smallest: Any) -> Any:
-    """The next count of an array: (count, place after, status). Counts that cannot fit in what is left are refused."""
+    """The next count of an array: (count, place after, place after its items or -1, status).
+
+    Writers may say how many bytes the items take. Counts that cannot fit in what is left are refused.
+    """
+    after = np.int64(-1)
     count, at = _varint(data, at, end)
     if at < 0:
-        return np.int64(0), at, STATUS_BAD_VARINT
+        return np.int64(0), at, after, STATUS_BAD_VARINT
     if count < 0:
         size, at = _varint(data, at, end)
         if at < 0:
-            return np.int64(0), at, STATUS_BAD_VARINT
+            return np.int64(0), at, after, STATUS_BAD_VARINT
         if size < 0 or size > end - at or count == np.int64(-9223372036854775808):
-            return np.int64(0), at, STATUS_BAD_COUNT
+            return np.int64(0), at, after, STATUS_BAD_COUNT
         count = -count
+        after = at + size
     if smallest > 0 and count > (end - at) // smallest:
-        return np.int64(0), at, STATUS_BAD_COUNT
-    return count, at, STATUS_OK
+        return np.int64(0), at, after, STATUS_BAD_COUNT
+    return count, at, after, STATUS_OK
 
 
 @kernel
@@ -210,16 +215,20 @@ def walk(
                     start = program[pc + 4]
                     value_stream = program[pc + 5]
                     place = np.int64(0)
+                    found = np.int64(0)
                     if mode >= PAIRS_LONG:
                         place = fill[wanted]
                     while True:
-                        count, at, status = _array_count(data, at, end, 2)
+                        count, at, after, status = _array_count(data, at, end, 2)
                         if status != STATUS_OK:
                             return status, row, at
                         if count == 0:
                             break
                         if mode >= PAIRS_LONG and place + count > capacity:
                             return STATUS_GROW, row, at
+                        if mode < PAIRS_LONG and after >= 0 and found == wanted:
+                            at = after
+                            continue
                         hint = np.int64(0)
                         for _ in range(count):
                             key, at = _varint(data, at, end)
@@ -250,6 +259,12 @@ def walk(
                                     else:
                                         longs[first + slot, row] = value
                                         valid[first + slot, row] = 1
+                                    if slot == found:
+                                        found += 1
+                                        if after >= 0 and found == wanted:
+                                            # All that is wanted was there, and where the rest ends is known.
+                                            at = after
+                                            break
                     if mode >= PAIRS_LONG:
                         longs[first, row] = place - fill[wanted]
                         valid[first, row] = 1
@@ -304,7 +319,7 @@ def walk(
                 elif op == OP_LOOP:
                     array = program[pc + 1]
                     if remaining[depth - 1] == 0:
-                        count, at, status = _array_count(data, at, end, program[pc + 3])
+                        count, at, _, status = _array_count(data, at, end, program[pc + 3])
                         if status != STATUS_OK:
                             return status, row, at
                         if count == 0:
@@ -324,7 +339,7 @@ def walk(
                     pc += 5
                 else:
                     # OP_EMPTY_ITEMS: items take no bytes, so counting them would be the only work
-                    count, at, status = _array_count(data, at, end, 0)
+                    count, at, _, status = _array_count(data, at, end, 0)
                     if status != STATUS_OK:
                         return status, row, at
                     if count == 0:
