@@ -52,8 +52,16 @@ $(JAVA_VENV)/.ready: Makefile
 
 java-peer: $(JAVA_VENV)/.ready ## fetch Java Iceberg, which some tests compare with
 
-test-peers: $(VENV)/.dev java-peer ## set up all peers, Java Iceberg among them, and compare with them
-	$(BIN)/python -m pytest -q tests/peers
+CLICKHOUSE_VENV := .venv-clickhouse
+# Half a gigabyte, so not one of the packages for development.
+$(CLICKHOUSE_VENV)/.ready: Makefile
+	rm -rf $(CLICKHOUSE_VENV)
+	$(PYTHON) -m venv $(CLICKHOUSE_VENV)
+	$(CLICKHOUSE_VENV)/bin/python -m pip install -q --disable-pip-version-check 'chdb-core==26.9.0'
+	@touch $@
+
+test-peers: $(VENV)/.dev java-peer $(CLICKHOUSE_VENV)/.ready ## set up all peers, compare with them, and write docs/interoperability.md
+	ICEFLOE_PEERS_PAGE=docs/interoperability.md $(BIN)/python -m pytest -q tests/peers -m "not deep"
 
 SPARK_VERSION ?= 4.0.1
 SPARK_VENV := .venv-spark-$(SPARK_VERSION)
@@ -101,5 +109,5 @@ lock: $(VENV)/.dev ## pin every dependency again, in constraints.txt
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --all-extras --upgrade --no-header --no-annotate -o constraints.txt pyproject.toml
 
 clean: ## remove all that was made here
-	rm -rf $(VENV) $(JAVA_VENV) .venv-spark-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis icefloe-warehouse
+	rm -rf $(VENV) $(JAVA_VENV) $(CLICKHOUSE_VENV) .venv-spark-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis icefloe-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

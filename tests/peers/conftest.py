@@ -1,27 +1,66 @@
 """One Java Iceberg and one of each other peer for all tests that ask for it; without one they say why and are skipped."""
 
-from collections.abc import Callable, Iterator
+import datetime as dt
+import os
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+import tests.spark.conftest
+from icefloe.spark.session import Session, connect
 from tests.peers import engines
 from tests.peers.clickhouse import ClickHousePeer, find_clickhouse_peer
 from tests.peers.engines import ClickHouse, DuckDB, JavaIceberg, Peer, PyIceberg
 from tests.peers.java import find_java_peer
-from tests.peers.lake import Lake
+from tests.peers.lake import FILES, SQL, Lake
+from tests.peers.page import Cell, Results, page_with
 from tests.peers.scenarios import SCENARIOS, Made, Workshop
+
+spark = tests.spark.conftest.spark
+"""The same session of Spark as everywhere, if one process runs all tests."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before the groups are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with Java share one Spark, so one worker runs them (`--dist loadgroup`)."""
+    """Tests with Java share one Spark, and those with our Spark another one, so one worker runs them (`--dist loadgroup`)."""
     for item in items:
         if "tests/peers/" not in item.path.as_posix():
             continue
         given = item.callspec.params if hasattr(item, "callspec") else {}
-        if "lake" in getattr(item, "fixturenames", ()) or given.get("peer") == engines.JAVA.name:
+        used = getattr(item, "fixturenames", ())
+        if "lake" in used or given.get("peer") == engines.JAVA.name:
             item.add_marker(pytest.mark.java)
             item.add_marker(pytest.mark.xdist_group("java"))
+        elif "ice" in used or ("scenario" in given and SCENARIOS[given["scenario"]].on_spark):
+            item.add_marker(pytest.mark.xdist_group("java"))
+
+
+PAGE_VARIABLE = "ICEFLOE_PEERS_PAGE"
+"""Names the page that a run writes its tables to; `make test-peers` sets it."""
+RESULTS = Results()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note what became of a cell."""
+    report = yield
+    mark = item.get_closest_marker("cell")
+    if mark is not None and not report.skipped and (report.when == "call" or report.failed):
+        given = {**(item.callspec.params if hasattr(item, "callspec") else {}), **mark.kwargs}
+        where = {key: given[key] for key in ("direction", "peer", "scenario", "version")}
+        RESULTS.cells.append(Cell(**where, passed=report.passed))
+    return report
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the page, if one process ran all of it."""
+    place = os.environ.get(PAGE_VARIABLE)
+    if place is None or hasattr(session.config, "workerinput") or not RESULTS.cells:
+        return
+    page = Path(place)
+    page.write_text(page_with(page.read_text(), RESULTS, dt.datetime.now(dt.UTC).date()))
 
 
 @pytest.fixture(scope="session")
@@ -72,19 +111,28 @@ def peers(request: pytest.FixtureRequest) -> Callable[[str], Peer]:
     def find(name: str) -> Peer:
         if name not in started:
             started[name] = start(name)
+            RESULTS.versions[name] = started[name].version
         return started[name]
 
     return find
 
 
 @pytest.fixture(scope="session")
-def made(warehouse: Lake) -> Callable[[str, int], Made]:
+def ice(spark: Any, warehouse: Lake) -> Session:
+    """Our own Spark, with the catalogs."""
+    return connect({SQL: warehouse.sql_catalog, FILES: warehouse.file_catalog}, spark=spark)
+
+
+@pytest.fixture(scope="session")
+def made(request: pytest.FixtureRequest, warehouse: Lake) -> Callable[[str, int], Made]:
     """The table of a scenario in a version, made once."""
     known: dict[tuple[str, int], Made] = {}
 
     def make(name: str, version: int) -> Made:
         if (name, version) not in known:
-            known[name, version] = SCENARIOS[name].make(Workshop(warehouse, version))
+            known[name, version] = SCENARIOS[name].make(
+                Workshop(warehouse, version, lambda: request.getfixturevalue("ice"))
+            )
         return known[name, version]
 
     return make

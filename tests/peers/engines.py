@@ -13,6 +13,7 @@ import duckdb_extension_iceberg
 import pyarrow as pa
 from pyiceberg.table import StaticTable
 
+from icefloe.expressions import AlwaysTrue
 from icefloe.formats.variant_json import to_json
 from icefloe.formats.variant_values import Variant
 from icefloe.schema.types import GeographyType, GeometryType, VariantType
@@ -69,8 +70,9 @@ class Declaration:
 
 def ours(table: Table, read: Read) -> Any:
     """What we read, in the form of `Peer.read`."""
-    where = {} if read.where is None else {"row_filter": read.where}
-    found = table.scan(selected_fields=read.columns, snapshot_id=read.snapshot_id, ref=read.ref, **where).to_arrow()
+    where = AlwaysTrue() if read.where is None else read.where
+    scan = table.scan(where, selected_fields=read.columns, snapshot_id=read.snapshot_id, ref=read.ref)
+    found = scan.to_arrow()
     for name in columns_of(table, VariantType):
         found = found.set_column(found.schema.names.index(name), name, _json_texts(found[name]))
     for name in columns_of(table, GeometryType, GeographyType):
@@ -258,7 +260,11 @@ PYICEBERG = Declaration(
             "its pattern wants quotes in `geometry(C)`, the spec has none",
             "Could not parse",
         ),
-        Inability(("variants", "variant_nulls"), "no variants: apache/iceberg-python issue 1818", "'variant'"),
+        Inability(
+            ("variants", "variant_nulls", "shredded_variants"),
+            "no variants: apache/iceberg-python issue 1818",
+            "'variant'",
+        ),
         Inability(("equality_deletes",), "no equality deletes: apache/iceberg issue 6568", "equality deletes"),
         Inability(("row_lineage",), "no metadata columns: apache/iceberg-python issue 1818", "_row_id"),
         Inability(("avro_files",), "no Avro data files", "FileFormat.AVRO"),
@@ -287,7 +293,9 @@ CLICKHOUSE = Declaration(
         Inability(("nested",), "ClickHouse has no null lists, maps and structs"),
         Inability(("times",), "times are seconds: ClickHouse/ClickHouse issue 88063"),
         Inability(("geometries", "geographies"), "off by default: `allow_geo_types_in_iceberg`", "geometry/geography"),
-        Inability(("unknown", "variants", "variant_nulls"), "no such type", "Unknown Iceberg type"),
+        Inability(
+            ("unknown", "variants", "variant_nulls", "shredded_variants"), "no such type", "Unknown Iceberg type"
+        ),
         Inability(("uuid_partitions",), "UUIDs from partitions: ClickHouse/ClickHouse issue 76977", "(?i)uuid|decode"),
         Inability(("defaults", "nested_defaults"), "defaults are not filled in"),
         Inability(
@@ -299,6 +307,8 @@ CLICKHOUSE = Declaration(
         Inability(("branches_and_tags",), "`icebergLocal` takes no name of a ref", NO_REFS),
     ),
 )
+PYICEBERG_WRITES = (1, 2)
+"""The format versions that PyIceberg writes; v3 is apache/iceberg-python issue 1551."""
 PEERS = {each.name: each for each in (JAVA, PYICEBERG, DUCKDB, CLICKHOUSE)}
 
 

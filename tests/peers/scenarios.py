@@ -15,13 +15,12 @@ from icefloe.commit.statistics import StatisticsChange
 from icefloe.formats.puffin import encode_puffin
 from icefloe.formats.puffin_values import Blob
 from icefloe.formats.variant_json import parse_json
-from icefloe.manifests import DataFile
 from icefloe.metadata.statistics import BlobMetadata, StatisticsFile
 from icefloe.schema import DoubleType, LongType, StringType
 from icefloe.schema.ddl import parse_ddl
-from icefloe.schema.name_mapping import create_name_mapping
-from icefloe.schema.name_mapping_codec import format_name_mapping
 from icefloe.schema.types import DecimalType, IntegerType
+from icefloe.spark.native_write import why_not_native
+from icefloe.spark.session import Session
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.formats.rows import arrow_table
@@ -57,6 +56,8 @@ class Workshop:
 
     lake: Lake
     version: int
+    ice: Callable[[], Session]
+    """Our session on Spark, started when a scenario asks for it."""
 
     def create(self, schema: Any, **options: Any) -> Table:
         """A new table of this version."""
@@ -71,6 +72,7 @@ class Scenario:
     title: str
     make: Callable[[Workshop], Made]
     feature: Feature | None
+    on_spark: bool
 
     def versions(self) -> tuple[int, ...]:
         """The format versions that can have such a table."""
@@ -80,11 +82,13 @@ class Scenario:
 SCENARIOS: dict[str, Scenario] = {}
 
 
-def scenario(title: str, feature: Feature | None = None) -> Callable[[Callable[[Workshop], Made]], Scenario]:
+def scenario(
+    title: str, feature: Feature | None = None, *, on_spark: bool = False
+) -> Callable[[Callable[[Workshop], Made]], Scenario]:
     """Register a function that makes a table as a scenario, under the name of the function."""
 
     def register(make: Callable[[Workshop], Made]) -> Scenario:
-        found = Scenario(make.__name__, title, make, feature)
+        found = Scenario(make.__name__, title, make, feature, on_spark)
         SCENARIOS[found.name] = found
         return found
 
@@ -297,10 +301,16 @@ def uuid_partitions(workshop: Workshop) -> Made:
 @scenario("schema evolution: rename, reorder, drop, add, promote, nested; a name used again")
 def evolved_schema(workshop: Workshop) -> Made:
     table = workshop.create("id long, name string, n int, r float, d decimal(9,2), gone int, place struct<zip: int>")
-    before = {"name": "x", "n": 1, "r": 0.5, "d": decimal.Decimal("1.25"), "gone": 1, "place": {"zip": 1}}
-    table.append(
-        arrow_table(table.schema(), [{"id": 1, **before}, {"id": 2, **dict.fromkeys(before), "place": {"zip": None}}])
-    )
+    before: dict[str, Any] = {
+        "name": "x",
+        "n": 1,
+        "r": 0.5,
+        "d": decimal.Decimal("1.25"),
+        "gone": 1,
+        "place": {"zip": 1},
+    }
+    rows: list[dict[str, Any]] = [{**before, "id": 1}, {**dict.fromkeys(before), "place": {"zip": None}, "id": 2}]
+    table.append(arrow_table(table.schema(), rows))
     with table.update_schema() as update:
         update.rename_column("name", "label")
         update.delete_column("gone")
@@ -329,7 +339,7 @@ def defaults(workshop: Workshop) -> Made:
     with table.update_schema() as update:
         update.add_column("filled", IntegerType(), default_value=34)
         update.add_column("text", StringType(), default_value="é")
-    rows = [{"id": 3, "filled": None, "text": "own"}, {"id": 4, "filled": 1, "text": ""}]
+    rows: list[dict[str, Any]] = [{"id": 3, "filled": None, "text": "own"}, {"id": 4, "filled": 1, "text": ""}]
     table.append(arrow_table(table.schema(), rows))
     return Made(table, (Read((1, 2, 3, 4)), Read((1, 2), where="filled = 34"), Read((3,), where="filled IS NULL")))
 
@@ -471,15 +481,13 @@ def statistics_files(workshop: Workshop) -> Made:
 
 @scenario("imported Parquet files without field ids, by a name mapping")
 def imported_files(workshop: Workshop) -> Made:
-    schema = parse_ddl("id long, place struct<zip: string>, tags list<string>")
-    mapping = format_name_mapping(create_name_mapping(schema))
-    table = workshop.create(schema, properties={"schema.name-mapping.default": mapping})
-    rows = pa.table({"id": [1, 2], "place": [{"zip": "z"}, {"zip": None}], "tags": [["a", None], []]})
+    table = workshop.create("id long, place struct<zip: string>, tags list<string>")
     sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink)
+    pq.write_table(pa.table({"id": [1, 2], "place": [{"zip": "z"}, {"zip": None}], "tags": [["a", None], []]}), sink)
     place = f"{table.location()}/data/{uuid.uuid4()}.parquet"
     table.storage.write(place, sink.getvalue().to_pybytes())
-    table.update_snapshot().fast_append([DataFile(place, "parquet", 2, len(sink.getvalue()))])
+    table.add_files([place])
+    assert "schema.name-mapping.default" in table.properties
     with table.update_schema() as update:
         update.rename_column("place", "address")
     table.append(arrow_table(table.schema(), [{"id": 3, "address": {"zip": ""}, "tags": ["b"]}]))
@@ -547,3 +555,69 @@ def avro_files(workshop: Workshop) -> Made:
 @scenario("data files in ORC")
 def orc_files(workshop: Workshop) -> Made:
     return _of_format(workshop, "orc")
+
+
+COUNT = 30
+
+
+@scenario("written and merged by our Spark, with its own writer", on_spark=True)
+def spark_native(workshop: Workshop) -> Made:
+    ice = workshop.ice()
+    table = workshop.create(
+        "id bigint not null, s string, ts timestamptz, d decimal(9, 2), st struct<a: int>",
+        partition_spec=["days(ts)"],
+        properties=row_level(MODES[allows(workshop.version, Feature.DELETE_FILES)]),
+    )
+    assert why_not_native(ice.spark, table.metadata) is None
+    frame = ice.spark.range(COUNT, numPartitions=1).selectExpr(
+        "id",
+        "case when id % 7 > 0 then concat('é', id) end s",
+        "timestamp_micros(id * 7200000000) ts",
+        "cast(id / 4 as decimal(9, 2)) d",
+        "named_struct('a', cast(id as int)) st",
+    )
+    table.append(frame)
+    ice.sql(
+        f"MERGE INTO {'.'.join(table.name())} t USING (SELECT explode(array(3L, 4L, 99L)) AS id) s ON t.id = s.id"
+        " WHEN MATCHED AND t.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET s = 'merged'"
+        " WHEN NOT MATCHED THEN INSERT (id, s, st) VALUES (s.id, 'new', named_struct('a', 1))"
+    )
+    left = (*range(3), *range(4, COUNT), 99)
+    return Made(table.refresh(), (Read(left), Read((4,), where="s = 'merged'")))
+
+
+@scenario("written by our Spark, with Arrow", on_spark=True)
+def spark_arrow(workshop: Workshop) -> Made:
+    ice = workshop.ice()
+    table = workshop.create("id bigint not null, u uuid, fx fixed[3], l list<string>, m map<string, int>")
+    assert why_not_native(ice.spark, table.metadata) is not None
+    frame = ice.spark.range(COUNT, numPartitions=1).selectExpr(
+        "id",
+        "concat('f79c3e09-677c-4bbd-a479-3f349cb785', lpad(hex(id), 2, '0')) u",
+        "X'00FF01' fx",
+        "array('x', null, string(id)) l",
+        "map('k', cast(id as int)) m",
+    )
+    table.append(frame)
+    return Made(table, (Read(tuple(range(COUNT))), Read((5,), where="id = 5")))
+
+
+@scenario("shredded variants, written by our Spark", Feature.VARIANT, on_spark=True)
+def shredded_variants(workshop: Workshop) -> Made:
+    ice = workshop.ice()
+    table = workshop.create("id bigint, v variant", properties={"write.parquet.shred-variants": "true"})
+    # Rows that fit a shredded form, and some that do not.
+    frame = ice.spark.range(COUNT, numPartitions=1).selectExpr(
+        "id",
+        """parse_json(CASE id WHEN 3 THEN '{"a": "text", "c": [1]}' WHEN 4 THEN '7' WHEN 5 THEN null"""
+        """ ELSE concat('{"a": ', id, ', "b": "é"}') END) v""",
+    )
+    table.append(frame)
+    [task] = table.scan().plan_files()
+    assert is_shredded(task.file.file_path)
+    return Made(table, (Read(tuple(range(COUNT))),))
+
+
+def is_shredded(place: str) -> bool:
+    """Whether the variants `v` of a Parquet file have typed parts."""
+    return "typed_value" in {field.name for field in pq.read_schema(place.removeprefix("file://")).field("v").type}

@@ -14,7 +14,7 @@ from icefloe.versions import Feature, allows
 from tests.peers.java import JAVA_VERSIONS
 from tests.peers.lake import MODES, Lake, row_level
 
-LINEAGE = ("id", "_row_id", "_last_updated_sequence_number")
+LINEAGE = ("*", "_row_id", "_last_updated_sequence_number")
 KEPT = 20
 """Rows that no round touches."""
 
@@ -73,30 +73,38 @@ TURNS = (
 )
 
 
-@pytest.mark.parametrize("version", [version for version in JAVA_VERSIONS if allows(version, Feature.DELETE_FILES)])
-def test_changes_by_turns(lake: Lake, version: int) -> None:
-    table = lake.create(version, "id long, name string, n int", properties=row_level(MODES[1]))
+ROUNDS = 4
+MORE_ROUNDS = 10
+
+
+@pytest.mark.cell(direction="in turn", peer="java", scenario="append, delete, merge and evolve, then Java rewrites")
+@pytest.mark.parametrize("rounds", [ROUNDS, pytest.param(MORE_ROUNDS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("version", JAVA_VERSIONS)
+def test_changes_by_turns(lake: Lake, version: int, rounds: int) -> None:
+    modes = MODES if allows(version, Feature.DELETE_FILES) else MODES[:1]
+    table = lake.create(version, "id long, name string, n int", properties=row_level(modes[-1]))
     there = lake.their_name(table)
     names: dict[int, str] = {}
+    columns = LINEAGE if allows(version, Feature.ROW_LINEAGE) else ("*",)
 
     def check(title: str) -> None:
-        found = {each["id"]: each["name"] for each in lake.same(table.refresh())}
-        assert found == names, title
-        if allows(version, Feature.ROW_LINEAGE):
-            lineage = lake.same(table, columns=LINEAGE)
-            assert len({each["_row_id"] for each in lineage}) == len(lineage), title
+        found = lake.same(table.refresh(), columns=columns)
+        assert {each["id"]: each["name"] for each in found} == names, title
+        if columns is LINEAGE:
+            assert len({each["_row_id"] for each in found}) == len(found), title
 
     table.append(rows(table, *range(1000, 1000 + KEPT), name="kept"))
     names.update(dict.fromkeys(range(1000, 1000 + KEPT), "kept"))
-    for number in range(4):
+    for number in range(rounds):
         for place, turn in enumerate(TURNS):
             is_ours = (number + place) % 2 == 0
             if is_ours:
                 turn.ours(table, number * 10)
             else:
                 lake.java.sql(turn.theirs(table, number * 10).format(there))
+                table.refresh()
             turn.expected(names, number * 10)
-            check(f"{turn.title} {number} by {'us' if is_ours else 'Java'}")
+        check(f"round {number}")
         if number == 0:
             ours_evolves(table, number)
         elif number == 1:
@@ -105,12 +113,12 @@ def test_changes_by_turns(lake: Lake, version: int) -> None:
             lake.java.sql(f"ALTER TABLE {there} SET TBLPROPERTIES ({copy_on_write()})")
             table.refresh()
         elif number == 2:
-            table.set_properties(row_level(MODES[1]))
+            table.set_properties(row_level(modes[-1]))
     lake.java.sql(f"CALL peers.system.rewrite_data_files(table => '{'.'.join(table.name())}')")
     check("rewritten by Java")
     report = table.verify(level="data")
     # Java's rewrite leaves position deletes behind that reach nothing; deletion vectors go with their files.
-    left = set() if allows(version, Feature.DELETION_VECTORS) else {Code.DELETE_DANGLING}
+    left = {Code.DELETE_DANGLING} if allows(version, Feature.NEW_POSITION_DELETE_FILES) else set()
     assert report.codes == left, str(report)
 
 

@@ -22,9 +22,9 @@ from icefloe.table import Table
 from icefloe.verification import VerificationReport, silent, verify
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.formats.rows import arrow_table
+from tests.peers.engines import PYICEBERG_WRITES
 from tests.peers.reading import load
-from tests.peers.test_files_floor import ROWS, SCHEMA
-from tests.peers.test_theirs import PYICEBERG_VERSIONS
+from tests.peers.rows import ROWS, SCHEMA
 from tests.verification.tables import Damaged, create, rows
 
 MODES = ("copy-on-write", "merge-on-read")
@@ -135,7 +135,7 @@ def test_every_file_format(version: int, file_format: str) -> None:
     check(table.verify(level="data", progress=silent))
 
 
-@pytest.mark.parametrize("version", PYICEBERG_VERSIONS)
+@pytest.mark.parametrize("version", PYICEBERG_WRITES)
 def test_tables_of_pyiceberg(tmp_path: Path, version: int) -> None:
     catalog = SqlCatalog("peer", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=(tmp_path / "w").as_uri())
     catalog.create_namespace("db")
