@@ -7,6 +7,7 @@ from icefloe.errors import InvalidInputError, NoSuchColumnError
 from icefloe.schema.types import NestedField
 from icefloe.spark.literals import quoted, sql_literal
 from icefloe.spark.sql_context import SqlContext, full_name
+from icefloe.spark.sql_describe_views import describe_view
 from icefloe.spark.sql_nodes import items, kind_of, option
 from icefloe.spark.types import TypeMapping, mapping_of, user_type
 from icefloe.table import Table
@@ -26,10 +27,13 @@ def run_describe(node: Any, context: SqlContext) -> Any | None:
         "ShowPartitions",
     ):
         return None
+    mapping = mapping_of(context.gateway.spark)
+    place = context.table_place(node.child())
+    if place is not None and place.catalog.view_exists(place.parts):
+        return describe_view(node, place, context, mapping)
     table = context.existing(node.child())
     if table is None:
         return None
-    mapping = mapping_of(context.gateway.spark)
     match kind:
         case "DescribeRelation":
             rows = _describe(table, context, mapping, extended=node.isExtended())

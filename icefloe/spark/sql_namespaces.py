@@ -133,10 +133,12 @@ def _show_namespaces(node: Any, context: SqlContext) -> Any | None:
 
 def _show_tables(node: Any, context: SqlContext) -> Any | None:
     place = context.place(node.child())
-    if place is None or not place.parts:
+    if place is None:
         return None
     is_views = kind_of(node) == "ShowViews"
-    found = place.catalog.list_views(place.parts) if is_views else place.catalog.list_tables(place.parts)
+    listed = place.catalog.list_views if is_views else place.catalog.list_tables
+    # A catalog has nothing but namespaces at its root.
+    found = listed(place.parts) if place.parts else []
     rows = [(show(place.parts), each[-1], False) for each in found if matches(option(node.pattern()), each[-1])]
     column = "viewName" if is_views else "tableName"
     return context.result(rows, f"namespace string, {column} string, isTemporary boolean")

@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from pyspark.sql.types import StructField, StructType
+
 from icefloe.errors import InvalidInputError
 from icefloe.spark.sql_context import SqlContext
 from icefloe.spark.sql_nodes import items, kind_of, mapping, option
 from icefloe.spark.sql_queries import mentions_ours, resolve
-from icefloe.spark.types import schema_from_spark
+from icefloe.spark.types import COMMENT, schema_from_spark
 
 
 def run_views(node: Any, context: SqlContext) -> Any | None:
@@ -40,18 +42,30 @@ def _create(node: Any, context: SqlContext) -> Any | None:
         if len(names) != len(frame.columns):
             raise InvalidInputError(f"the view names {len(names)} columns, and its query has {len(frame.columns)}")
         frame = frame.toDF(*names)
+    docs = [option(each.productElement(1)) for each in items(node.userSpecifiedColumns())]
     properties = mapping(context.gateway, node.properties())
     if (comment := option(node.comment())) is not None:
         properties["comment"] = comment
     make = place.catalog.replace_view if exists and node.replace() else place.catalog.create_view
     make(
         place.parts,
-        schema_from_spark(frame.schema),
+        schema_from_spark(_commented(frame.schema, docs)),
         {"spark": text},
         properties=properties,
         **_home(context),
     )
     return context.result()
+
+
+def _commented(struct: Any, docs: list[str | None]) -> Any:
+    """The columns with what the statement says of them; a column without a word keeps what its query brings."""
+    fields = [
+        field
+        if doc is None
+        else StructField(field.name, field.dataType, field.nullable, {**field.metadata, COMMENT: doc})
+        for field, doc in zip(struct.fields, docs or [None] * len(struct.fields), strict=True)
+    ]
+    return StructType(fields)
 
 
 def _alter(node: Any, context: SqlContext) -> Any | None:
