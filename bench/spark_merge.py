@@ -1,19 +1,29 @@
-"""`MERGE` of a few rows into many, and `DELETE` of one in a hundred, against rewriting the whole table in the same Spark."""
+"""`MERGE` of a few rows into many, and `DELETE` of one in a hundred, against rewriting the whole table in the same Spark.
 
+All of it is done on one table, which goes back to its first snapshot before each statement. Half of the rows that are merged
+are there already. Each line is printed as soon as it is known.
+"""
+
+import statistics
+import sys
 import tempfile
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
-from bench.report import Row, interleave
+from bench.report import Row
 from bench.spark_write import TASKS, spark_session
 from icefloe.catalog import load_catalog
 from icefloe.spark.session import Session
 from icefloe.table import Table
 
-ROWS = {"small": 200_000, "medium": 2_000_000, "full": 10_000_000}
+ROWS = {"small": 500_000, "medium": 10_000_000, "full": 20_000_000}
+WARM_ROWS = 100_000
+ROUNDS = 2
 SHARE = 100
 """One source row for so many of the table; half of them are updates."""
 GOAL = 0.35
@@ -22,19 +32,48 @@ MERGE = "MERGE INTO db.{name} t USING changes s ON t.id = s.id WHEN MATCHED THEN
 
 
 def run(size: str) -> list[Row]:
-    """Each mode, and a delete; the goal counts for merge-on-read, and copy-on-write must leave other files alone."""
+    """Each statement in each mode; the goal counts for merge-on-read, and copy-on-write must leave other files alone."""
     spark = spark_session()
-    rows = ROWS[size]
     with tempfile.TemporaryDirectory(prefix="icefloe-bench-") as folder:
         catalog = load_catalog("bench", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"{folder}/w")
         catalog.create_namespace("db")
         ice = Session(spark, {"bench": catalog})
         try:
-            _changes(spark, rows).createOrReplaceTempView("changes")
-            found = [_merge(ice, mode, rows) for mode in MODES]
-            return [*found, *(_delete(ice, mode, rows) for mode in MODES)]
+            for work in _works(ice, "warm", WARM_ROWS):
+                work.measure(rounds=1)
+            found: list[Row] = []
+            for work in _works(ice, "big", ROWS[size]):
+                for row in work.measure(ROUNDS):
+                    times = f"{row.ours_seconds:.3g} s, rewrite {row.theirs_seconds:.3g} s"
+                    sys.stdout.write(f"{row.case}: {times}; {row.note}\n")
+                    sys.stdout.flush()
+                    found.append(row)
+            return found
         finally:
             spark.stop()
+
+
+def _works(ice: Session, name: str, rows: int) -> "list[_Work]":
+    table = _table(ice, name, rows)
+    changes = _changes(ice.spark, rows)
+    changes.createOrReplaceTempView("changes")
+    first, limit = rows - rows // SHARE // 2, rows // SHARE
+
+    def merged(now: DataFrame) -> DataFrame:
+        return now.join(changes, "id", "left_anti").unionByName(changes)
+
+    return [
+        _Work(ice, table, "merge", MERGE.format(name=name), merged, f"id >= {first}", rows),
+        _Work(
+            ice,
+            table,
+            "delete",
+            f"DELETE FROM db.{name} WHERE id < {limit}",
+            lambda now: now.filter(F.col("id") >= limit),
+            f"id < {limit}",
+            rows,
+        ),
+    ]
 
 
 def _rows(spark: SparkSession, first: int, last: int) -> DataFrame:
@@ -51,10 +90,9 @@ def _changes(spark: SparkSession, rows: int) -> DataFrame:
     return _rows(spark, rows - count // 2, rows + count - count // 2).withColumn("kind", F.lit("changed"))
 
 
-def _table(ice: Session, name: str, mode: str, rows: int) -> Table:
-    settings = {f"write.{each}.mode": mode for each in ("delete", "update", "merge")}
+def _table(ice: Session, name: str, rows: int) -> Table:
     size = str(max(1 << 20, rows * 20 // 64))
-    properties = {"format-version": "3", "write.target-file-size-bytes": size, **settings}
+    properties = {"format-version": "3", "write.target-file-size-bytes": size}
     table = ice.catalog.create_table(
         f"db.{name}", "id bigint, kind string, score double, amount bigint", properties=properties
     )
@@ -62,45 +100,75 @@ def _table(ice: Session, name: str, mode: str, rows: int) -> Table:
     return table
 
 
-def _merge(ice: Session, mode: str, rows: int) -> Row:
-    name = f"merge_{mode.replace('-', '_')}"
-    table = _table(ice, name, mode, rows)
-    base = _current(table)
-    kept: dict[str, Any] = {}
+@dataclass(frozen=True)
+class _Work:
+    """One statement, and the same by rewriting all rows; `touched` is what the rows match that it changes."""
 
-    def ours() -> None:
-        ice.sql(MERGE.format(name=name))
-        kept["ours"] = table.refresh().current_snapshot()
+    ice: Session
+    table: Table
+    name: str
+    text: str
+    rewrite: Callable[[DataFrame], DataFrame]
+    touched: str
+    rows: int
 
-    def theirs() -> None:
-        old, new = ice.table(f"db.{name}"), ice.spark.table("changes")
-        rest = old.join(new, "id", "left_anti")
-        table.refresh().overwrite(rest.unionByName(new))
-        kept["theirs"] = table.current_snapshot()
+    def measure(self, rounds: int) -> list[Row]:
+        """A row for each mode; all ways take turns, so that a slow moment of the machine hits all."""
+        base = _current(self.table)
+        files = self._files()
+        touched = self._files(self.touched)
+        ways = {"rewrite": self._rewrite, **dict.fromkeys(MODES, self._statement)}
+        seconds: dict[str, list[float]] = {way: [] for way in ways}
+        sums, notes = {}, {}
+        for _ in range(rounds):
+            for way, work in ways.items():
+                self._begin(base, way)
+                jobs = self._jobs()
+                start = time.perf_counter()
+                work()
+                seconds[way].append(time.perf_counter() - start)
+                jobs = self._jobs() - jobs
+                self.table.refresh()
+                sums[way] = self._sums()
+                notes[way] = f"{_written(self.table)}, {jobs} jobs"
+                if way == MODES[1]:
+                    gone = files - self._files()
+                    assert gone == touched, f"{len(gone)} files are replaced, and {len(touched)} hold changed rows"
+        assert len(set(sums.values())) == 1, sums
+        assert len(touched) < len(files), f"all {len(files)} files are touched"
+        self._begin(base, MODES[0])
+        return [self._row(mode, seconds, notes, f"{len(touched)} of {len(files)} files touched") for mode in MODES]
 
-    seconds = _timed(table, base, ours, theirs)
-    _check_same(table, kept)
-    return Row(f"merge-{mode}", *seconds, GOAL if mode == MODES[0] else 1.0, _told(kept["ours"], rows))
+    def _row(self, mode: str, seconds: dict[str, list[float]], notes: dict[str, str], touched: str) -> Row:
+        note = f"{self.rows:,} rows; {touched}; ours {notes[mode]}; rewrite {notes['rewrite']}"
+        ours, theirs = (statistics.median(seconds[way]) for way in (mode, "rewrite"))
+        return Row(f"{self.name}-{mode}", ours, theirs, GOAL if mode == MODES[0] else 1.0, note)
 
+    def _begin(self, base: int, way: str) -> None:
+        mode = way if way in MODES else MODES[1]
+        self.table.refresh().manage_snapshots().set_current_snapshot(base).commit()
+        with self.table.transaction() as tx:
+            tx.set_properties({f"write.{each}.mode": mode for each in ("delete", "update", "merge")})
 
-def _delete(ice: Session, mode: str, rows: int) -> Row:
-    name = f"delete_{mode.replace('-', '_')}"
-    table = _table(ice, name, mode, rows)
-    base = _current(table)
-    limit = rows // SHARE
-    kept: dict[str, Any] = {}
+    def _statement(self) -> None:
+        self.ice.sql(self.text)
 
-    def ours() -> None:
-        ice.sql(f"DELETE FROM db.{name} WHERE id < {limit}")
-        kept["ours"] = table.refresh().current_snapshot()
+    def _rewrite(self) -> None:
+        self.table.overwrite(self.rewrite(self.ice.table(self.table.name())))
 
-    def theirs() -> None:
-        table.refresh().overwrite(ice.table(f"db.{name}").filter(f"id >= {limit}"))
-        kept["theirs"] = table.current_snapshot()
+    def _jobs(self) -> int:
+        scheduler: Any = self.ice.spark.sparkContext._jsc.sc().dagScheduler()
+        count: int = scheduler.numTotalJobs()
+        return count
 
-    seconds = _timed(table, base, ours, theirs)
-    _check_same(table, kept)
-    return Row(f"delete-{mode}", *seconds, GOAL if mode == MODES[0] else 1.0, _told(kept["ours"], rows))
+    def _files(self, row_filter: str | None = None) -> set[str]:
+        return {task.file.file_path for task in self.table.scan(row_filter).plan_files()}
+
+    def _sums(self) -> tuple[int, ...]:
+        """What tells whether two ways gave the same rows."""
+        found = self.table.scan(None, ("id", "amount", "kind")).to_arrow()
+        changed = found.column("kind").to_numpy() == "changed"
+        return found.num_rows, int(found["id"].to_numpy().sum()), int(found["amount"].to_numpy().sum()), changed.sum()
 
 
 def _current(table: Table) -> int:
@@ -109,33 +177,11 @@ def _current(table: Table) -> int:
     return found.snapshot_id
 
 
-def _timed(table: Table, base: int, ours: Callable[[], None], theirs: Callable[[], None]) -> tuple[float, float]:
-    """Both on the table as it was; going back to that is one small commit, which both pay."""
-
-    def again(work: Callable[[], None]) -> Callable[[], None]:
-        def run_again() -> None:
-            table.refresh().manage_snapshots().set_current_snapshot(base).commit()
-            work()
-
-        return run_again
-
-    again(ours)()
-    again(theirs)()
-    return interleave(again(ours), again(theirs))
-
-
-def _check_same(table: Table, kept: dict[str, Any]) -> None:
-    """Both ways gave the same rows."""
-    sums = []
-    for side in ("ours", "theirs"):
-        found = table.refresh().scan(None, ("id", "amount"), snapshot_id=kept[side].snapshot_id).to_arrow()
-        sums.append((found.num_rows, sum(found["id"].to_numpy()), sum(found["amount"].to_numpy())))
-    assert sums[0] == sums[1], sums
-
-
-def _told(snapshot: Any, rows: int) -> str:
+def _written(table: Table) -> str:
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    assert snapshot.summary is not None
     summary = snapshot.summary
-    added = int(summary.get("added-files-size") or 0) / 1e6
-    files = summary.get("added-data-files") or 0
-    removed = summary.get("deleted-data-files") or 0
-    return f"{rows:,} rows; {added:.1f} MB in {files} files written, {removed} files replaced; theirs rewrites all"
+    megabytes = int(summary.get("added-files-size") or 0) / 1e6
+    files = sum(int(summary.get(key) or 0) for key in ("added-data-files", "added-delete-files"))
+    return f"{megabytes:.2f} MB in {files} files"

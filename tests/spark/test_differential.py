@@ -309,7 +309,7 @@ def run(ice: Session, version: int, mode: str, seed: int, kinds: list[str]) -> N
 @pytest.mark.parametrize(("version", "mode"), KINDS)
 def test_a_short_history(ice: Session, version: int, mode: str) -> None:
     seed = KINDS.index((version, mode))
-    order = random.Random(seed).sample(("update", "delete", "merge", "alter"), 4)
+    order = random.Random(seed).sample(("update", "delete", "alter"), 2)
     run(ice, version, mode, seed, ["insert", *order, "merge"])
 
 
