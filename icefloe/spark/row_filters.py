@@ -61,6 +61,13 @@ def is_lasting(frame: DataFrame, condition: Column) -> bool:
     return not any(found.containsPattern(each) for each in (pattern.PLAN_EXPRESSION(), pattern.CURRENT_LIKE()))
 
 
+def asks_python(frame: DataFrame, columns: Iterable[Column]) -> bool:
+    """Whether a column over the frame calls a Python function, which Spark calls for every row, whatever `CASE` is around."""
+    pattern = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF()
+    expressions: Any = frame.select(*columns)._jdf.queryExecution().analyzed().expressions()
+    return any(expressions.apply(place).containsPattern(pattern) for place in range(expressions.size()))
+
+
 def _analyzed(frame: DataFrame, condition: Column) -> Any:
     """The condition as Catalyst understands it."""
     plan: Any = frame.filter(condition)._jdf.queryExecution().analyzed()

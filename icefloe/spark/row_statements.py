@@ -19,7 +19,7 @@ from icefloe.schema.reserved import LAST_UPDATED_SEQUENCE_NUMBER
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import IcebergType, StructType
 from icefloe.spark.literals import sql_literal
-from icefloe.spark.row_filters import check_deterministic, implied_filter, is_lasting
+from icefloe.spark.row_filters import asks_python, check_deterministic, implied_filter, is_lasting
 from icefloe.spark.row_level import FILE, LINEAGE, POS, RowChange, is_true, kept, without_places
 from icefloe.spark.types import TypeMapping, user_type
 from icefloe.spark.user_side import quoted_name
@@ -87,7 +87,7 @@ def update_rows(
     check_deterministic(rows, (condition,), "UPDATE")
     read = implied_filter(rows, condition, table.schema())
     chosen = rows if condition is None else rows.filter(condition)
-    if change.copies and (condition is None or is_lasting(rows, condition)):
+    if change.copies and (condition is None or _can_be_repeated(rows, condition, assignments)):
         touched = _files(chosen)
 
         def all_rows() -> DataFrame:
@@ -101,6 +101,11 @@ def update_rows(
             return change.commit_deletes(planned, places, lambda: made.drop(FILE, POS), read) if places else None
         found = _files(made)
         return change.commit_copies(planned, found, lambda: _copied(change, found, made), read) if found else None
+
+
+def _can_be_repeated(rows: DataFrame, condition: Column, assignments: Sequence[Assignment]) -> bool:
+    """Whether the rows can be found again by the condition, while those for which it is false pass by the assignments."""
+    return is_lasting(rows, condition) and not asks_python(rows, (each.value for each in assignments))
 
 
 def _copied(change: RowChange, files: Sequence[str], made: DataFrame) -> DataFrame:
