@@ -8,7 +8,6 @@ from pyspark.sql import types as spark_types
 
 from icefloe.planning.tasks import FileScanTask
 from icefloe.schema.types import NestedField, StructType
-from icefloe.spark.gateway import Gateway
 from icefloe.spark.types import TypeMapping, file_type
 
 PREFIX = "__icefloe_"
@@ -21,6 +20,8 @@ class Constant:
     name: str
     kind: Any
     of: Callable[[FileScanTask], Any]
+    is_always: bool = False
+    """Whether no file lacks it."""
 
 
 def schema_of(constants: Sequence[Constant]) -> Any:
@@ -28,8 +29,8 @@ def schema_of(constants: Sequence[Constant]) -> Any:
     return spark_types.StructType([spark_types.StructField(each.name, each.kind, True) for each in constants])
 
 
-FILE = Constant(f"{PREFIX}file", spark_types.StringType(), lambda task: task.file.file_path)
-SPEC_ID = Constant(f"{PREFIX}spec_id", spark_types.IntegerType(), lambda task: task.spec_id)
+FILE = Constant(f"{PREFIX}file", spark_types.StringType(), lambda task: task.file.file_path, True)
+SPEC_ID = Constant(f"{PREFIX}spec_id", spark_types.IntegerType(), lambda task: task.spec_id, True)
 FIRST_ROW_ID = Constant(f"{PREFIX}first_row_id", spark_types.LongType(), lambda task: task.first_row_id)
 SEQUENCE_NUMBER = Constant(f"{PREFIX}sequence_number", spark_types.LongType(), lambda task: task.sequence_number)
 
@@ -46,43 +47,6 @@ def partition_constants(
         )
         for place, field in enumerate(kind.fields)
     ]
-
-
-def constant_row(gateway: Gateway, schema: Any, kinds: Sequence[Any], values: Sequence[Any]) -> Any:
-    """A Catalyst row of these values."""
-    row = gateway.jvm.org.apache.spark.sql.catalyst.expressions.SpecificInternalRow(schema)
-    for place, (kind, value) in enumerate(zip(kinds, values, strict=True)):
-        if value is None:
-            row.setNullAt(place)
-            continue
-        match kind.typeName():
-            case "long" | "timestamp" | "timestamp_ntz":
-                row.setLong(place, value)
-            case "integer" | "date":
-                row.setInt(place, value)
-            case "boolean":
-                row.setBoolean(place, value)
-            case "double":
-                row.setDouble(place, value)
-            case "float":
-                row.setFloat(place, value)
-            case _:
-                row.update(place, _object(gateway, kind, value))
-    return row
-
-
-def _object(gateway: Gateway, kind: Any, value: Any) -> Any:
-    jvm = gateway.jvm
-    name = kind.typeName()
-    if name == "string":
-        return jvm.org.apache.spark.unsafe.types.UTF8String.fromString(value)
-    if name == "binary":
-        return bytearray(value.bytes if hasattr(value, "bytes") else value)
-    if name == "decimal":
-        return jvm.org.apache.spark.sql.types.Decimal.apply(
-            jvm.java.math.BigDecimal(str(value)), kind.precision, kind.scale
-        )
-    raise AssertionError(f"no constant column is of type {kind}")
 
 
 def partition_by_field(

@@ -5,7 +5,7 @@ planned. Predicates on constant columns alone are not applied by Spark again, so
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -15,10 +15,13 @@ from icefloe.expressions import Expression
 from icefloe.planning.report import ScanReport
 from icefloe.planning.tasks import FileScanTask
 from icefloe.schema.types import NestedField
-from icefloe.spark.constants import Constant, constant_row, schema_of
+from icefloe.spark.catalyst_tree import tree
+from icefloe.spark.constant_rows import constant_rows
+from icefloe.spark.constants import Constant, schema_of
+from icefloe.spark.directories import partition_directories, true_places
 from icefloe.spark.file_statuses import file_statuses, hadoop_location
 from icefloe.spark.gateway import Gateway, Returned
-from icefloe.spark.predicates import Node, table_filter, tree
+from icefloe.spark.predicates import table_filter
 
 logger = logging.getLogger("icefloe.spark")
 
@@ -86,8 +89,8 @@ class ScanFileIndex:
     def inputFiles(self) -> Any:  # noqa: N802  # Spark's name
         """All files, as `DataFrame.inputFiles` shows them."""
         tasks = self._files_of(table_filter((), {}))
-        places = (hadoop_location(task.file.file_path) for task in tasks)
-        return self._returned(self._gateway.array(self._gateway.jvm.String, places))
+        places = [hadoop_location(task.file.file_path) for task in tasks]
+        return self._returned(self._gateway.texts(places))
 
     def refresh(self) -> None:
         """A snapshot never changes."""
@@ -138,68 +141,43 @@ class ScanFileIndex:
             shown if report is None else f"{shown}, {report.counts.result_data_files}/{report.counts.data_files} files"
         )
 
-    def _facts(self, tasks: Sequence[FileScanTask]) -> list[tuple[Any, ...]]:
+    def _facts(self, tasks: Sequence[FileScanTask], constants: Sequence[Constant]) -> list[tuple[Any, ...]]:
         """The constants of each file; some are read from a store, so several at once."""
-        if len(tasks) < 2 or not self._constants:
-            return [tuple(each.of(task) for each in self._constants) for task in tasks]
+        if len(tasks) < 2 or not constants:
+            return [tuple(each.of(task) for each in constants) for task in tasks]
         with ThreadPoolExecutor(min(default_workers(), len(tasks))) as pool:
-            return list(pool.map(lambda task: tuple(each.of(task) for each in self._constants), tasks))
+            return list(pool.map(lambda task: tuple(each.of(task) for each in constants), tasks))
 
     def _directories(self, tasks: Sequence[FileScanTask], filters: Sequence[Any]) -> Any:
         gateway = self._gateway
+        for each in filters:
+            tasks = self._kept(tasks, each)
         groups: dict[tuple[Any, ...], list[FileScanTask]] = {}
-        for task, values in zip(tasks, self._facts(tasks), strict=True):
+        for task, values in zip(tasks, self._facts(tasks, self._constants), strict=True):
             groups.setdefault(values, []).append(task)
-        kinds = [each.kind for each in self._constants]
-        schema = gateway.type(schema_of(self._constants))
-        tests = [_Test(gateway, each, self._constants) for each in filters]
-        kept = [each for each in groups.items() if all(test(each[0]) for test in tests)]
-        statuses = file_statuses(gateway, [_place(task) for _, members in kept for task in members])
-        apply = gateway.jvm.org.apache.spark.sql.execution.datasources.PartitionDirectory.apply
-        status = gateway.jvm.org.apache.hadoop.fs.FileStatus
-        made, start = [], 0
-        for values, members in kept:
-            end = start + len(members)
-            own = statuses if len(kept) == 1 else gateway.cut(status, statuses, start, end)
-            made.append(apply(constant_row(gateway, schema, kinds, values), own))
-            start = end
-        return gateway.seq(made)
+        statuses = file_statuses(gateway, [_place(task) for members in groups.values() for task in members])
+        rows = constant_rows(gateway, [each.kind for each in self._constants], list(groups))
+        return partition_directories(gateway, rows, statuses, list(map(len, groups.values())))
+
+    def _kept(self, tasks: Sequence[FileScanTask], predicate: Any) -> Sequence[FileScanTask]:
+        """The files for which a Catalyst predicate on constant columns is true, asked by Catalyst itself."""
+        attributes = _items(predicate.references().toSeq())
+        by_name = {each.name: each for each in self._constants}
+        asked = [by_name[each.name()] for each in attributes]
+        shape = [each.name for each in tree(predicate).walk()]
+        if shape == ["IsNotNull", "AttributeReference"] and asked[0].is_always:
+            # Spark adds it by itself.
+            return tasks
+        expressions = self._gateway.jvm.org.apache.spark.sql.catalyst.expressions
+        known = getattr(expressions, "package$AttributeSeq")(self._gateway.seq(attributes))
+        bound = expressions.InterpretedPredicate(expressions.BindReferences.bindReference(predicate, known, False))
+        facts = self._facts(tasks, asked)
+        rows = constant_rows(self._gateway, [each.kind for each in asked], facts)
+        return [tasks[place] for place in true_places(self._gateway, bound, rows, len(tasks))]
 
 
 def _place(task: FileScanTask) -> tuple[str, int]:
     return task.file.file_path, task.file.file_size_in_bytes
-
-
-class _Test:
-    """A Catalyst predicate on constant columns, asked by Catalyst itself."""
-
-    def __init__(self, gateway: Gateway, predicate: Any, constants: Sequence[Constant]) -> None:
-        places = {each.name: place for place, each in enumerate(constants)}
-        attributes = _items(predicate.references().toSeq())
-        self._places = [places[each.name()] for each in attributes]
-        self._kinds = [constants[place].kind for place in self._places]
-        self._gateway = gateway
-        # The usual one, which Spark adds by itself, needs no call for each file.
-        shape = [each.name for each in _walk(tree(predicate))]
-        self._predicate = None if shape == ["IsNotNull", "AttributeReference"] else self._bound(predicate, attributes)
-        self._schema = gateway.type(schema_of([constants[place] for place in self._places]))
-
-    def _bound(self, predicate: Any, attributes: Sequence[Any]) -> Any:
-        expressions = self._gateway.jvm.org.apache.spark.sql.catalyst.expressions
-        known = expressions.package.AttributeSeq(self._gateway.seq(attributes))
-        return expressions.InterpretedPredicate(expressions.BindReferences.bindReference(predicate, known, False))
-
-    def __call__(self, values: Sequence[Any]) -> bool:
-        chosen = [values[place] for place in self._places]
-        if self._predicate is None:
-            return chosen[0] is not None
-        return bool(self._predicate.eval(constant_row(self._gateway, self._schema, self._kinds, chosen)))
-
-
-def _walk(node: Node) -> Iterator[Node]:
-    yield node
-    for each in node.children:
-        yield from _walk(each)
 
 
 def _items(sequence: Any) -> list[Any]:

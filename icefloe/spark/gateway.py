@@ -4,10 +4,12 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
+from py4j.java_gateway import JavaClass, JavaMember
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType
@@ -34,6 +36,59 @@ class Returned:
         return made
 
 
+class Packages:
+    """Java's packages by their names: nothing is asked of the JVM until something in a class is wanted.
+
+    py4j asks about each part of a name, each time. Here parts in small letters are packages, and others are classes, which
+    are kept with what was found in them.
+    """
+
+    def __init__(self, client: Any, path: str) -> None:
+        self._client = client
+        self._path = path
+
+    def __getattr__(self, name: str) -> Any:
+        path = f"{self._path}.{name}"
+        if not name[:1].isupper() and "$" not in name:
+            return Packages(self._client, path)
+        return _kept(self._client, path, lambda: _Class(path, self._client))
+
+
+class _Class(JavaClass):  # type: ignore[misc]  # py4j is Any to mypy
+    """A Java class that asks but once what its members are."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = super().__getattr__(name)
+        if isinstance(found, JavaMember):
+            self.__dict__[name] = found
+        return found
+
+
+class Roots:
+    """What a session's `jvm` gives, with `Packages` at the roots that we use."""
+
+    def __init__(self, view: Any) -> None:
+        self._view = view
+
+    def __getattr__(self, name: str) -> Any:
+        return Packages(self._view._gateway_client, name) if name in _ROOTS else getattr(self._view, name)
+
+
+_FUNCTIONS = "org.apache.spark.sql.functions"
+"""A class, whatever its first letter says."""
+_ROOTS = ("java", "scala", "org")
+_KEPT: MutableMapping[Any, dict[str, Any]] = WeakKeyDictionary()
+"""Classes by name, for each connection to a JVM."""
+
+
+def _kept(client: Any, name: str, make: Callable[[], Any]) -> Any:
+    known = _KEPT.setdefault(client, {})
+    found = known.get(name)
+    if found is None:
+        found = known[name] = make()
+    return found
+
+
 _STARTING = threading.Lock()
 """PySpark would start two callback servers for two threads."""
 
@@ -47,7 +102,7 @@ class Gateway:
     @property
     def jvm(self) -> Any:
         """The root of all Java packages."""
-        return self.spark._jvm
+        return Roots(self.spark._jvm)
 
     def callbacks(self) -> "Gateway":
         """The same, with py4j's callback server running."""
@@ -74,11 +129,11 @@ class Gateway:
             made[index] = item
         return made
 
-    def cut(self, kind: Any, items: Any, start: int, end: int) -> Any:
-        """Part of a Java array of a class, from one place to before another."""
-        made = self.spark.sparkContext._gateway.new_array(kind, end - start)
-        self.jvm.java.lang.System.arraycopy(items, start, made, 0, end - start)
-        return made
+    def texts(self, items: Sequence[str]) -> Any:
+        """A Java array of strings, by one call however many they are."""
+        if not items:
+            return self.array(self.jvm.String, ())
+        return self.jvm.java.util.regex.Pattern.compile("\0").split("\0".join(items))
 
     def type(self, kind: DataType) -> Any:
         """Spark's type on the JVM."""
@@ -86,8 +141,12 @@ class Gateway:
 
     def load_class(self, name: str) -> Any:
         """The `Class` of a name, by the loader that knows Spark's."""
-        loader = self.jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        return self.jvm.java.lang.Class.forName(name, True, loader)
+        lang = self.jvm.java.lang
+        return _kept(
+            self.spark._jvm._gateway_client,
+            f"class {name}",
+            lambda: lang.Class.forName(name, True, lang.Thread.currentThread().getContextClassLoader()),
+        )
 
     def expression(self, column: Column) -> Any:
         """The Catalyst expression of a column."""
@@ -96,6 +155,17 @@ class Gateway:
     def column(self, expression: Any) -> Column:
         """The column of a Catalyst expression."""
         return Column(self.jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+
+    def named_column(self, name: str) -> Column:
+        """The column of a name, without what PySpark asks the JVM beside it."""
+        client = self.spark._jvm._gateway_client
+        functions = _kept(client, _FUNCTIONS, lambda: _Class(_FUNCTIONS, client))
+        return Column(functions.col(name))
+
+    def alias(self, column: Column, name: str, metadata: Mapping[str, Any]) -> Column:
+        """The column under a name, with metadata."""
+        noted = self.jvm.org.apache.spark.sql.types.Metadata.fromJson(json.dumps(dict(metadata)))
+        return Column(getattr(column._jc, "as")(name, noted))
 
     def static_invoke(self, class_name: str, method: str, result: DataType, *arguments: Column) -> Column:
         """A call of a static Java method in generated code, for values that are not null."""

@@ -77,7 +77,7 @@ class NativeScan:
 
     def _part(self, planner: Planner, kind: FileKind) -> DataFrame:
         wanted = self.scan.projection()
-        columns = _Columns(self.scan.schema, self.scan.metadata, self._extra(kind, wanted))
+        columns = _Columns(self.gateway, self.scan.schema, self.scan.metadata, self._extra(kind, wanted))
         constants = list(self._constants(planner, kind, wanted))
         rows = self._relation(planner, kind, columns, constants)
         is_deleted: Column | None = None
@@ -117,9 +117,9 @@ class NativeScan:
             of = facts.partition_by_field(self.scan.metadata.specs_by_id, partition.fields)
             yield from facts.partition_constants(partition, of, self.mapping)
         if kind is not FileKind.CLEAN:
-            yield Constant(_BITS, spark_types.BinaryType(), planner.bitmap)
+            yield Constant(_BITS, spark_types.BinaryType(), planner.bitmap, True)
         if kind is FileKind.KEYS:
-            yield Constant(_SCOPE, spark_types.StringType(), self._scope)
+            yield Constant(_SCOPE, spark_types.StringType(), self._scope, True)
 
     def _scope(self, task: FileScanTask) -> str:
         return f"{task.spec_id}: {task.partition!r}"
@@ -179,13 +179,14 @@ class NativeScan:
         tops = {columns.top(each).field_id: columns.top(each) for each in group.field_ids}
         schema = select_ids(Schema(*map(_optional, tops.values())), group.field_ids)
         fields = [replace(each, name=f"{facts.PREFIX}key_{each.field_id}") for each in schema.fields]
-        read = _Columns(Schema(*fields), self.scan.metadata, [])
+        read = _Columns(self.gateway, Schema(*fields), self.scan.metadata, [])
         tasks = [FileScanTask(file, (), AlwaysTrue(), number) for file, number in group.files]
         specs = self.scan.metadata.specs_by_id
         scope = Constant(
             _SCOPE,
             spark_types.StringType(),
             lambda task: self._scope(task) if specs[task.spec_id].fields else _EVERYWHERE,
+            True,
         )
         constants = (facts.SEQUENCE_NUMBER, scope)
         snapshot = self.scan.snapshot()
@@ -215,7 +216,7 @@ class NativeScan:
     def _output(self, wanted: Schema, columns: "_Columns", is_deleted: Column | None) -> list[Column]:
         shown = {each.name: each for each in user_schema(wanted, self.mapping).fields}
         return [
-            self._one(each, columns, is_deleted).alias(each.name, metadata=dict(shown[each.name].metadata))
+            self.gateway.alias(self._one(each, columns, is_deleted), each.name, shown[each.name].metadata)
             for each in wanted.fields
         ]
 
@@ -290,7 +291,8 @@ def total_size(snapshot: Snapshot) -> int:
 class _Columns:
     """The columns of a relation: those of a schema and some more, each under a name that is safe inside."""
 
-    def __init__(self, schema: Schema, metadata: TableMetadata, extra: Sequence[NestedField]) -> None:
+    def __init__(self, gateway: Gateway, schema: Schema, metadata: TableMetadata, extra: Sequence[NestedField]) -> None:
+        self._gateway = gateway
         own = [each for each in schema.fields if not isinstance(each.field_type, UnknownType)]
         self._schema = Schema(*own, *(replace(each, name=f"{facts.PREFIX}{each.field_id}") for each in extra))
         inside = _inner_names(self._schema, metadata)
@@ -314,7 +316,7 @@ class _Columns:
     def raw(self, field_id: int) -> Column:
         """The field as the relation has it."""
         path = [*reversed(self._schema.ancestors(field_id)), self.field(field_id)]
-        found = F.col(quoted_name(self._inside[path[0].field_id]))
+        found = self._gateway.named_column(quoted_name(self._inside[path[0].field_id]))
         for each in path[1:]:
             found = found.getField(each.name)
         return found

@@ -4,9 +4,7 @@ The result may keep more rows than Spark's filter does, never fewer, and Spark a
 left. Spark orders NaN above all numbers and takes it for equal to itself; predicates of tables do not, so that is said.
 """
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -53,8 +51,9 @@ from icefloe.schema.types import (
     UUIDType,
 )
 from icefloe.schema.values import coerce, parse_text
+from icefloe.spark.catalyst_tree import Node, NotUnderstood, is_same, tree
+from icefloe.spark.function_ranges import Range, days_of, function_type, range_filter, source_range
 
-_CATALYST = "org.apache.spark.sql.catalyst.expressions."
 _MOST_VALUES = 10_000
 """How many values of an IN are looked at; more would rarely rule out a file."""
 
@@ -69,6 +68,7 @@ _MIRRORED = {
     "GreaterThan": "LessThan",
     "GreaterThanOrEqual": "LessThanOrEqual",
 }
+_FUNCTIONS = ("Year", "TruncDate", "TruncTimestamp", "Cast")
 _OPPOSITE = {
     "EqualTo": "NotEqualTo",
     "LessThan": "GreaterThanOrEqual",
@@ -78,53 +78,38 @@ _OPPOSITE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A Catalyst expression: the name of its class, what its JSON says of it, its children, and the way to the real one."""
-
-    name: str
-    facts: Mapping[str, Any]
-    children: tuple["Node", ...]
-    real: Callable[[], Any]
-
-
-class NotUnderstood(Exception):
-    """Part of a predicate that says nothing about files."""
-
-
 _NOT_USABLE = (NotUnderstood, IcefloeError, Py4JError, ValueError, TypeError, LookupError, ArithmeticError)
 """What reading a strange predicate may raise; it is then not used, for it only makes a query faster."""
 
 
 def table_filter(filters: Iterable[Any], columns: Mapping[str, NestedField]) -> Expression:
     """A predicate that is true wherever all of these Catalyst filters are; `columns` are those of the relation, by name."""
-    return conjunction(*(_or_true(partial(_of_filter, each, columns)) for each in filters))
+    nodes = [part for each in filters for part in _parts(each)]
+    own = (_or_true(partial(_truth, each, columns, False)) for each in nodes)
+    return conjunction(*own, *_or_none(nodes, columns))
 
 
-def _of_filter(expression: Any, columns: Mapping[str, NestedField]) -> Expression:
-    return _truth(tree(expression), columns, False)
+def _parts(expression: Any) -> list[Node]:
+    """What must all be true for an expression to be."""
+    try:
+        pending = [tree(expression)]
+    except _NOT_USABLE:
+        return []
+    found = []
+    while pending:
+        node = pending.pop(0)
+        if node.name == "And":
+            pending[:0] = node.children
+        else:
+            found.append(node)
+    return found
 
 
-def tree(expression: Any) -> Node:
-    """The tree of a Catalyst expression, read by one call."""
-    nodes = json.loads(expression.toJSON())
-    node, used = _read(nodes, 0, lambda: expression)
-    if used != len(nodes):
-        raise NotUnderstood
-    return node
-
-
-def _read(nodes: Sequence[Mapping[str, Any]], place: int, real: Callable[[], Any]) -> tuple[Node, int]:
-    facts = nodes[place]
-    children, place = [], place + 1
-    for index in range(int(facts["num-children"])):
-        child, place = _read(nodes, place, partial(_child, real, index))
-        children.append(child)
-    return Node(str(facts["class"]).removeprefix(_CATALYST), facts, tuple(children), real), place
-
-
-def _child(real: Callable[[], Any], index: int) -> Any:
-    return real().children().apply(index)
+def _or_none(nodes: Sequence[Node], columns: Mapping[str, NestedField]) -> list[Expression]:
+    try:
+        return list(_months(nodes, columns))
+    except _NOT_USABLE:
+        return []
 
 
 def _or_true(translate: Callable[[], Expression]) -> Expression:
@@ -185,6 +170,8 @@ def _comparison(node: Node, columns: Mapping[str, NestedField], negated: bool) -
         left, right, name = right, left, _MIRRORED[name]
     if right.name != "Literal":
         raise NotUnderstood
+    if left.name in _FUNCTIONS:
+        return _function(_OPPOSITE[name] if negated else name, left, right, columns)
     field = _field(left, columns)
     term = IdReference(field.field_id)
     if name == "EqualNullSafe":
@@ -234,7 +221,55 @@ def _with_nan(name: str, term: IdReference) -> Expression:
             return NotNull(term)
 
 
+def _function(name: str, node: Node, literal: Node, columns: Mapping[str, NestedField]) -> Expression:
+    """A comparison of a function of time with a constant, as a range of the column that it is a function of."""
+    if literal.facts.get("value") is None:
+        raise NotUnderstood
+    field_of = partial(_field, columns=columns)
+    found = _literal(literal, function_type(node, field_of))
+    if found is None or not isinstance(found.value, int):
+        raise NotUnderstood
+    at, after = found.value, found.value + 1
+    match name:
+        case "EqualTo" | "EqualNullSafe":
+            wanted = Range(at, after)
+        case "LessThan":
+            wanted = Range(None, at)
+        case "LessThanOrEqual":
+            wanted = Range(None, after)
+        case "GreaterThan":
+            wanted = Range(after, None)
+        case "GreaterThanOrEqual":
+            wanted = Range(at, None)
+        case _:
+            raise NotUnderstood
+    return range_filter(*source_range(node, wanted, field_of))
+
+
+def _months(nodes: Sequence[Node], columns: Mapping[str, NestedField]) -> Iterator[Expression]:
+    """The months and days that equalities of parts of one date name together; a month alone is no range."""
+    parts: dict[str, list[tuple[Node, int]]] = {"Year": [], "Month": [], "DayOfMonth": []}
+    for node in nodes:
+        if node.name == "EqualTo" and node.children[0].name in parts and node.children[1].name == "Literal":
+            value = node.children[1].facts.get("value")
+            if value is not None:
+                parts[node.children[0].name].append((node.children[0].children[0], int(value)))
+    field_of = partial(_field, columns=columns)
+    for date, year in parts["Year"]:
+        for other, month in parts["Month"]:
+            if not is_same(date, other) or not isinstance(function_type(date, field_of), DateType):
+                continue
+            first = days_of(year, month)
+            days = [day for each, day in parts["DayOfMonth"] if is_same(date, each)]
+            ranges = [Range(first + day - 1, first + day) for day in days]
+            for wanted in ranges or [Range(first, days_of(year, month + 1))]:
+                yield range_filter(*source_range(date, wanted, field_of))
+
+
 def _in(node: Node, columns: Mapping[str, NestedField], negated: bool) -> Expression:
+    if node.children[0].name in _FUNCTIONS and node.name == "In" and not negated:
+        values = [each for each in node.children[1:] if each.name != "Literal" or each.facts.get("value") is not None]
+        return disjunction(*(_function("EqualTo", node.children[0], each, columns) for each in values))
     field = _field(node.children[0], columns)
     term = IdReference(field.field_id)
     if node.name == "In":

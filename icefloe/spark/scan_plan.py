@@ -162,6 +162,8 @@ def _kind(task: FileScanTask) -> FileKind:
             f"{task.file.file_path} is a file of format {task.file.file_format}, which Spark itself cannot read by field id;"
             " read the table with the option read.engine = arrow"
         )
+    if task.file.key_metadata is not None:
+        raise StateError(f"{task.file.file_path} is encrypted, and Spark itself cannot decrypt it")
     if task.equality_deletes:
         return FileKind.KEYS
     return FileKind.POSITIONS if task.deletes else FileKind.CLEAN

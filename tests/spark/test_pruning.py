@@ -6,11 +6,16 @@ The measure is the plan of the same text by plain Python: Spark's filter must le
 import datetime as dt
 import re
 from collections.abc import Iterator
+from functools import reduce
+from itertools import cycle
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
 from icefloe.errors import InvalidExpressionError
 from icefloe.expressions import Expression, parse_expression
@@ -67,6 +72,23 @@ PREDICATES = {
     f"key = '{UUID(bytes=bytes([7]) * 16)}'": True,
     "part.n = 57": True,
     "part.n > 100 and part.n is not null": True,
+    "year(ts) = 2021": True,
+    "year(zoned) in (2020, 2022)": True,
+    "2021 >= year(day)": True,
+    "year(ts) > 9999999": True,
+    "year(ts) = 2021 and month(ts) = 2": True,
+    "year(zoned) = 2021 and month(zoned) = 2 and day(zoned) = 6": True,
+    "to_date(ts) = date'2020-01-30'": True,
+    "cast(zoned as date) < date'2020-06-01'": True,
+    "date_trunc('day', zoned) = timestamp'2020-01-25 00:00:00'": True,
+    "date_trunc('month', ts) >= timestamp'2023-01-01 00:00:00'": True,
+    "date_trunc('hour', zoned) <= timestamp'2020-03-01 03:10:00'": True,
+    "trunc(day, 'quarter') = date'2021-01-01'": True,
+    "trunc(day, 'week') in (date'2020-01-06', date'2020-01-07')": True,
+    "not (year(ts) < 2023)": True,
+    "year(ts) <> 2021": False,
+    "month(ts) = 2": False,
+    "hour(ts) = 3": False,
     "id + 1 = 57": False,
     "id = 57 or length(name) = 3": False,
     "name like '%7%'": True,
@@ -150,6 +172,73 @@ def test_what_is_left_is_right(ice: Session) -> None:
     ids = [frame.filter(text).selectExpr("sum(id) s", "count(*) n") for text in texts]
     expected = [kept.filter(text).selectExpr("sum(id) s", "count(*) n") for text in texts]
     assert _all(ids) == _all(expected)
+
+
+ZONED = {
+    "UTC": "2020-01-01",
+    "America/New_York": "2020-11-01",
+    "America/St_Johns": "2009-11-01",  # 00:01 becomes 23:01 of the day before
+    "Australia/Lord_Howe": "2020-04-05",  # by half an hour
+    "Pacific/Apia": "2011-12-30",  # a day that was not
+}
+"""A day of each zone on which something is strange."""
+
+
+@pytest.mark.parametrize("zone", ZONED)
+def test_functions_of_time_follow_the_zone(ice: Session, zone: str) -> None:
+    """A file for every moment around the day, so that one too few would be seen; filters must keep what they do as columns."""
+    day = ZONED[zone]
+    start = dt.datetime.fromisoformat(day) - dt.timedelta(hours=26)
+    moments = [start + dt.timedelta(minutes=100 * each) for each in range(40)]
+    local = [each.replace(tzinfo=ZoneInfo(zone)).astimezone(dt.UTC) for each in moments]
+    local += [each + dt.timedelta(minutes=each.minute + 3) for each in local[10:25]]
+    name = ("db", re.sub(r"\W", "_", zone))
+    table = ice.catalog.create_table(
+        name, "id long, zoned timestamptz, ts timestamp", properties={"format-version": "2"}
+    )
+    with table.transaction() as tx:
+        for number, (one, other) in enumerate(zip(local, cycle(moments))):
+            tx.append(
+                pa.table(
+                    {
+                        "id": [number],
+                        "zoned": pa.array([one], pa.timestamp("us", "UTC")),
+                        "ts": pa.array([other], pa.timestamp("us")),
+                    }
+                )
+            )
+    following = (dt.date.fromisoformat(day) + dt.timedelta(days=1)).isoformat()
+    texts = [
+        text.format(column=column, day=day, following=following)
+        for column in ("zoned", "ts")
+        for text in (
+            "cast({column} as date) = date'{day}'",
+            "cast({column} as date) >= date'{following}'",
+            "date_trunc('day', {column}) = timestamp'{day} 00:00:00'",
+            "date_trunc('hour', {column}) = timestamp'{day} 01:00:00'",
+            "date_trunc('hour', {column}) < timestamp'{day} 02:00:00'",
+            "date_trunc('week', {column}) <= timestamp'{day} 00:00:00'",
+            "date_trunc('month', {column}) >= timestamp'{day} 00:00:00'",
+            "year({column}) = year(date'{day}') and month({column}) = month(date'{following}')",
+            "trunc({column}, 'MM') = trunc(date'{following}', 'MM')",
+            "cast({column} as timestamp) >= timestamp'{day} 01:30:00'",
+            "cast({column} as timestamp_ntz) < timestamp_ntz'{day} 01:30:00'",
+        )
+    ]
+    before = ice.spark.conf.get("spark.sql.session.timeZone")
+    ice.spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        frame = ice.table(name)
+        shown = frame.select("id", *(F.expr(text).alias(str(place)) for place, text in enumerate(texts))).collect()
+        left = [frame.filter(text).select(F.lit(place).alias("place"), "id") for place, text in enumerate(texts)]
+        kept = reduce(DataFrame.union, left).collect()
+        files = planned(ice, frame.filter(texts[0])).result_data_files
+    finally:
+        ice.spark.conf.set("spark.sql.session.timeZone", before)
+    expected = {(place, row["id"]) for row in shown for place in range(len(texts)) if row[str(place)]}
+    assert {tuple(row) for row in kept} == expected
+    right = sum(place == 0 for place, _ in expected)
+    assert right <= files <= right + (0 if zone == "UTC" else 18)
 
 
 def test_joins_and_views_choose_files(ice: Session) -> None:

@@ -1,0 +1,60 @@
+"""A Catalyst expression as a tree that Python can walk: read by one call, with the way back to the real one."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+_CATALYST = "org.apache.spark.sql.catalyst.expressions."
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A Catalyst expression: the name of its class, what its JSON says of it, its children, and the way to the real one."""
+
+    name: str
+    facts: Mapping[str, Any]
+    children: tuple["Node", ...]
+    real: Callable[[], Any]
+
+    def walk(self) -> Iterator["Node"]:
+        """The node and all beneath it."""
+        yield self
+        for each in self.children:
+            yield from each.walk()
+
+
+class NotUnderstood(Exception):
+    """Part of a predicate that says nothing about files."""
+
+
+def tree(expression: Any) -> Node:
+    """The tree of a Catalyst expression, read by one call."""
+    nodes = json.loads(expression.toJSON())
+    node, used = _read(nodes, 0, lambda: expression)
+    if used != len(nodes):
+        raise NotUnderstood
+    return node
+
+
+def is_same(one: Node, other: Node) -> bool:
+    """Whether two nodes stand for the same value."""
+    return (
+        one.facts == other.facts
+        and len(one.children) == len(other.children)
+        and all(map(is_same, one.children, other.children))
+    )
+
+
+def _read(nodes: Sequence[Mapping[str, Any]], place: int, real: Callable[[], Any]) -> tuple[Node, int]:
+    facts = nodes[place]
+    children, place = [], place + 1
+    for index in range(int(facts["num-children"])):
+        child, place = _read(nodes, place, partial(_child, real, index))
+        children.append(child)
+    return Node(str(facts["class"]).removeprefix(_CATALYST), facts, tuple(children), real), place
+
+
+def _child(real: Callable[[], Any], index: int) -> Any:
+    return real().children().apply(index)

@@ -1,0 +1,241 @@
+"""Which values of a column a function of time can have come from: `year(ts)` from 2020 on is `ts` from a moment on.
+
+A range of results becomes a range of the column that holds at least all values with such results. It is exact wherever the
+offset of the time zone does not change near its ends; where it does, it is wider by the change. Spark takes zones and their
+offsets from Java, so Java is asked.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.java_gateway import JavaClass
+
+from icefloe.expressions import (
+    AlwaysFalse,
+    Expression,
+    GreaterThanOrEqual,
+    IdReference,
+    LessThan,
+    Literal,
+    NotNull,
+)
+from icefloe.expressions.values import conjunction
+from icefloe.schema.types import (
+    DateType,
+    IcebergType,
+    IntegerType,
+    NestedField,
+    TimestampType,
+    TimestamptzType,
+)
+from icefloe.spark.catalyst_tree import Node, NotUnderstood
+
+_SECOND = 1_000_000
+_MINUTE = 60 * _SECOND
+_HOUR = 60 * _MINUTE
+_DAY_SECONDS = 86_400
+_DAY = _DAY_SECONDS * _SECOND
+_NEAR_SECONDS = 2 * _DAY_SECONDS
+"""No offset is as long; so what is further from a moment than this lies on the same side of it in every zone."""
+
+_TIMES = {"MICROSECOND": 1, "MILLISECOND": 1000, "SECOND": _SECOND, "MINUTE": _MINUTE, "HOUR": _HOUR}
+_DATES = {
+    "WEEK": "week",
+    "MON": "month",
+    "MONTH": "month",
+    "MM": "month",
+    "QUARTER": "quarter",
+    "YEAR": "year",
+    "YYYY": "year",
+    "YY": "year",
+}
+_TYPES: dict[str, IcebergType] = {
+    "date": DateType(),
+    "timestamp": TimestamptzType(),
+    "timestamp_ntz": TimestampType(),
+}
+_BITS: dict[type[IcebergType], int] = {DateType: 32, TimestampType: 64, TimestamptzType: 64}
+_MONDAY = 4
+"""1970-01-05 is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """From one number on, and to before another; None is no end."""
+
+    low: int | None
+    high: int | None
+
+    def map(self, low: Callable[[int], int], high: Callable[[int], int] | None = None) -> "Range":
+        """The range between the ends that functions make of these."""
+        of_high = low if high is None else high
+        return Range(None if self.low is None else low(self.low), None if self.high is None else of_high(self.high))
+
+
+def function_type(node: Node, field_of: Callable[[Node], NestedField]) -> IcebergType:
+    """The type of a node's values, if it is a function that is understood, or a column."""
+    match node.name:
+        case "Year":
+            return IntegerType()
+        case "TruncDate":
+            return DateType()
+        case "TruncTimestamp":
+            return TimestamptzType()
+        case "Cast" if node.facts.get("dataType") in _TYPES:
+            return _TYPES[str(node.facts["dataType"])]
+        case "AttributeReference" | "GetStructField":
+            return field_of(node).field_type
+        case _:
+            raise NotUnderstood
+
+
+def source_range(node: Node, wanted: Range, field_of: Callable[[Node], NestedField]) -> tuple[NestedField, Range]:
+    """The column that a function is of, and the range of its values that may give results in the wanted one."""
+    match node.name:
+        case "AttributeReference" | "GetStructField":
+            return field_of(node), wanted
+        case "Year":
+            found = wanted.map(lambda year: days_of(year, 1))
+            return _of_date(node.children[0], found, field_of)
+        case "TruncDate":
+            unit = _DATES.get(_format(node.children[1]))
+            return _of_date(node.children[0], _ceiled(wanted, unit), field_of)
+        case "TruncTimestamp":
+            return source_range(node.children[1], _truncated(node, wanted), field_of)
+        case "Cast":
+            given = function_type(node.children[0], field_of)
+            return source_range(node.children[0], _cast(node, given, wanted), field_of)
+        case _:
+            raise NotUnderstood
+
+
+def _of_date(node: Node, wanted: Range, field_of: Callable[[Node], NestedField]) -> tuple[NestedField, Range]:
+    if not isinstance(function_type(node, field_of), DateType):
+        raise NotUnderstood
+    return source_range(node, wanted, field_of)
+
+
+def _format(node: Node) -> str:
+    if node.name != "Literal":
+        raise NotUnderstood
+    return str(node.facts.get("value")).upper()
+
+
+def range_filter(field: NestedField, wanted: Range) -> Expression:
+    """A column's values in a range, as a predicate; null is in none."""
+    kind = field.field_type
+    bits = _BITS.get(type(kind))
+    if bits is None:
+        raise NotUnderstood
+    term = IdReference(field.field_id)
+    least, greatest = -(1 << bits - 1), (1 << bits - 1) - 1
+    parts: list[Expression] = []
+    if wanted.low is not None and wanted.low > least:
+        parts.append(GreaterThanOrEqual(term, Literal(wanted.low, kind)) if wanted.low <= greatest else AlwaysFalse())
+    if wanted.high is not None and wanted.high <= greatest:
+        parts.append(LessThan(term, Literal(wanted.high, kind)) if wanted.high > least else AlwaysFalse())
+    return conjunction(*parts) if parts else NotNull(term)
+
+
+# -- dates
+
+
+def days_of(year: int, month: int) -> int:
+    """Days from 1970-01-01 to the first of a month; of any year, and of a month of another year if it is not in 1 to 12."""
+    year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
+    # Years that begin in March have the leap day at their end.
+    year, month = (year, month - 3) if month > 2 else (year - 1, month + 9)
+    return year * 365 + year // 4 - year // 100 + year // 400 + (month * 153 + 2) // 5 - 719468
+
+
+def _ceiled(wanted: Range, unit: str | None) -> Range:
+    if unit is None:
+        raise NotUnderstood
+    return wanted.map(lambda day: _first_from(day, unit))
+
+
+def _first_from(day: int, unit: str) -> int:
+    """The first day of a unit, on a day or after it."""
+    if unit == "week":
+        return day + (_MONDAY - day) % 7
+    months = {"month": 1, "quarter": 3, "year": 12}[unit]
+    # Months have 28 to 31 days, so it begins there or later.
+    at = 1970 * 12 + (day // 31 if day >= 0 else day // 28)
+    at -= at % months
+    while days_of(0, at + 1) < day:
+        at += months
+    return days_of(0, at + 1)
+
+
+# -- moments
+
+
+def _cast(node: Node, given: IcebergType, wanted: Range) -> Range:
+    made = _TYPES.get(str(node.facts.get("dataType")))
+    match given, made:
+        case _ if given == made:
+            return wanted
+        case TimestampType(), DateType():
+            return wanted.map(lambda day: day * _DAY)
+        case DateType(), TimestampType():
+            return wanted.map(lambda micros: _up(micros, _DAY) // _DAY)
+        case TimestamptzType(), DateType():
+            return _from_local(node, wanted.map(lambda day: day * _DAY))
+        case TimestamptzType(), TimestampType():
+            return _from_local(node, wanted)
+        case TimestampType(), TimestamptzType():
+            return _to_local(node, wanted)
+        case DateType(), TimestamptzType():
+            return _to_local(node, wanted).map(lambda micros: _up(micros, _DAY) // _DAY)
+        case _:
+            raise NotUnderstood
+
+
+def _truncated(node: Node, wanted: Range) -> Range:
+    unit = _format(node.children[0])
+    width = _TIMES.get(unit)
+    if width is not None and width <= _SECOND:
+        return wanted.map(lambda micros: _up(micros, width))
+    local = _to_local(node, wanted)
+    if width is not None:
+        return _from_local(node, local.map(lambda micros: _up(micros, width)))
+    days = local.map(lambda micros: _up(micros, _DAY) // _DAY)
+    if unit not in ("DAY", "DD"):
+        days = _ceiled(days, _DATES.get(unit))
+    return _from_local(node, days.map(lambda day: day * _DAY))
+
+
+def _from_local(node: Node, local: Range) -> Range:
+    """Moments whose local time may be in a range."""
+    return local.map(
+        lambda micros: micros - offsets_near(node, micros)[1] * _SECOND,
+        lambda micros: micros - offsets_near(node, micros)[0] * _SECOND,
+    )
+
+
+def _to_local(node: Node, moments: Range) -> Range:
+    """Local times whose moment may be in a range."""
+    return moments.map(
+        lambda micros: micros + offsets_near(node, micros)[0] * _SECOND,
+        lambda micros: micros + offsets_near(node, micros)[1] * _SECOND,
+    )
+
+
+def _up(number: int, width: int) -> int:
+    return -(-number // width) * width
+
+
+def offsets_near(node: Node, micros: int) -> tuple[int, int]:
+    """The least and the greatest offset in seconds, of the zone of an expression, that holds in the days around a moment."""
+    expression: Any = node.real()
+    rules = expression.zoneId().getRules()
+    second = micros // _SECOND
+    moment = JavaClass("java.time.Instant", expression._gateway_client).ofEpochSecond(second - _NEAR_SECONDS)
+    found = {int(rules.getOffset(moment).getTotalSeconds())}
+    if rules.isFixedOffset():
+        return min(found), max(found)
+    while (change := rules.nextTransition(moment)) is not None and change.toEpochSecond() <= second + _NEAR_SECONDS:
+        found.add(int(change.getOffsetAfter().getTotalSeconds()))
+        moment = change.getInstant()
+    return min(found), max(found)
