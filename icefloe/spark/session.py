@@ -72,6 +72,7 @@ class Session:
         self._reports = ReportKeeper()
         self._door = door_of(spark, self.catalogs, self._source_frame) if is_classic(spark) else None
         self._undo = self._drop_in() if drop_in else None
+        self._default: str | None = None
 
     @property
     def catalog(self) -> Catalog:
@@ -185,7 +186,9 @@ class Session:
             scan = table.scan(None, wanted, snapshot_id=source.snapshot_id, ref=source.ref, as_of=source.as_of)
             return self.read(scan, ".".join(source.identifier))
         found = table.inspect.scan(source.metadata_table, source.snapshot_id, ref=source.ref, as_of=source.as_of)
-        return self.spark.createDataFrame(found.to_arrow())
+        rows = found.to_arrow()
+        # PySpark cannot tell the type of a column in no chunks.
+        return self.spark.createDataFrame(rows if rows.num_rows else rows.schema.empty_table())
 
     def take_default(self) -> None:
         """If the session's default catalog is one of ours, make it current; Spark has no class to load for it."""
@@ -195,6 +198,7 @@ class Session:
         if default in self.catalogs:
             self._door.names.current = (default, ())
             self.spark.conf.set(_DEFAULT_CATALOG, _SPARKS_OWN)
+            self._default = default
 
     def _drop_in(self) -> Callable[[], None]:
         if self._door is None:
@@ -203,9 +207,13 @@ class Session:
         return install(self.spark, DropInNames(self.spark, self._door.names, self._source_frame, first))
 
     def stop(self) -> None:
-        """Undo `drop_in`, and stop the Spark session if `connect` started it."""
+        """Undo `drop_in` and what was done about the default catalog, and stop the Spark session if `connect` started it."""
         if self._undo is not None:
             self._undo()
+        if self._door is not None and self._default is not None:
+            self._door.names.current = None
+            self.spark.conf.set(_DEFAULT_CATALOG, self._default)
+            self._default = None
         if self._owns_spark:
             self.spark.stop()
 

@@ -284,7 +284,8 @@ def test_views(run: Page) -> None:
     run("DROP VIEW IF EXISTS shelf.zoo.seen")
 
 
-def test_writes(run: Page, spark: Any) -> None:
+@pytest.mark.slow
+def test_writes(run: Page) -> None:
     run("CREATE TABLE shelf.zoo.events (id bigint, lvl string, n int) USING iceberg PARTITIONED BY (lvl)")
     run("CREATE TABLE shelf.zoo.other (id bigint, op string) USING iceberg")
     run("INSERT INTO shelf.zoo.events VALUES (1, 'lo', NULL), (2, 'lo', 5), (3, 'hi', 7), (4, 'hi', 1)")
