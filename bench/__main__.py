@@ -7,7 +7,7 @@ import pkgutil
 import bench
 from bench.report import report
 
-NOT_BENCHMARKS = {"report", "__main__"}
+NOT_BENCHMARKS = {"__main__", "engines", "page", "report"}
 
 
 def names() -> list[str]:

@@ -10,7 +10,7 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,14 @@ COUNTS = {1: 100, 2: 100}
 REPEAT = 25
 
 
-def run(size: str) -> list[Row]:
+def run(size: str) -> Iterator[Row]:
     """All cases."""
     home = Path(tempfile.mkdtemp(prefix="icefloe-bench-"))
     try:
-        return [_one_file(home), _rows(home), _many_files(home, MANY[size]), *_growth(home, SNAPSHOTS[size])]
+        yield _one_file(home)
+        yield _rows(home)
+        yield _many_files(home, MANY[size])
+        yield from _growth(home, SNAPSHOTS[size])
     finally:
         shutil.rmtree(home, ignore_errors=True)
 

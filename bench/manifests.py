@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -155,21 +155,19 @@ def fresh_process(work: str, cache: str) -> float:
     return time.perf_counter() - start
 
 
-def run(size: str) -> list[Row]:
+def run(size: str) -> Iterator[Row]:
     """All cases at that size."""
     to_decode, to_encode = ENTRIES[size]
     with tempfile.TemporaryDirectory() as folder:
         location = str(Path(folder) / "ours.avro")
         source = entries(to_decode)
         manifest = write_manifest(source, FORMAT, location, lambda path, data: Path(path).write_bytes(data))
-        return [
-            *_decoding(manifest, to_decode),
-            *_encoding(entries(to_encode), folder, to_encode),
-            *_first_use(folder),
-        ]
+        yield from _decoding(manifest, to_decode)
+        yield from _encoding(entries(to_encode), folder, to_encode)
+        yield from _first_use(folder)
 
 
-def _decoding(manifest: ManifestFile, count: int) -> list[Row]:
+def _decoding(manifest: ManifestFile, count: int) -> Iterator[Row]:
     location = manifest.manifest_path
     peer = PeerManifest.from_args(
         manifest_path=location,
@@ -193,7 +191,6 @@ def _decoding(manifest: ManifestFile, count: int) -> list[Row]:
     def theirs() -> object:
         return peer.fetch_manifest_entry(PyArrowFileIO())
 
-    found = []
     for case, choice in (
         ("decode-ten-columns", planned),
         ("decode-everything", EVERYTHING),
@@ -201,11 +198,10 @@ def _decoding(manifest: ManifestFile, count: int) -> list[Row]:
     ):
         ours(choice)()
         our_time, their_time = interleave(ours(choice), theirs)
-        found.append(Row(case, our_time, their_time, GOAL, _rates(count, our_time, their_time)))
-    return found
+        yield Row(case, our_time, their_time, GOAL, _rates(count, our_time, their_time))
 
 
-def _encoding(source: ManifestColumns, folder: str, count: int) -> list[Row]:
+def _encoding(source: ManifestColumns, folder: str, count: int) -> Iterator[Row]:
     rows = peer_entries(source)
     values = [ManifestEntry(EntryStatus.ADDED, file) for file in source.files()]
     location = str(Path(folder) / "encoded.avro")
@@ -213,12 +209,10 @@ def _encoding(source: ManifestColumns, folder: str, count: int) -> list[Row]:
     def ours(what: ManifestColumns | list[ManifestEntry]) -> Callable[[], object]:
         return lambda: write_manifest(what, FORMAT, location, lambda path, data: Path(path).write_bytes(data))
 
-    found = []
     for case, what, goal in (("encode-columns", source, GOAL), ("encode-values", values, GOAL)):
         ours(what)()
         our_time, their_time = interleave(ours(what), lambda: peer_write(rows, location))
-        found.append(Row(case, our_time, their_time, goal, _rates(count, our_time, their_time)))
-    return found
+        yield Row(case, our_time, their_time, goal, _rates(count, our_time, their_time))
 
 
 def _first_use(folder: str) -> list[Row]:

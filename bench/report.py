@@ -6,7 +6,7 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -34,11 +34,17 @@ class Row:
         return self.ratio <= self.goal
 
 
-def interleave(ours: Callable[[], object], theirs: Callable[[], object], repeat: int = 3) -> tuple[float, float]:
-    """Median seconds of both, run in turn so that a slow moment of the machine hits both."""
+def interleave(
+    ours: Callable[[], object], theirs: Callable[[], object], repeat: int = 3, peer_repeat: int | None = None
+) -> tuple[float, float]:
+    """Median seconds of both, run in turn so that a slow moment of the machine hits both.
+
+    A peer that takes long runs only in the first rounds, `peer_repeat` of them.
+    """
     seconds: tuple[list[float], list[float]] = ([], [])
-    for _ in range(repeat):
-        for work, found in zip((ours, theirs), seconds, strict=True):
+    for number in range(repeat):
+        is_shared = peer_repeat is None or number < peer_repeat
+        for work, found in list(zip((ours, theirs), seconds, strict=True))[: 2 if is_shared else 1]:
             gc.collect()
             start = time.perf_counter()
             work()
@@ -46,16 +52,16 @@ def interleave(ours: Callable[[], object], theirs: Callable[[], object], repeat:
     return statistics.median(seconds[0]), statistics.median(seconds[1])
 
 
-def report(name: str, size: str, rows: Sequence[Row]) -> None:
-    """Print one line a row, and keep the rows as JSON in bench/results."""
+def report(name: str, size: str, rows: Iterable[Row]) -> None:
+    """Print each row as soon as it is measured, and keep all of them as JSON in bench/results."""
+    started = time.perf_counter()
+    measured: list[Row] = []
     for row in rows:
-        note = f"  ({row.note})" if row.note else ""
-        times = f"ours {row.ours_seconds:.4g} s, theirs {row.theirs_seconds:.4g} s"
-        print(
-            f"{name}/{row.case}: ratio {row.ratio:.3g} goal {row.goal:.3g} {'ok' if row.met else 'short'}  [{times}]{note}"
-        )
+        measured.append(row)
+        print(shown(name, row), flush=True)
+    print(f"{name}: {len(measured)} cases of size {size} in {time.perf_counter() - started:.0f} s", flush=True)
     machine = {"python": platform.python_version(), "machine": platform.machine(), "cores": os.cpu_count()}
-    cases = [asdict(row) | {"ratio": row.ratio, "met": row.met} for row in rows]
+    cases = [asdict(row) | {"ratio": row.ratio, "met": row.met} for row in measured]
     RESULTS.mkdir(exist_ok=True)
     document = {
         "name": name,
@@ -65,3 +71,12 @@ def report(name: str, size: str, rows: Sequence[Row]) -> None:
         "rows": cases,
     }
     (RESULTS / f"{name}-{size}.json").write_text(json.dumps(document, indent=2) + "\n")
+
+
+def shown(name: str, row: Row) -> str:
+    """The line of a row: the ratio, how many times faster that is, and whether the goal is met."""
+    note = f"  ({row.note})" if row.note else ""
+    times = f"ours {row.ours_seconds:.4g} s, theirs {row.theirs_seconds:.4g} s, {1 / row.ratio:.3g}x"
+    return (
+        f"{name}/{row.case}: ratio {row.ratio:.3g} goal {row.goal:.3g} {'ok' if row.met else 'short'}  [{times}]{note}"
+    )

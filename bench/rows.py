@@ -1,17 +1,22 @@
 """Rows from plain Python against PyIceberg: append, scan, scan with a filter, delete and upsert, each in a SQLite catalog of its own.
 
-Each step runs in a new process, which first does the same to a tiny table, so that times are without imports and peaks of memory
-are of the step alone (with its imports and incoming rows). After each step both tables must hold the same rows.
+Each side runs in a process of its own, which does every step to a tiny table first, so that times are without imports. Peaks of
+memory are those of the process during the step, with its imports and incoming rows. After each step both tables must hold the
+same rows.
 """
 
+import gc
 import multiprocessing
+import re
 import resource
 import shutil
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,11 +34,13 @@ SIZES = {
 }
 """Rows of the table, and rows of the upsert, half of whose keys are in the table."""
 TINY = (200, 40)
-SEVERAL = 200_000
-"""Tables up to this many rows are measured three times; the peer's upsert of the largest size takes minutes."""
+REPEAT = 3
+SEVERAL = 20_000
+"""The peer is measured as often as we are in tables up to this many rows, and once in others: there it takes minutes."""
 SAME = 1.0
 UPSERT_GOAL = 1 / 50
 SIDES = ("ours", "theirs")
+MODES = ("copy-on-write", "merge-on-read")
 STEPS = ("append", "scan", "scan-filtered", "delete", "upsert")
 FILTER = "region = 'r3' and amount < 250.0"
 GONE = "region = 'r5'"
@@ -109,52 +116,75 @@ def step_of(name: str, table: Any, size: tuple[int, int]) -> Callable[[], Any]:
 
 def measure(side: str, home: str, name: str, step: str, size: tuple[int, int], mode: str) -> Measured:
     """Run a step in this process."""
-    tiny = open_table(side, home, f"tiny_{step.replace('-', '_')}_{time.monotonic_ns()}", mode)
-    tiny.append(rows(TINY[0]))
-    step_of(step, tiny, TINY)()
     work = step_of(step, open_table(side, home, name, mode), size)
+    gc.collect()
+    _forget_peak()
     start, cpu = time.perf_counter(), time.process_time()
     found = work()
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
+    return Measured(seconds, cpu_seconds, _peak_mib(), found.num_rows if isinstance(found, pa.Table) else 0)
+
+
+def _forget_peak() -> None:
+    """The peak is from now on, where the system can do that."""
+    pa.default_memory_pool().release_unused()
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def _peak_mib() -> int:
+    status = Path("/proc/self/status")
+    if status.exists() and (found := re.search(r"VmHWM:\s+(\d+) kB", status.read_text())):
+        return int(found[1]) >> 10
     divisor = 1024 * 1024 if sys.platform == "darwin" else 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // divisor
-    return Measured(seconds, cpu_seconds, peak, found.num_rows if isinstance(found, pa.Table) else 0)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // divisor
 
 
-def run(size: str) -> list[Row]:
+def run(size: str) -> Iterator[Row]:
     """All steps at each of the sizes, in both modes of changing rows."""
-    found: list[Row] = []
-    for each in SIZES[size]:
-        found += _compared(each, "copy-on-write", STEPS)
-        found += _compared(each, "merge-on-read", ("append", "delete", "upsert"))
-    return found
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn) as ours, ProcessPoolExecutor(1, spawn) as theirs:
+        sides = {"ours": ours, "theirs": theirs}
+        for mode in MODES:
+            _warm(sides, mode)
+        for each in SIZES[size]:
+            yield from _compared(sides, each, "copy-on-write", STEPS)
+            yield from _compared(sides, each, "merge-on-read", ("append", "delete", "upsert"))
 
 
-def _compared(size: tuple[int, int], mode: str, steps: tuple[str, ...]) -> list[Row]:
-    repeat = 3 if size[0] <= SEVERAL else 1
-    times: dict[tuple[str, str], list[Measured]] = {}
-    for _ in range(repeat):
-        home = tempfile.mkdtemp(prefix="icefloe-bench-")
-        try:
-            for step in steps:
-                for side in SIDES:
-                    times.setdefault((step, side), []).append(_in_new_process(side, home, "t", step, size, mode))
-                _check(home, size, step, mode, [times[step, side][-1] for side in SIDES])
-        finally:
+Sides = dict[str, ProcessPoolExecutor]
+
+
+def _warm(sides: Sides, mode: str) -> None:
+    with tempfile.TemporaryDirectory(prefix="icefloe-bench-") as home:
+        for step in STEPS:
+            for side, process in sides.items():
+                process.submit(measure, side, home, "tiny", step, TINY, mode).result()
+
+
+def _compared(sides: Sides, size: tuple[int, int], mode: str, steps: tuple[str, ...]) -> Iterator[Row]:
+    """Rows for the steps, in the first round of each as it ends; more rounds are for ours alone in large tables."""
+    homes = [tempfile.mkdtemp(prefix="icefloe-bench-") for _ in range(REPEAT)]
+    try:
+        for step in steps:
+            times: dict[str, list[Measured]] = {side: [] for side in SIDES}
+            for number, home in enumerate(homes):
+                present = [side for side in SIDES if side == "ours" or number == 0 or size[0] <= SEVERAL]
+                for side in present:
+                    done = sides[side].submit(measure, side, home, "t", step, size, mode)
+                    times[side].append(done.result())
+                _check(home, size, step, mode, {side: times[side][-1] for side in present})
+            yield _row(step, size, mode, times["ours"], times["theirs"])
+    finally:
+        for home in homes:
             shutil.rmtree(home, ignore_errors=True)
-    return [_row(step, size, mode, *(times[step, side] for side in SIDES)) for step in steps]
 
 
-def _in_new_process(*arguments: Any) -> Measured:
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(measure, arguments)
-
-
-def _check(home: str, size: tuple[int, int], step: str, mode: str, found: list[Measured]) -> None:
-    assert len({each.rows for each in found}) == 1, found
+def _check(home: str, size: tuple[int, int], step: str, mode: str, found: dict[str, Measured]) -> None:
+    assert len({each.rows for each in found.values()}) == 1, found
     if step.startswith("scan"):
         return
-    tables = [open_table(side, home, "t", mode).scan().to_arrow().sort_by("id") for side in SIDES]
+    tables = [open_table(side, home, "t", mode).scan().to_arrow().sort_by("id") for side in found]
     wanted = _expected(size, STEPS.index(step))
     for table in tables:
         assert table.cast(wanted.schema).equals(wanted), f"{step} of {size} gave other rows than it should have"
