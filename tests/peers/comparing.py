@@ -5,6 +5,8 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from icefloe.spark.session import Session
+from icefloe.table import Table
 from tests.formats.rows import contents
 
 
@@ -13,6 +15,12 @@ def comparable(table: Any, key: str = "id", schema: Any = None) -> list[Any]:
     wanted = table.schema if schema is None else schema
     columns = [_aligned(column, field.type) for column, field in zip(table.columns, wanted, strict=True)]
     return sorted(contents(pa.table(columns, names=table.schema.names)), key=lambda row: str(row[key]).rjust(30))
+
+
+def spark_rows(ice: Session, table: Table, engine: str) -> list[Any]:
+    """What an engine of our Spark reads, in the form of what plain Python reads."""
+    found = ice.table(table.name(), options={"read.engine": engine}).toArrow()
+    return comparable(found, schema=table.scan().to_arrow().schema)
 
 
 def _aligned(column: Any, wanted: Any) -> Any:

@@ -35,6 +35,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("java"))
         elif "ice" in used or ("scenario" in given and SCENARIOS[given["scenario"]].on_spark):
             item.add_marker(pytest.mark.xdist_group("java"))
+        elif "made" in used:
+            # So that the table of a scenario is made once for all of them.
+            item.add_marker(pytest.mark.xdist_group("peers"))
 
 
 PAGE_VARIABLE = "ICEFLOE_PEERS_PAGE"

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,11 +11,12 @@ from icefloe.formats.puffin import decode_puffin
 from icefloe.spark.session import Session
 from icefloe.table import Table
 from icefloe.versions import Feature, allows
+from tests.peers.comparing import spark_rows
 from tests.peers.engines import ours
 from tests.peers.java import JAVA_VERSIONS, JAVA_WRITES
 from tests.peers.lake import MODES, Lake, versions_and_modes
 from tests.peers.scenarios import POINT, Made, Read, is_shredded
-from tests.spark.reading import ENGINES, plain_rows, spark_rows
+from tests.spark.reading import ENGINES
 
 versions = pytest.mark.parametrize("version", JAVA_WRITES)
 with_deletes = [version for version in JAVA_VERSIONS if allows(version, Feature.DELETE_FILES)]
@@ -56,14 +56,6 @@ def clean(table: Table) -> None:
     assert report.clean, str(report)
 
 
-def read_by_all(lake: Lake, ice: Session, table: Table, **read: Any) -> list[Any]:
-    """The rows, which Java, plain Python and both engines of our Spark must agree on."""
-    found = lake.same(table, **read)
-    for engine in ENGINES:
-        assert spark_rows(ice, table, engine) == plain_rows(table), engine
-    return found
-
-
 @cell("every type, partitions, deletes and evolution; read by plain Python, Spark native and Spark arrow")
 @versions
 def test_every_type(lake: Lake, ice: Session, version: int) -> None:
@@ -76,7 +68,10 @@ def test_every_type(lake: Lake, ice: Session, version: int) -> None:
     lake.java.sql(f"INSERT INTO {there} (id, number, name) VALUES (5, 1099511627776, 'new')")
     table = lake.sql_catalog.load_table(name)
     assert table.format_version == version
-    assert [each["id"] for each in read_by_all(lake, ice, table)] == [0, 1, 2, 4, 5]
+    found = lake.same(table)
+    assert [each["id"] for each in found] == [0, 1, 2, 4, 5]
+    for engine in ENGINES:
+        assert spark_rows(ice, table, engine) == found, engine
     assert [each["id"] for each in table.scan("name = ''").to_arrow().to_pylist()] == [0]
     assert [each["id"] for each in table.scan("day < '0002-01-01'").to_arrow().to_pylist()] == [0]
     assert [each["id"] for each in table.scan("tz > '9000-01-01T00:00:00+00:00'").to_arrow().to_pylist()] == [0]
@@ -181,8 +176,9 @@ def test_imported_files(lake: Lake, ice: Session, version: int) -> None:
     lake.java.sql(f"CALL peers.system.add_files(table => '{name}', source_table => '`parquet`.`{folder}`')")
     lake.java.sql(f"ALTER TABLE {there} RENAME COLUMN place TO address")
     table = lake.sql_catalog.load_table(name)
-    assert [each["id"] for each in lake.same(table)] == [1, 2]
-    assert spark_rows(ice, table, "arrow") == plain_rows(table)
+    found = lake.same(table)
+    assert [each["id"] for each in found] == [1, 2]
+    assert spark_rows(ice, table, "arrow") == found
     clean(table)
 
 

@@ -24,11 +24,11 @@ from icefloe.storage import Storage
 from icefloe.verification import Code
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.formats.rows import arrow_table
-from tests.peers.comparing import comparable
+from tests.peers.comparing import comparable, spark_rows
 from tests.peers.engines import PYICEBERG_WRITES
 from tests.peers.lake import MODES, SQL, Lake, row_level
 from tests.peers.rows import ROWS, SCHEMA
-from tests.spark.reading import ENGINES, plain_rows, spark_rows
+from tests.spark.reading import ENGINES
 
 versions = pytest.mark.parametrize("version", PYICEBERG_WRITES)
 ROUNDS = 10
@@ -76,7 +76,7 @@ def test_tables_of_pyiceberg_are_read(warehouse: Lake, catalog: Any, ice: Sessio
     [row] = found.refresh().scan("id = 99").to_arrow().to_pylist()
     assert (row["n"], row["label"], row["extra"]) == (2**40, "c", 0.5)
     for engine in ENGINES:
-        assert spark_rows(ice, found, engine) == plain_rows(found), engine
+        assert spark_rows(ice, found, engine) == comparable(found.scan().to_arrow()), engine
     report = found.verify(level="data")
     assert report.clean, str(report)
 
