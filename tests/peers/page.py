@@ -71,6 +71,19 @@ def _matrix(results: Results, notes: list[str]) -> str:
     return _table(("Table", *(peer.title for peer in peers)), rows)
 
 
+def _unread(results: Results) -> str:
+    """Which whole versions a peer does not read, as one scenario showed."""
+    found = _by_row(results.cells, "we write")
+    lines = []
+    for peer in PEERS.values():
+        shown = found.get((peer.name, SAMPLE), {})
+        some = [version for version in peer.unread.versions if version in shown]
+        if some:
+            is_so = all(shown[version] for version in some)
+            lines.append(f"- {'Not' if is_so else '**Red**: not'} {_versions(some)}: {peer.unread.reason}.")
+    return "\n".join(lines) + "\n"
+
+
 def _cell(
     peer: Declaration, scenario: str, found: Mapping[tuple[str, str], Mapping[int, bool]], notes: list[str]
 ) -> str:
