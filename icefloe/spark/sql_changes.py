@@ -5,9 +5,11 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, functions
 
-from icefloe.errors import InvalidInputError, NoSuchTableError
+from icefloe.catalog.identifiers import show
+from icefloe.errors import InvalidInputError, NoSuchSnapshotError, NoSuchTableError
 from icefloe.expressions import EqualTo, Expression, IdReference, Literal
 from icefloe.expressions.values import conjunction
+from icefloe.metadata.refs import SnapshotRefType
 from icefloe.schema.types import NestedType
 from icefloe.schema.values import parse_text
 from icefloe.spark.literals import sql_literal
@@ -77,7 +79,21 @@ def target_of(node: Any, context: SqlContext) -> Source | None:
         return None
     if source.metadata_table is not None or source.snapshot_id is not None or source.as_of is not None:
         raise InvalidInputError(f"{'.'.join(parts(node))} cannot be changed; name the table, or a branch of it")
+    check_branch(source)
     return source
+
+
+def check_branch(source: Source) -> None:
+    """Fail if what is to be changed is a branch that is not there, or a tag."""
+    if source.ref is None:
+        return
+    found = source.catalog.load_table(source.identifier).refs().get(source.ref)
+    if found is None:
+        raise NoSuchSnapshotError(
+            f"table {show(source.identifier)} has no branch {source.ref!r}; ALTER TABLE ... CREATE BRANCH makes one"
+        )
+    if found.ref_type is not SnapshotRefType.BRANCH:
+        raise InvalidInputError(f"{source.ref!r} of table {show(source.identifier)} is a tag, which cannot be changed")
 
 
 def notes_of(context: SqlContext) -> dict[str, str]:

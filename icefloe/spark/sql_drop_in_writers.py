@@ -9,6 +9,7 @@ from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
 
 from icefloe.catalog.identifiers import show
 from icefloe.errors import InvalidInputError, TableAlreadyExistsError
+from icefloe.spark.sql_changes import check_branch
 from icefloe.spark.sql_conditions import predicate_of
 from icefloe.spark.sql_drop_in_names import DropInNames
 from icefloe.spark.sql_drop_in_reader import ICEBERG, table_name
@@ -234,6 +235,7 @@ def _with_branch(place: Place, names: DropInNames) -> tuple[Place, str | None]:
         return place, None
     if source.ref is None:
         raise InvalidInputError(f"{show(place.parts)} cannot be written to; name the table, or a branch of it")
+    check_branch(source)
     return Place(place.catalog, source.identifier), source.ref
 
 

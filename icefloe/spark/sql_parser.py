@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from icefloe.catalog.catalog import Catalog
-from icefloe.errors import InvalidInputError
+from icefloe.errors import IcefloeError, InvalidInputError
 from icefloe.spark.gateway import Gateway, Returned
 from icefloe.spark.sql_calls import run_call
 from icefloe.spark.sql_changes import run_changes
@@ -29,6 +29,7 @@ from icefloe.spark.sql_nodes import copy, kind_of
 from icefloe.spark.sql_queries import resolve
 from icefloe.spark.sql_tables import run_tables
 from icefloe.spark.sql_views import run_temp_view, run_views
+from icefloe.sql.naming import name_statement
 from icefloe.sql.parser import parse_extension
 from icefloe.sql.running import run
 
@@ -75,10 +76,12 @@ class SqlDoor:
 
     def plan(self, marked: str, parse: Callable[[str], Any]) -> Any:
         """The plan of a text; an error is kept as it is for whoever catches what py4j makes of it."""
+        text, default = unmarked(marked)
         try:
-            text, default = unmarked(marked)
             return self._plan(text, default, parse)
         except Exception as error:
+            if isinstance(error, IcefloeError):
+                name_statement(error, text)
             token = f"{_ERROR}{uuid.uuid4()}"
             self._errors[token] = error
             while len(self._errors) > _ERRORS_KEPT:

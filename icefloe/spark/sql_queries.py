@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pyspark.sql import functions
+from pyspark.sql import DataFrame, functions
 
 from icefloe.catalog.identifiers import show
 from icefloe.errors import InvalidInputError, NoSuchSnapshotError, NoSuchTableError
@@ -80,7 +80,14 @@ def _relation(node: Any, context: SqlContext, hidden: frozenset[str]) -> Any:
     source = context.names.source(name, default=context.default)
     if source is None:
         return _view(node, name, context)
-    return context.relation_plan(context.read(source, context.metadata_columns()), _qualifier(source, name))
+    return context.relation_plan(_read(source, context), _qualifier(source, name))
+
+
+def _read(source: Source, context: SqlContext) -> DataFrame:
+    try:
+        return context.read(source, context.metadata_columns())
+    except NoSuchSnapshotError as error:
+        raise NoSuchSnapshotError(f"table {show(source.identifier)}: {error}") from None
 
 
 def _qualifier(source: Source, name: tuple[str, ...]) -> tuple[str, ...]:
@@ -135,9 +142,7 @@ def _time_travel(node: Any, context: SqlContext) -> Any:
         return node
     version, moment = option(node.version()), option(node.timestamp())
     chosen = _at_time(source, moment, context) if version is None else _at_version(source, version)
-    return context.relation_plan(
-        context.read(chosen, context.metadata_columns()), (source.catalog.name, *source.identifier)
-    )
+    return context.relation_plan(_read(chosen, context), (source.catalog.name, *source.identifier))
 
 
 def _at_version(source: Source, version: str) -> Source:

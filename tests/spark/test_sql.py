@@ -344,6 +344,11 @@ def test_merge_as_a_python_call(ice: Session, spark: Any) -> None:
 # -- errors
 
 
+@pytest.fixture(scope="module")
+def errors_table(ice: Session) -> None:
+    create(ice, "errors")
+
+
 @pytest.mark.parametrize(
     ("text", "error", "problem"),
     [
@@ -360,12 +365,47 @@ def test_merge_as_a_python_call(ice: Session, spark: Any) -> None:
         ("INSERT INTO lake.db.errors.snapshots SELECT 1", InvalidInputError, "cannot be changed"),
         ("DELETE FROM lake.db.errors WHERE rand() < 0.5", InvalidInputError, "deterministic"),
         ("EXPLAIN DELETE FROM lake.db.errors", InvalidInputError, "EXPLAIN"),
+        ("CREATE TABLE lake.db.x (a INT, a INT)", InvalidInputError, "CREATE TABLE lake.db.x: two fields"),
+        ("CREATE TABLE lake.db.x (a INT) PARTITIONED BY (b)", NoSuchColumnError, "CREATE TABLE lake.db.x: no column"),
+        ("CREATE TABLE lake.db.errors (a INT)", IcefloeError, "CREATE TABLE lake.db.errors: .* already exists"),
+        ("ALTER TABLE lake.db.errors ADD COLUMN id INT", IcefloeError, "ALTER TABLE lake.db.errors ADD COLUMN id: "),
+        ("ALTER TABLE lake.db.errors DROP COLUMN nope", NoSuchColumnError, "lake.db.errors DROP COLUMN nope: .*'nope'"),
+        ("ALTER TABLE lake.db.errors DROP COLUMN p", IcefloeError, "lake.db.errors .*partition spec"),
+        ("ALTER TABLE lake.db.errors ALTER COLUMN v TYPE INT", IcefloeError, "lake.db.errors .*string to int"),
+        ("ALTER TABLE lake.db.errors ADD PARTITION FIELD nope", NoSuchColumnError, "lake.db.errors .*'nope'"),
+        ("ALTER TABLE lake.db.errors DROP PARTITION FIELD nope", IcefloeError, "lake.db.errors .*'nope'"),
+        ("ALTER TABLE lake.db.errors WRITE ORDERED BY nope", NoSuchColumnError, "lake.db.errors .*'nope'"),
+        ("ALTER TABLE lake.db.errors SET IDENTIFIER FIELDS v", InvalidInputError, "lake.db.errors .*required"),
+        ("ALTER TABLE lake.db.errors DROP BRANCH nope", NoSuchSnapshotError, "lake.db.errors DROP BRANCH nope: "),
+        ("ALTER TABLE lake.db.errors CREATE TAG x AS OF VERSION 7", NoSuchSnapshotError, "lake.db.errors .*snapshot 7"),
+        ("ALTER TABLE lake.db.errors UNSET TBLPROPERTIES ('a')", InvalidInputError, "lake.db.errors .*'a'"),
+        ("ALTER TABLE lake.db.errors SET TBLPROPERTIES ('format-version'='1')", IcefloeError, "lake.db.errors .*v1"),
+        ("SELECT * FROM lake.db.errors VERSION AS OF 7", NoSuchSnapshotError, "db.errors: no snapshot 7"),
+        ("SELECT * FROM lake.db.errors.branch_nope", NoSuchSnapshotError, "db.errors: .*'nope'"),
+        ("INSERT INTO lake.db.errors.branch_nope VALUES (1, 'a', 1)", NoSuchSnapshotError, "db.errors has no branch"),
+        ("INSERT INTO lake.db.errors VALUES (1)", InvalidInputError, "INSERT INTO lake.db.errors: .*1 columns"),
+        (
+            "INSERT INTO lake.db.errors (id, nope) VALUES (1, 2)",
+            NoSuchColumnError,
+            "INSERT INTO lake.db.errors: .*'nope'",
+        ),
+        (
+            "INSERT INTO lake.db.errors VALUES (1, 'a', 'x')",
+            InvalidValueError,
+            "INSERT INTO lake.db.errors: column 'p'",
+        ),
+        (
+            "CALL lake.system.rollback_to_snapshot('db.errors', 7)",
+            NoSuchSnapshotError,
+            "rollback_to_snapshot: no snapshot 7",
+        ),
+        ("DROP NAMESPACE lake.nowhere", NoSuchNamespaceError, "DROP NAMESPACE lake.nowhere: "),
+        ("DESCRIBE lake.db.nowhere", NoSuchTableError, "DESCRIBE lake.db.nowhere: "),
     ],
 )
 def test_errors_of_ours_reach_the_user_as_they_are(
-    ice: Session, spark: Any, text: str, error: type[Exception], problem: str
+    ice: Session, spark: Any, errors_table: None, text: str, error: type[Exception], problem: str
 ) -> None:
-    create(ice, "errors")
     location = ice.load_table("db.errors").metadata_location
     with pytest.raises(error, match=problem):
         spark.sql(text)
