@@ -136,7 +136,7 @@ def test_conditions_over_queries_and_the_clock_are_asked_once(ice: Session, mode
     ice.sql(
         """MERGE INTO db.t t USING (SELECT * FROM range(20)) s ON t.id = s.id AND t.at < current_timestamp()
            WHEN MATCHED THEN UPDATE SET v = uuid(), at = current_timestamp()
-           WHEN NOT MATCHED AND current_timestamp() > timestamp_seconds(0) THEN INSERT (id, v, p) VALUES (s.id, s.id, 1)
+           WHEN NOT MATCHED AND current_timestamp() > timestamp_seconds(0) THEN INSERT (id, v, p) VALUES (s.id, CAST(s.id AS STRING), 1)
            WHEN NOT MATCHED BY SOURCE AND t.at < current_timestamp() AND t.id > 25 THEN DELETE"""
     )
     assert set(found(ice)) == {each for each in left if each <= 25} | set(range(20))
