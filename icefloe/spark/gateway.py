@@ -1,6 +1,7 @@
 """How Python reaches the JVM of a classic Spark session: the few py4j idioms that the other modules share."""
 
 import json
+import re
 import threading
 import time
 from collections import deque
@@ -34,6 +35,12 @@ class Returned:
             while self._held[0][0] < now - self._seconds:
                 self._held.popleft()
         return made
+
+
+def is_at_least(spark: Any, version: tuple[int, int]) -> bool:
+    """Whether a session's Spark is of a version or newer."""
+    found = re.match(r"(\d+)\.(\d+)", str(spark.version))
+    return found is None or tuple(map(int, found.groups())) >= version
 
 
 class Packages:

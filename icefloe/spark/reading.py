@@ -12,19 +12,24 @@ from icefloe.schema.reserved import DELETED
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import (
     DateType,
+    GeographyType,
+    GeometryType,
     NestedField,
     NestedType,
     TimestampNanoType,
     TimestamptzNanoType,
+    VariantType,
     walk_fields,
 )
 from icefloe.spark.arrow_read import arrow_frame
-from icefloe.spark.gateway import Gateway
+from icefloe.spark.gateway import Gateway, is_at_least
 from icefloe.spark.native_read import NativeScan
 from icefloe.spark.scan_plan import SnapshotShape, shape_of
 from icefloe.spark.types import mapping_of
 
 READ_ENGINE = "read.engine"
+FIRST_WITH_VARIANT_MARKS = (4, 1)
+"""The first Spark whose Parquet library knows variants and geometries."""
 NATIVE = "native"
 ARROW = "arrow"
 
@@ -75,7 +80,20 @@ def why_not_native(gateway: Gateway, scan: TableScan, shape: SnapshotShape) -> s
         return f"the initial default of {default!r} is not of a column at the top"
     if (promoted := _promoted_to_nanos(scan)) is not None:
         return f"column {promoted!r} was a date and is a timestamp of nanoseconds"
+    if (strange := _unknown_type(gateway, scan)) is not None:
+        return f"files may have columns of type {strange}, at which the Parquet library of Spark {gateway.spark.version} fails"
     return _unknown_store(gateway, scan)
+
+
+def _unknown_type(gateway: Gateway, scan: TableScan) -> str | None:
+    """A type of some column, even a dropped one, whose mark in a file Parquet's library before 1.16 cannot read past."""
+    if is_at_least(gateway.spark, FIRST_WITH_VARIANT_MARKS):
+        return None
+    for schema in scan.metadata.schemas:
+        for each in walk_fields(schema.fields):
+            if isinstance(each.field_type, VariantType | GeometryType | GeographyType):
+                return str(each.field_type)
+    return None
 
 
 def _dropped_inside(scan: TableScan, shape: SnapshotShape) -> int | None:

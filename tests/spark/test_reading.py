@@ -15,6 +15,7 @@ from icefloe.schema.types import parse_type
 from icefloe.spark.session import Session, connect
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
+from tests.spark.conftest import SPARK
 from tests.spark.reading import ALL_METADATA, ENGINES, delete_equal, new_catalog, plain_rows, planned, spark_rows
 
 WITH_DELETES = [version for version in ALL_VERSIONS if allows(version, Feature.DELETE_FILES)]
@@ -186,7 +187,13 @@ def test_types(ice: Session) -> None:
         "m": pa.array([[("k", {"u": UUID(int=2).bytes, "t": dt.time(1)})], None], pa.map_(pa.string(), entry)),
     }
     table.append(pa.table(made))
-    found = [ice.table(table.name(), options={"read.engine": engine}) for engine in ENGINES]
+    engines = ENGINES
+    if SPARK < (4, 1):
+        # Its Parquet library fails at marks of variants and geometries in a file, so Arrow reads them without being asked.
+        engines = ("", "arrow")
+        with pytest.raises(StateError, match="files may have columns of type variant"):
+            ice.table(table.name(), options={"read.engine": "native"})
+    found = [ice.table(table.name(), options={"read.engine": each} if each else {}) for each in engines]
     assert found[0].dtypes == found[1].dtypes
     native, arrow_rows = (sorted(map(repr, each.drop("v").collect())) for each in found)
     assert native == arrow_rows
