@@ -49,6 +49,7 @@ from icefloe.expressions.residual import (
     residual,
 )
 from icefloe.expressions.statistics import (
+    FileAnswers,
     might_match,
     must_match,
     partitions_might_match,
@@ -106,6 +107,7 @@ __all__ = [
     "Column",
     "EqualTo",
     "Expression",
+    "FileAnswers",
     "GreaterThan",
     "GreaterThanOrEqual",
     "IdReference",

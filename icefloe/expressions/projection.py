@@ -65,14 +65,14 @@ def inclusive_projection(
     expression: Expression, spec: PartitionSpec, schema: Schema, case_sensitive: bool = True
 ) -> Expression:
     """A predicate on the partition tuple that holds for the partition of every row that matches."""
-    return simplify(_project(bind(expression, schema, case_sensitive), spec, project_inclusive))
+    return project(bind(expression, schema, case_sensitive), lambda each: project_inclusive(each, spec))
 
 
 def strict_projection(
     expression: Expression, spec: PartitionSpec, schema: Schema, case_sensitive: bool = True
 ) -> Expression:
     """A predicate on the partition tuple that holds only where every row matches."""
-    return simplify(_project(bind(expression, schema, case_sensitive), spec, project_strict))
+    return project(bind(expression, schema, case_sensitive), lambda each: project_strict(each, spec))
 
 
 def project_inclusive(predicate: Predicate, spec: PartitionSpec) -> Expression:
@@ -85,16 +85,19 @@ def project_strict(predicate: Predicate, spec: PartitionSpec) -> Expression:
     return disjunction(*(_strict(predicate, part) for part in _parts(predicate, spec)))
 
 
-def _project(
-    expression: Expression, spec: PartitionSpec, project: Callable[[Predicate, PartitionSpec], Expression]
-) -> Expression:
+def project(bound: Expression, of: Callable[[Predicate], Expression]) -> Expression:
+    """A bound predicate with a projection in the place of each of its tests."""
+    return simplify(_project(bound, of))
+
+
+def _project(expression: Expression, of: Callable[[Predicate], Expression]) -> Expression:
     match expression:
         case And():
-            return conjunction(*(_project(child, spec, project) for child in expression.children))
+            return conjunction(*(_project(child, of) for child in expression.children))
         case Or():
-            return disjunction(*(_project(child, spec, project) for child in expression.children))
+            return disjunction(*(_project(child, of) for child in expression.children))
         case Predicate():
-            return project(expression, spec)
+            return of(expression)
         case _:
             return expression
 

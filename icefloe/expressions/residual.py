@@ -9,7 +9,7 @@ from typing import Any
 from icefloe.expressions.binding import bind
 from icefloe.expressions.evaluate import evaluate
 from icefloe.expressions.normal import simplify
-from icefloe.expressions.projection import project_inclusive, project_strict
+from icefloe.expressions.projection import project, project_inclusive, project_strict
 from icefloe.expressions.values import (
     AlwaysFalse,
     AlwaysTrue,
@@ -25,12 +25,15 @@ from icefloe.schema.schema import Schema
 
 
 class Residuals:
-    """The residuals of one predicate under one spec, each computed once per partition tuple."""
+    """The residuals of one predicate under one spec, each computed once per partition tuple.
+
+    Without a schema, the predicate is bound already.
+    """
 
     def __init__(
-        self, expression: Expression, spec: PartitionSpec, schema: Schema, case_sensitive: bool = True
+        self, expression: Expression, spec: PartitionSpec, schema: Schema | None = None, case_sensitive: bool = True
     ) -> None:
-        self.expression = bind(expression, schema, case_sensitive)
+        self.expression = expression if schema is None else bind(expression, schema, case_sensitive)
         self._projections = {
             predicate: (project_strict(predicate, spec), project_inclusive(predicate, spec))
             for predicate in _predicates(self.expression)
@@ -40,6 +43,14 @@ class Residuals:
             for strict, inclusive in self._projections.values()
         )
         self._found: dict[tuple[Any, ...], Expression] = {}
+
+    def inclusive(self) -> Expression:
+        """The inclusive projection of the whole predicate."""
+        return project(self.expression, lambda each: self._projections[each][1])
+
+    def strict(self) -> Expression:
+        """The strict projection of the whole predicate."""
+        return project(self.expression, lambda each: self._projections[each][0])
 
     def of(self, partition: Sequence[Any]) -> Expression:
         """The predicate that is left for the rows of a partition, whose values come in the order of the spec."""

@@ -5,7 +5,7 @@ that `must_match` names matches. Manifests are asked the same way, by the summar
 """
 
 from collections.abc import Callable
-from functools import reduce
+from functools import cache, reduce
 
 import numpy as np
 import pyarrow.compute as pc
@@ -32,28 +32,38 @@ Test = Callable[[Predicate, Facts], Mask]
 
 def might_match(expression: Expression, statistics: Statistics) -> Mask:
     """For each file, whether a row may match the bound predicate; no row of an empty file does."""
-    found = _answer(expression, statistics.size, lambda c: facts_of_files(c, statistics), kernels.might_match)
-    return found & ~_is_empty(statistics)
+    return FileAnswers(statistics).might_match(expression)
 
 
 def must_match(expression: Expression, statistics: Statistics) -> Mask:
     """For each file, whether every row is sure to match the bound predicate; all rows of an empty file do."""
-    found = _answer(expression, statistics.size, lambda c: facts_of_files(c, statistics), kernels.must_match)
-    return found | _is_empty(statistics)
+    return FileAnswers(statistics).must_match(expression)
+
+
+class FileAnswers:
+    """Answers to several questions about the same files, whose statistics are looked at once."""
+
+    def __init__(self, statistics: Statistics) -> None:
+        self._size = statistics.size
+        self._is_empty = known(pc.equal(statistics.record_counts, 0))
+        self._find = cache(lambda column: facts_of_files(column, statistics))
+
+    def might_match(self, expression: Expression) -> Mask:
+        """For each file, whether a row may match the bound predicate; no row of an empty file does."""
+        return _answer(expression, self._size, self._find, kernels.might_match) & ~self._is_empty
+
+    def must_match(self, expression: Expression) -> Mask:
+        """For each file, whether every row is sure to match the bound predicate; all rows of an empty file do."""
+        return _answer(expression, self._size, self._find, kernels.must_match) | self._is_empty
 
 
 def partitions_might_match(expression: Expression, summaries: PartitionSummaries) -> Mask:
     """For each manifest, whether a file of it may match the predicate, which is bound to the partition type."""
-    return _answer(expression, summaries.size, lambda c: facts_of_manifests(c, summaries), kernels.might_match)
-
-
-def _is_empty(statistics: Statistics) -> Mask:
-    return known(pc.equal(statistics.record_counts, 0))
+    find = cache(lambda column: facts_of_manifests(column, summaries))
+    return _answer(expression, summaries.size, find, kernels.might_match)
 
 
 def _answer(expression: Expression, size: int, find: Callable[[BoundReference], Facts], test: Test) -> Mask:
-    found: dict[BoundReference, Facts] = {}
-
     def ask(part: Expression) -> Mask:
         match part:
             case AlwaysTrue():
@@ -66,9 +76,7 @@ def _answer(expression: Expression, size: int, find: Callable[[BoundReference], 
                 return reduce(np.logical_or, map(ask, part.children))
             case Predicate():
                 term = bound_term(part)
-                if term.reference not in found:
-                    found[term.reference] = find(term.reference)
-                facts = found[term.reference]
+                facts = find(term.reference)
                 return test(part, facts if isinstance(term, BoundReference) else without_bounds(facts))
             case _:
                 raise InvalidExpressionError(f"{part!r} is not a predicate")

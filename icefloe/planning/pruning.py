@@ -18,16 +18,13 @@ from icefloe.expressions import (
     AlwaysTrue,
     And,
     Expression,
+    FileAnswers,
     Or,
     Predicate,
     Residuals,
     bound_references,
-    inclusive_projection,
     mask,
-    might_match,
-    must_match,
     partitions_might_match,
-    strict_projection,
 )
 from icefloe.manifests import ManifestColumns, ManifestFile, SummaryColumns
 from icefloe.partitioning.spec import PartitionSpec
@@ -36,7 +33,6 @@ from icefloe.planning.options import ScanOptions
 from icefloe.planning.partitions import Numbers, PartitionGroups, group_partitions
 from icefloe.planning.reading import ManifestSource
 from icefloe.planning.report import ScanCounts
-from icefloe.schema.schema import Schema
 
 Mask = npt.NDArray[np.bool_]
 
@@ -46,10 +42,10 @@ _EVERY_ROW = AlwaysTrue()
 class SpecFilter:
     """A row filter as seen through one partition spec."""
 
-    def __init__(self, bound: Expression, spec: PartitionSpec, schema: Schema) -> None:
-        self.inclusive = inclusive_projection(bound, spec, schema)
-        self.strict = strict_projection(bound, spec, schema)
-        self.residuals = Residuals(bound, spec, schema)
+    def __init__(self, bound: Expression, spec: PartitionSpec) -> None:
+        self.residuals = Residuals(bound, spec)
+        self.inclusive = self.residuals.inclusive()
+        self.strict = self.residuals.strict()
         self.metric_ids = tuple(sorted(_undecided_ids(bound, spec)))
 
 
@@ -82,7 +78,7 @@ class Pruner:
         """The filter as seen through the manifest's spec."""
         found = self._by_spec.get(manifest.partition_spec_id)
         if found is None:
-            found = SpecFilter(self.bound, self.source.spec(manifest), self.source.schema)
+            found = SpecFilter(self.bound, self.source.spec(manifest))
             self._by_spec[manifest.partition_spec_id] = found
         return found
 
@@ -174,11 +170,11 @@ class Pruner:
             rows = np.flatnonzero(found.residual_of == place)
             if not len(rows):
                 continue
-            statistics = _statistics(files, rows)
+            answers = FileAnswers(_statistics(files, rows))
             if self.options.prune_metrics:
-                kept[rows] = might_match(residual, statistics)
+                kept[rows] = answers.might_match(residual)
             if self.options.drop_residuals:
-                residual_of[rows[must_match(residual, statistics)]] = 0
+                residual_of[rows[answers.must_match(residual)]] = 0
         rows = np.flatnonzero(kept)
         counts.data_files_skipped_by_metrics += len(files) - len(rows)
         if not len(rows):
