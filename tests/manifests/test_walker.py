@@ -394,10 +394,10 @@ def test_items_that_say_their_size_are_what_they_are_without(rows: list[list[tup
 
     def body(sized: bool) -> bytes:
         found = b""
-        for number, pairs in enumerate(rows):
+        for number, row in enumerate(rows):
             found += zigzag(1) + str(number).encode()
-            for start in range(0, len(pairs), per_block):
-                block = pairs[start : start + per_block]
+            for start in range(0, len(row), per_block):
+                block = row[start : start + per_block]
                 items = b"".join(zigzag(key) + zigzag(value) for key, value in block)
                 found += zigzag(-len(block)) + zigzag(len(items)) + items if sized else zigzag(len(block)) + items
             found += zigzag(0)
