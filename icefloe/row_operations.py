@@ -124,7 +124,8 @@ class RowOperations:
             is_copied = change.replaced and self._copies(MERGE_MODE)
             rewritten = self._rewritten(change.replaced) if is_copied else None
             files = writing.result()
-        return self._commit(planned, MERGE_MODE, change.replaced, files, touched, rewritten)
+        relies = change.leaves_rows
+        return self._commit(planned, MERGE_MODE, change.replaced, files, touched, rewritten, relies_on_read=relies)
 
     # -- deletes and overwrites
 
@@ -144,17 +145,26 @@ class RowOperations:
         files: Sequence[DataFile],
         read: Expression,
         rewritten: RowChanges | None = None,
+        *,
+        relies_on_read: bool = False,
     ) -> Snapshot | None:
         if not matches and not files:
             return None
         if not matches:
             # Nothing to remove now, but others may have added rows that match meanwhile: the commit looks for them.
-            return self.update.overwrite(planned, add=files, conflict_filter=read, check_duplicates=False)
+            return self.update.overwrite(
+                planned, add=files, conflict_filter=read, check_duplicates=False, relies_on_read=relies_on_read
+            )
         if self._copies(mode):
             changes = rewritten or self._rewritten(matches)
             added = (*files, *changes.added_data)
             return self.update.overwrite(
-                planned, add=added, remove=changes.removed_data, conflict_filter=read, check_duplicates=False
+                planned,
+                add=added,
+                remove=changes.removed_data,
+                conflict_filter=read,
+                check_duplicates=False,
+                relies_on_read=relies_on_read,
             )
         whole = [match.task.file for match in matches if match.is_whole_file]
         partly = [match for match in matches if not match.is_whole_file]

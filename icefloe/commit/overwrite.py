@@ -34,7 +34,8 @@ class Overwrite:
 
     `planned` is what the files and the predicate were planned on; without it, which is allowed only if no file is named,
     the operation means whatever is there when it is committed. `conflict_filter` says which rows the plan has read, when
-    that is not what `row_filter` says; with named files and no such filter, any new row counts as read.
+    that is not what `row_filter` says; with named files and no such filter, any new row counts as read. `relies_on_read` says
+    that rows which were read and left alone are a reason for what is added, so they must still be there.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Overwrite:
         case_sensitive: bool = True,
         check_duplicates: bool = True,
         check_added_match: bool = False,
+        relies_on_read: bool = False,
     ) -> None:
         self._groups = group_files(add, metadata, ManifestContent.DATA)
         self._filter = RowFilter.of(row_filter, metadata, case_sensitive=case_sensitive)
@@ -58,6 +60,7 @@ class Overwrite:
             None if conflict_filter is None else RowFilter.of(conflict_filter, metadata, case_sensitive=case_sensitive)
         )
         self._check_duplicates = check_duplicates
+        self._relies_on_read = relies_on_read
         if len(self._named) and planned is None:
             raise InvalidInputError("files are named to be removed, but not the snapshot that this was planned on")
         if check_added_match:
@@ -120,7 +123,11 @@ class Overwrite:
         if read is None and not len(self._named):
             read = self._filter
         if self._planned.is_serializable:
-            check_no_new_data(since, row_scope(view.metadata, read))
+            scope = row_scope(view.metadata, read)
+            check_no_new_data(since, scope)
+            if self._relies_on_read:
+                check_no_new_deletes(since, scope)
+                check_no_removed_data(since, scope)
         if not self._filter.is_nothing:
             written = row_scope(view.metadata, self._conflict_filter or self._filter)
             check_no_new_deletes(since, written)

@@ -17,6 +17,7 @@ from icefloe.commit.conflicts import (
     check_no_new_deletes,
     check_no_new_deletes_for,
     check_no_new_unordered_deletes,
+    check_no_removed_data,
     row_scope,
 )
 from icefloe.commit.duplicates import check_not_live
@@ -147,6 +148,7 @@ class RowDelta:
             if self._adds_data:
                 # An update or merge has read rows that it did not touch, too; a delete has not.
                 check_no_new_deletes(since, scope)
+                check_no_removed_data(since, scope)
         check_no_new_deletes_for(since, data.removed, view.metadata)
         if self._anywhere:
             partitions = PartitionSet.of(self._anywhere)

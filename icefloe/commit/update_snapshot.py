@@ -54,6 +54,7 @@ class UpdateSnapshot:
         case_sensitive: bool = True,
         check_duplicates: bool = True,
         check_added_match: bool = False,
+        relies_on_read: bool = False,
     ) -> Snapshot | None:
         """Remove data files, by a predicate that all their rows match or by name, and add others."""
         operation = Overwrite(
@@ -66,6 +67,7 @@ class UpdateSnapshot:
             case_sensitive=case_sensitive,
             check_duplicates=check_duplicates,
             check_added_match=check_added_match,
+            relies_on_read=relies_on_read,
         )
         return self._do(operation)
 

@@ -182,10 +182,14 @@ def _same_rows(
 
 @dataclass(frozen=True, slots=True)
 class Upsert:
-    """What is written, with the ids of the rows that it replaces where there are ids, and the rows that go for it."""
+    """What is written, with the ids of the rows that it replaces where there are ids, and the rows that go for it.
+
+    `leaves_rows` says whether rows with keys of incoming ones stay as they are: what is written counts on them.
+    """
 
     rows: Any
     replaced: tuple[MatchedRows, ...]
+    leaves_rows: bool
 
 
 def plan_upsert(
@@ -215,7 +219,8 @@ def plan_upsert(
         np.minimum.at(ids, places, row_ids)
         rows = rows.append_column(ROW_ID.name, pa.array(ids, mask=ids == _NO_ID))
     replaced = _replaced(matches, is_unchanged, ReadContext(metadata, storage)) if updates else ()
-    return Upsert(rows if is_written.all() else rows.filter(pa.array(is_written)), tuple(replaced))
+    written = rows if is_written.all() else rows.filter(pa.array(is_written))
+    return Upsert(written, tuple(replaced), bool((is_matched & ~is_written).any()))
 
 
 def _replaced(matches: Iterable[KeyMatches], is_unchanged: Mask, context: ReadContext) -> Iterator[MatchedRows]:
