@@ -1,4 +1,7 @@
-"""Run benchmarks: `python -m bench <name>... [--size small|medium|full]`, `python -m bench --list`, `python -m bench all`."""
+"""Run benchmarks: `python -m bench <name>... [--size small|medium|full]`, `python -m bench --list`.
+
+`all` stands for those that need nothing but what is installed, `java` for those against Java Iceberg.
+"""
 
 import argparse
 import importlib
@@ -8,6 +11,7 @@ import bench
 from bench.report import report
 
 NOT_BENCHMARKS = {"__main__", "engines", "page", "report"}
+AGAINST_JAVA = {"java_metadata", "java_rows", "java_scan", "tpch"}
 
 
 def names() -> list[str]:
@@ -18,14 +22,15 @@ def names() -> list[str]:
 def main() -> None:
     """Parse the arguments and run what they name."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="name", help="a benchmark, or `all`")
+    parser.add_argument("names", nargs="*", metavar="name", help="a benchmark, `all` or `java`")
     parser.add_argument("--size", choices=("small", "medium", "full"), default="medium")
     parser.add_argument("--list", action="store_true", help="name the benchmarks and stop")
     arguments = parser.parse_args()
     if arguments.list:
         print("\n".join(names()))
         return
-    wanted = names() if arguments.names == ["all"] else arguments.names
+    groups = {"all": [each for each in names() if each not in AGAINST_JAVA], "java": sorted(AGAINST_JAVA)}
+    wanted = [name for given in arguments.names for name in groups.get(given, [given])]
     unknown = sorted(set(wanted) - set(names()))
     if unknown or not wanted:
         parser.error(

@@ -1,14 +1,13 @@
 """`MERGE` of a few rows into many, and `DELETE` of one in a hundred, against rewriting the whole table in the same Spark.
 
 All of it is done on one table, which goes back to its first snapshot before each statement. Half of the rows that are merged
-are there already. Each line is printed as soon as it is known.
+are there already.
 """
 
 import statistics
-import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +30,7 @@ MODES = ("merge-on-read", "copy-on-write")
 MERGE = "MERGE INTO db.{name} t USING changes s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
 
 
-def run(size: str) -> list[Row]:
+def run(size: str) -> Iterator[Row]:
     """Each statement in each mode; the goal counts for merge-on-read, and copy-on-write must leave other files alone."""
     spark = spark_session()
     with tempfile.TemporaryDirectory(prefix="icefloe-bench-") as folder:
@@ -41,14 +40,8 @@ def run(size: str) -> list[Row]:
         try:
             for work in _works(ice, "warm", WARM_ROWS):
                 work.measure(rounds=1)
-            found: list[Row] = []
             for work in _works(ice, "big", ROWS[size]):
-                for row in work.measure(ROUNDS):
-                    times = f"{row.ours_seconds:.3g} s, rewrite {row.theirs_seconds:.3g} s"
-                    sys.stdout.write(f"{row.case}: {times}; {row.note}\n")
-                    sys.stdout.flush()
-                    found.append(row)
-            return found
+                yield from work.measure(ROUNDS)
         finally:
             spark.stop()
 

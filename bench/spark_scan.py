@@ -1,149 +1,149 @@
 """Scans by Spark of a table against `spark.read.parquet` of the same files, in one session, in turn; and of deleted rows
 against the clean table.
 
-Every answer is compared before times are printed. One case counts files instead of time: filters that prune must take time
-with the files left.
+Every answer is compared before its time is printed. Files that no query needs must cost nothing, so one that needs a few is
+measured against Spark reading just those.
 """
 
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 import icefloe
 from bench.report import Row, interleave
 from icefloe.commit import Planned
 
-ROWS = {"small": 400_000, "medium": 4_000_000, "full": 16_000_000}
-FILES = {"small": 8, "medium": 32, "full": 64}
-MANY_FILES = {"small": 2_000, "medium": 20_000, "full": 20_000}
-REPEAT = {"small": 5, "medium": 7, "full": 7}
-DELETED = 0.05
+ROWS = {"small": 1_600_000, "medium": 16_000_000, "full": 64_000_000}
+FILES = {"small": 16, "medium": 64, "full": 128}
+MANY_FILES = {"small": 1_000, "medium": 20_000, "full": 20_000}
+REPEAT = {"small": 3, "medium": 5, "full": 5}
+ONE_IN = 20
+"""So many rows have one that is deleted."""
 
-SUM_TWO = ("sum(id) a", "sum(v1) b")
-SUM_FIVE = ("sum(id) a", "sum(v1) b", "sum(v2) c", "sum(v3) d", "sum(length(name)) e")
+CLEAN, DELETED, MANY, MANY_DELETED = "bench.clean", "bench.deleted", "bench.many", "bench.many_deleted"
+SUM_TWO = ("count(*) n", "sum(id) a", "sum(v1) b")
+SUM_FIVE = (*SUM_TWO, "sum(v2) c", "sum(v3) d", "sum(length(name)) e")
 
 
-def run(size: str) -> list[Row]:
+def run(size: str) -> Iterator[Row]:
     """All cases."""
     home = Path(tempfile.mkdtemp(prefix="icefloe-bench-"))
-    with icefloe.connect(warehouse=home, config={"spark.driver.memory": "4g"}) as ice:
-        try:
-            return _Bench(ice, size).rows()
-        finally:
-            shutil.rmtree(home, ignore_errors=True)
+    try:
+        with icefloe.connect(warehouse=home, config={"spark.driver.memory": "4g"}) as ice:
+            yield from _Bench(ice, size).rows()
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
 
 
 class _Bench:
     def __init__(self, ice: Any, size: str) -> None:
         self.ice = ice
         self.size = size
-        self.repeat = REPEAT[size]
-        ice.catalog.create_namespace("bench")
-        self.clean = self._table("clean")
-        self.deleted = self._table("deleted")
-        self._delete(self.deleted)
-        self.paths = [task.file.file_path for task in self.clean.scan().plan_files()]
         self.total = ROWS[size]
+        self.in_file = ROWS[size] // FILES[size]
+        ice.catalog.create_namespace("bench")
+        self._write()
+        tasks = sorted(ice.load_table(CLEAN).scan().plan_files(), key=lambda task: str(task.file.file_path))
+        self.files = [task.file for task in tasks]
+        self._share(DELETED, self.files)
+        self._delete(DELETED, np.arange(0, self.in_file, ONE_IN))
 
-    def _table(self, name: str) -> Any:
-        table = self.ice.catalog.create_table(
-            f"bench.{name}",
-            schema="id long, v1 long, v2 double, v3 int, name string, day date",
-            properties={"format-version": "3", "write.delete.mode": "merge-on-read"},
+    # -- data
+
+    def _write(self) -> None:
+        """One file for each task, with ids in order, so that a filter on them needs few files."""
+        rows = self.ice.spark.range(0, self.total, 1, FILES[self.size]).selectExpr(
+            "id",
+            "pmod(xxhash64(id), 1000) v1",
+            "pmod(xxhash64(id, 1), 1000000) / 7.0D v2",
+            "cast(pmod(xxhash64(id, 2), 100) as int) v3",
+            "concat('name-', pmod(xxhash64(id, 3), 5000)) name",
+            f"date_add(date'2020-01-01', cast(id div {self.in_file} as int)) day",
         )
-        each = ROWS[self.size] // FILES[self.size]
-        random = np.random.default_rng(0)
-        with table.transaction() as tx:
-            for number in range(FILES[self.size]):
-                ids = np.arange(each) + number * each
-                tx.append(
-                    pa.table(
-                        {
-                            "id": ids,
-                            "v1": random.integers(0, 1000, each),
-                            "v2": random.random(each),
-                            "v3": random.integers(0, 100, each).astype(np.int32),
-                            "name": pa.array(np.char.add("name-", (ids % 5000).astype("U5"))),
-                            "day": pa.array(np.full(each, number, np.int32)).cast(pa.date32()),
-                        }
-                    )
-                )
-        return table
+        writer = self.ice.write(rows).to(CLEAN)
+        writer.table_property("format-version", 3).table_property("write.distribution-mode", "none").create()
 
-    def _delete(self, table: Any) -> None:
-        random = np.random.default_rng(1)
-        vectors = {
-            task.file.file_path: np.flatnonzero(random.random(task.file.record_count) < DELETED)
-            for task in table.scan().plan_files()
-        }
+    def _share(self, name: str, files: list[Any]) -> None:
+        """Another table of the same files."""
+        schema = self.ice.load_table(CLEAN).schema()
+        table = self.ice.catalog.create_table(name, schema=schema, properties={"format-version": "3"})
+        table.update_snapshot().fast_append([replace(each, first_row_id=None) for each in files])
+
+    def _delete(self, name: str, positions: Any) -> None:
+        table = self.ice.load_table(name)
+        vectors = {task.file.file_path: positions for task in table.scan().plan_files()}
         table.update_snapshot().row_delta(Planned.on(table.metadata), vectors=vectors)
 
-    def rows(self) -> list[Row]:
-        """Every case, measured."""
-        spark = self.ice.spark
-        third = f"id >= {self.total // 3} and id < {self.total // 3 + self.total // 100}"
-        return [
-            self._against_parquet("aggregate", lambda frame: frame.selectExpr(*SUM_TWO)),
-            self._against_parquet("filter", lambda frame: frame.filter("v1 = 7 and v3 < 50").selectExpr(*SUM_FIVE)),
-            self._against_parquet("selective", lambda frame: frame.filter(third).selectExpr(*SUM_FIVE)),
-            self._against_parquet("wide", lambda frame: frame.selectExpr(*SUM_FIVE, "count(day) f")),
-            self._with_deletes("deleted-five-columns", SUM_FIVE, 1.15),
-            self._with_deletes("deleted-two-columns", SUM_TWO, 1.25),
-            self._pruned(),
-            self._many(spark),
-        ]
+    # -- cases
+
+    def rows(self) -> Iterator[Row]:
+        """Every case, as it is measured."""
+        yield self._against_parquet("aggregate", lambda frame: frame.selectExpr(*SUM_TWO))
+        yield self._against_parquet("filter", lambda frame: frame.filter("v1 = 7 and v3 < 50").selectExpr(*SUM_FIVE))
+        yield self._against_parquet("wide", lambda frame: frame.selectExpr(*SUM_FIVE, "count(day) f"))
+        yield self._with_deletes("deleted-five-columns", SUM_FIVE, 1.15)
+        yield self._with_deletes("deleted-two-columns", SUM_TWO, 1.25)
+        for count in (1, FILES[self.size] // 8):
+            yield self._pruned(count)
+        yield from self._many()
 
     def _against_parquet(self, case: str, query: Callable[[Any], Any]) -> Row:
-        theirs = query(self.ice.spark.read.parquet(*self.paths))
-        ours = query(self.ice.table("bench.clean"))
-        _same(ours, theirs)
-        return Row(case, *self._interleaved(ours, theirs), 1.03)
+        theirs = query(self.ice.spark.read.parquet(*(each.file_path for each in self.files)))
+        return self._measured(case, query(self.ice.table(CLEAN)), theirs, 1.03, f"{self.total:,} rows")
 
     def _with_deletes(self, case: str, columns: tuple[str, ...], goal: float) -> Row:
-        clean = self.ice.table("bench.clean").selectExpr(*columns)
-        deleted = self.ice.table("bench.deleted")
-        if deleted.count() != self.deleted.scan().count():
-            raise AssertionError("deleted rows are counted wrong")
-        return Row(case, *self._interleaved(deleted.selectExpr(*columns), clean), goal, "theirs: the clean table")
+        clean = self.ice.table(CLEAN)
+        ours = self.ice.table(DELETED).selectExpr(*columns)
+        _check_same(ours, clean.filter(f"id % {self.in_file} % {ONE_IN} <> 0").selectExpr(*columns))
+        note = f"1 in {ONE_IN} rows deleted; theirs is the clean table"
+        return Row(case, *self._interleaved(ours, clean.selectExpr(*columns)), goal, note)
 
-    def _pruned(self) -> Row:
-        """A filter that leaves one file of all, against Spark reading that one file."""
-        table, spark = self.ice.table("bench.clean"), self.ice.spark
-        ours = table.filter("day = date'1970-01-02'").selectExpr(*SUM_FIVE)
-        theirs = spark.read.parquet(self.paths[1]).filter("day = date'1970-01-02'").selectExpr(*SUM_FIVE)
-        _same(ours, theirs)
-        return Row("pruned-to-one-file", *self._interleaved(ours, theirs), 1.25, f"1 of {len(self.paths)} files")
+    def _pruned(self, count: int) -> Row:
+        """A filter that leaves some of the files, against Spark reading those."""
+        which = f"id < {count * self.in_file}"
+        ours = self.ice.table(CLEAN).filter(which).selectExpr(*SUM_FIVE)
+        chosen = [each.file_path for each in self.files if each.file_path in self._holding(count)]
+        theirs = self.ice.spark.read.parquet(*chosen).filter(which).selectExpr(*SUM_FIVE)
+        note = f"{len(chosen)} of {len(self.files)} files"
+        return self._measured(f"pruned-to-{count}", ours, theirs, 1.25, note)
 
-    def _many(self, spark: Any) -> Row:
-        """How long it takes to plan a table of many files, against Spark listing as many by name."""
+    def _holding(self, count: int) -> set[str]:
+        tasks = self.ice.load_table(CLEAN).scan(f"id < {count * self.in_file}").plan_files()
+        return {task.file.file_path for task in tasks}
+
+    def _many(self) -> Iterator[Row]:
+        """How long it takes to plan a table of many files; none of them is there, as none is read."""
         count = MANY_FILES[self.size]
-        table = self.ice.catalog.create_table("bench.many", schema=self.clean.schema())
-        file = next(self.clean.scan().plan_files()).file
-        table.update_snapshot().fast_append(
-            [replace(file, file_path=f"{file.file_path}-{number}", first_row_id=None) for number in range(count)]
-        )
+        made = [replace(self.files[0], file_path=f"{self.files[0].file_path}-{number}") for number in range(count)]
+        self._share(MANY, made)
+        self._share(MANY_DELETED, made)
+        self._delete(MANY_DELETED, np.arange(0, 1000))
+        theirs = self.ice.spark.read.parquet(*(each.file_path for each in self.files))
+        few = lambda: _plan(theirs)  # noqa: E731  # one of two things to do in turn
+        clean, listed = interleave(lambda: _plan(self.ice.table(MANY)), few, 3)
+        yield Row("plan-many", clean, listed, float("inf"), f"{count} files; theirs lists {len(self.files)}")
+        deleted, clean = interleave(lambda: _plan(self.ice.table(MANY_DELETED)), lambda: _plan(self.ice.table(MANY)), 3)
+        yield Row("plan-many-deleted", deleted, clean, float("inf"), f"{count} files with vectors; theirs without")
 
-        def ours() -> int:
-            frame = self.ice.table("bench.many").filter("v1 >= 0")
-            return int(frame._jdf.queryExecution().toRdd().getNumPartitions())
+    # -- measuring
 
-        def theirs() -> int:
-            return int(spark.read.parquet(*self.paths)._jdf.queryExecution().toRdd().getNumPartitions())
-
-        ours()
-        first, other = interleave(ours, theirs, 3)
-        return Row("plan-many-files", first, other, float("inf"), f"{count} files; theirs lists {len(self.paths)}")
+    def _measured(self, case: str, ours: Any, theirs: Any, goal: float, note: str) -> Row:
+        _check_same(ours, theirs)
+        return Row(case, *self._interleaved(ours, theirs), goal, note)
 
     def _interleaved(self, ours: Any, theirs: Any) -> tuple[float, float]:
         for frame in (ours, theirs):
-            frame.collect()
-        return interleave(lambda: _fresh(ours), lambda: _fresh(theirs), self.repeat)
+            _fresh(frame)
+        return interleave(lambda: _fresh(ours), lambda: _fresh(theirs), REPEAT[self.size])
+
+
+def _plan(frame: Any) -> int:
+    return int(frame.filter("v1 >= 0")._jdf.queryExecution().toRdd().getNumPartitions())
 
 
 def _fresh(frame: Any) -> Any:
@@ -151,12 +151,8 @@ def _fresh(frame: Any) -> Any:
     return frame.select("*").collect()
 
 
-def _same(ours: Any, theirs: Any) -> None:
-    one, other = ours.collect(), theirs.collect()
-    if [list(map(str, row)) for row in one] != [list(map(str, row)) for row in other] and not _close(one, other):
-        raise AssertionError(f"the table gives {one}, its files give {other}")
-
-
-def _close(one: list[Any], other: list[Any]) -> bool:
+def _check_same(ours: Any, theirs: Any) -> None:
     """Sums of floating numbers depend on the order in which tasks end."""
-    return bool(np.allclose(np.array(one, float), np.array(other, float)))
+    one, other = (np.array(frame.collect(), float) for frame in (ours, theirs))
+    if not np.allclose(one, other, rtol=1e-9):
+        raise AssertionError(f"the table gives {one}, its files give {other}")
