@@ -1,6 +1,6 @@
 """`INSERT`, `DELETE`, `UPDATE` and `MERGE`: what the nodes of such a statement say, and who runs it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, functions
@@ -33,12 +33,15 @@ _WAP = {"spark.wap.id": "wap.id", "spark.wap.branch": "wap.branch"}
 def run_changes(node: Any, context: SqlContext) -> Any | None:
     """The result plan of a change of rows of a table of ours; None if it is none."""
     match kind_of(node):
-        case "UnresolvedWith" if kind_of(node.child()) == "InsertIntoStatement":
+        case "UnresolvedWith" if kind_of(node.child()) in ("InsertIntoStatement", "OverwriteByExpression"):
             inner = node.child()
             query = copy(context.gateway, node, child=inner.query())
             return run_changes(copy(context.gateway, inner, query=query), context)
         case "InsertIntoStatement":
             return _run(node.table(), context, lambda target: _insert(node, target, context))
+        case "OverwriteByExpression":
+            # What older releases of Spark make of INSERT INTO ... REPLACE WHERE.
+            return _run(node.table(), context, lambda target: _replace_where(node, target, context))
         case "DeleteFromTable":
             return _run(node.table(), context, lambda target: _delete(node, target, context))
         case "UpdateTable":
@@ -105,7 +108,8 @@ def notes_of(context: SqlContext) -> dict[str, str]:
 def _insert(node: Any, target: Source, context: SqlContext) -> None:
     table = target.catalog.load_table(target.identifier)
     static = {name: option(value) for name, value in entries(context.gateway, node.partitionSpec()).items()}
-    frame = _named(context.frame_of(resolve(node.query(), context)), node, table, static)
+    frame = context.frame_of(resolve(node.query(), context))
+    frame = _named(frame, table, static, by_name=node.byName(), given_names=items(node.userSpecifiedCols()))
     frame = _assigned(frame, table, context)
     criteria = argument(node, "replaceCriteriaOpt")
     criteria = None if criteria is None else option(criteria)
@@ -124,6 +128,13 @@ def _insert(node: Any, target: Source, context: SqlContext) -> None:
             rows.dynamic_partition_overwrite(frame)
         else:
             rows.overwrite(frame, _static_filter(static, table))
+
+
+def _replace_where(node: Any, target: Source, context: SqlContext) -> None:
+    table = target.catalog.load_table(target.identifier)
+    frame = _named(context.frame_of(resolve(node.query(), context)), table, {}, by_name=node.isByName())
+    where = predicate_text(node.deleteExpr().sql(), context.gateway.spark)
+    table.overwrite(_assigned(frame, table, context), where, notes_of(context), branch=target.ref)
 
 
 def _delete(node: Any, target: Source, context: SqlContext) -> None:
@@ -219,16 +230,21 @@ def _condition(expression: Any, context: SqlContext) -> Column | None:
     return context.gateway.column(expression)
 
 
-def _named(frame: DataFrame, node: Any, table: Table, static: dict[str, str | None]) -> DataFrame:
+def _named(
+    frame: DataFrame,
+    table: Table,
+    static: dict[str, str | None],
+    *,
+    by_name: bool = False,
+    given_names: Sequence[str] = (),
+) -> DataFrame:
     """The frame with the table's column names, by position unless the statement says otherwise."""
     for name in static:
         table.schema().find_field(name, case_sensitive=False)
     given = {name: value for name, value in static.items() if value is not None}
-    if not node.byName():
+    if not by_name:
         lower = {name.lower() for name in given}
-        wanted = items(node.userSpecifiedCols()) or [
-            field.name for field in table.schema().fields if field.name.lower() not in lower
-        ]
+        wanted = list(given_names) or [field.name for field in table.schema().fields if field.name.lower() not in lower]
         if len(frame.columns) != len(wanted):
             raise InvalidInputError(
                 f"INSERT INTO {'.'.join(table.name())}: the data has {len(frame.columns)} columns"
