@@ -299,7 +299,7 @@ CLICKHOUSE = Declaration(
         Inability(("uuid_partitions",), "UUIDs from partitions: ClickHouse/ClickHouse issue 76977", "(?i)uuid|decode"),
         Inability(("defaults", "nested_defaults"), "defaults are not filled in"),
         Inability(
-            ("deletion_vectors", "upgraded", "row_lineage", "equality_deletes"),
+            ("deletion_vectors", "upgraded", "row_lineage", "equality_deletes", "spark_native"),
             "no deletion vectors in this release: ClickHouse/ClickHouse issue 107502",
             "Position deletes are supported only for parquet",
             tuple(each for each in ALL_VERSIONS if allows(each, Feature.DELETION_VECTORS)),

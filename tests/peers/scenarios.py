@@ -606,10 +606,10 @@ def spark_arrow(workshop: Workshop) -> Made:
 def shredded_variants(workshop: Workshop) -> Made:
     ice = workshop.ice()
     table = workshop.create("id bigint, v variant", properties={"write.parquet.shred-variants": "true"})
-    # Rows that fit a shredded form, and some that do not.
+    # Rows that fit a shredded form, one that fits in part, and none.
     frame = ice.spark.range(COUNT, numPartitions=1).selectExpr(
         "id",
-        """parse_json(CASE id WHEN 3 THEN '{"a": "text", "c": [1]}' WHEN 4 THEN '7' WHEN 5 THEN null"""
+        """parse_json(CASE id WHEN 3 THEN '{"a": 3, "c": [1, "é"]}' WHEN 5 THEN null"""
         """ ELSE concat('{"a": ', id, ', "b": "é"}') END) v""",
     )
     table.append(frame)
