@@ -127,8 +127,10 @@ class RowChange:
         touched: Iterable[str],
         make: Callable[[], DataFrame | None],
         read: Expression,
+        *,
+        relies_on_read: bool = False,
     ) -> Snapshot | None:
-        """Replace the touched files by files of the rows that `make` gives."""
+        """Replace the touched files by files of the rows that `make` gives; these may rely on rows that are left alone."""
         paths = frozenset(touched)
         removed = [task.file for task in self.scan().plan_files() if task.file.file_path in paths]
         with self._transaction() as tx:
@@ -138,7 +140,12 @@ class RowChange:
             if not removed and not added:
                 return None
             made = rows.update.overwrite(
-                planned, add=added, remove=removed, conflict_filter=read, check_duplicates=False
+                planned,
+                add=added,
+                remove=removed,
+                conflict_filter=read,
+                check_duplicates=False,
+                relies_on_read=relies_on_read,
             )
         return self._made(made)
 

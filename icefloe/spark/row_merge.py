@@ -247,7 +247,9 @@ def _run(merging: _Merging) -> Snapshot | None:
         def rows() -> DataFrame | None:
             return _union([_others(merging, touched, decided) if touched else None, *frames])
 
-        return change.commit_copies(planned, touched, rows, read)
+        # A source row whose match is left alone is not inserted: that must be right when it is committed, too.
+        leaves_rows = bool(pc.any(pc.equal(found.column(ACTION), _NOTHING)).as_py())
+        return change.commit_copies(planned, touched, rows, read, relies_on_read=leaves_rows)
 
 
 def _decided(merging: _Merging, read: Expression) -> DataFrame:

@@ -13,6 +13,9 @@ import pytest
 
 from icefloe import load_catalog
 from icefloe.catalog import Catalog
+from icefloe.errors import ValidationError
+from icefloe.manifests import DataFile
+from icefloe.spark.row_level import RowChange
 from icefloe.spark.session import Session
 from tests.spark.processes import bare_environment
 from tests.spark.use_merges import ROWS, disjoint, overlapping, run_merges
@@ -71,6 +74,28 @@ def test_threads_that_merge(spark: Any, tmp_path: Path, mode: str) -> None:
         else:
             check_overlapping(before, rows_of(catalog), sum(each["done"] for each in told))
     assert catalog.load_table("db.t").verify().ok
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_row_that_a_merge_leaves_alone_must_not_go(
+    spark: Any, tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A source row is not inserted if its match is there, so the match must be there when the rest is committed."""
+    catalog = lake(tmp_path, mode, 1)
+    write = RowChange.write
+
+    def write_and_lose_a_row(change: RowChange, frame: Any, written: list[DataFile]) -> list[DataFile]:
+        found = write(change, frame, written)
+        catalog.load_table("db.t").delete("id = 1")
+        return found
+
+    monkeypatch.setattr(RowChange, "write", write_and_lose_a_row)
+    with pytest.raises(ValidationError):
+        Session(spark, {"lake": catalog}).sql(
+            "MERGE INTO db.t t USING (SELECT 1L id, 0 p, 5L n UNION ALL SELECT 999L, 0, 5L) s ON t.id = s.id AND t.p = s.p"
+            " WHEN NOT MATCHED THEN INSERT *"
+        )
+    assert set(rows_of(catalog)) == {(0, each) for each in range(ROWS) if each != 1}
 
 
 @pytest.mark.slow
