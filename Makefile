@@ -26,13 +26,13 @@ demo: $(VENV)/.product ## set up and run the main job on the embedded default
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev ## set up and pass all tests
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 test-slow: $(VENV)/.dev ## the heavy tests, and a thousand examples for each property
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m "not deep" --hypothesis-profile=thorough
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not deep" --hypothesis-profile=thorough
 
 test-deep: $(VENV)/.dev ## tens of thousands of random tables and predicates
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m deep
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m deep
 
 JAVA_VENV := .venv-java
 JAVA_JARS := $(JAVA_VENV)/jars

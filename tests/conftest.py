@@ -1,6 +1,12 @@
-"""Settings for the whole suite: one hypothesis profile that does not depend on the speed of the machine."""
+"""Settings for the whole suite: one hypothesis profile that does not depend on the speed of the machine, and who runs what."""
 
+from typing import Any
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+ROOMS_OF_ONE_WORKER = ("tests/spark/", "tests/peers/")
+"""Tests that share a Spark, or a Java Iceberg, which take long to start."""
 
 settings.register_profile(
     "icefloe",
@@ -11,3 +17,16 @@ settings.register_profile(
 )
 settings.register_profile("thorough", parent=settings.get_profile("icefloe"), max_examples=1000, derandomize=False)
 settings.load_profile("icefloe")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """One worker runs all tests of such a room, first of all; any worker runs any of the others.
+
+    The groups of pytest-xdist would say the same, but version 3.8 of it does not see them with pytest 9.2.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    scheduling: Any = LoadScopeScheduling(config, log)
+    scheduling._split_scope = lambda test: next((room for room in ROOMS_OF_ONE_WORKER if test.startswith(room)), test)
+    return scheduling

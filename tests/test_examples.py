@@ -27,7 +27,6 @@ def test_plain_python_runs_twice_in_one_place(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("java") is None, reason="the demo runs on Spark, which needs Java")
-@pytest.mark.xdist_group("spark")
 def test_the_demo_runs(tmp_path: Path) -> None:
     told = run("demo.py", tmp_path, "--rows", "60000")
     assert re.search(r"append +60,000 rows in 30 files", told)

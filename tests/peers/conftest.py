@@ -22,9 +22,8 @@ spark = tests.spark.conftest.spark
 """The same session of Spark as everywhere, if one process runs all tests."""
 
 
-@pytest.hookimpl(tryfirst=True)  # before the groups are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with Java share one Spark, and those with our Spark another one, so one worker runs them (`--dist loadgroup`)."""
+    """Tests with Java are marked."""
     for item in items:
         if "tests/peers/" not in item.path.as_posix():
             continue
@@ -32,12 +31,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         used = getattr(item, "fixturenames", ())
         if "lake" in used or given.get("peer") == engines.JAVA.name:
             item.add_marker(pytest.mark.java)
-            item.add_marker(pytest.mark.xdist_group("java"))
-        elif "ice" in used or ("scenario" in given and SCENARIOS[given["scenario"]].on_spark):
-            item.add_marker(pytest.mark.xdist_group("java"))
-        elif "made" in used:
-            # So that the table of a scenario is made once for all of them.
-            item.add_marker(pytest.mark.xdist_group("peers"))
 
 
 PAGE_VARIABLE = "ICEFLOE_PEERS_PAGE"

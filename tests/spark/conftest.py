@@ -15,16 +15,12 @@ SPARK = tuple(map(int, pyspark.__version__.split(".")[:2]))
 """The version of Spark that the tests run on."""
 
 
-@pytest.hookimpl(tryfirst=True)  # before the groups are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests here share one Spark, so one worker runs them (`--dist loadgroup`)."""
+    """PySpark 4.0 leaves the socket of a `collect` to the garbage collector, so that is no failure there."""
     for item in items:
-        if "tests/spark/" in item.path.as_posix():
-            item.add_marker(pytest.mark.xdist_group("spark"))
-            if SPARK < (4, 1):
-                # PySpark 4.0 leaves the socket of a `collect` to the garbage collector.
-                item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
-                item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+        if "tests/spark/" in item.path.as_posix() and SPARK < (4, 1):
+            item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
+            item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
 
 
 def missing_java() -> str | None:
