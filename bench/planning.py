@@ -144,9 +144,11 @@ def run(size: str) -> Iterator[Row]:
             seconds[case] = row.ours_seconds
             yield row
         yield _against_peer("with-files", ours, peer, "", "", _touch)
-        yield _columns(ours)
+        columns = _columns(ours)
+        yield columns
         if size == "full":
-            plain, both = seconds["no-filter"], seconds["both-filters"]
+            # The first plan was made beside a hundred thousand tasks of the peer, which the collector of garbage visits.
+            plain, both = columns.theirs_seconds, seconds["both-filters"]
             yield Row("million-a-second", plain, files / 1e6, 1.0, "the peer is a plan of a million files a second")
             yield Row("both-to-none", both, plain, 0.2, "the peer is our own plan without a filter")
         vectors = MadeTable(Path(folder) / "vectors", files, 3, True)
@@ -172,11 +174,11 @@ def _against_peer(
     def plan_theirs() -> None:
         planned[:] = their_scan.plan_files()
 
-    # Both give the same files with as many deletes; what is compiled and cached is so before the time runs.
+    # Both give the same files and deletes; what is compiled and cached is so before the time runs.
     checked = _found(TableScan(peer.metadata, peer.storage, their_filter).plan_files(), lambda task: task.deletes)
     work(scan)
     our_time, their_time = interleave(lambda: work(scan), plan_theirs, 3, 3 if peer.files < PEER_FILES else 1)
-    assert checked == _found(planned, lambda task: task.delete_files), f"{case}: the peer plans other files"
+    _check_same(case, checked, _found(planned, lambda task: task.delete_files))
     report = scan.report
     assert report is not None
     note = (
@@ -186,6 +188,12 @@ def _against_peer(
     )
     scaled = "" if scale == 1 else f"; theirs scaled up from {peer.files:,} files"
     return Row(case, our_time, their_time * scale, GOAL, note + scaled)
+
+
+def _check_same(case: str, ours: dict[str, int], theirs: dict[str, int]) -> None:
+    """The same files; the peer gives a file all vectors of its partition, where we give it its own."""
+    assert ours.keys() == theirs.keys(), f"{case}: the peer plans other files"
+    assert all(count <= theirs[path] for path, count in ours.items()), f"{case}: the peer plans fewer deletes"
 
 
 def _found(tasks: Any, deletes: Callable[[Any], Any]) -> dict[str, int]:
