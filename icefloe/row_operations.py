@@ -19,6 +19,7 @@ from icefloe.data.incoming import incoming_tables
 from icefloe.data.matching import MatchedRows, find_matching_rows
 from icefloe.data.row_changes import RowChanges, rewrite_without, write_deletes
 from icefloe.data.shaping import shape_table
+from icefloe.data.task_reader import ReadContext
 from icefloe.data.upserting import IncomingRows, find_key_matches, plan_upsert
 from icefloe.data.writing import write_data_files
 from icefloe.errors import InvalidInputError
@@ -104,12 +105,12 @@ class RowOperations:
         lineage = allows(self.metadata.format_version, Feature.ROW_LINEAGE)
         tasks = self._scan(touched, True).plan_files()
         compare = when_matched_update_all
-        found = find_key_matches(tasks, self.metadata, self.storage, incoming, lineage=lineage, compare=compare)
+        context = ReadContext(self.metadata, self.storage)
+        found = find_key_matches(tasks, context, incoming, lineage=lineage, compare=compare)
         change = plan_upsert(
             incoming,
             list(found),
-            self.metadata,
-            self.storage,
+            context,
             updates=when_matched_update_all,
             inserts=when_not_matched_insert_all,
             lineage=lineage,
@@ -122,7 +123,7 @@ class RowOperations:
                 write_data_files, change.rows, self.metadata, self.storage, lineage=lineage, written=self.written
             )
             is_copied = change.replaced and self._copies(MERGE_MODE)
-            rewritten = self._rewritten(change.replaced) if is_copied else None
+            rewritten = self._rewritten(change.replaced, context) if is_copied else None
             files = writing.result()
         relies = change.leaves_rows
         return self._commit(planned, MERGE_MODE, change.replaced, files, touched, rewritten, relies_on_read=relies)
@@ -134,7 +135,7 @@ class RowOperations:
     ) -> Snapshot | None:
         planned = self._planned(DELETE_ISOLATION_LEVEL)
         scan = self._scan(row_filter, case_sensitive)
-        matches = list(find_matching_rows(scan.plan_files(), self.metadata, self.storage))
+        matches = list(find_matching_rows(scan.plan_files(), ReadContext(self.metadata, self.storage)))
         return self._commit(planned, DELETE_MODE, matches, files, scan.bound_filter)
 
     def _commit(
@@ -156,7 +157,7 @@ class RowOperations:
                 planned, add=files, conflict_filter=read, check_duplicates=False, relies_on_read=relies_on_read
             )
         if self._copies(mode):
-            changes = rewritten or self._rewritten(matches)
+            changes = rewritten or self._rewritten(matches, ReadContext(self.metadata, self.storage))
             added = (*files, *changes.added_data)
             return self.update.overwrite(
                 planned,
@@ -183,8 +184,8 @@ class RowOperations:
         has_deletes = allows(self.metadata.format_version, Feature.DELETE_FILES)
         return mode.of(self.metadata.properties) == _COPY or not has_deletes
 
-    def _rewritten(self, matches: Sequence[MatchedRows]) -> RowChanges:
-        return rewrite_without(matches, self.metadata, self.storage, written=self.written)
+    def _rewritten(self, matches: Sequence[MatchedRows], context: ReadContext) -> RowChanges:
+        return rewrite_without(matches, context, written=self.written)
 
     # -- upserts
 

@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -72,7 +72,7 @@ class _Channel:
 
 def read_in_order(
     tasks: Iterable[Task], read: "Read[Task]", workers: int, ahead_bytes: int | None = None
-) -> Iterator[Any]:
+) -> Generator[Any]:
     """The batches of all tasks, those of one task after those of the one before; read by several threads.
 
     Tasks are taken as they are needed. No more than about `ahead_bytes` of batches wait; None sets no bound. When the
@@ -99,7 +99,7 @@ def read_in_order(
         for channel in channels:
             channel.close()
         pool.shutdown(wait=True, cancel_futures=True)
-        _close(source)
+        close_iterator(source)
 
 
 def _one_by_one(tasks: Iterable[Task], read: "Read[Task]") -> Iterator[Any]:
@@ -108,7 +108,7 @@ def _one_by_one(tasks: Iterable[Task], read: "Read[Task]") -> Iterator[Any]:
         for task in source:
             yield from read(task)
     finally:
-        _close(source)
+        close_iterator(source)
 
 
 def _some(source: Iterator[Task], count: int) -> Iterator[Task]:
@@ -128,14 +128,15 @@ def _run(read: "Read[Task]", task: Task, channel: _Channel) -> None:
                 if not channel.put(batch):
                     break
         finally:
-            _close(batches)
+            close_iterator(batches)
     except BaseException as error:  # noqa: BLE001  # raised again in the thread that asks
         channel.finish(error)
     else:
         channel.finish()
 
 
-def _close(iterator: Iterator[Any]) -> None:
+def close_iterator(iterator: Iterator[Any]) -> None:
+    """Close a generator now rather than when it is collected, which may be late; other iterators have nothing to close."""
     close = getattr(iterator, "close", None)
     if close is not None:
         close()

@@ -1,23 +1,24 @@
 """Which rows of data files a change is about: the positions of live rows that match a predicate."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import groupby
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from icefloe.data.in_order import read_in_order
-from icefloe.data.scanning import default_workers, known_count
+from icefloe.data.pieces import in_pieces
+from icefloe.data.scanning import default_workers, known_count, rows_of
 from icefloe.data.task_reader import ReadContext, read_task
 from icefloe.errors import InvalidInputError
 from icefloe.expressions import AlwaysTrue, Expression
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.metadata.table import TableMetadata
 from icefloe.planning.tasks import FileScanTask
 from icefloe.schema.reserved import POS
 from icefloe.schema.schema import Schema
-from icefloe.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +46,21 @@ class MatchedRows:
         return self.positions.cardinality == rows
 
 
+@dataclass(frozen=True, slots=True)
+class _Positions:
+    """The matching rows of a file, or of a part of one."""
+
+    task: FileScanTask
+    positions: npt.NDArray[np.int64]
+
+    @property
+    def nbytes(self) -> int:
+        return self.positions.nbytes
+
+
 def find_matching_rows(
     tasks: Iterable[FileScanTask],
-    metadata: TableMetadata,
-    storage: Storage,
+    context: ReadContext,
     predicate: Expression | None = None,
     *,
     workers: int | None = None,
@@ -58,35 +70,58 @@ def find_matching_rows(
     Without a predicate, the residual of each task says which rows are meant. Nothing is read of a file all of whose rows
     are meant, but for its deletes.
     """
-    context = ReadContext(metadata, storage)
 
-    def search(task: FileScanTask) -> Iterator[Any]:
-        meant = task if predicate is None else replace(task, residual=predicate)
-        positions = _positions(meant, context)
-        if positions:
-            yield matched_rows(task, positions, context)
+    def search(task: FileScanTask) -> Iterator[_Positions]:
+        positions = _positions(task if predicate is None else replace(task, residual=predicate), context)
+        if len(positions):
+            yield _Positions(task, positions)
 
-    yield from search_files(tasks, search, workers)
+    def joined(task: FileScanTask, parts: list[_Positions]) -> MatchedRows:
+        positions = np.concatenate([part.positions for part in parts])
+        return matched_rows(task, DeletionVector.from_positions(positions), context)
+
+    yield from search_files(tasks, search, joined, workers)
+
+
+class Part(Protocol):
+    """What a search found in a file, or in a part of one."""
+
+    @property
+    def task(self) -> FileScanTask:
+        """What was searched."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory it takes."""
+        ...
+
+
+Found = TypeVar("Found", bound=Part)
+Joined = TypeVar("Joined")
 
 
 def search_files(
-    tasks: Iterable[FileScanTask], search: Callable[[FileScanTask], Iterator[Any]], workers: int | None = None
-) -> Iterator[Any]:
-    """What a search finds in each file, in the order of the tasks; several are searched at once."""
+    tasks: Iterable[FileScanTask],
+    search: Callable[[FileScanTask], Iterator[Found]],
+    joined: Callable[[FileScanTask, list[Found]], Joined],
+    workers: int | None = None,
+) -> Iterator[Joined]:
+    """What a search finds in each file, in the order of the tasks; several are searched at once, or parts of a large one."""
     count = default_workers() if workers is None else workers
-    found = read_in_order((_whole(task) for task in tasks), search, count)
-    try:
-        yield from found
-    finally:
-        found.close()  # type: ignore[attr-defined]  # a generator
+    with closing(read_in_order(in_pieces((_whole(task) for task in tasks), count), search, count)) as parts:
+        for _, found in groupby(parts, key=lambda part: part.task.file.file_path):
+            of_file = list(found)
+            yield joined(replace(of_file[0].task, start=0, length=None), of_file)
 
 
-def _positions(task: FileScanTask, context: ReadContext) -> DeletionVector:
+def _positions(task: FileScanTask, context: ReadContext) -> npt.NDArray[np.int64]:
     if isinstance(task.residual, AlwaysTrue) and not task.equality_deletes:
-        gone = context.deletes.positions(task)
-        return DeletionVector.from_positions(np.flatnonzero(~gone.mask(0, task.file.record_count)))
+        # Known without the file: its first part stands for all of it.
+        gone = context.deletes.positions(task).mask(0, task.file.record_count if task.start == 0 else 0)
+        return np.flatnonzero(~gone)
     parts = [batch.column(0).to_numpy() for batch in read_task(task, Schema(POS), context)]
-    return DeletionVector.from_positions(np.concatenate([np.empty(0, np.int64), *parts]))
+    return np.concatenate([np.empty(0, np.int64), *parts])
 
 
 def _whole(task: FileScanTask) -> FileScanTask:
@@ -100,7 +135,7 @@ def _whole(task: FileScanTask) -> FileScanTask:
 def matched_rows(task: FileScanTask, positions: DeletionVector, context: ReadContext) -> MatchedRows:
     """The rows at these positions of a task's file, with what is known of the others."""
     live = known_count(replace(task, residual=AlwaysTrue()), context)
-    return MatchedRows(task, positions, _rows_of(context.deletes.positions(task), task.file.record_count), live)
+    return MatchedRows(task, positions, rows_of(context.deletes.positions(task), task.file.record_count), live)
 
 
 def positions_mask(positions: DeletionVector, batch: Any) -> npt.NDArray[np.bool_]:
@@ -109,11 +144,3 @@ def positions_mask(positions: DeletionVector, batch: Any) -> npt.NDArray[np.bool
     first = int(found[0])
     is_there: npt.NDArray[np.bool_] = positions.mask(first, int(found[-1]) + 1)[found - first]
     return is_there
-
-
-def _rows_of(deleted: DeletionVector, rows: int) -> DeletionVector:
-    """The positions that are rows of the file: delete files of others may name more, a new vector must not."""
-    if deleted.highest is None or deleted.highest < rows:
-        return deleted
-    positions = deleted.positions()
-    return DeletionVector.from_positions(positions[positions < rows])

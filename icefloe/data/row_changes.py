@@ -6,14 +6,18 @@ in v2 (spec: Row-level Deletes). Rows that stay keep their ids (spec: Row Lineag
 
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from icefloe.data.file_rolling import data_file_of
+from icefloe.data.in_order import read_in_order
 from icefloe.data.locations import NewLocations
 from icefloe.data.matching import MatchedRows, positions_mask
+from icefloe.data.pieces import in_pieces
+from icefloe.data.scanning import READ_AHEAD_BYTES, default_workers
 from icefloe.data.task_reader import ReadContext, read_task
 from icefloe.data.writing import write_data_files
 from icefloe.errors import StateError
@@ -28,6 +32,7 @@ from icefloe.metadata.properties import (
     WRITE_FORMAT,
 )
 from icefloe.metadata.table import TableMetadata
+from icefloe.planning.tasks import FileScanTask
 from icefloe.schema.reserved import POS, ROW_LINEAGE_COLUMNS
 from icefloe.schema.schema import Schema
 from icefloe.storage import Storage
@@ -81,8 +86,7 @@ def write_deletes(
 
 def rewrite_without(
     matches: Iterable[MatchedRows],
-    metadata: TableMetadata,
-    storage: Storage,
+    context: ReadContext,
     *,
     workers: int | None = None,
     written: list[DataFile] | None = None,
@@ -91,43 +95,32 @@ def rewrite_without(
 
     Rows keep their ids where they have any. A file without any row left is only removed.
     """
-    removed: list[MatchedRows] = []
-    context = ReadContext(metadata, storage)
+    removed: dict[str, MatchedRows] = {}
+    metadata = context.metadata
     lineage = allows(metadata.format_version, Feature.ROW_LINEAGE)
     wanted = Schema(*metadata.schema().fields, *(ROW_LINEAGE_COLUMNS if lineage else ()), POS)
+    count = default_workers() if workers is None else workers
 
-    def rest() -> Iterator[Any]:
+    def partly_left() -> Iterator[FileScanTask]:
         for match in matches:
-            removed.append(match)
+            removed[match.task.file.file_path] = match
             if not match.is_whole_file:
-                yield from _rest(match, wanted, context)
+                yield replace(match.task, residual=AlwaysTrue())
 
-    added = write_data_files(rest(), metadata, storage, lineage=lineage, workers=workers, written=written)
+    def rest(task: FileScanTask) -> Iterator[Any]:
+        gone = removed[task.file.file_path].positions
+        for batch in read_task(task, wanted, context):
+            kept = batch.filter(pa.array(~positions_mask(gone, batch)))
+            if kept.num_rows:
+                yield kept.drop_columns([POS.name])
+
+    with closing(read_in_order(in_pieces(partly_left(), count), rest, count, READ_AHEAD_BYTES)) as batches:
+        added = write_data_files(batches, metadata, context.storage, lineage=lineage, workers=workers, written=written)
     return RowChanges(
         added_data=tuple(added),
-        removed_data=tuple(match.task.file for match in removed),
-        removed_deletes=tuple(file for match in removed for file in _of_one_file(match)),
+        removed_data=tuple(match.task.file for match in removed.values()),
+        removed_deletes=tuple(file for match in removed.values() for file in _of_one_file(match)),
     )
-
-
-def read_matched(
-    matches: Iterable[MatchedRows], wanted: Schema, metadata: TableMetadata, storage: Storage
-) -> Iterator[Any]:
-    """Batches of the matched rows themselves, with the wanted columns: what an update changes."""
-    context = ReadContext(metadata, storage)
-    with_positions = wanted if POS.field_id in wanted.fields_by_id else Schema(*wanted.fields, POS)
-    for match in matches:
-        for batch in read_task(replace(match.task, residual=AlwaysTrue()), with_positions, context):
-            found = batch.filter(pa.array(positions_mask(match.positions, batch)))
-            if found.num_rows:
-                yield found.select([field.name for field in wanted.fields])
-
-
-def _rest(match: MatchedRows, wanted: Schema, context: ReadContext) -> Iterator[Any]:
-    for batch in read_task(replace(match.task, residual=AlwaysTrue()), wanted, context):
-        kept = batch.filter(pa.array(~positions_mask(match.positions, batch)))
-        if kept.num_rows:
-            yield kept.drop_columns([POS.name])
 
 
 def _of_one_file(match: MatchedRows) -> list[DataFile]:

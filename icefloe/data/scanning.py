@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
@@ -9,9 +10,11 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from icefloe.data.in_order import read_in_order
+from icefloe.data.pieces import in_pieces
 from icefloe.data.task_reader import ReadContext, read_task
 from icefloe.errors import CorruptFileError, InvalidValueError, NotInstalledError, StorageError
 from icefloe.expressions import AlwaysFalse, AlwaysTrue
+from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.metadata.table import TableMetadata
 from icefloe.planning.reading import of_snapshot
 from icefloe.planning.scan import TableScan
@@ -75,10 +78,11 @@ def read_tasks(
     if limit == 0:
         return
     read = partial(_read, wanted=schema, context=ReadContext(metadata, storage), snapshot_id=snapshot_id)
+    count = default_workers() if workers is None else workers
     left = limit
-    # A generator that is not closed by name would only be closed when it is collected, which may be late.
-    batches = read_in_order(tasks, read, default_workers() if workers is None else workers, read_ahead_bytes)
-    try:
+    # With a limit, the first file may be all that is needed.
+    pieces = in_pieces(tasks, count) if limit is None else tasks
+    with closing(read_in_order(pieces, read, count, read_ahead_bytes)) as batches:
         for batch in batches:
             if left is not None:
                 batch = batch.slice(0, left)
@@ -86,8 +90,6 @@ def read_tasks(
             yield batch
             if left == 0:
                 return
-    finally:
-        batches.close()  # type: ignore[attr-defined]  # a generator
 
 
 def _read(task: FileScanTask, wanted: Schema, context: ReadContext, snapshot_id: int | None) -> Iterator[Any]:
@@ -200,8 +202,15 @@ def known_count(task: FileScanTask, context: ReadContext) -> int | None:
         return task.file.record_count - task.deletion_vector.record_count
     if not task.position_deletes:
         return task.file.record_count
-    positions = context.deletes.positions(task).positions()
-    return task.file.record_count - int((positions < task.file.record_count).sum())
+    return task.file.record_count - rows_of(context.deletes.positions(task), task.file.record_count).cardinality
+
+
+def rows_of(deleted: DeletionVector, rows: int) -> DeletionVector:
+    """The positions that are rows of a file: delete files of others may name more, a new vector must not."""
+    if deleted.highest is None or deleted.highest < rows:
+        return deleted
+    positions = deleted.positions()
+    return DeletionVector.from_positions(positions[positions < rows])
 
 
 def _installed(package: str) -> Any:

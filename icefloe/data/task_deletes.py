@@ -4,7 +4,7 @@ A deletion vector stands for all position deletes of its file (spec: Scan Planni
 are read once, within a bound of memory.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -85,7 +85,8 @@ class DeleteLoader:
             raise CorruptFileError(
                 location, f"a deletion vector of {deletes.referenced_data_file} is planned for {file.file_path}"
             )
-        return read_vector(
+        load = partial(
+            read_vector,
             partial(self._storage.read_range, location),
             deletes.content_offset,
             deletes.content_size_in_bytes,
@@ -93,18 +94,22 @@ class DeleteLoader:
             cardinality=deletes.record_count,
             row_count=file.record_count,
         )
+        # Its file may be read in pieces, or for one column after the other.
+        found: DeletionVector = self._cached(("vector", location, deletes.content_offset), deletes, load)
+        return found
 
     def _positions(self, deletes: DataFile, file: DataFile) -> DeletionVector:
         names = self._names(file.file_path)
-        weight = deletes.record_count * _BYTES_PER_POSITION
-        if deletes.referenced_data_file is not None or weight > self._limit:
+        if deletes.record_count * _BYTES_PER_POSITION > self._limit:
             found = [self._read_positions(deletes, name).get(name) for name in names]
         else:
-            by_file: Mapping[str, DeletionVector] = self._cache.get(
-                ("positions", deletes.file_path), weight, partial(self._read_positions, deletes)
-            )
+            load = partial(self._read_positions, deletes)
+            by_file: Mapping[str, DeletionVector] = self._cached(("positions", deletes.file_path), deletes, load)
             found = [by_file.get(name) for name in names]
         return DeletionVector().union(*(vector for vector in found if vector is not None))
+
+    def _cached(self, key: tuple[Any, ...], deletes: DataFile, load: Callable[[], Any]) -> Any:
+        return self._cache.get(key, deletes.record_count * _BYTES_PER_POSITION, load)
 
     def _names(self, path: str) -> tuple[str, ...]:
         """How a position delete file may name the data file; the spec does not say whether paths there may be relative."""

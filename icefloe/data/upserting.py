@@ -18,13 +18,11 @@ from icefloe.data.task_reader import ReadContext, read_task
 from icefloe.errors import InvalidValueError
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.formats.equality_keys import EqualityKeys, key_columns
-from icefloe.metadata.table import TableMetadata
 from icefloe.planning.tasks import FileScanTask
 from icefloe.schema.projection import select_ids
 from icefloe.schema.reserved import POS, ROW_ID
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import BinaryType, IcebergType, NestedField, PrimitiveType, StringType
-from icefloe.storage import Storage
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -94,8 +92,7 @@ class KeyMatches:
 
 def find_key_matches(
     tasks: Iterable[FileScanTask],
-    metadata: TableMetadata,
-    storage: Storage,
+    context: ReadContext,
     incoming: IncomingRows,
     *,
     lineage: bool = False,
@@ -106,7 +103,6 @@ def find_key_matches(
 
     Only key columns are read of a file that has none. Where nothing is compared, no row counts as the same.
     """
-    context = ReadContext(metadata, storage)
     wanted = Schema(*incoming.key_schema.fields, *((ROW_ID,) if lineage else ()), POS)
 
     def search(task: FileScanTask) -> Iterator[KeyMatches]:
@@ -123,9 +119,15 @@ def find_key_matches(
             is_same = _compared(task, positions, places, incoming, context) if compare else np.zeros(len(places), bool)
             yield KeyMatches(task, positions, places, is_same, ids)
 
+    def joined(task: FileScanTask, parts: list[KeyMatches]) -> KeyMatches:
+        positions, places, ids = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("positions", "places", "row_ids")
+        )
+        return KeyMatches(task, positions, places, np.concatenate([part.is_same for part in parts]), ids)
+
     # What all files need is made before several threads ask for it.
     _ = incoming.places
-    yield from search_files(tasks, search, workers)
+    yield from search_files(tasks, search, joined, workers)
 
 
 def _row_ids(batch: Any) -> Numbers:
@@ -195,8 +197,7 @@ class Upsert:
 def plan_upsert(
     incoming: IncomingRows,
     matches: Sequence[KeyMatches],
-    metadata: TableMetadata,
-    storage: Storage,
+    context: ReadContext,
     *,
     updates: bool = True,
     inserts: bool = True,
@@ -218,7 +219,7 @@ def plan_upsert(
         ids = np.full(len(counts), _NO_ID)
         np.minimum.at(ids, places, row_ids)
         rows = rows.append_column(ROW_ID.name, pa.array(ids, mask=ids == _NO_ID))
-    replaced = _replaced(matches, is_unchanged, ReadContext(metadata, storage)) if updates else ()
+    replaced = _replaced(matches, is_unchanged, context) if updates else ()
     written = rows if is_written.all() else rows.filter(pa.array(is_written))
     return Upsert(written, tuple(replaced), bool((is_matched & ~is_written).any()))
 

@@ -92,10 +92,12 @@ class TableWriter:
         lineage: bool = False,
         workers: int | None = None,
         written: list[DataFile] | None = None,
+        unique: str | None = None,
     ) -> None:
+        """`unique` is the part of the files' names that no other writer has."""
         _check(metadata, lineage)
         self.written: list[DataFile] = [] if written is None else written
-        self._plan = _plan(metadata, storage, lineage, self._add)
+        self._plan = _plan(metadata, storage, lineage, self._add, unique or str(uuid.uuid4()))
         self._is_sorted = self._plan.order != UNSORTED
         self._workers = max(1, default_workers() if workers is None else workers)
         self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="icefloe-write")
@@ -278,7 +280,7 @@ def _check(metadata: TableMetadata, lineage: bool) -> None:
         )
 
 
-def _plan(metadata: TableMetadata, storage: Storage, lineage: bool, finished: Any) -> WritePlan:
+def _plan(metadata: TableMetadata, storage: Storage, lineage: bool, finished: Any, unique: str) -> WritePlan:
     table = metadata.schema()
     schema = Schema(*table.fields, *(ROW_LINEAGE_COLUMNS if lineage else ()), schema_id=table.schema_id)
     order = _usable(metadata.sort_order())
@@ -289,7 +291,7 @@ def _plan(metadata: TableMetadata, storage: Storage, lineage: bool, finished: An
         metadata.spec(),
         order,
         metrics_modes(stored_schema(schema), metadata.properties, order),
-        NewLocations(metadata, str(uuid.uuid4())),
+        NewLocations(metadata, unique),
         finished,
     )
 

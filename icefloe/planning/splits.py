@@ -31,6 +31,18 @@ def split_task(task: FileScanTask, split_size: int) -> Iterator[FileScanTask]:
         yield replace(task, start=start, length=end - start)
 
 
+def cut_task(task: FileScanTask, parts: int) -> list[FileScanTask]:
+    """The task as up to so many neighbouring byte ranges, each with about as many row groups, stripes or blocks."""
+    splits = list(split_task(task, max(1, -(-task.file.file_size_in_bytes // parts))))
+    count = min(parts, len(splits))
+    bounds = [len(splits) * number // count for number in range(count + 1)]
+    if count < 2:
+        return [task]
+    starts = [splits[first].start for first in bounds[:-1]]
+    ends = [*starts[1:], task.file.file_size_in_bytes]
+    return [replace(task, start=start, length=end - start) for start, end in zip(starts, ends, strict=True)]
+
+
 def pack_tasks(tasks: Iterable[FileScanTask], options: ScanOptions) -> Iterator[CombinedScanTask]:
     """The tasks, split and put together to the target size; bins come out as soon as they can be full no more."""
     splits = (split for task in tasks for split in split_task(task, options.split_size))

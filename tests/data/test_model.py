@@ -1,5 +1,6 @@
 """A scan is the filter over all rows that are not deleted: random rows, specs, predicates and deletes of all kinds, naively."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
+from icefloe.data import pieces
 from icefloe.data.matching import find_matching_rows
 from icefloe.data.row_changes import RowChanges, rewrite_without, write_deletes
 from icefloe.data.scanning import count, read_tasks, to_arrow, to_arrow_batch_reader
@@ -54,6 +56,14 @@ def key_of(row: tuple[Any, ...], schema: Schema, ids: tuple[int, ...]) -> tuple[
         for inner in getattr(each.field_type, "fields", ()):
             found[inner.field_id] = dict(value).get(inner.field_id) if value else None
     return tuple(found[i] for i in ids)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_pieces() -> Iterator[None]:
+    """Files of a few rows are read in pieces too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pieces, "LEAST_ROWS", 0)
+        yield
 
 
 class Modelled:
@@ -243,12 +253,15 @@ def test_rows_that_match_go_and_the_others_keep_their_ids(version: int, mode: st
         reject()
     before = lineage(table)
     planned = table.tasks(predicate)
-    by_residual = list(find_matching_rows(planned, table.metadata, table.storage))
-    matches = list(find_matching_rows(table.tasks(), table.metadata, table.storage, predicate))
+    context = ReadContext(table.metadata, table.storage)
+    by_residual = list(find_matching_rows(planned, context))
+    matches = list(find_matching_rows(table.tasks(), context, predicate))
     assert [(m.positions, m.before) for m in matches] == [(m.positions, m.before) for m in by_residual]
     assert {found.files[m.task.file.file_path][p] for m in matches for p in m.positions} == matching
-    change = write_deletes if mode == "merge-on-read" else rewrite_without
-    applied(table, change(matches, table.metadata, table.storage))
+    if mode == "merge-on-read":
+        applied(table, write_deletes(matches, table.metadata, table.storage))
+    else:
+        applied(table, rewrite_without(matches, context))
     assert set(found.numbers(table.read())) == found.live - matching
     after = lineage(table)
     assert after == {number: before[number] for number in found.live - matching}
@@ -278,7 +291,8 @@ def test_rows_are_found_by_keys_and_told_from_those_that_differ(version: int, da
     changed = {number for number in numbers if data.draw(st.booleans())}
     rows = [(*found.rows[number][:-1], -1 if number in changed else number) for number in numbers]
     incoming = IncomingRows(arrow_table(rows, table.schema), table.schema, ids)
-    matches = list(find_key_matches(table.tasks(), table.metadata, table.storage, incoming))
+    context = ReadContext(table.metadata, table.storage)
+    matches = list(find_key_matches(table.tasks(), context, incoming))
     pairs = [
         (found.files[match.task.file.file_path][position], numbers[place], is_same)
         for match in matches
@@ -290,7 +304,7 @@ def test_rows_are_found_by_keys_and_told_from_those_that_differ(version: int, da
         here: there for here, there in wanted.items() if there is not None
     }
     assert all(is_same == (here == there and here not in changed) for here, there, is_same in pairs)
-    change = plan_upsert(incoming, matches, table.metadata, table.storage)
+    change = plan_upsert(incoming, matches, context)
     rest = {number for number in numbers if [is_same for _, there, is_same in pairs if there == number] != [True]}
     assert sorted(change.rows.column("row").to_pylist()) == sorted(-1 if each in changed else each for each in rest)
     gone = {found.files[match.task.file.file_path][p] for match in change.replaced for p in match.positions}

@@ -1,12 +1,12 @@
 """What is written and what is replaced when rows are deleted by position or their files are written anew."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from icefloe.data.matching import MatchedRows, find_matching_rows
-from icefloe.data.row_changes import read_matched, rewrite_without, write_deletes
+from icefloe.data.row_changes import rewrite_without, write_deletes
+from icefloe.data.task_reader import ReadContext
 from icefloe.errors import InvalidInputError, StateError
 from icefloe.manifests import FileContent
 from icefloe.schema.ddl import parse_ddl
@@ -25,7 +25,11 @@ def table_of(version: int, files: int = 2, **properties: str) -> RowTable:
 
 
 def matches(table: RowTable, predicate: str) -> list[MatchedRows]:
-    return list(find_matching_rows(table.tasks(table.bound(predicate)), table.metadata, table.storage))
+    return list(find_matching_rows(table.tasks(table.bound(predicate)), reading(table)))
+
+
+def reading(table: RowTable) -> ReadContext:
+    return ReadContext(table.metadata, table.storage)
 
 
 def ids(table: RowTable) -> list[int]:
@@ -63,12 +67,13 @@ def test_position_delete_files_are_of_a_partition_or_of_a_file(granularity: str,
     assert ids(table) == [0, *range(2, 11), *range(12, 20)]
 
 
-@pytest.mark.parametrize("change", [write_deletes, rewrite_without])
-def test_a_file_without_rows_left_is_removed(change: Any) -> None:
+@pytest.mark.parametrize("copies", [False, True])
+def test_a_file_without_rows_left_is_removed(copies: bool) -> None:
     table = table_of(3)
     first = table.data[0].file
     (vector,) = table.delete_positions({first.file_path: [3]})
-    changes = change(matches(table, "id < 10"), table.metadata, table.storage)
+    found = matches(table, "id < 10")
+    changes = rewrite_without(found, reading(table)) if copies else write_deletes(found, table.metadata, table.storage)
     assert changes.removed_data == (first,)
     assert changes.removed_deletes == (vector,)
     assert not changes.added_data
@@ -78,7 +83,7 @@ def test_a_file_without_rows_left_is_removed(change: Any) -> None:
 def test_nothing_is_read_of_a_file_all_of_whose_rows_are_meant() -> None:
     table = table_of(3)
     table.storage.delete([each.file.file_path for each in table.data])
-    assert [match.is_whole_file for match in find_matching_rows(table.tasks(), table.metadata, table.storage)] == [
+    assert [match.is_whole_file for match in find_matching_rows(table.tasks(), reading(table))] == [
         True,
         True,
     ]
@@ -88,15 +93,7 @@ def test_parts_of_files_are_refused() -> None:
     table = table_of(2, files=1)
     part = replace(table.tasks()[0], start=4, length=10)
     with pytest.raises(InvalidInputError, match="split"):
-        list(find_matching_rows([part], table.metadata, table.storage))
-
-
-@pytest.mark.parametrize("version", ALL_VERSIONS)
-def test_the_matched_rows_themselves_are_read(version: int) -> None:
-    table = table_of(version)
-    found = matches(table, "id in (3, 4, 15)")
-    rows = [row for batch in read_matched(found, SCHEMA, table.metadata, table.storage) for row in batch.to_pylist()]
-    assert rows == [{"id": 3}, {"id": 4}, {"id": 15}]
+        list(find_matching_rows([part], reading(table)))
 
 
 def test_encrypted_tables_are_not_given_plain_deletes() -> None:

@@ -238,7 +238,7 @@ def test_batches_are_in_order_whatever_is_read_when(
         found.append(batch.column(0)[0].as_py())
         if len(found) == stop:
             break
-    batches.close()  # type: ignore[attr-defined]  # a generator
+    batches.close()
     flat = [value for task in tasks for value in task]
     assert found == (flat[:stop] if stop else flat)
     assert not reading_threads()

@@ -12,7 +12,7 @@ from icefloe.expressions import AlwaysTrue
 from icefloe.manifests import DataFile, FileContent
 from icefloe.planning import CombinedScanTask, FileScanTask, TableScan
 from icefloe.planning.options import scan_options
-from icefloe.planning.splits import pack_tasks, split_task
+from icefloe.planning.splits import cut_task, pack_tasks, split_task
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import LongType, NestedField
 from tests.planning.tables import SyntheticTable
@@ -50,6 +50,24 @@ SPLITS = [
 @pytest.mark.parametrize(("whole", "split_size", "expected"), SPLITS)
 def test_splits(whole: FileScanTask, split_size: int, expected: list[tuple[int, int | None]]) -> None:
     assert ranges(whole, split_size) == expected
+
+
+CUTS = [
+    (task(100, (4, 30, 60, 80)), 2, [(0, 60), (60, 40)]),
+    (task(100, (4, 30, 60)), 2, [(0, 30), (30, 70)]),
+    (task(100, (4, 30, 60)), 8, [(0, 30), (30, 30), (60, 40)]),
+    (task(100, (4,)), 8, [(0, None)]),
+    (task(100, (4, 30, 60)), 1, [(0, None)]),
+    # without offsets, of even size
+    (task(100, None), 3, [(0, 34), (34, 34), (68, 32)]),
+    (task(0, None), 3, [(0, None)]),
+    (replace(task(100, (4, 30)), start=30, length=70), 4, [(30, 70)]),
+]
+
+
+@pytest.mark.parametrize(("whole", "parts", "expected"), CUTS)
+def test_cuts(whole: FileScanTask, parts: int, expected: list[tuple[int, int | None]]) -> None:
+    assert [(each.start, each.length) for each in cut_task(whole, parts)] == expected
 
 
 def pack(tasks: list[FileScanTask], size: int, lookback: int = 10, cost: int = 0) -> list[CombinedScanTask]:
