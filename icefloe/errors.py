@@ -29,7 +29,8 @@
     ├── CommitStateUnknown                  the outcome is not known: never delete files on it
     ├── StorageError (OSError)              a store refused or failed; carries the location, never credentials
     │   ├── LocationNotFoundError (FileNotFoundError)
-    │   └── LocationExistsError (FileExistsError)   an exclusive create found the file there
+    │   ├── LocationExistsError (FileExistsError)   an exclusive create found the file there
+    │   └── NothingStoredError          a write that failed, and for certain left nothing, as on a full disk
     └── NotInstalledError                   an optional package or program is missing; says how to get it
 
 A message says what was wrong, with which value, and what would be right.
@@ -186,6 +187,10 @@ class LocationNotFoundError(StorageError, FileNotFoundError):
 
 class LocationExistsError(StorageError, FileExistsError):
     """An exclusive create found something at the location."""
+
+
+class NothingStoredError(StorageError):
+    """A write failed, and for certain nothing is stored at the location that was not there before."""
 
 
 class NotInstalledError(IcefloeError):

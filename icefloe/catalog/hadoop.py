@@ -27,6 +27,7 @@ from icefloe.errors import (
     LocationExistsError,
     LocationNotFoundError,
     NamespaceNotEmptyError,
+    NothingStoredError,
     StorageError,
     TableAlreadyExistsError,
 )
@@ -179,6 +180,8 @@ class HadoopCatalog(Catalog):
             # A request may have been sent twice by something on the way: then the file is ours.
             if not self._is_ours(location, data):
                 raise CommitFailed(f"another writer was faster: {location} exists") from None
+        except NothingStoredError:
+            raise
         except StorageError as error:
             self._find_out(location, data, error)
         self._write_hint(folder, version)
@@ -333,7 +336,10 @@ class HadoopCommitter:
             raise CommitFailed(f"the commit to {self.name} was not begun, and nothing happened: {error}") from error
         # As the base says, not the new metadata: all who build on one version must compete for one name.
         compression = compression_for(current.metadata.properties)
-        done = self._catalog._store(self._identifier, changed, version + 1, compression)
+        try:
+            done = self._catalog._store(self._identifier, changed, version + 1, compression)
+        except NothingStoredError as error:
+            raise CommitFailed(f"table {self.name} was not changed; nothing happened: {error}") from error
         return check_committed(done, updates, self.name)
 
     def _current(self) -> tuple[int, TableState]:

@@ -1,10 +1,12 @@
 """Decides how a SQL database is reached, and what its errors say about what happened: certainly nothing, or nobody knows.
 
 Every change is one transaction. As long as its COMMIT was not sent, nothing can have happened: such a failure is a
-StorageError. A failure of the COMMIT itself leaves everything open: CommitStateUnknown.
+StorageError. A failure of the COMMIT itself leaves everything open: CommitStateUnknown; but a SQLite whose disk is full has
+written no commit, since that comes last, and rolls back.
 """
 
 import os
+import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Mapping
@@ -94,6 +96,8 @@ class Database:
             except SQLAlchemyError as error:
                 # A connection in an unknown state is not used again.
                 connection.invalidate()
+                if getattr(error.__cause__, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+                    raise self._failure(error) from None
                 raise CommitStateUnknown(
                     f"whether a change of catalog {self._catalog!r} happened is not known: {self._text(error)}"
                 ) from None

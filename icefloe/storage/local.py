@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from icefloe.errors import LocationExistsError, LocationNotFoundError, StorageError
+from icefloe.errors import LocationExistsError, LocationNotFoundError, NothingStoredError, StorageError
 from icefloe.storage.files import DeleteFailure, FileInfo, OutputStream, Tail, check_range, short_read
 from icefloe.storage.locations import Location
 
@@ -22,6 +22,7 @@ TEMPORARY = ".icefloe-"
 """How names of unfinished files start."""
 
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NOT_REMOVED = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR})
 _BUFFER = 1 << 20
 _SMALL_BUFFER = 4096
@@ -270,4 +271,6 @@ def _translated(location: Location, error: OSError) -> StorageError:
         case IsADirectoryError():
             return StorageError(str(location), "is a folder, not a file")
         case _:
-            return StorageError(str(location), error.strerror or str(error))
+            # A file gets its name last, and in one step: a disk that is full refused that step, or one before it.
+            kind = NothingStoredError if error.errno in _FULL else StorageError
+            return kind(str(location), error.strerror or str(error))

@@ -59,8 +59,8 @@ class Storage:
     def create_exclusive(self, location: str, data: bytes) -> None:
         """Store the bytes in one step if nothing is there, else LocationExistsError.
 
-        Of all callers for one location exactly one succeeds. LocationExistsError says for certain that this call stored
-        nothing; after any other error that is not known, and the location has to be read to find out.
+        Of all callers for one location exactly one succeeds. LocationExistsError and NothingStoredError say for certain that
+        this call stored nothing; after any other error that is not known, and the location has to be read to find out.
         """
         files, place = self._place(location)
         files.create_exclusive(place, data)

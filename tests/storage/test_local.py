@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from icefloe.errors import LocationExistsError, StorageError
+from icefloe.errors import LocationExistsError, NothingStoredError, StorageError
 from icefloe.storage import Storage
 from icefloe.storage.local import TEMPORARY
 
@@ -140,9 +140,10 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(StorageError, match="No space left"):
-        Storage().write(f"{tmp_path}/x", b"x")
-    assert list(tmp_path.iterdir()) == []
+    for store in (Storage().write, Storage().create_exclusive):
+        with pytest.raises(NothingStoredError, match="No space left"):
+            store(f"{tmp_path}/x", b"x")
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_a_failed_write_cannot_be_published(tmp_path: Path) -> None:

@@ -1,0 +1,40 @@
+"""A disk that is really full: a file system of a few bytes, which only a child process sees."""
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+_MOUNT = 'size=$1; folder=$2; shift 2; mount -t tmpfs -o "size=$size" tmpfs "$folder" && exec "$@"'
+
+
+@functools.cache
+def why_no_small_disk() -> str | None:
+    """Why no process may mount a disk of its own here; None if one may."""
+    if shutil.which("unshare") is None:
+        return "there is no `unshare`, which makes a disk that only one process sees"
+    tried = _run("64k", Path("/tmp"), "true", timeout=60)  # only as a place to mount on, in a child
+    return None if tried.returncode == 0 else f"a process may not mount a disk of its own here: {tried.stderr.strip()}"
+
+
+def run_on_small_disk(module: str, folder: Path, size: str, *arguments: str, timeout: int = 250) -> list[str]:
+    """Run a module with a folder that is a disk of this size; the lines that it prints."""
+    folder.mkdir()
+    done = _run(size, folder, sys.executable, "-m", module, str(folder), *arguments, timeout=timeout)
+    assert done.returncode == 0, done.stdout + done.stderr[-5000:]
+    return done.stdout.splitlines()
+
+
+def _run(size: str, folder: Path, *command: str, timeout: int) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        ["unshare", "--map-root-user", "--mount", "sh", "-c", _MOUNT, "sh", size, str(folder), *command],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
