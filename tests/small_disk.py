@@ -1,10 +1,13 @@
-"""A disk that is really full: a file system of a few bytes, which only a child process sees."""
+"""A disk that is really full: a file system of a few bytes, which only a child process sees; or files that may not grow."""
 
 import functools
 import os
+import resource
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -38,3 +41,31 @@ def _run(size: str, folder: Path, *command: str, timeout: int) -> "subprocess.Co
         timeout=timeout,
         check=False,
     )
+
+
+@contextmanager
+def no_file_beyond(size: int, processes: Iterable[int]) -> Iterator[None]:
+    """Let the system refuse to make any file of these processes larger, as a quota does."""
+    kind = resource.RLIMIT_FSIZE
+    before = {each: resource.prlimit(each, kind) for each in processes}
+    try:
+        for each, (_, hard) in before.items():
+            resource.prlimit(each, kind, (size, hard))
+        yield
+    finally:
+        for each, limits in before.items():
+            with suppress(ProcessLookupError):
+                resource.prlimit(each, kind, limits)
+
+
+def descendants() -> set[int]:
+    """All processes that this one started, and those that they did."""
+    parents: dict[int, int] = {}
+    for each in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            # The name of the program, in brackets, may hold anything.
+            parents[int(each.parent.name)] = int(each.read_text().rpartition(")")[2].split()[1])
+    found = {os.getpid()}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {os.getpid()}

@@ -1,12 +1,13 @@
 """How our own writer makes data files on Spark's executors: for types, formats and stores that Spark's writer has no way to.
 
 Each task writes the rows that it gets as they come, in Arrow, and sends back what files it made. Driver and executors share
-nothing but the installed package and the store. All files go to a folder of the write's own, which is swept when the job is
-done: tasks that were run twice, or on an executor that died, leave files that nobody knows of. On Spark Connect there is no way
-to the expressions that spread rows, so each task writes files of the partitions that its rows fall in.
+nothing but the installed package and the store. What tasks leave that were run twice, or on an executor that died, is swept
+when the job is done. On Spark Connect there is no way to the expressions that spread rows, so each task writes files of the
+partitions that its rows fall in.
 """
 
 import pickle
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -41,7 +42,7 @@ from icefloe.spark.gateway import Gateway
 from icefloe.spark.partition_columns import partition_columns
 from icefloe.spark.reading import is_classic
 from icefloe.spark.shaping import marked, shape_frame
-from icefloe.spark.write_folder import keep_only, new_folder, removed_on_error
+from icefloe.spark.write_folder import keep_only, new_folder, removed_on_error, swept_by_name
 from icefloe.storage import Storage
 from icefloe.storage.locations import parse_location
 
@@ -66,21 +67,22 @@ def write_through_arrow(frame: DataFrame, request: WriteRequest) -> list[DataFil
         # Each file is one sorted run by the writer itself, so that Spark only has to spread the rows.
         spread = distribute(added, metadata, distribution, columns.written, sort=False).drop(*columns.written)
     if OBJECT_STORAGE_ENABLED.of(metadata.properties):
-        return _run(spread, request, metadata)
-    folder = new_folder(metadata)
-    own = replace(metadata, properties={**metadata.properties, DATA_PATH.key: folder})
-    with removed_on_error(frame.sparkSession, storage, folder):
-        files = _run(spread, request, own)
-        keep_only(storage, folder, (file.file_path for file in files))
-    return files
-
-
-def _run(frame: DataFrame, request: WriteRequest, metadata: TableMetadata) -> list[DataFile]:
-    task = WriteTask(without_history(metadata), request.storage)
-    found = frame.mapInArrow(task, "files binary").collect()
-    files = [file for row in found for file in pickle.loads(row[0])]
+        mark = str(uuid.uuid4())
+        with swept_by_name(frame.sparkSession, storage, data_folder(metadata), mark) as files:
+            files += _run(spread, WriteTask(without_history(metadata), storage, mark))
+    else:
+        folder = new_folder(metadata)
+        own = replace(metadata, properties={**metadata.properties, DATA_PATH.key: folder})
+        with removed_on_error(frame.sparkSession, storage, folder):
+            files = _run(spread, WriteTask(without_history(own), storage))
+            keep_only(storage, folder, (file.file_path for file in files))
     request.written.extend(files)
     return files
+
+
+def _run(frame: DataFrame, task: "WriteTask") -> list[DataFile]:
+    found = frame.mapInArrow(task, "files binary").collect()
+    return [file for row in found for file in pickle.loads(row[0])]
 
 
 def without_history(metadata: TableMetadata) -> TableMetadata:
@@ -99,10 +101,11 @@ def without_history(metadata: TableMetadata) -> TableMetadata:
 
 @dataclass(frozen=True)
 class WriteTask:
-    """What each task runs: rows in, one row with the pickled data files out."""
+    """What each task runs: rows in, one row with the pickled data files out. All files have the mark in their names."""
 
     metadata: TableMetadata
     storage: Storage
+    mark: str = ""
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Write the batches of one task."""
@@ -112,8 +115,9 @@ class WriteTask:
     def _write(self, batches: Iterator[Any]) -> list[DataFile]:
         written: list[DataFile] = []
         schema = self.metadata.schema()
+        unique = "-".join(part for part in (self.mark, str(uuid.uuid4())) if part)
         try:
-            with TableWriter(self.metadata, self.storage, workers=1, written=written) as writer:
+            with TableWriter(self.metadata, self.storage, workers=1, written=written, unique=unique) as writer:
                 for table in _gathered(batches):
                     writer.write(as_rows(table, schema))
                 return writer.close()

@@ -1,12 +1,18 @@
-"""The folder of one write: all of its files go there, and what is not part of its result is removed from there."""
+"""What a write leaves in the store: the files of its result, and nothing of tasks that failed or were run twice.
+
+All files of a write go to a folder of its own, or have its mark in their names. A task on an executor that was cut off, but
+lives, may write on for a moment after that was swept: such a file is nobody's, and the removal of orphans finds it.
+"""
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from icefloe.data.locations import data_folder
+from icefloe.errors import IcefloeError
+from icefloe.manifests import DataFile
 from icefloe.metadata.table import TableMetadata
 from icefloe.spark.reading import is_classic
 from icefloe.storage import Storage
@@ -26,16 +32,38 @@ def removed_on_error(spark: Any, storage: Storage, folder: str) -> Iterator[None
 
     Other tasks of a failed job may still run for a moment, so the folder waits for them.
     """
+    with _stopped_on_error(spark, lambda: remove_folder(storage, folder)):
+        yield
+
+
+@contextmanager
+def swept_by_name(spark: Any, storage: Storage, folder: str, mark: str) -> Iterator[list[DataFile]]:
+    """The same for a write whose files lie among those of others, in any folder beneath this one: a mark tells them by name.
+
+    The list is for the files that are part of the write's result. All others are looked for, which takes a listing of all
+    files, only if the write fails or if Spark ran some of its tasks again.
+    """
+    kept: list[DataFile] = []
+    with _stopped_on_error(spark, lambda: _remove_marked(storage, folder, mark, ())) as tag:
+        yield kept
+        if _has_run_again(spark, tag):
+            _remove_marked(storage, folder, mark, (file.file_path for file in kept))
+
+
+@contextmanager
+def _stopped_on_error(spark: Any, remove: Callable[[], None]) -> Iterator[str]:
     tag = f"icefloe-write-{uuid.uuid4()}"
     context = spark.sparkContext if is_classic(spark) else None
     if context is not None:
         context.addJobTag(tag)
     try:
-        yield
+        yield tag
     except BaseException:
         if context is not None:
             _stop_jobs(context, tag)
-        remove_folder(storage, folder)
+        # The write's own error matters more than one of cleaning up after it.
+        with suppress(IcefloeError):
+            remove()
         raise
     finally:
         if context is not None:
@@ -54,9 +82,22 @@ def _stop_jobs(context: Any, tag: str) -> None:
 
 
 def _running_tasks(tracker: Any, tag: str) -> int:
+    return sum(stage.numActiveTasks() for stage in _stages(tracker, tag))
+
+
+def _has_run_again(spark: Any, tag: str) -> bool:
+    """Whether tasks of the jobs were run more than once; on Spark Connect there is nobody to ask."""
+    if not is_classic(spark):
+        return False
+    speculates = spark.sparkContext.getConf().get("spark.speculation", "false") == "true"
+    stages = _stages(spark.sparkContext._jsc.sc().statusTracker(), tag)
+    return speculates or any(stage.numFailedTasks() or stage.currentAttemptId() for stage in stages)
+
+
+def _stages(tracker: Any, tag: str) -> Iterator[Any]:
     jobs = (tracker.getJobInfo(job) for job in tracker.getJobIdsForTag(tag))
     stages = (tracker.getStageInfo(stage) for job in jobs if job.isDefined() for stage in job.get().stageIds())
-    return sum(stage.get().numActiveTasks() for stage in stages if stage.isDefined())
+    return (stage.get() for stage in stages if stage.isDefined())
 
 
 def remove_folder(storage: Storage, folder: str) -> None:
@@ -74,3 +115,9 @@ def keep_only(storage: Storage, folder: str, kept: Iterable[str]) -> None:
         remove_folder(storage, folder)
         return
     storage.delete([info.location for info in storage.list_prefix(folder) if info.location not in wanted])
+
+
+def _remove_marked(storage: Storage, folder: str, mark: str, kept: Iterable[str]) -> None:
+    wanted = set(kept)
+    found = (info.location for info in storage.list_prefix(folder))
+    storage.delete([each for each in found if mark in each.rpartition("/")[2] and each not in wanted])

@@ -1,26 +1,13 @@
 """A disk that is full, or gets full while rows are written: the table is as it was, and takes no more space than before."""
 
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
 from pathlib import Path
 
 import pytest
 
 from icefloe.catalog import load_catalog
 from tests.data.use_full_disk import append, make, some_rows
-from tests.small_disk import run_on_small_disk, why_no_small_disk
-
-
-@contextmanager
-def no_file_beyond(size: int) -> Iterator[None]:
-    """Let the system refuse to make any file of this process larger, as a quota does."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+from tests.small_disk import no_file_beyond, run_on_small_disk, why_no_small_disk
 
 
 @pytest.mark.skipif(why_no_small_disk() is not None, reason=str(why_no_small_disk()))
@@ -41,7 +28,7 @@ def test_files_that_may_not_grow_leave_the_table_as_it_was(tmp_path: Path, file_
     )
     catalog.create_namespace("db")
     table = make(catalog, "limited", file_format)
-    with no_file_beyond(100_000):
+    with no_file_beyond(100_000, [os.getpid()]):
         assert "File too large" in append(table, some_rows(10_000))
         assert append(table, some_rows(10)) == ""
     assert append(table, some_rows(10_000)) == ""

@@ -14,15 +14,16 @@ from tests.spark.conftest import missing_java
 from tests.spark.processes import bare_environment, logged, process
 from tests.spark.use_cluster import EXECUTORS
 
-PROGRAM = Path(__file__).with_name("use_cluster.py")
+ROOT = Path(__file__).parents[2]
 _DAEMON = {"SPARK_DAEMON_MEMORY": "256m"}
 
 
-@pytest.fixture
-def master(tmp_path: Path) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a master with two workers."""
     if (reason := missing_java()) is not None:
         pytest.skip(reason)
+    tmp_path = tmp_path_factory.mktemp("cluster")
     settings = tmp_path / "settings.conf"
     settings.write_text("spark.master.rest.enabled false\n")
     common = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0", "--properties-file", str(settings))
@@ -46,43 +47,63 @@ def master(tmp_path: Path) -> Iterator[str]:
 
 
 def lake(folder: Path) -> Catalog:
-    """A catalog with a table of some files, and an empty one with lists."""
+    """A catalog with two tables of some files, which changes mark or copy, and two empty ones with lists."""
     catalog = load_catalog("lake", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"{folder}/warehouse")
     catalog.create_namespace("db")
-    modes = {f"write.{each}.mode": "merge-on-read" for each in ("delete", "update", "merge")}
-    table = catalog.create_table(
-        "db.plain",
-        "id bigint, v string, p int",
-        partition_spec=["p"],
-        properties={"format-version": "3", **modes},
-    )
-    for start in (0, 50):
-        ids = range(start, start + 50)
-        table.append(pa.table({"id": ids, "v": ["old"] * 50, "p": pa.array([each % 4 for each in ids], pa.int32())}))
-    catalog.create_table("db.lists", "id bigint, l list<string>, u uuid", properties={"format-version": "3"})
+    for name, mode in (("plain", "merge-on-read"), ("copied", "copy-on-write")):
+        modes = {f"write.{each}.mode": mode for each in ("delete", "update", "merge")}
+        table = catalog.create_table(
+            f"db.{name}",
+            "id bigint, v string, p int",
+            partition_spec=["p"],
+            properties={"format-version": "3", **modes},
+        )
+        for start in (0, 50):
+            ids = range(start, start + 50)
+            rows = {"id": ids, "v": ["old"] * 50, "p": pa.array([each % 4 for each in ids], pa.int32())}
+            table.append(pa.table(rows))
+    for name, spread in (("lists", "false"), ("spread", "true")):
+        properties = {"format-version": "3", "write.object-storage.enabled": spread}
+        catalog.create_table(f"db.{name}", "id bigint, l list<string>, u uuid", properties=properties)
     return catalog
+
+
+def run_program(name: str, folder: Path, *arguments: str) -> list[str]:
+    """Run a program beside this one as the driver; the lines that it prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", f"tests.spark.{name}", str(folder), *arguments],
+        env=bare_environment(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(ROOT)),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=1000,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr[-5000:]
+    return done.stdout.splitlines()
 
 
 @pytest.mark.timeout(600)
 def test_tables_are_read_written_and_changed_on_a_cluster(master: str, tmp_path: Path) -> None:
-    folder = tmp_path / "shared"
-    folder.mkdir()
-    catalog = lake(folder)
-    done = subprocess.run(
-        [sys.executable, str(PROGRAM), str(folder), master],
-        env=bare_environment(PYSPARK_PYTHON=sys.executable),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-5000:]
+    catalog = lake(tmp_path)
+    run_program("use_cluster", tmp_path, master)
     rows = catalog.load_table("db.plain").scan().to_arrow().sort_by("id").to_pylist()
     assert [(row["id"], row["v"], row["p"]) for row in rows] == expected_rows()
     lists = catalog.load_table("db.lists").scan().to_arrow().sort_by("id").to_pylist()
     assert [row["id"] for row in lists] == [each for each in range(40) if each != 3]
     assert {tuple(row["l"]) for row in lists if row["id"] in (4, 5)} == {("changed",), ("5", None)}
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("extent", ["few", pytest.param("all", marks=pytest.mark.slow)])
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="an executor is found by /proc, which is not here")
+def test_killed_executors_leave_all_rows_or_none(master: str, tmp_path: Path, extent: str) -> None:
+    lake(tmp_path)
+    outcomes = run_program("use_killed_executor", tmp_path, master, extent)
+    tried_again = outcomes if extent == "few" else outcomes[: len(outcomes) // 2]
+    failed = [each for each in tried_again if not each.endswith(": done")]
+    # A merge holds its source on the executors, and never computes it twice.
+    assert all(" merge to " in each for each in failed), failed
 
 
 def expected_rows() -> list[tuple[int, str, int]]:

@@ -14,8 +14,8 @@ from icefloe.spark.session import Session
 EXECUTORS = 2
 
 
-def cluster_session(master: str) -> SparkSession:
-    """A session with one small executor on each worker."""
+def cluster_session(master: str, **more: str) -> SparkSession:
+    """A session with one small executor on each worker, and more settings, with `_` for each dot."""
     settings = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -27,6 +27,7 @@ def cluster_session(master: str) -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
+        **{key.replace("_", "."): value for key, value in more.items()},
     }
     builder = SparkSession.builder.master(master).appName("icefloe-cluster")
     for key, value in settings.items():
