@@ -131,12 +131,12 @@ def _ranges(source: DataFrame, pairs: list[tuple[NestedField, Any]]) -> list[Exp
         value = Column(make.column(expression))
         asked += [F.min(value).alias(f"low_{place}"), F.max(value).alias(f"high_{place}")]
     try:
-        row = source.select(*asked).first()
+        [row] = source.select(*asked).collect()
     except PySparkException:
         return []
     found = []
     for place, (field, _) in enumerate(pairs):
-        low, high = (None if row is None else row[f"{end}_{place}"] for end in ("low", "high"))
+        low, high = (row[f"{end}_{place}"] for end in ("low", "high"))
         if low is None:
             # No row of the source has a key, so none matches.
             return [AlwaysFalse()]

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
@@ -33,13 +31,23 @@ from icefloe.planning.tasks import FileScanTask
 from icefloe.schema.reserved import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
 from icefloe.schema.schema import Schema
 from icefloe.spark.engine import SparkEngine
+from icefloe.spark.gateway import Gateway
 from icefloe.spark.reading import read_scan
+from icefloe.spark.types import mapping_of, user_schema
 from icefloe.table import DataScan, Table, Transaction
 from icefloe.versions import Feature, allows
 
 _COPY = "copy-on-write"
 FILE = "__icefloe_file"
 POS = "__icefloe_pos"
+_PLACE = {"_file": FILE, "_pos": POS}
+_CHOSEN = "__icefloe_chosen"
+_CHUNK_BITS = 18
+"""So many low bits of a position tell rows apart that are gathered as one list, so that no list is long."""
+_HELD_PER_COUNTED = 4
+"""Bytes that Spark takes to hold rows for one byte that it counts of them where it chooses what to broadcast, at most."""
+_BYTES_PER_PLACE = 256
+"""About what a place takes in the hash table of a join."""
 LINEAGE = (ROW_ID.name, LAST_UPDATED_SEQUENCE_NUMBER.name)
 
 
@@ -95,10 +103,18 @@ class RowChange:
         ref = self.branch if self.branch in self.metadata.refs else None
         return replace(self.table.scan(row_filter, ("*", *about), ref=ref), metadata=self.metadata)
 
+    def blank(self) -> DataFrame:
+        """A frame with the columns of `frame` and no rows: for questions to conditions, which need no file to be planned."""
+        spark = self.spark
+        gateway = Gateway(spark)
+        schema = gateway.type(user_schema(self.scan().projection(), mapping_of(spark)))
+        made = gateway.frame(spark._jsparkSession.createDataFrame(gateway.list(()), schema))
+        return made.withColumnsRenamed(_PLACE)
+
     def frame(self, scan: DataScan, name: str = "") -> DataFrame:
         """The rows of such a scan, with their place under names that no column has."""
         label = ".".join(self.table.name()) + name
-        return read_scan(self.spark, scan, label).withColumnsRenamed({"_file": FILE, "_pos": POS})
+        return read_scan(self.spark, scan, label).withColumnsRenamed(_PLACE)
 
     def rows_of(self, files: Iterable[str]) -> DataFrame:
         """The rows of some files."""
@@ -114,7 +130,7 @@ class RowChange:
 
     def places(self, rows: DataFrame) -> dict[str, DeletionVector]:
         """Where rows are: positions by file."""
-        return positions_by_file(rows.select(FILE, POS).toArrow())
+        return gathered(rows).by_file()
 
     def write(self, frame: DataFrame, written: list[DataFile]) -> list[DataFile]:
         """Write rows as data files, with their ids if the frame has them."""
@@ -216,23 +232,57 @@ def with_lineage(metadata: TableMetadata) -> TableMetadata:
     return replace(metadata, schemas=(*others, widened))
 
 
-def positions_by_file(places: pa.Table) -> dict[str, DeletionVector]:
-    """Positions by file from two columns."""
-    if not places.num_rows:
-        return {}
-    files = places.column(0).combine_chunks()
-    encoded = files if pa.types.is_dictionary(files.type) else pc.dictionary_encode(files)
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
-    codes = encoded.indices.to_numpy(zero_copy_only=False)
-    positions = places.column(1).to_numpy()
-    order = np.argsort(codes, kind="stable")
-    starts = np.searchsorted(codes[order], np.arange(len(encoded.dictionary) + 1))
-    return {
-        name: DeletionVector.from_positions(positions[order[start:end]])
-        for name, start, end in zip(encoded.dictionary.to_pylist(), starts[:-1], starts[1:], strict=True)
-        if end > start
-    }
+@dataclass(frozen=True)
+class Gathered:
+    """Where rows are: for each list of positions its file, and whether its rows are chosen. A row may be there twice."""
+
+    lists: tuple[tuple[str, bool, Any], ...]
+
+    def __len__(self) -> int:
+        return sum(len(positions) for _, _, positions in self.lists)
+
+    def by_file(self) -> dict[str, DeletionVector]:
+        """The positions of the chosen rows by file."""
+        return {
+            name: DeletionVector.from_positions(np.concatenate(found))
+            for name, found in self._lists(lambda is_chosen: is_chosen).items()
+        }
+
+    def leaves_rows(self) -> bool:
+        """Whether there are rows that are not chosen."""
+        return any(not is_chosen for _, is_chosen, _ in self.lists)
+
+    def twice(self) -> tuple[int, str, int] | None:
+        """How many rows are there more than once, and the place of one of them."""
+        count, example = 0, None
+        for name, found in self._lists(lambda _: True).items():
+            positions, times = np.unique(np.concatenate(found), return_counts=True)
+            repeated = positions[times > 1]
+            if len(repeated):
+                count += len(repeated)
+                example = example or (name, int(repeated[0]))
+        return None if example is None else (count, *example)
+
+    def _lists(self, is_wanted: Callable[[bool], bool]) -> dict[str, list[Any]]:
+        found: dict[str, list[Any]] = {}
+        for name, is_chosen, positions in self.lists:
+            if is_wanted(is_chosen):
+                found.setdefault(name, []).append(positions)
+        return found
+
+
+def gathered(rows: DataFrame, chosen: Column | None = None) -> Gathered:
+    """Where rows are, and which of them are chosen; eight bytes a row reach the driver, and each file's name a few times."""
+    flag = F.lit(True) if chosen is None else chosen
+    keys = (F.col(FILE), flag.alias(_CHOSEN), F.shiftright(POS, _CHUNK_BITS))
+    found = rows.groupBy(*keys).agg(F.collect_list(POS).alias(POS)).select(FILE, _CHOSEN, POS).toArrow()
+    lists = []
+    for batch in found.to_batches():
+        positions = batch.column(2)
+        values, ends = positions.values.to_numpy(), positions.offsets.to_numpy()
+        parts = zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), ends[:-1], ends[1:], strict=True)
+        lists += [(name, flag, values[start:end]) for name, flag, start, end in parts]
+    return Gathered(tuple(lists))
 
 
 def is_true(condition: Column | None) -> Column:
@@ -240,9 +290,17 @@ def is_true(condition: Column | None) -> Column:
     return F.lit(True) if condition is None else F.coalesce(condition, F.lit(False))
 
 
-def without_places(rows: DataFrame, gone: DataFrame) -> DataFrame:
-    """The rows but for those that are where others were found."""
-    return rows.join(gone.select(FILE, POS), [FILE, POS], "left_anti")
+def without_places(rows: DataFrame, gone: DataFrame, count: int | None = None) -> DataFrame:
+    """The rows but for those that are where others were found; so many, if that is known."""
+    places = gone.select(FILE, POS)
+    if count is not None and are_few_places(rows.sparkSession, count):
+        places = F.broadcast(places)
+    return rows.join(places, [FILE, POS], "left_anti")
+
+
+def are_few_places(spark: Any, count: int) -> bool:
+    """Whether so many places are better sent to all tasks than met halfway."""
+    return count * _BYTES_PER_PLACE <= _most_held(spark)
 
 
 @contextmanager
@@ -265,14 +323,24 @@ def fixed(frame: DataFrame) -> Iterator[DataFrame]:
         frame.sparkSession.sparkContext._jsc.sc().unpersistRDD(_held_as(held), False)
 
 
-def broadcast_if_small(held: DataFrame) -> DataFrame:
-    """A fixed frame, with the advice to broadcast it if what is held of it is small: Spark itself cannot tell."""
-    spark: Any = held.sparkSession
-    limit = spark._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold()
-    for each in spark.sparkContext._jsc.sc().getRDDStorageInfo():
+def held_bytes(held: DataFrame) -> int | None:
+    """What is held of a fixed frame, in memory and on disk; None as long as it was not computed."""
+    for each in held.sparkSession.sparkContext._jsc.sc().getRDDStorageInfo():
         if each.id() == _held_as(held) and each.isCached():
-            return F.broadcast(held) if each.memSize() + each.diskSize() <= limit else held
-    return held
+            return int(each.memSize() + each.diskSize())
+    return None
+
+
+def is_small(held: DataFrame) -> bool:
+    """Whether a fixed frame is better sent to all tasks: by what is held of it, as Spark itself cannot tell."""
+    size = held_bytes(held)
+    return size is not None and size <= _most_held(held.sparkSession)
+
+
+def _most_held(spark: Any) -> int:
+    """The most bytes of held rows to broadcast; nothing if the session has that turned off."""
+    limit = int(spark._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold())
+    return limit * _HELD_PER_COUNTED
 
 
 def _held_as(held: DataFrame) -> int:

@@ -3,6 +3,8 @@
 The source is computed once and held, whatever it is made of. The target is joined with it once, and every condition is asked
 there once, so that all later steps go by the same decisions: source rows that nothing matched are found by the numbers that
 they were given, and for copy-on-write the other rows of the files that change are found by where the changed ones are.
+
+As soon as the source is held its size is known. A small one is sent to all tasks, and all that follows is planned once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,11 +13,10 @@ from enum import Enum
 from functools import cached_property, reduce
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from icefloe.commit.history import Planned
 from icefloe.data.shaping import write_default
 from icefloe.errors import InvalidInputError, InvalidValueError
 from icefloe.expressions import AlwaysTrue, Expression
@@ -23,17 +24,21 @@ from icefloe.metadata.properties import MERGE_ISOLATION_LEVEL, MERGE_MODE
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import NestedField
+from icefloe.spark.distribution import distribution_of
 from icefloe.spark.row_filters import check_deterministic, key_filter
 from icefloe.spark.row_level import (
     FILE,
     LINEAGE,
     POS,
+    Gathered,
     RowChange,
-    broadcast_if_small,
+    are_few_places,
     fixed,
+    gathered,
+    held_bytes,
+    is_small,
     is_true,
     kept,
-    positions_by_file,
     without_places,
 )
 from icefloe.spark.row_statements import (
@@ -46,6 +51,7 @@ from icefloe.spark.row_statements import (
     with_old,
 )
 from icefloe.spark.shaping_merge import schema_to_merge
+from icefloe.spark.static_session import in_session, static_session
 from icefloe.spark.types import mapping_of
 from icefloe.spark.user_side import quoted_name
 from icefloe.table import Table, Transaction
@@ -54,6 +60,8 @@ SOURCE = "__icefloe_source"
 ACTION = "__icefloe_action"
 NEW = "__icefloe_new_"
 _NOTHING = -1
+_HELD_PER_TASK = 4 << 20
+"""Bytes that are held of the source for a task that adds rows of it, so that a small one does not make many small files."""
 
 
 class Action(Enum):
@@ -111,10 +119,14 @@ def merge_rows(
 
 def _merged(change: RowChange, source: DataFrame, merge: Merge) -> Snapshot | None:
     _check(merge, source, change.metadata.schema())
-    with fixed(_numbered(source)) as rows:
-        merging = _Merging(change, merge, rows if merge.source_alias is None else rows.alias(merge.source_alias))
-        merging.check_deterministic()
-        return _run(merging)
+    with fixed(source.withColumn(SOURCE, F.monotonically_increasing_id())) as held:
+        static = replace(change, spark=static_session(change.spark))
+        asked = _Merging(static, merge, in_session(held, static.spark))
+        asked.check_deterministic()
+        planned = change.planned()
+        read = asked.read_filter()
+        merging = asked if is_small(held) else _Merging(change, merge, held)
+        return _run(merging, planned, read, change.spark)
 
 
 def _schema_to_merge(merge: Merge, source: DataFrame, tx: Transaction) -> Schema | None:
@@ -129,34 +141,40 @@ def _schema_to_merge(merge: Merge, source: DataFrame, tx: Transaction) -> Schema
 
 @dataclass(frozen=True)
 class _Merging:
-    """A merge under way: `source` has its rows numbered."""
+    """A merge under way: `held` are the numbered rows of the source, all of which `change` sends to all tasks if it can."""
 
     change: RowChange
     merge: Merge
-    source: DataFrame
+    held: DataFrame
 
     @property
     def schema(self) -> Schema:
         return self.change.metadata.schema()
 
     @cached_property
-    def whole_target(self) -> DataFrame:
-        """All rows of the target."""
-        return self.target(self.change.frame(self.change.scan()))
+    def source(self) -> DataFrame:
+        """The source with each column once more under a name of ours, under its alias."""
+        copies = {f"{NEW}{place}": F.col(quoted_name(name)) for place, name in enumerate(_names(self.held))}
+        rows = self.held.withColumns(copies)
+        return rows if self.merge.source_alias is None else rows.alias(self.merge.source_alias)
+
+    @cached_property
+    def blank(self) -> DataFrame:
+        """The columns of the target, without rows."""
+        return self.target(self.change.blank())
 
     def check_deterministic(self) -> None:
         """Fail if a condition may choose otherwise when it is asked again."""
-        target = self.whole_target
-        pairs = target.crossJoin(self.source)
-        check_deterministic(pairs, (self.merge.on, *(each.condition for each in self.merge.matched)), "MERGE")
-        check_deterministic(self.source, (each.condition for each in self.merge.not_matched), "MERGE")
-        check_deterministic(target, (each.condition for each in self.merge.by_source), "MERGE")
+        target, merge = self.blank, self.merge
+        check_deterministic(target.crossJoin(self.source), (merge.on, *_conditions(merge.matched)), "MERGE")
+        check_deterministic(self.source, _conditions(merge.not_matched), "MERGE")
+        check_deterministic(target, _conditions(merge.by_source), "MERGE")
 
     def read_filter(self) -> Expression:
         """What all rows match that the merge looks at: by keys that it joins by, where that can be told."""
         if self.merge.by_source:
             return AlwaysTrue()
-        return key_filter(self.whole_target, self.source, self.merge.on, self.schema)
+        return key_filter(self.blank, self.source, self.merge.on, self.schema)
 
     def target(self, rows: DataFrame) -> DataFrame:
         found = with_old(rows, self.change.columns)
@@ -200,7 +218,7 @@ class _Merging:
         clauses = self.merge.not_matched
         if not clauses:
             return None
-        rest = self.source.join(matched.select(SOURCE), SOURCE, "left_anti")
+        rest = self.source.join(matched, SOURCE, "left_anti")
         if self.merge.source_alias is not None:
             rest = rest.alias(self.merge.source_alias)
         rest = rest.withColumn(ACTION, self.clause_of(clauses)).filter(F.col(ACTION) != _NOTHING)
@@ -231,34 +249,66 @@ class _Merging:
 # -- from pairs of rows to a commit
 
 
-def _run(merging: _Merging) -> Snapshot | None:
-    change, merge = merging.change, merging.merge
-    planned = change.planned()
-    read = merging.read_filter()
-    with kept(_decided(merging, read)) as decided:
-        found = decided.select(FILE, POS, SOURCE, ACTION).toArrow()
-        _check_cardinality(found, merge.matched)
-        places = found.filter(pc.not_equal(found.column(ACTION), _NOTHING)).select([FILE, POS])
-        frames = [_updates(decided, merging.target_clauses, change), merging.inserts(decided)]
+def _run(merging: _Merging, planned: Planned, read: Expression, spark: Any) -> Snapshot | None:
+    change = merging.change
+    with kept(_decided(merging, read, is_static=change.spark is not spark)) as decided:
+        found = gathered(decided, F.col(ACTION) != _NOTHING)
+        _check_cardinality(found, merging.merge.matched)
+        places = found.by_file()
+        rows = _Rows(merging, decided, found, spark)
         if not change.copies:
-            return change.commit_deletes(planned, positions_by_file(places), lambda: _union(frames), read)
-        touched = set(pc.unique(places.column(FILE)).to_pylist())
-
-        def rows() -> DataFrame | None:
-            return _union([_others(merging, touched, decided) if touched else None, *frames])
-
+            return change.commit_deletes(planned, places, rows.made, read)
+        touched = frozenset(places)
         # A source row whose match is left alone is not inserted: that must be right when it is committed, too.
-        leaves_rows = bool(pc.any(pc.equal(found.column(ACTION), _NOTHING)).as_py())
-        return change.commit_copies(planned, touched, rows, read, relies_on_read=leaves_rows)
+        return change.commit_copies(
+            planned, touched, lambda: rows.made(touched), read, relies_on_read=found.leaves_rows()
+        )
 
 
-def _decided(merging: _Merging, read: Expression) -> DataFrame:
+@dataclass(frozen=True)
+class _Rows:
+    """The rows that a merge writes, in the session `spark` of the user unless their plan needs no adapting."""
+
+    merging: _Merging
+    decided: DataFrame
+    found: Gathered
+    spark: Any
+
+    @property
+    def are_few(self) -> bool:
+        """Whether what was decided is small enough to be sent to all tasks, as the source is."""
+        change = self.merging.change
+        return change.spark is not self.spark and are_few_places(change.spark, len(self.found))
+
+    def made(self, touched: frozenset[str] = frozenset()) -> DataFrame | None:
+        """The rows as they are to be; all of the touched files if there are any."""
+        change = self.merging.change
+        others = self._others(touched) if touched else None
+        rows = _union([others, _updates(self.decided, self.merging.target_clauses, change), self._inserts()])
+        is_spread = distribution_of(change.metadata).mode != "none"
+        return in_session(rows, self.spark) if rows is not None and (is_spread or not self.are_few) else rows
+
+    def _others(self, touched: frozenset[str]) -> DataFrame:
+        """The rows of the touched files that stay as they are."""
+        gone = self.decided.filter(F.col(ACTION) != _NOTHING)
+        count = len(self.found) if self.are_few else None
+        return without_places(self.merging.change.rows_of(touched), gone, count).drop(FILE, POS)
+
+    def _inserts(self) -> DataFrame | None:
+        matched = self.decided.select(SOURCE)
+        rows = self.merging.inserts(F.broadcast(matched) if self.are_few else matched)
+        size = held_bytes(self.merging.held)
+        if rows is None or size is None or not self.are_few:
+            return rows
+        return rows.coalesce(size // _HELD_PER_TASK + 1)
+
+
+def _decided(merging: _Merging, read: Expression, *, is_static: bool) -> DataFrame:
     """Each pair of a target row and a source row, and each target row without one that a clause is for: with the place of
     its clause, and what the target row is to be."""
     change, merge = merging.change, merging.merge
-    is_pruned = not isinstance(read, AlwaysTrue)
-    target = merging.target(change.frame(change.scan(read))) if is_pruned else merging.whole_target
-    source = broadcast_if_small(merging.source)
+    target = merging.target(change.frame(change.scan(None if isinstance(read, AlwaysTrue) else read)))
+    source = F.broadcast(merging.source) if is_static else merging.source
     matched = merging.clause_of(merge.matched)
     if merge.by_source:
         is_matched = F.col(SOURCE).isNotNull()
@@ -286,13 +336,6 @@ def _updates(rows: DataFrame, clauses: Sequence[Clause], change: RowChange) -> D
     return rows.filter(F.col(ACTION).isin(places)).select(*columns)
 
 
-def _others(merging: _Merging, touched: set[str], decided: DataFrame) -> DataFrame:
-    """The rows of the touched files that stay as they are."""
-    change = merging.change
-    rows = without_places(change.rows_of(touched), decided.filter(F.col(ACTION) != _NOTHING))
-    return rows.drop(FILE, POS)
-
-
 # -- parts of both
 
 
@@ -300,6 +343,8 @@ def _check(merge: Merge, source: DataFrame, schema: Schema) -> None:
     if not (merge.matched or merge.not_matched or merge.by_source):
         raise InvalidInputError("a MERGE has at least one WHEN clause")
     known = {name.lower() for name in source.columns}
+    if len(known) < len(source.columns):
+        raise InvalidInputError(f"the source has a column twice: {', '.join(source.columns)}")
     for clause in (*merge.matched, *merge.not_matched, *merge.by_source):
         if clause.action is Action.DELETE:
             continue
@@ -314,26 +359,20 @@ def _check(merge: Merge, source: DataFrame, schema: Schema) -> None:
             )
 
 
-def _check_cardinality(found: pa.Table, clauses: Sequence[Clause]) -> None:
+def _check_cardinality(found: Gathered, clauses: Sequence[Clause]) -> None:
     """No target row may match two source rows if the clauses could tell these apart; deleting it twice is deleting it."""
     if not clauses or (len(clauses) == 1 and clauses[0].action is Action.DELETE and clauses[0].condition is None):
         return
-    counts = found.select([FILE, POS]).group_by([FILE, POS]).aggregate([([], "count_all")])
-    twice = counts.filter(pc.greater(counts.column("count_all"), 1))
-    if twice.num_rows:
-        example = twice.slice(0, 1).to_pylist()[0]
+    if (twice := found.twice()) is not None:
+        count, file, position = twice
         raise InvalidValueError(
-            f"MERGE: {twice.num_rows} rows of the target match more than one row of the source, such as row"
-            f" {example[POS]} of {example[FILE]}; make the source's keys unique"
+            f"MERGE: {count} rows of the target match more than one row of the source, such as row"
+            f" {position} of {file}; make the source's keys unique"
         )
 
 
-def _numbered(source: DataFrame) -> DataFrame:
-    """The source with a number for each row, and each column once more under a name of ours."""
-    copies = {f"{NEW}{place}": F.col(quoted_name(name)) for place, name in enumerate(source.columns)}
-    if len({name.lower() for name in source.columns}) < len(source.columns):
-        raise InvalidInputError(f"the source has a column twice: {', '.join(source.columns)}")
-    return source.withColumns({**copies, SOURCE: F.monotonically_increasing_id()})
+def _conditions(clauses: Sequence[Clause]) -> list[Column | None]:
+    return [each.condition for each in clauses]
 
 
 def _names(source: DataFrame) -> list[str]:

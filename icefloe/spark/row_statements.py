@@ -21,6 +21,7 @@ from icefloe.schema.types import IcebergType, StructType
 from icefloe.spark.literals import sql_literal
 from icefloe.spark.row_filters import asks_python, check_deterministic, implied_filter, is_lasting
 from icefloe.spark.row_level import FILE, LINEAGE, POS, RowChange, is_true, kept, without_places
+from icefloe.spark.static_session import in_session, static_session
 from icefloe.spark.types import TypeMapping, user_type
 from icefloe.spark.user_side import quoted_name
 from icefloe.table import Table
@@ -54,10 +55,13 @@ def delete_rows(
     rows = _aliased(change.frame(change.scan()), alias)
     check_deterministic(rows, (condition,), "DELETE")
     read = implied_filter(rows, condition, table.schema())
+    lasting = is_lasting(rows, condition)
     chosen = rows.filter(condition)
+    # Without a query in the condition there is nothing to adapt a plan to.
+    chosen = in_session(chosen, static_session(spark)) if lasting else chosen
     if not change.copies:
         return change.commit_deletes(planned, change.places(chosen), lambda: None, read)
-    if is_lasting(rows, condition):
+    if lasting:
         touched = _files(chosen)
 
         def rest() -> DataFrame:
@@ -88,7 +92,7 @@ def update_rows(
     read = implied_filter(rows, condition, table.schema())
     chosen = rows if condition is None else rows.filter(condition)
     if change.copies and (condition is None or _can_be_repeated(rows, condition, assignments)):
-        touched = _files(chosen)
+        touched = _files(in_session(chosen, static_session(spark)))
 
         def all_rows() -> DataFrame:
             again = _aliased(with_old(change.rows_of(touched), change.columns), alias)
@@ -97,7 +101,7 @@ def update_rows(
         return change.commit_copies(planned, touched, all_rows, read) if touched else None
     with kept(updated(chosen, assignments, change, FILE, POS)) as made:
         if not change.copies:
-            places = change.places(made)
+            places = change.places(in_session(made, static_session(spark)))
             return change.commit_deletes(planned, places, lambda: made.drop(FILE, POS), read) if places else None
         found = _files(made)
         return change.commit_copies(planned, found, lambda: _copied(change, found, made), read) if found else None

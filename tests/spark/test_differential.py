@@ -6,6 +6,8 @@ given twice.
 
 import math
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,8 +60,11 @@ class History:
         for dialect in (True, False):
             made = text if isinstance(text, str) else text[not dialect]
             if dialect:
+                # Spark 4.0 reads two quotes as the end of one text and the beginning of the next.
+                made = made.replace("it''s", r"it\'s") if SPARK < (4, 1) else made
                 self.told.append(made)
-                self.ice.sql(made)
+                with sending(self.ice.spark, len(self.told) % 2 == 0):
+                    self.ice.sql(made)
             elif made:
                 self.duck.execute(made.replace("db.t", "t"))
         self.compare(kind)
@@ -241,6 +246,18 @@ class History:
         assert found.ok, (found, self.told)
         by_spark = [tuple(_plain(each) for each in row) for row in self.ice.table("db.t").collect()]
         assert sorted(map(repr, by_spark)) == sorted(map(repr, _rows(table, self._order()))), "\n".join(self.told)
+
+
+@contextmanager
+def sending(spark: Any, sends: bool) -> Iterator[None]:
+    """Whether Spark may send small frames to all tasks: merges are planned otherwise if it may not."""
+    key = "spark.sql.autoBroadcastJoinThreshold"
+    before = spark.conf.get(key)
+    spark.conf.set(key, before if sends else "-1")
+    try:
+        yield
+    finally:
+        spark.conf.set(key, before)
 
 
 def _values(rows: list[dict[str, Any]], spark: bool) -> str:
