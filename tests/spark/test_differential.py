@@ -18,6 +18,7 @@ from icefloe import load_catalog
 from icefloe.spark.session import Session
 from icefloe.table import Table
 from icefloe.versions import Feature, allows
+from tests.spark.conftest import SPARK
 
 MODES = ("copy-on-write", "merge-on-read")
 KINDS = ((1, MODES[0]), (2, MODES[0]), (2, MODES[1]), (3, MODES[0]), (3, MODES[1]))
