@@ -25,6 +25,9 @@ from icefloe.spark.predicates import table_filter
 
 logger = logging.getLogger("icefloe.spark")
 
+_MOST_BYTES_KEPT = 64 << 20
+"""Bitmaps of deleted rows beyond this are not kept in the JVM for the next query."""
+
 
 class FilesOf(Protocol):
     """From the filter of a query to the files that it needs."""
@@ -69,6 +72,7 @@ class ScanFileIndex:
         self._size = size
         self._report = report
         self._returned = Returned()
+        self._made: dict[Expression, Any] = {}
 
     # -- what Spark calls, by its names
 
@@ -76,7 +80,8 @@ class ScanFileIndex:
         """The files for these predicates, with their constants."""
         try:
             pushed = table_filter(_items(data_filters), self._columns)
-            return self._returned(self._directories(self._files_of(pushed), _items(partition_filters)))
+            asked = [each for each in _items(partition_filters) if not self._is_always_true(each)]
+            return self._returned(self._listed(pushed, asked))
         except Exception:
             logger.exception("planning of %s failed", self._label)
             raise
@@ -148,26 +153,42 @@ class ScanFileIndex:
         with ThreadPoolExecutor(min(default_workers(), len(tasks))) as pool:
             return list(pool.map(lambda task: tuple(each.of(task) for each in constants), tasks))
 
-    def _directories(self, tasks: Sequence[FileScanTask], filters: Sequence[Any]) -> Any:
-        gateway = self._gateway
+    def _listed(self, pushed: Expression, filters: Sequence[Any]) -> Any:
+        """What Java holds for a filter; it is made once for queries that ask for the same, as a snapshot never changes."""
+        if not filters and pushed in self._made:
+            return self._made[pushed]
+        tasks = self._files_of(pushed)
         for each in filters:
             tasks = self._kept(tasks, each)
         groups: dict[tuple[Any, ...], list[FileScanTask]] = {}
         for task, values in zip(tasks, self._facts(tasks, self._constants), strict=True):
             groups.setdefault(values, []).append(task)
+        found = self._directories(groups)
+        size = sum(len(value) for values in groups for value in values if isinstance(value, bytes))
+        if not filters and size <= _MOST_BYTES_KEPT:
+            self._made = {pushed: found}
+        return found
+
+    def _directories(self, groups: Mapping[tuple[Any, ...], Sequence[FileScanTask]]) -> Any:
+        gateway = self._gateway
         statuses = file_statuses(gateway, [_place(task) for members in groups.values() for task in members])
         rows = constant_rows(gateway, [each.kind for each in self._constants], list(groups))
         return partition_directories(gateway, rows, statuses, list(map(len, groups.values())))
 
-    def _kept(self, tasks: Sequence[FileScanTask], predicate: Any) -> Sequence[FileScanTask]:
-        """The files for which a Catalyst predicate on constant columns is true, asked by Catalyst itself."""
+    def _is_always_true(self, predicate: Any) -> bool:
+        """Whether it is what Spark adds by itself: that a constant which every file has is not null."""
+        shape = [each.name for each in tree(predicate).walk()]
+        return shape == ["IsNotNull", "AttributeReference"] and self._asked(predicate)[1][0].is_always
+
+    def _asked(self, predicate: Any) -> tuple[list[Any], list[Constant]]:
+        """The attributes of a predicate, and the constants that they are."""
         attributes = _items(predicate.references().toSeq())
         by_name = {each.name: each for each in self._constants}
-        asked = [by_name[each.name()] for each in attributes]
-        shape = [each.name for each in tree(predicate).walk()]
-        if shape == ["IsNotNull", "AttributeReference"] and asked[0].is_always:
-            # Spark adds it by itself.
-            return tasks
+        return attributes, [by_name[each.name()] for each in attributes]
+
+    def _kept(self, tasks: Sequence[FileScanTask], predicate: Any) -> Sequence[FileScanTask]:
+        """The files for which a Catalyst predicate on constant columns is true, asked by Catalyst itself."""
+        attributes, asked = self._asked(predicate)
         expressions = self._gateway.jvm.org.apache.spark.sql.catalyst.expressions
         known = getattr(expressions, "package$AttributeSeq")(self._gateway.seq(attributes))
         bound = expressions.InterpretedPredicate(expressions.BindReferences.bindReference(predicate, known, False))

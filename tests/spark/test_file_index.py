@@ -120,3 +120,18 @@ def test_predicates_on_constants_choose_files(ice: Session) -> None:
         found = frame.filter(text)
         assert {row["id"] for row in found.collect()} == ids, text
     assert len(frame.filter("_partition.p = 10").inputFiles()) == 3
+
+
+def test_a_query_that_asks_again_is_told_what_was_made_before(ice: Session) -> None:
+    table = new_table(ice, "again")
+    table.append(pa.table({"id": range(100), "p": pa.array([each % 10 for each in range(100)], pa.int32())}))
+    table.delete("id in (5, 15)")
+    frame = ice.table(table.name())
+    expected = {*range(100)} - {5, 15}
+    calls = []
+    for which in (lambda _: True, lambda each: each > 50, lambda each: each > 50, lambda _: True):
+        asked = frame.filter("id > 50") if not which(0) else frame.select("*")
+        with counted_calls(ice.spark) as sent:
+            assert {row["id"] for row in asked.collect()} == set(filter(which, expected))
+        calls.append(len(sent))
+    assert calls[2] <= calls[1] - 10, calls
