@@ -2,6 +2,7 @@
 
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -10,6 +11,7 @@ import icefloe
 from icefloe.catalog import load_catalog
 from icefloe.spark.native_write import why_not_native
 from icefloe.spark.session import Session
+from tests.spark.losing_executors import PLAIN, LosingExecutors
 
 EXECUTORS = 2
 
@@ -83,13 +85,18 @@ def change_lists(ice: Session) -> None:
 
 
 def main(folder: str, master: str) -> None:
-    """Change both tables; what they hold then is for the caller to look at."""
+    """Change tables; what they hold then is for the caller to look at. The last changes lose an executor each."""
     spark = cluster_session(master)
     wait_for_executors(spark)
     catalog = load_catalog("lake", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"{folder}/warehouse")
     ice = icefloe.connect(catalog, spark=spark)
     change_rows(ice)
     change_lists(ice)
+    if Path("/proc/self/status").exists():
+        losing = LosingExecutors(ice, Path(folder))
+        losing.append("db.copied", PLAIN)
+        losing.statements("db.copied", "update")
+        assert losing.failed == [], losing.failed
     spark.stop()
 
 
