@@ -91,9 +91,17 @@ class Rewrite:
 
 def rebuilt(plan: Any, function: Callable[[Any], Any]) -> Any:
     """The plan with each node replaced by what the function gives for it, leaves first, subqueries included."""
-    rewrite = Rewrite(function)
+    return _rewritten(Rewrite(function), plan.transformUpWithSubqueries)
+
+
+def rebuilt_from_above(plan: Any, function: Callable[[Any], Any]) -> Any:
+    """The same from the root on: what the function gives for a node is gone through in place of what was below it."""
+    return _rewritten(Rewrite(function), plan.transformDownWithSubqueries)
+
+
+def _rewritten(rewrite: Rewrite, transform: Callable[[Rewrite], Any]) -> Any:
     try:
-        return plan.transformUpWithSubqueries(rewrite)
+        return transform(rewrite)
     except (Py4JError, PySparkException):
         # The function's own error, and not what py4j makes of it.
         if rewrite.problem is not None:

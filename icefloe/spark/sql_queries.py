@@ -8,25 +8,35 @@ from icefloe.catalog.identifiers import show
 from icefloe.errors import InvalidInputError, NoSuchSnapshotError, NoSuchTableError
 from icefloe.spark.sql_context import SqlContext
 from icefloe.spark.sql_names import Source
-from icefloe.spark.sql_nodes import copy, items, kind_of, option, parts, rebuilt, tuple_of
+from icefloe.spark.sql_nodes import argument, copy, items, kind_of, option, parts, rebuilt, rebuilt_from_above, tuple_of
+
+_ASIDE = "__icefloe_with"
+"""The first part of a name that stands for a query with expressions of its own."""
 
 
 def resolve(plan: Any, context: SqlContext, hidden: frozenset[str] = frozenset()) -> Any:
     """The plan with our tables in it; `hidden` are names of common table expressions, which come before tables."""
-    hidden = hidden | _expression_names(plan)
+    aside: list[Any] = []
+
+    def set_aside(node: Any) -> Any:
+        if kind_of(node) != "UnresolvedWith":
+            return node
+        aside.append(_with(node, context, hidden))
+        return _named(f"{len(aside) - 1}", context)
 
     def replace(node: Any) -> Any:
         match kind_of(node):
+            case "UnresolvedRelation" if parts(node)[0] == _ASIDE:
+                return aside[int(parts(node)[1])]
             case "UnresolvedRelation":
                 return _relation(node, context, hidden)
             case "RelationTimeTravel":
                 return _time_travel(node, context)
-            case "UnresolvedWith":
-                return _with(node, context, hidden)
             case _:
                 return node
 
-    return rebuilt(plan, replace)
+    # Names of expressions hold in their own query alone, so that is gone through apart from what is around it.
+    return rebuilt(rebuilt_from_above(plan, set_aside), replace)
 
 
 def mentions_ours(plan: Any, context: SqlContext) -> bool:
@@ -46,31 +56,28 @@ def mentions_ours(plan: Any, context: SqlContext) -> bool:
     return bool(found)
 
 
-def _expression_names(plan: Any) -> frozenset[str]:
-    found: set[str] = set()
-
-    def note(node: Any) -> Any:
-        if kind_of(node) == "UnresolvedWith":
-            found.update(each.productElement(0).lower() for each in items(node.cteRelations()))
-        return node
-
-    rebuilt(plan, note)
-    return frozenset(found)
+def _named(place: str, context: SqlContext) -> Any:
+    jvm = context.gateway.jvm
+    options = jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap.empty()
+    name = context.gateway.seq((_ASIDE, place))
+    return jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedRelation(name, options, False)
 
 
 def _with(node: Any, context: SqlContext, hidden: frozenset[str]) -> Any:
-    """Common table expressions are no children of their node, so they are gone through here."""
+    """A query with its common table expressions, which are no children of its node."""
     changed = []
-    seen: set[str] = set()
-    own = {each.productElement(0).lower() for each in items(node.cteRelations())}
+    seen = hidden
     for each in items(node.cteRelations()):
-        name = each.productElement(0).lower()
-        # An expression sees those before it, and a table of its own name.
-        body = resolve(each.productElement(1), context, (hidden - own) | seen)
+        name = frozenset((each.productElement(0).lower(),))
+        # An expression sees those before it and around it, and a table of its own name unless it may refer to itself.
+        body = resolve(
+            each.productElement(1), context, seen | name if argument(node, "allowRecursion", False) else seen
+        )
         values = (each.productElement(index) for index in range(2, each.productArity()))
         changed.append(tuple_of(context.gateway, (each.productElement(0), body, *values)))
-        seen.add(name)
-    return copy(context.gateway, node, cteRelations=context.gateway.seq(changed))
+        seen |= name
+    child = resolve(node.child(), context, seen)
+    return copy(context.gateway, node, child=child, cteRelations=context.gateway.seq(changed))
 
 
 def _relation(node: Any, context: SqlContext, hidden: frozenset[str]) -> Any:

@@ -333,6 +333,7 @@ def test_a_short_history(ice: Session, version: int, mode: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("version", "mode"), KINDS)
 def test_a_long_history(ice: Session, version: int, mode: str, seed: int) -> None:

@@ -152,6 +152,20 @@ def test_properties_extensions_and_refs(ice: Session) -> None:
         ice.sql("ALTER TABLE db.settings CREATE BRANCH c RETAIN 7 WEEKS")
 
 
+SCOPES = {
+    "WITH t AS (SELECT a + 1 AS a FROM t) SELECT a FROM t": [(2,)],
+    "WITH u AS (SELECT a + 2 AS a FROM t), t AS (SELECT 9 AS a) SELECT u.a, t.a FROM t, u": [(3, 9)],
+    "WITH t AS (SELECT 5 AS a), u AS (SELECT a FROM t) SELECT a FROM u": [(5,)],
+    "SELECT t.a, x.a FROM t, (WITH t AS (SELECT 7 AS a) SELECT a FROM t) x": [(1, 7)],
+    "SELECT a FROM t WHERE a IN (WITH t AS (SELECT 1 AS a) SELECT a FROM t)": [(1,)],
+    "WITH t AS (SELECT 5 AS a) SELECT (WITH t AS (SELECT a + 1 AS a FROM t) SELECT a FROM t) AS a, t.a FROM t": [
+        (6, 5)
+    ],
+    "WITH t AS (SELECT 5 AS a) SELECT a FROM t UNION ALL SELECT a FROM lake.other.t ORDER BY a": [(1,), (5,)],
+}
+"""Queries where `t` is a table whose only row has 1, or an expression of that name, by where it stands."""
+
+
 def test_namespaces_and_what_is_current(ice: Session, spark: Any) -> None:
     ice.sql("CREATE NAMESPACE IF NOT EXISTS lake.other COMMENT 'c' WITH DBPROPERTIES ('a' = 'b')")
     assert ("other",) in rows(spark, "SHOW NAMESPACES IN lake")
@@ -163,6 +177,8 @@ def test_namespaces_and_what_is_current(ice: Session, spark: Any) -> None:
         spark.sql("USE lake.other")
         assert rows(spark, "SHOW CURRENT NAMESPACE") == [("lake", "other")]
         assert rows(spark, "SELECT a FROM t") == [(1,)]
+        for text, found in SCOPES.items():
+            assert rows(spark, text) == found, text
         assert rows(spark, "SHOW TABLES LIKE 't*'") == [("other", "t", False)]
         with pytest.raises(NoSuchNamespaceError, match="nowhere"):
             spark.sql("USE lake.nowhere")
