@@ -179,6 +179,7 @@ ZONED = {
     "America/New_York": "2020-11-01",
     "America/St_Johns": "2009-11-01",  # 00:01 becomes 23:01 of the day before
     "Australia/Lord_Howe": "2020-04-05",  # by half an hour
+    "Pacific/Apia": "2011-12-30",  # a day that never was: the 31st came after the 29th
 }
 """A day of each zone on which something is strange."""
 
