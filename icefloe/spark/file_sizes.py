@@ -39,7 +39,7 @@ def rows_per_file(
     target = WRITE_TARGET_FILE_SIZE_BYTES.of(request.metadata.properties)
     size = row_bytes(request.metadata)
     if size is None and _may_exceed(frame, target, mode):
-        size = _sampled(frame, request, write, f"{folder}-sample")
+        size = _sampled(frame, request, write, f"{folder}/sample")
     return None if size is None else max(1, int(target / size))
 
 
