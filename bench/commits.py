@@ -7,10 +7,13 @@ Ours syncs every file and folder before it swaps the pointer; the peer leaves th
 import gc
 import json
 import shutil
+import sqlite3
 import statistics
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +29,26 @@ from icefloe.manifests import DataFile
 
 SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string())])
 MANY = {"small": 2_000, "medium": 100_000, "full": 1_000_000}
-SNAPSHOTS = {"small": 50, "medium": 500, "full": 5_000}
+GROWN = {"small": 20, "medium": 500, "full": 5_000}
+SNAPSHOTS = {"small": (10, 100), "medium": (10, 1_000, 10_000), "full": (10, 1_000, 10_000)}
 BOUNDS = {1: b"\x01" + bytes(7), 2: b"a"}
 COUNTS = {1: 100, 2: 100}
-REPEAT = 25
+REPEAT = {"small": 3, "medium": 25, "full": 25}
+PEER_REPEAT = 5
+"""How often the peer commits to a table of many snapshots, where it takes seconds."""
 
 
 def run(size: str) -> Iterator[Row]:
     """All cases."""
     home = Path(tempfile.mkdtemp(prefix="icefloe-bench-"))
     try:
-        yield _one_file(home)
-        yield _rows(home)
+        repeat = REPEAT[size]
+        yield _one_file(home, repeat)
+        yield _rows(home, repeat)
         yield _many_files(home, MANY[size])
-        yield from _growth(home, SNAPSHOTS[size])
+        for count in SNAPSHOTS[size]:
+            yield _latency(home, count, repeat)
+        yield from _growth(home, GROWN[size], repeat)
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
@@ -57,7 +66,12 @@ class Pair:
             each.create_namespace("db")
         self.ours = catalog.create_table("db.t", SCHEMA, properties={"format-version": "2"})
         self.theirs = peer.create_table("db.t", schema=SCHEMA, properties={"format-version": "2"})
+        self._catalogs = catalog, peer
         self._next = 0
+
+    def reload(self) -> None:
+        """Read both tables anew from their catalogs."""
+        self.ours, self.theirs = (each.load_table("db.t") for each in self._catalogs)
 
     def new_names(self, count: int) -> range:
         """Numbers that no file has had yet."""
@@ -109,27 +123,27 @@ def _their_file(number: int) -> Any:
     return found
 
 
-def _one_file(home: Path) -> Row:
+def _one_file(home: Path, repeat: int) -> Row:
     pair = Pair(home, "one")
     pair.commit_ours([_our_file(pair.new_names(1)[0])])
     pair.commit_theirs([_their_file(0)])
-    numbers = iter(pair.new_names(REPEAT))
-    peers = iter(range(1, REPEAT + 1))
+    numbers = iter(pair.new_names(repeat))
+    peers = iter(range(1, repeat + 1))
     ours, theirs = interleave(
         lambda: pair.commit_ours([_our_file(next(numbers))]),
         lambda: pair.commit_theirs([_their_file(next(peers))]),
-        REPEAT,
+        repeat,
     )
     pair.check()
     return Row("one-file", ours, theirs, 0.5, "a fast append of one file, SQLite catalog")
 
 
-def _rows(home: Path) -> Row:
+def _rows(home: Path, repeat: int) -> Row:
     pair = Pair(home, "rows")
     rows = pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]}, SCHEMA)
     pair.ours.append(rows)
     pair.theirs.append(rows)
-    ours, theirs = interleave(lambda: pair.ours.append(rows), lambda: pair.theirs.append(rows), REPEAT)
+    ours, theirs = interleave(lambda: pair.ours.append(rows), lambda: pair.theirs.append(rows), repeat)
     pair.check()
     return Row(
         "append-rows",
@@ -143,7 +157,7 @@ def _rows(home: Path) -> Row:
 def _many_files(home: Path, count: int) -> Row:
     """One append of many files, after a first one of both, which loads what is loaded once for a process."""
     pair = Pair(home, "many")
-    first = range(20_000)
+    first = range(min(20_000, count))
     pair.commit_ours([_our_file(number) for number in first])
     pair.commit_theirs([_their_file(number) for number in first])
     numbers = range(len(first), len(first) + count)
@@ -155,7 +169,51 @@ def _many_files(home: Path, count: int) -> Row:
     return Row("many-files", ours, theirs, 0.1, f"one append of {count:,} files")
 
 
-def _growth(home: Path, count: int) -> list[Row]:
+def _latency(home: Path, count: int, repeat: int) -> Row:
+    """A fast append of one file to a table that has so many snapshots."""
+    pair = Pair(home, f"snapshots-{count}")
+    pair.commit_ours([_our_file(0)])
+    pair.commit_theirs([_their_file(0)])
+    for side in ("ours", "theirs"):
+        _set_snapshots(home / f"snapshots-{count}-{side}", count)
+    pair.reload()
+    numbers, peers = iter(range(1, repeat + 2)), iter(range(1, repeat + 2))
+    pair.commit_ours([_our_file(next(numbers))])
+    ours, theirs = interleave(
+        lambda: pair.commit_ours([_our_file(next(numbers))]),
+        lambda: pair.commit_theirs([_their_file(next(peers))]),
+        repeat,
+        min(repeat, PEER_REPEAT),
+    )
+    found, peer = len(pair.ours.metadata.snapshots), len(pair.theirs.metadata.snapshots)
+    assert (found, peer) == (count + repeat + 1, count + min(repeat, PEER_REPEAT)), (found, peer)
+    return Row(f"after-{count}-snapshots", ours, theirs, 0.5, f"a fast append of one file, {count:,} snapshots")
+
+
+def _set_snapshots(folder: Path, count: int) -> None:
+    """Let the table of a catalog have so many snapshots: each with the files of its last one, and an id and time of its own."""
+    with closing(sqlite3.connect(folder / "catalog.db")) as database, database:
+        (location,) = database.execute("SELECT metadata_location FROM iceberg_tables").fetchone()
+        place = Path(location.removeprefix("file://"))
+        found = json.loads(place.read_text())
+        last = found["snapshots"][-1]
+        first = last["timestamp-ms"] - count + 1
+        found["snapshots"] = [
+            last
+            | {"snapshot-id": each + 1, "sequence-number": each + 1, "timestamp-ms": first + each}
+            | ({"parent-snapshot-id": each} if each else {})
+            for each in range(count)
+        ]
+        found["snapshot-log"] = [{"snapshot-id": each + 1, "timestamp-ms": first + each} for each in range(count)]
+        found["current-snapshot-id"] = found["refs"]["main"]["snapshot-id"] = found["last-sequence-number"] = count
+        place = place.with_name(f"00009-{uuid.uuid4()}.metadata.json")
+        place.write_text(json.dumps(found))
+        database.execute(
+            "UPDATE iceberg_tables SET metadata_location = ?", (location.rpartition("/")[0] + f"/{place.name}",)
+        )
+
+
+def _growth(home: Path, count: int, repeat: int) -> list[Row]:
     """What a commit costs more after many snapshots, against reading and writing a metadata file of that size.
 
     In time of the processor: waiting for the disk takes many times what is looked for here, and differs from time to time.
@@ -171,7 +229,7 @@ def _growth(home: Path, count: int) -> list[Row]:
     for case, check in (("growth", False), ("growth-checked", True)):
         first, _ = _one_commit(many, check), _one_commit(few, check)
         seconds: list[tuple[float, float]] = []
-        for _ in range(REPEAT):
+        for _ in range(repeat):
             gc.collect()
             seconds.append((_one_commit(few, check), _one_commit(many, check)))
         before, after = (statistics.median(each) for each in zip(*seconds, strict=True))

@@ -14,7 +14,7 @@ from bench.planning import MadeTable
 from bench.report import Row, interleave
 from icefloe.planning import Inspect
 
-FILES = {"small": 10_000, "medium": 100_000, "full": 400_000}
+FILES = {"small": 1_000, "medium": 100_000, "full": 400_000}
 PEER_FILES = 100_000
 """The most files that the peer is asked for but in the main case; beyond, its time is scaled up from this many."""
 GOAL = 1 / 20

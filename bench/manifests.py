@@ -53,7 +53,7 @@ SPEC = parse_partition_spec("day", SCHEMA)
 FORMAT = ManifestFormat(2, SCHEMA, SPEC, 7)
 PEER_SCHEMA = PeerSchema(*(PeerField(i, f"c{i}", PeerLong()) for i in IDS), PeerField(COLUMNS + 1, "day", PeerDate()))
 PEER_SPEC = PeerSpec(PeerPartitionField(COLUMNS + 1, 1000, PeerIdentity(), "day"))
-ENTRIES = {"small": (20_000, 2_000), "medium": (100_000, 10_000), "full": (300_000, 30_000)}
+ENTRIES = {"small": (5_000, 500), "medium": (100_000, 10_000), "full": (300_000, 30_000)}
 """Entries that are decoded, and entries that are encoded, which the peer takes much longer for."""
 GOAL = 0.1
 

@@ -43,7 +43,7 @@ from icefloe.planning import TableScan
 from icefloe.storage import Storage
 from icefloe.versions import Feature, allows
 
-FILES = {"small": 10_000, "medium": 100_000, "full": 1_500_000}
+FILES: dict[str, tuple[int, ...]] = {"small": (1_000,), "medium": (10_000, 100_000), "full": (1_500_000,)}
 PEER_FILES = 100_000
 """The most files that the peer plans; beyond, its time is scaled up from this many."""
 PARTITIONS = 30
@@ -133,27 +133,32 @@ def filters(files: int) -> dict[str, str]:
 
 
 def run(size: str) -> Iterator[Row]:
-    """All cases at that size, as they are measured."""
-    files = FILES[size]
-    with tempfile.TemporaryDirectory() as folder:
-        ours = MadeTable(Path(folder) / "ours", files)
-        peer = ours if files <= PEER_FILES else MadeTable(Path(folder) / "peer", PEER_FILES)
-        seconds: dict[str, float] = {}
-        for case, row_filter in filters(files).items():
-            row = _against_peer(case, ours, peer, row_filter, filters(peer.files)[case])
-            seconds[case] = row.ours_seconds
-            yield row
-        yield _against_peer("with-files", ours, peer, "", "", _touch)
-        columns = _columns(ours)
-        yield columns
-        if size == "full":
-            # The first plan was made beside a hundred thousand tasks of the peer, which the collector of garbage visits.
-            plain, both = columns.theirs_seconds, seconds["both-filters"]
-            yield Row("million-a-second", plain, files / 1e6, 1.0, "the peer is a plan of a million files a second")
-            yield Row("both-to-none", both, plain, 0.2, "the peer is our own plan without a filter")
-        vectors = MadeTable(Path(folder) / "vectors", files, 3, True)
-        peer_vectors = vectors if files <= PEER_FILES else MadeTable(Path(folder) / "pv", PEER_FILES, 3, True)
-        yield _against_peer("with-vectors", vectors, peer_vectors, "", "")
+    """All cases at each number of files, as they are measured."""
+    for files in FILES[size]:
+        with tempfile.TemporaryDirectory() as folder:
+            for row in _cases(Path(folder), files):
+                yield replace(row, case=f"{row.case}-{files}")
+
+
+def _cases(folder: Path, files: int) -> Iterator[Row]:
+    ours = MadeTable(folder / "ours", files)
+    peer = ours if files <= PEER_FILES else MadeTable(folder / "peer", PEER_FILES)
+    seconds: dict[str, float] = {}
+    for case, row_filter in filters(files).items():
+        row = _against_peer(case, ours, peer, row_filter, filters(peer.files)[case])
+        seconds[case] = row.ours_seconds
+        yield row
+    yield _against_peer("with-files", ours, peer, "", "", _touch)
+    columns = _columns(ours)
+    yield columns
+    if files > PEER_FILES:
+        # The first plan was made beside a hundred thousand tasks of the peer, which the collector of garbage visits.
+        plain, both = columns.theirs_seconds, seconds["both-filters"]
+        yield Row("million-a-second", plain, files / 1e6, 1.0, "the peer is a plan of a million files a second")
+        yield Row("both-to-none", both, plain, 0.2, "the peer is our own plan without a filter")
+    vectors = MadeTable(folder / "vectors", files, 3, True)
+    peer_vectors = vectors if files <= PEER_FILES else MadeTable(folder / "pv", PEER_FILES, 3, True)
+    yield _against_peer("with-vectors", vectors, peer_vectors, "", "")
 
 
 def _against_peer(

@@ -20,7 +20,7 @@ from icefloe.catalog import load_catalog
 from icefloe.spark.session import Session
 from icefloe.table import Table
 
-ROWS = {"small": 500_000, "medium": 10_000_000, "full": 20_000_000}
+ROWS = {"small": 100_000, "medium": 10_000_000, "full": 20_000_000}
 WARM_ROWS = 100_000
 ROUNDS = 2
 SHARE = 100

@@ -18,10 +18,10 @@ import icefloe
 from bench.report import Row, interleave
 from icefloe.commit import Planned
 
-ROWS = {"small": 1_600_000, "medium": 16_000_000, "full": 64_000_000}
-FILES = {"small": 16, "medium": 64, "full": 128}
-MANY_FILES = {"small": 1_000, "medium": 20_000, "full": 20_000}
-REPEAT = {"small": 3, "medium": 5, "full": 5}
+ROWS = {"small": 200_000, "medium": 16_000_000, "full": 64_000_000}
+FILES = {"small": 8, "medium": 64, "full": 128}
+MANY_FILES = {"small": 100, "medium": 20_000, "full": 20_000}
+REPEAT = {"small": 1, "medium": 5, "full": 5}
 ONE_IN = 20
 """So many rows have one that is deleted."""
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812  # its usual name
 from bench.report import Row, interleave
 from icefloe.catalog import Catalog, load_catalog
 
-ROWS = {"small": 1_000_000, "medium": 16_000_000, "full": 32_000_000}
+ROWS = {"small": 100_000, "medium": 16_000_000, "full": 32_000_000}
 REPEAT = 3
 DAYS = 30
 TASKS = 8

@@ -26,7 +26,7 @@ from icefloe.schema.types import (
 )
 from icefloe.schema.values import coerce
 
-ROWS = {"small": 100_000, "medium": 1_000_000, "full": 5_000_000}
+ROWS = {"small": 10_000, "medium": 1_000_000, "full": 5_000_000}
 DECIMAL = DecimalType(18, 2)
 
 
