@@ -73,6 +73,7 @@ class ScanFileIndex:
         self._report = report
         self._returned = Returned()
         self._made: dict[Expression, Any] = {}
+        self._roots: dict[str, Any] = {}
 
     # -- what Spark calls, by its names
 
@@ -88,8 +89,12 @@ class ScanFileIndex:
 
     def rootPaths(self) -> Any:  # noqa: N802  # Spark's name
         """Nothing is below it: Spark only shows it in `explain()`."""
-        path = self._gateway.jvm.org.apache.hadoop.fs.Path("icefloe", None, "/" + self._shown())
-        return self._returned(self._gateway.seq([path]))
+        shown = self._shown()
+        if shown not in self._roots:
+            # Spark asks many times while it plans a query.
+            path = self._gateway.jvm.org.apache.hadoop.fs.Path("icefloe", None, "/" + shown)
+            self._roots = {shown: self._gateway.seq([path])}
+        return self._returned(self._roots[shown])
 
     def inputFiles(self) -> Any:  # noqa: N802  # Spark's name
         """All files, as `DataFrame.inputFiles` shows them."""
@@ -106,7 +111,7 @@ class ScanFileIndex:
 
     def partitionSchema(self) -> Any:  # noqa: N802  # Spark's name
         """The constant columns."""
-        return self._returned(self._gateway.type(schema_of(self._constants)))
+        return self._gateway.type(schema_of(self._constants))
 
     def isTimeTravel(self) -> bool:  # noqa: N802  # Spark's name
         """Not in Spark's sense."""
@@ -114,7 +119,7 @@ class ScanFileIndex:
 
     def metadataOpsTimeNs(self) -> Any:  # noqa: N802  # Spark's name
         """Not measured for Spark: reports are for that."""
-        return self._returned(self._gateway.jvm.scala.Option.empty())
+        return self._gateway.none()
 
     def toString(self) -> str:  # noqa: N802  # Java's name
         """The label, by which equal indexes are known."""
@@ -172,8 +177,14 @@ class ScanFileIndex:
     def _directories(self, groups: Mapping[tuple[Any, ...], Sequence[FileScanTask]]) -> Any:
         gateway = self._gateway
         statuses = file_statuses(gateway, [_place(task) for members in groups.values() for task in members])
-        rows = constant_rows(gateway, [each.kind for each in self._constants], list(groups))
+        rows = self._rows(list(groups))
         return partition_directories(gateway, rows, statuses, list(map(len, groups.values())))
+
+    def _rows(self, facts: list[tuple[Any, ...]]) -> Any:
+        """The constants of files as Catalyst's rows."""
+        if not self._constants:
+            return [self._gateway.kept("no constants", lambda: constant_rows(self._gateway, (), [()])[0])] * len(facts)
+        return constant_rows(self._gateway, [each.kind for each in self._constants], facts)
 
     def _is_always_true(self, predicate: Any) -> bool:
         """Whether it is what Spark adds by itself: that a constant which every file has is not null."""

@@ -4,7 +4,7 @@ import json
 import re
 import threading
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -96,6 +96,11 @@ def _kept(client: Any, name: str, make: Callable[[], Any]) -> Any:
     return found
 
 
+_MADE: MutableMapping[Any, OrderedDict[Any, Any]] = WeakKeyDictionary()
+"""Java objects that never change, by what they were made of, for each connection to a JVM."""
+_MOST_MADE = 1000
+_MAKING = threading.Lock()
+
 _STARTING = threading.Lock()
 """PySpark would start two callback servers for two threads."""
 
@@ -116,6 +121,27 @@ class Gateway:
         with _STARTING:
             ensure_callback_server_started(self.spark.sparkContext._gateway)
         return self
+
+    def kept(self, key: Any, make: Callable[[], Any]) -> Any:
+        """A Java object that never changes, made once for this key; those not asked for in longest are let go of.
+
+        Every call to the JVM takes a part of a millisecond, and a query would make most of its objects anew.
+        """
+        with _MAKING:
+            known = _MADE.setdefault(self.spark._jvm._gateway_client, OrderedDict())
+            if key in known:
+                known.move_to_end(key)
+                return known[key]
+        found = make()
+        with _MAKING:
+            known[key] = found
+            if len(known) > _MOST_MADE:
+                known.popitem(last=False)
+        return found
+
+    def none(self) -> Any:
+        """Scala's `None`."""
+        return self.kept("none", lambda: self.jvm.scala.Option.empty())
 
     def seq(self, items: Iterable[Any]) -> Any:
         """A Scala `Seq`."""
@@ -144,7 +170,8 @@ class Gateway:
 
     def type(self, kind: DataType) -> Any:
         """Spark's type on the JVM."""
-        return self.jvm.org.apache.spark.sql.types.DataType.fromJson(kind.json())
+        text = kind.json()
+        return self.kept(("type", text), lambda: self.jvm.org.apache.spark.sql.types.DataType.fromJson(text))
 
     def load_class(self, name: str) -> Any:
         """The `Class` of a name, by the loader that knows Spark's."""
@@ -178,14 +205,14 @@ class Gateway:
         """A call of a static Java method in generated code, for values that are not null."""
         invoke = self.jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
             self.load_class(class_name),
-            self.jvm.org.apache.spark.sql.types.DataType.fromJson(json.dumps(result.jsonValue())),
+            self.type(result),
             method,
             self.seq(self.expression(argument) for argument in arguments),
             self.seq(()),
             True,
             False,
             True,
-            self.jvm.scala.Option.empty(),
+            self.none(),
         )
         return self.column(invoke)
 

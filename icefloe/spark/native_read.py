@@ -91,7 +91,16 @@ class NativeScan:
         bound = self.scan.bound_filter
         if not isinstance(bound, AlwaysTrue):
             rows = rows.filter(filter_column(self.gateway, bound, columns.user_column(self.mapping), self.mapping))
-        return rows.select(*self._output(wanted, columns, is_deleted))
+        if any(is_reserved_id(each.field_id) for each in wanted.fields):
+            return rows.select(*self._output(wanted, columns, is_deleted))
+        # Four calls for each column, if it were not for those made before.
+        given = [columns.field(each.field_id) for each in wanted.fields if columns.has(each)]
+        inside = [columns.inner_path(each.field_id) for each in given]
+        output = self.gateway.kept(
+            f"output {self.mapping} {inside} {given} {wanted.fields}",
+            lambda: self.gateway.seq(each._jc for each in self._output(wanted, columns, is_deleted)),
+        )
+        return self.gateway.frame(rows._jdf.select(output))
 
     def _extra(self, kind: FileKind, wanted: Schema) -> list[NestedField]:
         """Columns to read that the table's schema lacks: lineage, and dropped ones that deletes still compare."""
@@ -266,20 +275,24 @@ def relation_frame(gateway: Gateway, index: ScanFileIndex, schema: Any, constant
     """The DataFrame of a Parquet relation over a file index."""
     jvm = gateway.callbacks().jvm
     sources = jvm.org.apache.spark.sql.execution.datasources
-    options = jvm.java.util.HashMap()
-    for key, value in _OPTIONS.items():
-        options.put(key, value)
     session = gateway.spark._jsparkSession
     relation = sources.HadoopFsRelation(
         index,
         gateway.type(facts.schema_of(constants)),
         gateway.type(schema),
-        jvm.scala.Option.empty(),
-        sources.parquet.ParquetFileFormat(),
-        jvm.PythonUtils.toScalaMap(options),
+        gateway.none(),
+        gateway.kept("parquet", sources.parquet.ParquetFileFormat),
+        gateway.kept("options", lambda: _options(gateway)),
         session,
     )
     return gateway.frame(session.baseRelationToDataFrame(relation))
+
+
+def _options(gateway: Gateway) -> Any:
+    found = gateway.jvm.java.util.HashMap()
+    for key, value in _OPTIONS.items():
+        found.put(key, value)
+    return gateway.jvm.PythonUtils.toScalaMap(found)
 
 
 def total_size(snapshot: Snapshot) -> int:
@@ -304,9 +317,18 @@ class _Columns:
         fields = [replace(each, name=self._inside[each.field_id]) for each in self._schema.fields]
         return _kept_defaults(file_schema(Schema(*fields), mapping))
 
+    def has(self, field: NestedField) -> bool:
+        """Whether files may hold it."""
+        return field.field_id in self._schema.fields_by_id
+
     def field(self, field_id: int) -> NestedField:
         """A field by its id."""
         return self._schema.find_field(field_id)
+
+    def inner_path(self, field_id: int) -> tuple[str, ...]:
+        """How the relation names a field: the name of its column inside, and then its own names."""
+        path = [*reversed(self._schema.ancestors(field_id)), self.field(field_id)]
+        return (self._inside[path[0].field_id], *(each.name for each in path[1:]))
 
     def top(self, field_id: int) -> NestedField:
         """The column that a field is, or is in."""
@@ -315,10 +337,10 @@ class _Columns:
 
     def raw(self, field_id: int) -> Column:
         """The field as the relation has it."""
-        path = [*reversed(self._schema.ancestors(field_id)), self.field(field_id)]
-        found = self._gateway.named_column(quoted_name(self._inside[path[0].field_id]))
-        for each in path[1:]:
-            found = found.getField(each.name)
+        column, *inner = self.inner_path(field_id)
+        found = self._gateway.named_column(quoted_name(column))
+        for name in inner:
+            found = found.getField(name)
         return found
 
     def user_column(self, mapping: TypeMapping) -> Callable[[int], Column]:

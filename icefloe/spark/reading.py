@@ -131,9 +131,15 @@ def _unknown_store(gateway: Gateway, scan: TableScan) -> str | None:
     scheme, colon, _ = location.partition(":")
     if not colon or "/" in scheme:
         return None
+    if scheme in _KNOWN_TO_ALL:
+        return None
     configuration = gateway.spark._jsparkSession.sessionState().newHadoopConf()
     try:
         gateway.jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, configuration)
     except Py4JError:
         return f"Spark's Hadoop knows no file system for {scheme}:"
     return None
+
+
+_KNOWN_TO_ALL = {"file", "hdfs"}
+"""Part of every Hadoop."""
