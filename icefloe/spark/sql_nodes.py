@@ -99,6 +99,11 @@ def rebuilt_from_above(plan: Any, function: Callable[[Any], Any]) -> Any:
     return _rewritten(Rewrite(function), plan.transformDownWithSubqueries)
 
 
+def rebuilt_expressions(node: Any, function: Callable[[Any], Any]) -> Any:
+    """The node with each of its own expressions replaced by what the function gives for it, leaves first."""
+    return _rewritten(Rewrite(function), node.transformExpressionsUp)
+
+
 def _rewritten(rewrite: Rewrite, transform: Callable[[Rewrite], Any]) -> Any:
     try:
         return transform(rewrite)

@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame, functions
 from icefloe.catalog.identifiers import show
 from icefloe.errors import InvalidInputError, NoSuchSnapshotError, NoSuchTableError
 from icefloe.spark.sql_context import SqlContext
+from icefloe.spark.sql_functions import names_functions, with_functions
 from icefloe.spark.sql_names import Source
 from icefloe.spark.sql_nodes import argument, copy, items, kind_of, option, parts, rebuilt, rebuilt_from_above, tuple_of
 
@@ -17,6 +18,7 @@ _ASIDE = "__icefloe_with"
 def resolve(plan: Any, context: SqlContext, hidden: frozenset[str] = frozenset()) -> Any:
     """The plan with our tables in it; `hidden` are names of common table expressions, which come before tables."""
     aside: list[Any] = []
+    has_functions = names_functions(context.mentions)
 
     def set_aside(node: Any) -> Any:
         if kind_of(node) != "UnresolvedWith":
@@ -33,7 +35,7 @@ def resolve(plan: Any, context: SqlContext, hidden: frozenset[str] = frozenset()
             case "RelationTimeTravel":
                 return _time_travel(node, context)
             case _:
-                return node
+                return with_functions(node, context) if has_functions else node
 
     # Names of expressions hold in their own query alone, so that is gone through apart from what is around it.
     return rebuilt(rebuilt_from_above(plan, set_aside), replace)
@@ -122,6 +124,7 @@ def _view(node: Any, name: tuple[str, ...], context: SqlContext) -> Any:
         context.gateway,
         type(context.names)(context.names.catalogs, home if home[0] in context.names.catalogs else None),
         context.read,
+        mentions=text,
     )
     plan = resolve(context.gateway.spark._jsparkSession.sessionState().sqlParser().parseQuery(text), inner)
     frame = context.frame_of(plan).toDF(*(field.name for field in view.schema().fields))

@@ -301,7 +301,8 @@ def _rows(table: Table, names: list[str]) -> list[tuple[Any, ...]]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, float):
-        return repr(value)
+        # DuckDB leaves a value as it is if the new one equals it, so a zero keeps its sign there.
+        return repr(value + 0.0)
     if isinstance(value, dict):
         return tuple(value.values())
     if hasattr(value, "asDict"):

@@ -1,5 +1,6 @@
 """SQL on tables: what each statement does, by `ice.sql` and by plain `spark.sql`, and whose error a mistake gives."""
 
+import datetime
 import re
 import threading
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from icefloe import load_catalog
 from icefloe.errors import (
@@ -212,6 +214,38 @@ def test_queries_of_all_shapes(ice: Session, spark: Any) -> None:
     assert "db.q" in rows(ice, "EXPLAIN SELECT * FROM db.q WHERE id > 3")[0][0]
     ice.sql("CREATE OR REPLACE TEMP VIEW some AS SELECT id FROM db.q WHERE p = 0")
     assert rows(spark, "SELECT count(*) FROM some") == [(3,)]
+
+
+def test_functions_of_catalogs(ice: Session, spark: Any) -> None:
+    create(ice, "f", columns="id BIGINT, ts TIMESTAMP, v STRING, p INT")
+    ice.sql("INSERT INTO db.f VALUES (34, TIMESTAMP '2017-11-16 22:31:08', 'iceberg', 1), (NULL, NULL, NULL, 2)")
+    # The hashes are those of the spec, Appendix B.
+    text = (
+        "SELECT lake.system.bucket(100, id), lake.System.Bucket(100, v), lake.system.truncate(3, v), lake.system.truncate(10, id),"
+        " lake.system.years(ts), lake.system.months(ts), lake.system.days(ts), lake.system.hours(ts) FROM lake.db.f ORDER BY p"
+    )
+    assert rows(spark, text) == [
+        (2017239379 % 100, 1210000089 % 100, "ice", 30, 47, 574, datetime.date(2017, 11, 16), 419686),
+        (None,) * 8,
+    ]
+    assert rows(ice, "SELECT p FROM db.f WHERE system.days(ts) = date('2017-11-16')") == [(1,)]
+    found = ice.sql(
+        "SELECT system.truncate(2Y, 5Y) AS a, system.bucket(8, 1S) AS b, `lake`.`system`.`truncate`(1, 1.25BD) AS c"
+    )
+    assert (found.dtypes, found.collect()[0]["a"]) == ([("a", "tinyint"), ("b", "int"), ("c", "decimal(3,2)")], 4)
+    assert rows(ice, "SELECT system.iceberg_version()")[0][0].startswith("icefloe ")
+    for wrong, told in {
+        "bucket(0, id)": "between 1 and",
+        "bucket(p, id)": "must be a constant",
+        "days(v)": "does not take columns of type string",
+        "hours(ts, ts)": "takes 1 arguments",
+    }.items():
+        with pytest.raises(PySparkException, match=told):
+            rows(ice, f"SELECT system.{wrong} FROM db.f")
+    with pytest.raises(AnalysisException, match="nothing"):
+        ice.sql("SELECT system.nothing(1)")
+    ice.sql("DELETE FROM db.f WHERE system.bucket(100, id) = 79")
+    assert rows(ice, "SELECT count(*) FROM db.f") == [(1,)]
 
 
 def test_views_keep_their_query_and_where_it_was_written(ice: Session, spark: Any) -> None:
@@ -429,7 +463,6 @@ def test_errors_of_ours_reach_the_user_as_they_are(
 
 
 def test_errors_of_spark_stay_sparks(ice: Session, spark: Any) -> None:
-    from pyspark.errors import AnalysisException, ParseException
 
     create(ice, "theirs")
     with pytest.raises(ParseException, match="SELEC"):
