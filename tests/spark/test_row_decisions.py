@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from icefloe import load_catalog
 from icefloe.errors import InvalidInputError, InvalidValueError, NoSuchColumnError
 from icefloe.spark.session import Session
+from tests.spark.conftest import SPARK
 
 MODES = ("copy-on-write", "merge-on-read")
 RANDOM = (
@@ -178,6 +179,8 @@ def test_a_merge_that_evolves_the_schema_is_one_commit(ice: Session) -> None:
         (5, "new", None, 50, 1),
     ]
     assert len(ice.load_table("db.t").metadata.metadata_log) == len(before.metadata.metadata_log) + 2
+    if SPARK <= (4, 1):
+        return  # Such a Spark cannot read the next statement.
     ice.sql("INSERT WITH SCHEMA EVOLUTION INTO db.t BY NAME SELECT 9L AS id, 'i' AS latest")
     assert len(ice.load_table("db.t").metadata.metadata_log) == len(before.metadata.metadata_log) + 3
 
