@@ -125,6 +125,9 @@ def _merged(change: RowChange, source: DataFrame, merge: Merge) -> Snapshot | No
         asked.check_deterministic()
         planned = change.planned()
         read = asked.read_filter()
+        if held_bytes(held) is None:
+            # No key was asked for; the source is computed now, so that its size is known.
+            asked.held.count()
         merging = asked if is_small(held) else _Merging(change, merge, held)
         return _run(merging, planned, read, change.spark)
 
