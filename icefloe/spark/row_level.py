@@ -33,6 +33,7 @@ from icefloe.schema.schema import Schema
 from icefloe.spark.engine import SparkEngine
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.reading import read_scan
+from icefloe.spark.store_assignment import store_assigned
 from icefloe.spark.types import mapping_of, user_schema
 from icefloe.table import DataScan, Table, Transaction
 from icefloe.versions import Feature, allows
@@ -135,7 +136,8 @@ class RowChange:
     def write(self, frame: DataFrame, written: list[DataFile]) -> list[DataFile]:
         """Write rows as data files, with their ids if the frame has them."""
         metadata = with_lineage(self.metadata) if ROW_ID.name in frame.columns else self.metadata
-        return SparkEngine().write(frame, WriteRequest(metadata, self.table.storage, written))
+        given = store_assigned(frame, self.metadata.schema())
+        return SparkEngine().write(given, WriteRequest(metadata, self.table.storage, written))
 
     def commit_copies(
         self,

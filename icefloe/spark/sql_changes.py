@@ -21,12 +21,11 @@ from icefloe.spark.sql_names import Source
 from icefloe.spark.sql_nodes import argument, copy, items, kind_of, option, parts
 from icefloe.spark.sql_nodes import mapping as entries
 from icefloe.spark.sql_queries import resolve
+from icefloe.spark.store_assignment import store_assigned
 from icefloe.spark.types import mapping_of, schema_from_spark, user_type
-from icefloe.spark.user_side import quoted_name
 from icefloe.table import Table
 
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
-_ANSI = {"spark.sql.storeAssignmentPolicy": "ansi", "spark.sql.ansi.enabled": "true"}
 _WAP = {"spark.wap.id": "wap.id", "spark.wap.branch": "wap.branch"}
 
 
@@ -110,7 +109,7 @@ def _insert(node: Any, target: Source, context: SqlContext) -> None:
     static = {name: option(value) for name, value in entries(context.gateway, node.partitionSpec()).items()}
     frame = context.frame_of(resolve(node.query(), context))
     frame = _named(frame, table, static, by_name=node.byName(), given_names=items(node.userSpecifiedCols()))
-    frame = _assigned(frame, table, context)
+    frame = store_assigned(frame, table.schema())
     criteria = argument(node, "replaceCriteriaOpt")
     criteria = None if criteria is None else option(criteria)
     if criteria is not None and kind_of(criteria) != "InsertReplaceWhere":
@@ -134,7 +133,7 @@ def _replace_where(node: Any, target: Source, context: SqlContext) -> None:
     table = target.catalog.load_table(target.identifier)
     frame = _named(context.frame_of(resolve(node.query(), context)), table, {}, by_name=node.isByName())
     where = predicate_text(node.deleteExpr().sql(), context.gateway.spark)
-    table.overwrite(_assigned(frame, table, context), where, notes_of(context), branch=target.ref)
+    table.overwrite(store_assigned(frame, table.schema()), where, notes_of(context), branch=target.ref)
 
 
 def _delete(node: Any, target: Source, context: SqlContext) -> None:
@@ -267,25 +266,6 @@ def _by_position(frame: DataFrame, table: Table) -> DataFrame:
         if isinstance(kind, NestedType) and field.dataType != user_type(kind, mapping):
             changed[name] = frame[name].cast(user_type(kind, mapping))
     return frame.withColumns(changed) if changed else frame
-
-
-def _assigned(frame: DataFrame, table: Table, context: SqlContext) -> DataFrame:
-    """The frame with the casts that Spark's INSERT makes under its ANSI policy, which fail where a value does not fit."""
-    conf = context.gateway.spark.conf
-    if any(str(conf.get(key)).lower() != wanted for key, wanted in _ANSI.items()):
-        return frame
-    rules, mapping = context.gateway.jvm.org.apache.spark.sql.catalyst.expressions.Cast, mapping_of(frame.sparkSession)
-    columns = {field.name.lower(): field for field in table.schema().fields}
-    casts = {}
-    for field in frame.schema.fields:
-        wanted = columns.get(field.name.lower())
-        if wanted is None or isinstance(wanted.field_type, NestedType):
-            continue
-        shown = user_type(wanted.field_type, mapping)
-        given, asked = (context.gateway.type(each) for each in (field.dataType, shown))
-        if field.dataType != shown and not rules.canUpCast(given, asked) and rules.canANSIStoreAssign(given, asked):
-            casts[field.name] = frame[quoted_name(field.name)].cast(shown)
-    return frame.withColumns(casts) if casts else frame
 
 
 def _static_filter(static: dict[str, str | None], table: Table) -> Expression:

@@ -185,6 +185,21 @@ def test_a_merge_that_evolves_the_schema_is_one_commit(ice: Session) -> None:
     assert len(ice.load_table("db.t").metadata.metadata_log) == len(before.metadata.metadata_log) + 3
 
 
+def test_values_are_stored_as_spark_stores_them(ice: Session) -> None:
+    create(ice, MODES[1], 2)
+    ice.sql("ALTER TABLE db.t ADD COLUMN x DOUBLE")
+    ice.sql("UPDATE db.t SET x = 1.5 WHERE id = 0")
+    ice.sql(
+        "MERGE INTO db.t t USING (SELECT * FROM range(1, 3)) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET x = 2.5"
+        " WHEN NOT MATCHED THEN INSERT (id, x) VALUES (s.id, 3.5)"
+    )
+    assert [tuple(each) for each in ice.sql("SELECT id, x FROM db.t ORDER BY id").collect()] == [
+        (0, 1.5),
+        (1, 2.5),
+        (2, 3.5),
+    ]
+
+
 def test_a_row_that_a_merge_adds_has_defaults(ice: Session) -> None:
     create(ice, MODES[0], 2)
     ice.sql("ALTER TABLE db.t ADD COLUMN level INT DEFAULT 7")
