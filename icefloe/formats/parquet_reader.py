@@ -19,6 +19,12 @@ from icefloe.schema.types import TimestampNanoType, TimestampType, TimestamptzNa
 from icefloe.storage.streams import prefetch
 
 _NANOS = (TimestampNanoType, TimestamptzNanoType)
+_DIFFERENT_ZONES: tuple[set[type], ...] = (
+    {TimestampType, TimestamptzType},
+    {TimestampNanoType, TimestamptzNanoType},
+    # INT96 is read in nanoseconds where any column is.
+    {TimestampNanoType, TimestamptzType},
+)
 RowGroupFilter = Callable[[Any, Schema], Any]
 """From a footer and the file's schema to one boolean per row group: whether it may hold wanted rows."""
 
@@ -108,20 +114,17 @@ class ParquetFileReader:
         return bool(start <= offset < start + length)
 
     def _with_zones(self, found: Schema) -> Schema:
-        """The columns with the table's word on zones for INT96, of which a file says nothing."""
-        zoned = {
+        """The columns with the table's word on zones: INT96 says nothing of them, and ClickHouse writes all as instants.
+
+        The numbers in the file are the same either way.
+        """
+        other = {
             field_id: field.field_type
             for field_id, field in self._wanted.fields_by_id.items()
-            if isinstance(field.field_type, TimestamptzType | TimestamptzNanoType)
-            and field_id in found.fields_by_id
-            and isinstance(found.fields_by_id[field_id].field_type, TimestampType | TimestampNanoType)
+            if field_id in found.fields_by_id
+            and {type(field.field_type), type(found.fields_by_id[field_id].field_type)} in _DIFFERENT_ZONES
         }
-        if not zoned:
-            return found
-        columns = self.footer.schema
-        places = enumerate(leaf_fields(found, self._arrow_schema))
-        old = {field_id for place, field_id in places if columns.column(place).physical_type == "INT96"}
-        return with_types(found, {field_id: kind for field_id, kind in zoned.items() if field_id in old})
+        return with_types(found, other) if other else found
 
     def _column_indices(self) -> list[int]:
         """The columns of the file, as Parquet counts them, that belong to the fields to read."""

@@ -27,6 +27,7 @@ from icefloe.formats.parquet_reader import ParquetFileReader
 from icefloe.formats.parquet_row_groups import row_group_filter
 from icefloe.formats.parquet_writer import ParquetFileWriter
 from icefloe.formats.written_file import WrittenFile
+from icefloe.schema.ddl import parse_ddl
 from icefloe.schema.projection import select
 from icefloe.schema.reserved import POS
 from icefloe.schema.schema import Schema
@@ -210,6 +211,20 @@ def test_null_lists_and_maps_of_uuids_under_new_names() -> None:
     )
     content, _ = finished(arrow_table(schema, [{"m": None}, {"m": []}]), schema)
     assert read(content, later).to_pylist() == [{"m": None}, {"m": []}]
+
+
+@pytest.mark.parametrize("unit", ["us", "ns"])
+def test_the_table_says_whether_timestamps_are_instants(unit: str) -> None:
+    """Others write all of them as instants, or none."""
+    numbers = pa.array([-1, 0, None, 1 << 52], pa.int64())
+    suffix = "" if unit == "us" else "_ns"
+    for zone, wanted in (("UTC", f"timestamp{suffix}"), (None, f"timestamptz{suffix}")):
+        field = pa.field("t", pa.timestamp(unit, zone), metadata={"PARQUET:field_id": "1"})
+        sink = io.BytesIO()
+        pq.write_table(pa.Table.from_arrays([numbers.cast(field.type)], schema=pa.schema([field])), sink)
+        found = read(sink.getvalue(), parse_ddl(f"t {wanted}")).column("t")
+        assert found.type == pa.timestamp(unit, None if zone else "UTC")
+        assert found.cast(pa.int64()).to_pylist() == numbers.to_pylist()
 
 
 def test_only_the_wanted_columns_are_read() -> None:

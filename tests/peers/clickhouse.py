@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.peers.java import PROJECT
-from tests.peers.worker import Worker
+from tests.peers.worker import PeerError, Worker
 
 PYTHON_VARIABLE = "ICEFLOE_CLICKHOUSE_PYTHON"
 
@@ -24,3 +24,10 @@ class ClickHousePeer(Worker):
 
     def __init__(self, python: Path, folder: Path) -> None:
         super().__init__(python, "clickhouse_worker.py", folder, {})
+        self.python = python
+
+    def run(self, text: str) -> None:
+        """A statement that gives no rows, in a session with tables; what reads has none, as sessions remember files."""
+        found = self._ask({"run": text})
+        if "error" in found:
+            raise PeerError(found["error"])

@@ -9,8 +9,13 @@ import sys
 from typing import Any
 
 
-def answer(chdb: Any, request: dict[str, Any]) -> dict[str, str]:
+def answer(chdb: Any, request: dict[str, Any], sessions: list[Any]) -> dict[str, str]:
     """The rows of a statement, as an Arrow stream in base64; texts are bytes, as they may be no UTF-8."""
+    if "run" in request:
+        if not sessions:
+            sessions.append(chdb.session.Session())
+        sessions[0].query(request["run"])
+        return {}
     text = f"{request['sql']} SETTINGS output_format_arrow_string_as_string = 0"
     for key, value in request["conf"].items():
         text += f", {key} = {value}"
@@ -20,7 +25,7 @@ def answer(chdb: Any, request: dict[str, Any]) -> dict[str, str]:
 
 def main() -> None:
     """Answer until the input ends."""
-    import chdb
+    import chdb.session
 
     def say(what: dict[str, Any]) -> None:
         sys.stdout.write(json.dumps(what) + "\n")
@@ -28,9 +33,10 @@ def main() -> None:
 
     json.loads(sys.stdin.readline())
     say({"version": str(chdb.query("SELECT version()", "TSV")).strip()})
+    sessions: list[Any] = []
     for line in sys.stdin:
         try:
-            say(answer(chdb, json.loads(line)))
+            say(answer(chdb, json.loads(line), sessions))
         except Exception as error:  # noqa: BLE001 - any failure of a statement is an answer
             say({"error": f"{type(error).__name__}: {error}"})
 

@@ -89,6 +89,13 @@ def clickhouse(warehouse: Lake) -> Iterator[ClickHousePeer]:
 
 
 @pytest.fixture(scope="session")
+def clickhouse_writer(clickhouse: ClickHousePeer, warehouse: Lake) -> Iterator[ClickHousePeer]:
+    """Another ClickHouse, which writes."""
+    with ClickHousePeer(clickhouse.python, warehouse.folder) as peer:
+        yield peer
+
+
+@pytest.fixture(scope="session")
 def peers(request: pytest.FixtureRequest) -> Callable[[str], Peer]:
     """The peers by name; one is started when it is first asked for."""
     started: dict[str, Peer] = {}

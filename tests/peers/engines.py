@@ -259,7 +259,7 @@ PYICEBERG = Declaration(
         Inability(("nested",), "null lists of structs are read as empty lists: apache/iceberg-python issue 3833"),
         Inability(
             ("geometries", "geographies"),
-            "its pattern wants quotes in `geometry(C)`, the spec has none",
+            "its pattern wants quotes in `geometry(C)`, the spec has none: apache/iceberg-python issue 1820 (the types)",
             "Could not parse",
         ),
         Inability(
