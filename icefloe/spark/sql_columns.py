@@ -9,7 +9,7 @@ from icefloe.schema.evolution import SchemaUpdate
 from icefloe.schema.types import NestedField
 from icefloe.spark.literals import value_of_literal
 from icefloe.spark.sql_context import SqlContext
-from icefloe.spark.sql_nodes import items, kind_of, option, spark_type
+from icefloe.spark.sql_nodes import default_text, drops_default, items, kind_of, option, spark_type
 from icefloe.spark.types import CURRENT_DEFAULT, EXISTS_DEFAULT, schema_from_spark, type_from_spark
 from icefloe.table import Table
 
@@ -60,7 +60,7 @@ def _add(column: Any, update: SchemaUpdate) -> None:
 
 def _field(column: Any) -> NestedField:
     default = option(column.default())
-    metadata = {} if default is None else dict.fromkeys((CURRENT_DEFAULT, EXISTS_DEFAULT), default.originalSQL())
+    metadata = {} if default is None else dict.fromkeys((CURRENT_DEFAULT, EXISTS_DEFAULT), default_text(default))
     shown = spark_types.StructField(column.colName(), spark_type(column.dataType()), column.nullable(), metadata)
     return schema_from_spark(spark_types.StructType([shown])).fields[0]
 
@@ -93,11 +93,11 @@ def _alter(spec: Any, update: SchemaUpdate, table: Table) -> None:
 
 def _default(spec: Any, path: tuple[str, ...], update: SchemaUpdate, table: Table) -> None:
     default = option(spec.newDefaultExpression())
-    text = "" if default is None else default.originalSQL().strip()
+    text = "" if default is None else default_text(default).strip()
     if text:
         kind = table.schema().find_type(".".join(path), case_sensitive=False)
         update.set_default_value(path, value_of_literal(text, kind))
-    elif default is not None or spec.dropDefault():
+    elif default is not None or drops_default(spec):
         update.set_default_value(path, None)
 
 

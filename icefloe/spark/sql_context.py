@@ -11,7 +11,7 @@ from icefloe.catalog.catalog import Catalog
 from icefloe.catalog.identifiers import show
 from icefloe.errors import InvalidInputError, NoSuchObjectError
 from icefloe.schema.reserved import DELETED, FILE, LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID, SPEC_ID
-from icefloe.spark.gateway import Gateway
+from icefloe.spark.gateway import Gateway, is_at_least
 from icefloe.spark.sql_names import Names, Place, Source
 from icefloe.spark.sql_nodes import is_name, items, parts
 from icefloe.spark.user_side import quoted_name
@@ -28,6 +28,8 @@ METADATA_COLUMNS = (
 )
 _HIDDEN = "__metadata_col"
 """How Spark marks columns that `*` leaves out."""
+_HIDES_UNDER_NAMES = (4, 1)
+"""From this Spark on, the name of a query lets hidden columns through; before, they are lost in `FROM t AS x`."""
 
 ReadSource = Callable[[Source, Sequence[str]], DataFrame]
 """The lazy frame of what a query reads, with some metadata columns besides."""
@@ -69,22 +71,30 @@ class SqlContext:
         """The logical plan of a frame under a table's name, so that columns can be qualified by it."""
         jvm = self.gateway.jvm
         *around, name = qualifier
-        alias = jvm.org.apache.spark.sql.catalyst.AliasIdentifier(name, self.gateway.seq(around))
-        return jvm.org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias(alias, self._with_hidden(frame))
-
-    def _with_hidden(self, frame: DataFrame) -> Any:
-        """The plan of a frame whose metadata columns are there when they are named, and not in `*`."""
-        hidden = [name for name in METADATA_COLUMNS if name in frame.columns]
+        alias = self.gateway.kept(
+            ("alias", tuple(qualifier)),
+            lambda: jvm.org.apache.spark.sql.catalyst.AliasIdentifier(name, self.gateway.seq(around)),
+        )
+        named = jvm.org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias
+        wanted = self.metadata_columns()
+        hidden = [each for each in wanted if each in frame.columns] if wanted else []
         if not hidden:
-            return plan_of(frame)
-        shown = [quoted_name(name) for name in frame.columns if name not in hidden]
-        marks = [functions.col(name).alias(name, metadata={_HIDDEN: "true"}) for name in hidden]
-        inner = frame.select(*shown, *marks)
-        plan = inner.select(*shown)._jdf.queryExecution().analyzed()
-        attributes = [each for each in items(plan.child().output()) if each.name() in hidden]
+            return named(alias, plan_of(frame))
+        shown = [quoted_name(each) for each in frame.columns if each not in hidden]
+        marks = [functions.col(each).alias(each, metadata={_HIDDEN: "true"}) for each in hidden]
+        inner = frame.select(*shown, *marks)._jdf.queryExecution().analyzed()
+        if is_at_least(self.gateway.spark, _HIDES_UNDER_NAMES):
+            return named(alias, self._hiding(inner, hidden))
+        return self._hiding(named(alias, inner), hidden)
+
+    def _hiding(self, plan: Any, hidden: Sequence[str]) -> Any:
+        """A plan whose metadata columns are there when they are named, and not in `*`."""
         logical = self.gateway.jvm.org.apache.spark.sql.catalyst.plans.logical
-        plan.setTagValue(logical.Project.hiddenOutputTag(), self.gateway.seq(attributes))
-        return plan
+        known = list(items(plan.output()))
+        found = logical.Project(self.gateway.seq([each for each in known if each.name() not in hidden]), plan)
+        kept = self.gateway.seq([each for each in known if each.name() in hidden])
+        found.setTagValue(logical.Project.hiddenOutputTag(), kept)
+        return found
 
     def result(self, rows: Sequence[tuple[Any, ...]] = (), schema: str = "") -> Any:
         """The logical plan of a statement's result rows; of nothing at all for most."""

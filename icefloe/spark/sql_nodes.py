@@ -10,11 +10,15 @@ from pyspark.sql import types as spark_types
 
 from icefloe.spark.gateway import Gateway
 
+_KIND = "_icefloe_kind"
+
 
 def kind_of(node: Any) -> str:
-    """The bare class name of a node."""
-    name: str = node.getClass().getSimpleName()
-    return name.removesuffix("$")
+    """The bare class name of a node; asked of the JVM once, though every kind of statement looks at it."""
+    known: dict[str, Any] = node.__dict__
+    if _KIND not in known:
+        known[_KIND] = str(node.getClass().getSimpleName()).removesuffix("$")
+    return str(known[_KIND])
 
 
 def items(sequence: Any) -> list[Any]:
@@ -132,3 +136,13 @@ _NAMES = frozenset(
         "UnresolvedView",
     )
 )
+
+
+def default_text(default: Any) -> str:
+    """The text of a default value in a statement; Spark 4.0 has nothing else of it."""
+    return default if isinstance(default, str) else str(default.originalSQL())
+
+
+def drops_default(spec: Any) -> bool:
+    """Whether a change of a column takes its default away; Spark 4.0 says so by an empty default instead."""
+    return "dropDefault" in items(spec.productElementNames().toSeq()) and bool(spec.dropDefault())

@@ -12,7 +12,7 @@ from icefloe.metadata.properties import WRITE_FORMAT
 from icefloe.schema.schema import Schema
 from icefloe.spark.sql_context import SqlContext, full_name
 from icefloe.spark.sql_names import Place
-from icefloe.spark.sql_nodes import items, kind_of, mapping, option, parts, spark_type
+from icefloe.spark.sql_nodes import default_text, items, kind_of, mapping, option, parts, spark_type
 from icefloe.spark.sql_queries import resolve
 from icefloe.spark.types import COMMENT, CURRENT_DEFAULT, EXACT_TYPE, EXISTS_DEFAULT, schema_from_spark
 
@@ -138,7 +138,7 @@ def _schema(node: Any) -> Schema:
         if comment is not None:
             metadata[COMMENT] = comment
         if default is not None:
-            metadata |= {CURRENT_DEFAULT: default.originalSQL(), EXISTS_DEFAULT: default.originalSQL()}
+            metadata |= {CURRENT_DEFAULT: default_text(default), EXISTS_DEFAULT: default_text(default)}
         if option(column.generationExpression()) is not None:
             raise InvalidInputError(f"column {column.name()!r} is generated, which Iceberg tables do not have")
         fields.append(
