@@ -40,6 +40,8 @@ class SharedCache:
             return slot.value
 
     def _forget(self, newest: Hashable) -> None:
+        if self._weight <= self._limit:
+            return
         for key in list(self._slots):
             if self._weight <= self._limit:
                 return

@@ -71,16 +71,23 @@ class _Handles:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self.tools = gateway.jvm.java.lang.invoke.MethodHandles
-        self.int = gateway.jvm.java.lang.Integer.TYPE
+        self.int = gateway.kept("int", lambda: gateway.jvm.java.lang.Integer.TYPE)
 
     def kind(self, result: Any, *arguments: Any) -> Any:
         """The type of a method."""
-        classes = self._gateway.array(self._gateway.jvm.java.lang.Class, map(self._class, arguments))
-        return self._gateway.jvm.java.lang.invoke.MethodType.methodType(self._class(result), classes)
+
+        def make() -> Any:
+            classes = self._gateway.array(self._gateway.jvm.java.lang.Class, map(self._class, arguments))
+            return self._gateway.jvm.java.lang.invoke.MethodType.methodType(self._class(result), classes)
+
+        return self._gateway.kept(("method type", *map(self._named, (result, *arguments))), make)
 
     def static(self, owner: str, name: str, result: Any, *arguments: Any) -> Any:
         """A static method."""
-        return self.tools.publicLookup().findStatic(self._class(owner), name, self.kind(result, *arguments))
+        return self._gateway.kept(
+            ("static", owner, name, *map(self._named, (result, *arguments))),
+            lambda: self.tools.publicLookup().findStatic(self._class(owner), name, self.kind(result, *arguments)),
+        )
 
     def typed(self, handle: Any, result: Any, *arguments: Any) -> Any:
         """The same, with casts."""
@@ -109,6 +116,11 @@ class _Handles:
         return self._gateway.jvm.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(
             self._class(interface), handle
         )
+
+    def _named(self, kind: Any) -> str:
+        if isinstance(kind, str):
+            return kind
+        return "int" if kind is self.int else str(kind.getName())
 
     def _class(self, named: Any) -> Any:
         return self._gateway.load_class(named) if isinstance(named, str) else named

@@ -34,8 +34,8 @@ from icefloe.expressions import (
     StartsWith,
     Term,
 )
-from icefloe.schema.types import DoubleType, FloatType, IcebergType
-from icefloe.spark.gateway import Gateway
+from icefloe.schema.types import DoubleType, FloatType, IcebergType, IntegerType, LongType
+from icefloe.spark.gateway import Gateway, lit
 from icefloe.spark.literals import sql_literal
 from icefloe.spark.transforms import transform_column
 from icefloe.spark.types import TypeMapping, user_type
@@ -115,6 +115,8 @@ class _Translation:
                 raise InvalidExpressionError(f"{term} is not bound to a schema")
 
     def _literal(self, literal: Literal, kind: IcebergType) -> Column:
+        if isinstance(kind, IntegerType | LongType):
+            return lit(literal.value)
         text = sql_literal(literal.value, kind, user_type(kind, self._mapping))
         if text is None:
             raise InvalidExpressionError(f"Spark has no constant for {literal}")

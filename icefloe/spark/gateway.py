@@ -11,6 +11,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import JavaClass, JavaMember
+from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType
@@ -105,6 +106,26 @@ _STARTING = threading.Lock()
 """PySpark would start two callback servers for two threads."""
 
 
+def col(name: str) -> Column:
+    """The column of a name by one call to the JVM; PySpark's own function asks for its class and its method each time."""
+    return Column(_functions().col(name))
+
+
+def lit(value: str | float | bool | None) -> Column:
+    """The column of a plain value, by one call."""
+    return Column(_functions().lit(value))
+
+
+def when(condition: Column, value: Column) -> Column:
+    """A value where a condition is true, by one call."""
+    return Column(_functions().when(condition._jc, value._jc))
+
+
+def _functions() -> Any:
+    client = SparkContext._active_spark_context._jvm._gateway_client
+    return _kept(client, _FUNCTIONS, lambda: _Class(_FUNCTIONS, client))
+
+
 @dataclass(frozen=True)
 class Gateway:
     """The JVM behind one session; `callbacks()` first where Spark is to call Python."""
@@ -189,12 +210,6 @@ class Gateway:
     def column(self, expression: Any) -> Column:
         """The column of a Catalyst expression."""
         return Column(self.jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
-
-    def named_column(self, name: str) -> Column:
-        """The column of a name, without what PySpark asks the JVM beside it."""
-        client = self.spark._jvm._gateway_client
-        functions = _kept(client, _FUNCTIONS, lambda: _Class(_FUNCTIONS, client))
-        return Column(functions.col(name))
 
     def alias(self, column: Column, name: str, metadata: Mapping[str, Any]) -> Column:
         """The column under a name, with metadata."""

@@ -37,7 +37,7 @@ from icefloe.spark import constants as facts
 from icefloe.spark.constants import Constant
 from icefloe.spark.file_index import IndexLabel, ScanFileIndex
 from icefloe.spark.filter_columns import filter_column
-from icefloe.spark.gateway import Gateway
+from icefloe.spark.gateway import Gateway, col, lit
 from icefloe.spark.scan_plan import FileKind, KeyDeletes, Planner, SnapshotShape
 from icefloe.spark.types import EXISTS_DEFAULT, TypeMapping, file_schema, user_schema
 from icefloe.spark.user_side import quoted_name, to_user
@@ -91,13 +91,11 @@ class NativeScan:
         bound = self.scan.bound_filter
         if not isinstance(bound, AlwaysTrue):
             rows = rows.filter(filter_column(self.gateway, bound, columns.user_column(self.mapping), self.mapping))
-        if any(is_reserved_id(each.field_id) for each in wanted.fields):
-            return rows.select(*self._output(wanted, columns, is_deleted))
         # Four calls for each column, if it were not for those made before.
         given = [columns.field(each.field_id) for each in wanted.fields if columns.has(each)]
         inside = [columns.inner_path(each.field_id) for each in given]
         output = self.gateway.kept(
-            f"output {self.mapping} {inside} {given} {wanted.fields}",
+            f"output {self.mapping} {is_deleted is None} {inside} {given} {wanted.fields}",
             lambda: self.gateway.seq(each._jc for each in self._output(wanted, columns, is_deleted)),
         )
         return self.gateway.frame(rows._jdf.select(output))
@@ -160,27 +158,31 @@ class NativeScan:
     # -- deletes
 
     def _is_deleted(self) -> Column:
+        found: Column = self.gateway.kept("is deleted", self._bit_test)
+        return found
+
+    def _bit_test(self) -> Column:
         offset = self.gateway.jvm.org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET
         return self.gateway.static_invoke(
             "org.apache.spark.unsafe.bitset.BitSetMethods",
             "isSet",
             spark_types.BooleanType(),
-            F.col(_BITS),
-            F.lit(offset).cast("bigint"),
-            F.col("_metadata.row_index").cast("int"),
+            col(_BITS),
+            lit(offset).cast("bigint"),
+            col("_metadata.row_index").cast("int"),
         )
 
     def _without_keys(self, rows: DataFrame, columns: "_Columns", group: KeyDeletes, place: int) -> DataFrame:
         """The rows that no delete of the group equals, in all its columns, null to null."""
         keys = self._keys(columns, group, place)
         own = [columns.raw(each) for each in group.field_ids]
-        theirs = [F.col(f"key_{place}_{each}") for each in group.field_ids]
+        theirs = [col(f"key_{place}_{each}") for each in group.field_ids]
         equal = [
             _comparable(one, columns.field(each)).eqNullSafe(_comparable(other, columns.field(each)))
             for one, other, each in zip(own, theirs, group.field_ids, strict=True)
         ]
-        later = F.col(f"number_{place}") > F.col(facts.SEQUENCE_NUMBER.name)
-        here = (F.col(f"scope_{place}") == F.lit(_EVERYWHERE)) | (F.col(f"scope_{place}") == F.col(_SCOPE))
+        later = col(f"number_{place}") > col(facts.SEQUENCE_NUMBER.name)
+        here = (col(f"scope_{place}") == lit(_EVERYWHERE)) | (col(f"scope_{place}") == col(_SCOPE))
         return rows.join(keys, reduce(Column.__and__, [*equal, later, here]), "left_anti")
 
     def _keys(self, columns: "_Columns", group: KeyDeletes, place: int) -> DataFrame:
@@ -216,8 +218,8 @@ class NativeScan:
         rows = relation_frame(self.gateway, index, read.schema(self.mapping), constants)
         return rows.select(
             *(read.raw(each).alias(f"key_{place}_{each}") for each in group.field_ids),
-            F.col(facts.SEQUENCE_NUMBER.name).alias(f"number_{place}"),
-            F.col(_SCOPE).alias(f"scope_{place}"),
+            col(facts.SEQUENCE_NUMBER.name).alias(f"number_{place}"),
+            col(_SCOPE).alias(f"scope_{place}"),
         )
 
     # -- what users see
@@ -232,30 +234,30 @@ class NativeScan:
     def _one(self, field: NestedField, columns: "_Columns", is_deleted: Column | None) -> Column:
         if not is_reserved_id(field.field_id):
             if isinstance(field.field_type, UnknownType):
-                return F.lit(None)
+                return lit(None)
             given = columns.field(field.field_id)
             return to_user(columns.raw(field.field_id), given.field_type, field.field_type, self.mapping)
-        position = F.col("_metadata.row_index")
-        first = F.col(facts.FIRST_ROW_ID.name)
+        position = col("_metadata.row_index")
+        first = col(facts.FIRST_ROW_ID.name)
         match field.field_id:
             case FILE.field_id:
-                return F.col(facts.FILE.name)
+                return col(facts.FILE.name)
             case POS.field_id:
                 return position
             case DELETED.field_id:
-                return F.lit(False) if is_deleted is None else is_deleted
+                return lit(False) if is_deleted is None else is_deleted
             case SPEC_ID.field_id:
-                return F.col(facts.SPEC_ID.name)
+                return col(facts.SPEC_ID.name)
             case ROW_ID.field_id:
                 return F.when(first.isNotNull(), F.coalesce(columns.raw(ROW_ID.field_id), first + position))
             case LAST_UPDATED_SEQUENCE_NUMBER.field_id:
                 stored = columns.raw(LAST_UPDATED_SEQUENCE_NUMBER.field_id)
-                return F.when(first.isNotNull(), F.coalesce(stored, F.col(facts.SEQUENCE_NUMBER.name)))
+                return F.when(first.isNotNull(), F.coalesce(stored, col(facts.SEQUENCE_NUMBER.name)))
             case _ if field.field_id == PARTITION_ID and isinstance(field.field_type, StructType):
                 return F.struct(
                     *(
                         to_user(
-                            F.col(f"{facts.PREFIX}partition_{place}"), each.field_type, each.field_type, self.mapping
+                            col(f"{facts.PREFIX}partition_{place}"), each.field_type, each.field_type, self.mapping
                         ).alias(each.name)
                         for place, each in enumerate(field.field_type)
                     )
@@ -338,7 +340,7 @@ class _Columns:
     def raw(self, field_id: int) -> Column:
         """The field as the relation has it."""
         column, *inner = self.inner_path(field_id)
-        found = self._gateway.named_column(quoted_name(column))
+        found = col(quoted_name(column))
         for name in inner:
             found = found.getField(name)
         return found

@@ -31,7 +31,7 @@ from icefloe.planning.tasks import FileScanTask
 from icefloe.schema.reserved import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
 from icefloe.schema.schema import Schema
 from icefloe.spark.engine import SparkEngine
-from icefloe.spark.gateway import Gateway
+from icefloe.spark.gateway import Gateway, col, lit
 from icefloe.spark.reading import read_scan
 from icefloe.spark.store_assignment import store_assigned
 from icefloe.spark.types import mapping_of, user_schema
@@ -275,9 +275,11 @@ class Gathered:
 
 def gathered(rows: DataFrame, chosen: Column | None = None) -> Gathered:
     """Where rows are, and which of them are chosen; eight bytes a row reach the driver, and each file's name a few times."""
-    flag = F.lit(True) if chosen is None else chosen
-    keys = (F.col(FILE), flag.alias(_CHOSEN), F.shiftright(POS, _CHUNK_BITS))
-    found = rows.groupBy(*keys).agg(F.collect_list(POS).alias(POS)).select(FILE, _CHOSEN, POS).toArrow()
+    gateway = Gateway(rows.sparkSession)
+    flag = lit(True) if chosen is None else chosen
+    chunk = gateway.kept("chunks of places", lambda: F.shiftright(POS, _CHUNK_BITS))
+    listed = gateway.kept("lists of places", lambda: F.collect_list(POS).alias(POS))
+    found = rows.groupBy(col(FILE), flag.alias(_CHOSEN), chunk).agg(listed).select(FILE, _CHOSEN, POS).toArrow()
     lists = []
     for batch in found.to_batches():
         positions = batch.column(2)
@@ -289,7 +291,7 @@ def gathered(rows: DataFrame, chosen: Column | None = None) -> Gathered:
 
 def is_true(condition: Column | None) -> Column:
     """A condition as SQL means it where rows are chosen: unknown is false."""
-    return F.lit(True) if condition is None else F.coalesce(condition, F.lit(False))
+    return lit(True) if condition is None else F.coalesce(condition, lit(False))
 
 
 def without_places(rows: DataFrame, gone: DataFrame, count: int | None = None) -> DataFrame:

@@ -25,6 +25,7 @@ from icefloe.metadata.snapshot import Snapshot
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import NestedField
 from icefloe.spark.distribution import distribution_of
+from icefloe.spark.gateway import col, lit, when
 from icefloe.spark.row_filters import check_deterministic, key_filter
 from icefloe.spark.row_level import (
     FILE,
@@ -157,7 +158,7 @@ class _Merging:
     @cached_property
     def source(self) -> DataFrame:
         """The source with each column once more under a name of ours, under its alias."""
-        copies = {f"{NEW}{place}": F.col(quoted_name(name)) for place, name in enumerate(_names(self.held))}
+        copies = {f"{NEW}{place}": col(quoted_name(name)) for place, name in enumerate(_names(self.held))}
         rows = self.held.withColumns(copies)
         return rows if self.merge.source_alias is None else rows.alias(self.merge.source_alias)
 
@@ -192,9 +193,9 @@ class _Merging:
         """The place of the first clause whose condition is true."""
         found: Column | None = None
         for place, clause in enumerate(clauses, first):
-            started = F if found is None else found
-            found = started.when(is_true(clause.condition), F.lit(place))
-        return F.lit(_NOTHING) if found is None else found.otherwise(F.lit(_NOTHING))
+            test, here = is_true(clause.condition), lit(place)
+            found = when(test, here) if found is None else found.when(test, here)
+        return lit(_NOTHING) if found is None else found.otherwise(lit(_NOTHING))
 
     def values(self, clauses: Sequence[Clause], action: Column) -> dict[str, Column]:
         """Each column as the clause of a row says, or as it was."""
@@ -204,7 +205,8 @@ class _Merging:
             for place, clause in enumerate(clauses)
             if clause.action is Action.UPDATE
         }
-        return {name: _choice(action, {key: each[name] for key, each in chosen.items()}, old[name]) for name in old}
+        tests = {place: action == place for place in chosen}
+        return {name: _choice(tests, {key: each[name] for key, each in chosen.items()}, old[name]) for name in old}
 
     def _assignments(self, clause: Clause) -> tuple[Assignment, ...]:
         if clause.assignments is not None:
@@ -214,7 +216,7 @@ class _Merging:
     def star(self) -> dict[str, Column]:
         """Each column of the table from the source's column of the same name, where there is one."""
         given = {name.lower(): f"{NEW}{place}" for place, name in enumerate(_names(self.source))}
-        return {name: F.col(given[name.lower()]) for name in self.change.columns if name.lower() in given}
+        return {name: col(given[name.lower()]) for name in self.change.columns if name.lower() in given}
 
     def inserts(self, matched: DataFrame) -> DataFrame | None:
         """The rows to add: those of the source that nothing matched, by the clauses for them."""
@@ -224,20 +226,23 @@ class _Merging:
         rest = self.source.join(matched, SOURCE, "left_anti")
         if self.merge.source_alias is not None:
             rest = rest.alias(self.merge.source_alias)
-        rest = rest.withColumn(ACTION, self.clause_of(clauses)).filter(F.col(ACTION) != _NOTHING)
+        rest = rest.withColumn(ACTION, self.clause_of(clauses)).filter(col(ACTION) != _NOTHING)
         # One choice for each column, and not a query for each clause: a row then falls to one of them, whatever they ask.
         given = {place: self._inserted(clause) for place, clause in enumerate(clauses)}
-        columns = [
-            _choice(
-                F.col(ACTION),
-                {place: values[each.name] for place, values in given.items() if each.name in values},
-                self._default(each),
-            ).alias(each.name)
-            for each in self.schema.fields
-        ]
+        tests = {place: col(ACTION) == place for place in given}
+        columns = [self._insert(each, given, tests).alias(each.name) for each in self.schema.fields]
         if self.change.has_lineage:
-            columns += [F.lit(None).cast("bigint").alias(name) for name in LINEAGE]
+            columns += [lit(None).cast("bigint").alias(name) for name in LINEAGE]
         return rest.select(*columns)
+
+    def _insert(
+        self, field: NestedField, given: Mapping[int, dict[str, Column]], tests: Mapping[int, Column]
+    ) -> Column:
+        """What new rows have in a column; all rows are of the one clause if there is but one."""
+        values = {place: each[field.name] for place, each in given.items() if field.name in each}
+        if len(given) == len(values) == 1:
+            return values[0]
+        return _choice(tests, values, self._default(field))
 
     def _inserted(self, clause: Clause) -> dict[str, Column]:
         if clause.assignments is None:
@@ -255,7 +260,7 @@ class _Merging:
 def _run(merging: _Merging, planned: Planned, read: Expression, spark: Any) -> Snapshot | None:
     change = merging.change
     with kept(_decided(merging, read, is_static=change.spark is not spark)) as decided:
-        found = gathered(decided, F.col(ACTION) != _NOTHING)
+        found = gathered(decided, col(ACTION) != _NOTHING)
         _check_cardinality(found, merging.merge.matched)
         places = found.by_file()
         rows = _Rows(merging, decided, found, spark)
@@ -293,7 +298,7 @@ class _Rows:
 
     def _others(self, touched: frozenset[str]) -> DataFrame:
         """The rows of the touched files that stay as they are."""
-        gone = self.decided.filter(F.col(ACTION) != _NOTHING)
+        gone = self.decided.filter(col(ACTION) != _NOTHING)
         count = len(self.found) if self.are_few else None
         return without_places(self.merging.change.rows_of(touched), gone, count).drop(FILE, POS)
 
@@ -314,18 +319,18 @@ def _decided(merging: _Merging, read: Expression, *, is_static: bool) -> DataFra
     source = F.broadcast(merging.source) if is_static else merging.source
     matched = merging.clause_of(merge.matched)
     if merge.by_source:
-        is_matched = F.col(SOURCE).isNotNull()
+        is_matched = col(SOURCE).isNotNull()
         by_source = merging.clause_of(merge.by_source, len(merge.matched))
         rows = target.join(source, merge.on, "left")
         rows = rows.withColumn(ACTION, F.when(is_matched, matched).otherwise(by_source))
-        rows = rows.filter(is_matched | (F.col(ACTION) != _NOTHING))
+        rows = rows.filter(is_matched | (col(ACTION) != _NOTHING))
     else:
         rows = target.join(source, merge.on, "inner").withColumn(ACTION, matched)
     columns = []
     if any(each.action is Action.UPDATE for each in merging.target_clauses):
-        values = merging.values(merging.target_clauses, F.col(ACTION))
+        values = merging.values(merging.target_clauses, col(ACTION))
         columns = [column.alias(name) for name, column in values.items()]
-        columns += [F.col(LINEAGE[0])] if change.has_lineage else []
+        columns += [col(LINEAGE[0])] if change.has_lineage else []
     return rows.select(FILE, POS, SOURCE, ACTION, *columns)
 
 
@@ -333,10 +338,10 @@ def _updates(rows: DataFrame, clauses: Sequence[Clause], change: RowChange) -> D
     places = [place for place, clause in enumerate(clauses) if clause.action is Action.UPDATE]
     if not places:
         return None
-    columns = [F.col(quoted_name(name)) for name in change.columns]
+    columns = [col(quoted_name(name)) for name in change.columns]
     if change.has_lineage:
-        columns += [F.col(LINEAGE[0]), F.lit(None).cast("bigint").alias(LINEAGE[1])]
-    return rows.filter(F.col(ACTION).isin(places)).select(*columns)
+        columns += [col(LINEAGE[0]), lit(None).cast("bigint").alias(LINEAGE[1])]
+    return rows.filter(col(ACTION).isin(places)).select(*columns)
 
 
 # -- parts of both
@@ -382,10 +387,10 @@ def _names(source: DataFrame) -> list[str]:
     return [name for name in source.columns if not name.startswith("__icefloe_")]
 
 
-def _choice(action: Column, values: Mapping[int, Column], otherwise: Column) -> Column:
+def _choice(tests: Mapping[int, Column], values: Mapping[int, Column], otherwise: Column) -> Column:
     found: Column | None = None
     for place, value in values.items():
-        found = (F if found is None else found).when(action == place, value)
+        found = when(tests[place], value) if found is None else found.when(tests[place], value)
     return otherwise if found is None else found.otherwise(otherwise)
 
 

@@ -18,6 +18,7 @@ from icefloe.metadata.snapshot import Snapshot
 from icefloe.schema.reserved import LAST_UPDATED_SEQUENCE_NUMBER
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import IcebergType, StructType
+from icefloe.spark.gateway import col, lit
 from icefloe.spark.literals import sql_literal
 from icefloe.spark.row_filters import asks_python, check_deterministic, implied_filter, is_lasting
 from icefloe.spark.row_level import FILE, LINEAGE, POS, RowChange, is_true, kept, without_places
@@ -137,8 +138,8 @@ def updated(
         for name in change.columns
     ]
     if change.has_lineage:
-        number = _where(condition, F.lit(None).cast("bigint"), F.col(LAST_UPDATED_SEQUENCE_NUMBER.name))
-        columns += [F.col(LINEAGE[0]), number.alias(LAST_UPDATED_SEQUENCE_NUMBER.name)]
+        number = _where(condition, lit(None).cast("bigint"), col(LAST_UPDATED_SEQUENCE_NUMBER.name))
+        columns += [col(LINEAGE[0]), number.alias(LAST_UPDATED_SEQUENCE_NUMBER.name)]
     return rows.select(*columns, *more)
 
 
@@ -148,12 +149,12 @@ def _where(condition: Column | None, value: Column, otherwise: Column) -> Column
 
 def with_old(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
     """The rows with each column once more, under a name of ours."""
-    return rows.withColumns({f"{OLD}{place}": F.col(quoted_name(name)) for place, name in enumerate(columns)})
+    return rows.withColumns({f"{OLD}{place}": col(quoted_name(name)) for place, name in enumerate(columns)})
 
 
 def old_values(schema: Schema) -> dict[str, Column]:
     """Each column as it was."""
-    return {each.name: F.col(f"{OLD}{place}") for place, each in enumerate(schema.fields)}
+    return {each.name: col(f"{OLD}{place}") for place, each in enumerate(schema.fields)}
 
 
 def new_values(assignments: Sequence[Assignment], schema: Schema) -> dict[str, Column]:
@@ -169,7 +170,7 @@ def default_column(value: Any, kind: IcebergType, mapping: TypeMapping) -> Colum
     """A default of a type as a column of the type that users see."""
     shown = user_type(kind, mapping)
     if value is None:
-        return F.lit(None).cast(shown)
+        return lit(None).cast(shown)
     if isinstance(kind, StructType):
         inner = dict(value)
         fields = (default_column(inner[each.field_id], each.field_type, mapping).alias(each.name) for each in kind)

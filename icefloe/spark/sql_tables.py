@@ -15,6 +15,7 @@ from icefloe.spark.sql_names import Place
 from icefloe.spark.sql_nodes import default_text, items, kind_of, mapping, option, parts, spark_type
 from icefloe.spark.sql_queries import resolve
 from icefloe.spark.types import COMMENT, CURRENT_DEFAULT, EXACT_TYPE, EXISTS_DEFAULT, schema_from_spark
+from icefloe.table import Table
 
 _FORMATS = ("parquet", "orc", "avro")
 _OWN = "iceberg"
@@ -36,6 +37,8 @@ def run_tables(node: Any, context: SqlContext) -> Any | None:
             return _create(node, context)
         case "CreateTableLike":
             return _create_like(node, context)
+        case "CreateTableLikeCommand":
+            return _create_like_on_old_spark(node, context)
         case "DropTable":
             return _drop(node, context)
         case "RenameTable":
@@ -148,18 +151,41 @@ def _schema(node: Any) -> Schema:
 
 
 def _create_like(node: Any, context: SqlContext) -> Any | None:
-    place, source = context.table_place(node.name()), context.existing(node.source())
+    place = context.table_place(node.name())
     if place is None:
         return None
+    source = context.existing(node.source())
     if source is None:
-        raise NoSuchTableError(f"no table {'.'.join(parts(node.source()))} in a catalog of icefloe to be like")
+        raise _nothing_to_be_like(parts(node.source()))
+    return _made_like(place, source, node, option(node.location()), context)
+
+
+def _create_like_on_old_spark(node: Any, context: SqlContext) -> Any | None:
+    """Before Spark 4.2, names have no catalog here: both are of the present one."""
+    target, origin = (
+        (*filter(None, [option(each.database())]), each.table()) for each in (node.targetTable(), node.sourceTable())
+    )
+    place = context.names.table(target, default=context.default)
+    if place is None:
+        return None
+    source = context.names.table(origin, default=context.default)
+    if source is None or not source.catalog.table_exists(source.parts):
+        raise _nothing_to_be_like(origin)
+    location = option(node.fileFormat().locationUri())
+    there = None if location is None else str(location.toString())
+    return _made_like(place, source.catalog.load_table(source.parts), node, there, context)
+
+
+def _nothing_to_be_like(name: tuple[str, ...]) -> NoSuchTableError:
+    return NoSuchTableError(f"no table {'.'.join(name)} in a catalog of icefloe to be like")
+
+
+def _made_like(place: Place, source: Table, node: Any, location: str | None, context: SqlContext) -> Any:
     if node.ifNotExists() and place.catalog.table_exists(place.parts):
         return context.result()
     properties = {**source.properties, **mapping(context.gateway, node.properties())}
     properties.setdefault("format-version", str(source.format_version))
-    place.catalog.create_table(
-        place.parts, source.schema(), option(node.location()), source.spec(), source.sort_order(), properties
-    )
+    place.catalog.create_table(place.parts, source.schema(), location, source.spec(), source.sort_order(), properties)
     return context.result()
 
 
