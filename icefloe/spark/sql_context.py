@@ -28,7 +28,7 @@ METADATA_COLUMNS = (
 )
 _HIDDEN = "__metadata_col"
 """How Spark marks columns that `*` leaves out."""
-_HIDES_UNDER_NAMES = (4, 1)
+_HIDES_UNDER_NAMES = (4, 2)
 """From this Spark on, the name of a query lets hidden columns through; before, they are lost in `FROM t AS x`."""
 
 ReadSource = Callable[[Source, Sequence[str]], DataFrame]
