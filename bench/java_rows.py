@@ -25,18 +25,22 @@ COLUMNS = (
 
 
 def run(size: str) -> Iterator[Row]:
-    """Appends in three ways, then each statement in both modes."""
+    """Appends in four ways, then each statement in both modes."""
     with engines() as (ours, java, home):
         both = dict(zip(SIDES, (ours, java), strict=True))
         source = f"{home}/source"
         ours.sql(f"CREATE TEMP VIEW made AS SELECT {COLUMNS[1]} FROM range(0, {APPENDED[size]}, 1, 8)")
         ours.sql(f"INSERT OVERWRITE DIRECTORY '{source}' USING parquet SELECT * FROM made")
-        for case, tail in (
-            ("append", ""),
-            ("append-by-day", "PARTITIONED BY (days(ts))"),
-            ("append-by-bucket", "PARTITIONED BY (bucket(8, id))"),
+        for case, tail, order in (
+            ("append", "", ""),
+            ("append-by-day", "PARTITIONED BY (days(ts))", ""),
+            ("append-by-bucket", "PARTITIONED BY (bucket(8, id))", ""),
+            ("append-sorted", "", "WRITE ORDERED BY ts, id"),
         ):
             tables = _create(both, case, tail)
+            if order:
+                for side, engine in both.items():
+                    engine.sql(f"ALTER TABLE {tables[side]} {order}")
             yield _row(
                 case, both, tables, lambda table, _: f"INSERT INTO {table} SELECT * FROM parquet.`{source}`", size
             )

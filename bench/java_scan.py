@@ -10,6 +10,8 @@ FILES = {"small": 4, "medium": 32, "full": 64}
 SMALL_FILES = {"small": 20, "medium": 500, "full": 2_000}
 REPEAT = {"small": 1, "medium": 5, "full": 7}
 GOAL = 1.0
+ONE_IN = 20
+"""So many rows have one that is deleted."""
 COLUMNS = (
     "id, id % 1000 AS v1, id * 0.5D AS v2, CAST(id % 100 AS INT) AS v3, concat('name-', id % 5000) AS name,"
     " date_add(date'2024-01-01', CAST(id * {files} DIV {rows} AS INT)) AS day"
@@ -32,6 +34,7 @@ def run(size: str) -> Iterator[Row]:
             "group": "SELECT v3, count(*), sum(v1) FROM {}.clean GROUP BY v3 ORDER BY v3",
             "vectors-five-columns": f"SELECT {FIVE} FROM {{}}.vectors",
             "vectors-two-columns": f"SELECT {TWO} FROM {{}}.vectors",
+            "equality-deletes": f"SELECT {FIVE} FROM {{}}.equal",
             "evolved": f"SELECT {TWO}, count(more), sum(wide) FROM {{}}.evolved",
             "many-small-files": f"SELECT {TWO} FROM {{}}.tiny",
         }
@@ -51,9 +54,10 @@ def _make(ours: Engine, size: str) -> None:
     place = f"{CATALOG}.db"
     properties = "TBLPROPERTIES ('format-version'='3', 'write.delete.mode'='merge-on-read')"
     source = f"SELECT {columns} FROM range(0, {rows}, 1, {files})"
-    for name in ("clean", "vectors"):
+    for name in ("clean", "vectors", "equal"):
         ours.sql(f"CREATE TABLE {place}.{name} USING iceberg {properties} AS {source}")
-    ours.sql(f"DELETE FROM {place}.vectors WHERE pmod(hash(id), 20) = 0")
+    ours.sql(f"DELETE FROM {place}.vectors WHERE pmod(hash(id), {ONE_IN}) = 0")
+    ours.run("delete_equal", table=f"{place}.equal", column="id", keys=[0, rows, ONE_IN])
     half = rows // 2
     ours.sql(f"CREATE TABLE {place}.evolved (id BIGINT, v1 BIGINT, wide INT) USING iceberg {properties}")
     ours.sql(f"INSERT INTO {place}.evolved SELECT id, id % 1000, 1 FROM range(0, {half}, 1, {files // 2})")

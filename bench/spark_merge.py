@@ -22,7 +22,7 @@ from icefloe.table import Table
 
 ROWS = {"small": 100_000, "medium": 10_000_000, "full": 20_000_000}
 WARM_ROWS = 100_000
-ROUNDS = 2
+ROUNDS = 3
 SHARE = 100
 """One source row for so many of the table; half of them are updates."""
 GOAL = 0.35

@@ -45,6 +45,10 @@ class Worker:
         """Seconds to commit all files of one table to another as they are, and how many were committed."""
         return self._java_add(table, source) if self.is_java else self._our_add(table, source)
 
+    def delete_equal(self, table: str, column: str, keys: list[int]) -> tuple[float, Any]:
+        """Seconds to delete the rows whose column is in a range of numbers, by an equality delete file; only we write those."""
+        return timed(lambda: delete_equal(self.ice.load_table(table), column, range(*keys)))
+
     def peak(self) -> tuple[float, Any]:
         """The most memory of this process and of its Spark, in MiB."""
         return 0.0, [_peak(os.getpid()), _peak(self.spark.sparkContext._gateway.proc.pid)]
@@ -93,6 +97,24 @@ class Worker:
 
     def _java_table(self, name: str) -> Any:
         return self.spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(self.spark._jsparkSession, name)
+
+
+def delete_equal(table: Any, column: str, keys: range) -> None:
+    """Commit an equality delete file with the keys."""
+    import pyarrow as pa
+
+    from icefloe.data.file_rolling import data_file_of
+    from icefloe.formats.equality_deletes import EqualityDeleteWriter
+    from icefloe.manifests import FileContent
+
+    ids = (table.schema().find_field(column).field_id,)
+    location = f"{table.location()}/data/equality-deletes.parquet"
+    with table.storage.open_output(location) as sink:
+        writer = EqualityDeleteWriter(sink, table.schema(), ids, table.format_version)
+        writer.write(pa.table({column: pa.array(keys, pa.int64())}))
+        done = writer.close()
+    file = data_file_of(done, location, "parquet", content=FileContent.EQUALITY_DELETES, equality_ids=ids)
+    table.update_snapshot().row_delta(None, deletes=[file])
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:

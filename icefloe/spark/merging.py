@@ -31,7 +31,7 @@ class MergeBuilder:
     source: DataFrame | None = None
     on: Condition | Sequence[str] | None = None
     target_alias: str = "t"
-    source_alias: str = "s"
+    source_alias: str | None = "s"
     matched: tuple[Clause, ...] = ()
     not_matched: tuple[Clause, ...] = ()
     by_source: tuple[Clause, ...] = ()

@@ -6,7 +6,7 @@ of a column there, so a column whose name some other column has had goes by anot
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  # its usual name
 from pyspark.sql import types as spark_types
 
 from icefloe.expressions import AlwaysTrue
+from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.metadata.table import TableMetadata
 from icefloe.planning.scan import TableScan
@@ -60,18 +61,20 @@ _EVERYWHERE = ""
 
 @dataclass(frozen=True)
 class NativeScan:
-    """One scan on its way to a DataFrame."""
+    """One scan on its way to a DataFrame; `hidden` are rows to pass over, by file."""
 
     gateway: Gateway
     scan: TableScan
     shape: SnapshotShape
     name: str
     mapping: TypeMapping
+    hidden: Mapping[str, DeletionVector] | None = None
 
     def frame(self) -> DataFrame:
         """The rows, lazily: files are chosen when Spark plans a query."""
-        planner = Planner(self.scan)
-        parts = [self._part(planner, kind) for kind in self.shape.kinds]
+        planner = Planner(self.scan, self.hidden)
+        kinds = self.shape.kinds if self.hidden is None else self.shape.kinds_with_deletes
+        parts = [self._part(planner, kind) for kind in kinds]
         found = reduce(DataFrame.union, parts)
         return found if self.scan.limit is None else found.limit(self.scan.limit)
 

@@ -36,22 +36,27 @@ ARROW = "arrow"
 
 def read_scan(spark: Any, scan: TableScan, name: str | None = None) -> DataFrame:
     """The rows of a scan as a lazy DataFrame; `read.engine` of its options, or of the table, chooses who reads."""
+    found = native_scan(spark, scan, name)
+    return arrow_frame(spark, scan, mapping_of(spark)) if found is None else found.frame()
+
+
+def native_scan(spark: Any, scan: TableScan, name: str | None = None) -> NativeScan | None:
+    """The scan by Spark's own reader; None if Arrow is to read it."""
     asked = scan.options.get(READ_ENGINE) or scan.metadata.properties.get(READ_ENGINE)
     if asked not in (None, NATIVE, ARROW):
         raise InvalidPropertyError(f"option {READ_ENGINE!r} is {asked!r}; it must be {NATIVE} or {ARROW}")
-    mapping = mapping_of(spark)
     if asked == ARROW or not is_classic(spark):
         if asked == NATIVE:
             raise StateError("Spark Connect has no JVM at hand, which the native engine needs; leave out read.engine")
-        return arrow_frame(spark, scan, mapping)
+        return None
     gateway = Gateway(spark)
     shape = shape_of(scan)
     obstacle = why_not_native(gateway, scan, shape)
     if obstacle is None:
-        return NativeScan(gateway, scan, shape, name or str(scan.metadata.table_uuid), mapping).frame()
+        return NativeScan(gateway, scan, shape, name or str(scan.metadata.table_uuid), mapping_of(spark))
     if asked == NATIVE:
         raise StateError(f"Spark's own reader cannot read this: {obstacle}; the arrow engine can")
-    return arrow_frame(spark, scan, mapping)
+    return None
 
 
 def is_classic(spark: Any) -> bool:

@@ -5,6 +5,7 @@ rows are, as deletion vectors or position deletes, and the new rows as files of 
 """
 
 import hashlib
+import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -32,7 +33,7 @@ from icefloe.schema.reserved import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
 from icefloe.schema.schema import Schema
 from icefloe.spark.engine import SparkEngine
 from icefloe.spark.gateway import Gateway, col, lit
-from icefloe.spark.reading import read_scan
+from icefloe.spark.reading import native_scan, read_scan
 from icefloe.spark.store_assignment import store_assigned
 from icefloe.spark.types import mapping_of, user_schema
 from icefloe.table import DataScan, Table, Transaction
@@ -120,10 +121,22 @@ class RowChange:
     def rows_of(self, files: Iterable[str]) -> DataFrame:
         """The rows of some files."""
         paths = frozenset(files)
+        digest = hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()[:16]
+        return self.frame(self._scan_of(paths), f" [{len(paths)} files, {digest}]")
+
+    def rows_but(self, places: Mapping[str, DeletionVector], gone: DataFrame) -> DataFrame:
+        """The rows of these files but for those at the places, which are those of `gone`: all of them to be written anew."""
+        # No other frame may be taken for this one, and none has its name.
+        label = f"{'.'.join(self.table.name())} [{len(places)} files, {uuid.uuid4()}]"
+        native = native_scan(self.spark, self._scan_of(frozenset(places)), label)
+        if native is None:
+            return without_places(self.rows_of(places), gone).drop(FILE, POS)
+        return replace(native, hidden=places).frame().drop(*_PLACE)
+
+    def _scan_of(self, paths: frozenset[str]) -> ScanOfFiles:
         whole = self.scan()
         given = {each: getattr(whole, each) for each in whole.__dataclass_fields__ if each != "only"}
-        digest = hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()[:16]
-        return self.frame(ScanOfFiles(**given, only=paths), f" [{len(paths)} files, {digest}]")
+        return ScanOfFiles(**given, only=paths)
 
     def planned(self) -> Planned:
         """What the commit is checked against."""
@@ -294,12 +307,9 @@ def is_true(condition: Column | None) -> Column:
     return lit(True) if condition is None else F.coalesce(condition, lit(False))
 
 
-def without_places(rows: DataFrame, gone: DataFrame, count: int | None = None) -> DataFrame:
-    """The rows but for those that are where others were found; so many, if that is known."""
-    places = gone.select(FILE, POS)
-    if count is not None and are_few_places(rows.sparkSession, count):
-        places = F.broadcast(places)
-    return rows.join(places, [FILE, POS], "left_anti")
+def without_places(rows: DataFrame, gone: DataFrame) -> DataFrame:
+    """The rows but for those that are where others were found."""
+    return rows.join(gone.select(FILE, POS), [FILE, POS], "left_anti")
 
 
 def are_few_places(spark: Any, count: int) -> bool:

@@ -20,6 +20,7 @@ from icefloe.commit.history import Planned
 from icefloe.data.shaping import write_default
 from icefloe.errors import InvalidInputError, InvalidValueError
 from icefloe.expressions import AlwaysTrue, Expression
+from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.metadata.properties import MERGE_ISOLATION_LEVEL, MERGE_MODE
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.schema.schema import Schema
@@ -40,7 +41,6 @@ from icefloe.spark.row_level import (
     is_small,
     is_true,
     kept,
-    without_places,
 )
 from icefloe.spark.row_statements import (
     Assignment,
@@ -266,10 +266,9 @@ def _run(merging: _Merging, planned: Planned, read: Expression, spark: Any) -> S
         rows = _Rows(merging, decided, found, spark)
         if not change.copies:
             return change.commit_deletes(planned, places, rows.made, read)
-        touched = frozenset(places)
         # A source row whose match is left alone is not inserted: that must be right when it is committed, too.
         return change.commit_copies(
-            planned, touched, lambda: rows.made(touched), read, relies_on_read=found.leaves_rows()
+            planned, places, lambda: rows.made(places), read, relies_on_read=found.leaves_rows()
         )
 
 
@@ -288,19 +287,13 @@ class _Rows:
         change = self.merging.change
         return change.spark is not self.spark and are_few_places(change.spark, len(self.found))
 
-    def made(self, touched: frozenset[str] = frozenset()) -> DataFrame | None:
-        """The rows as they are to be; all of the touched files if there are any."""
+    def made(self, replaced: Mapping[str, DeletionVector] | None = None) -> DataFrame | None:
+        """The rows as they are to be; with those that stay of files that are replaced, where others change at these places."""
         change = self.merging.change
-        others = self._others(touched) if touched else None
+        others = change.rows_but(replaced, self.decided.filter(col(ACTION) != _NOTHING)) if replaced else None
         rows = _union([others, _updates(self.decided, self.merging.target_clauses, change), self._inserts()])
         is_spread = distribution_of(change.metadata).mode != "none"
         return in_session(rows, self.spark) if rows is not None and (is_spread or not self.are_few) else rows
-
-    def _others(self, touched: frozenset[str]) -> DataFrame:
-        """The rows of the touched files that stay as they are."""
-        gone = self.decided.filter(col(ACTION) != _NOTHING)
-        count = len(self.found) if self.are_few else None
-        return without_places(self.merging.change.rows_of(touched), gone, count).drop(FILE, POS)
 
     def _inserts(self) -> DataFrame | None:
         matched = self.decided.select(SOURCE)

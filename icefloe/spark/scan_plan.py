@@ -6,7 +6,7 @@ filters of the query. They share one plan.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -17,6 +17,7 @@ from icefloe.data.task_deletes import DeleteLoader
 from icefloe.errors import StateError
 from icefloe.expressions import Expression, as_expression
 from icefloe.expressions.values import conjunction
+from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.manifests import DataFile, FileContent, ManifestContent, ManifestFile
 from icefloe.manifests.wanted import wanted
 from icefloe.planning.delete_files import WANTED_OF_DELETES
@@ -64,12 +65,13 @@ class SnapshotShape:
     @property
     def kinds(self) -> tuple[FileKind, ...]:
         """The kinds of files that there may be."""
-        kinds = [FileKind.CLEAN]
-        if self.has_position_deletes:
-            kinds.append(FileKind.POSITIONS)
-        if self.key_deletes:
-            kinds.append(FileKind.KEYS)
-        return tuple(kinds)
+        with_deletes = self.kinds_with_deletes if self.has_position_deletes else self.kinds_with_deletes[1:]
+        return (FileKind.CLEAN, *with_deletes)
+
+    @property
+    def kinds_with_deletes(self) -> tuple[FileKind, ...]:
+        """The kinds where every file has rows to pass over."""
+        return (FileKind.POSITIONS, FileKind.KEYS) if self.key_deletes else (FileKind.POSITIONS,)
 
 
 def shape_of(scan: TableScan) -> SnapshotShape:
@@ -114,10 +116,14 @@ def _live_deletes(source: ManifestSource, manifests: Sequence[ManifestFile]) -> 
 
 
 class Planner:
-    """Plans one scan for the filters of queries; the relations of a DataFrame, and threads, share it."""
+    """Plans one scan for the filters of queries; the relations of a DataFrame, and threads, share it.
 
-    def __init__(self, scan: TableScan) -> None:
+    `hidden` are rows to pass over besides those that are deleted, by file; with them, every file counts as one with deletes.
+    """
+
+    def __init__(self, scan: TableScan, hidden: Mapping[str, DeletionVector] | None = None) -> None:
         self.scan = scan
+        self._hidden = hidden
         self._lock = threading.Lock()
         self._plans: OrderedDict[Expression, dict[FileKind, list[FileScanTask]]] = OrderedDict()
         self._deletes = DeleteLoader(scan.metadata, scan.storage)
@@ -140,7 +146,7 @@ class Planner:
         scan = replace(self.scan, row_filter=conjunction(base, pushed), limit=None)
         found: dict[FileKind, list[FileScanTask]] = {kind: [] for kind in FileKind}
         for task in scan.plan_files():
-            found[_kind(task)].append(task)
+            found[_kind(task, self._hidden is not None)].append(task)
         self.report = scan.report
         return found
 
@@ -151,12 +157,15 @@ class Planner:
         """
         rows = task.file.record_count
         gone = np.zeros((rows // _BITS_PER_WORD + 1) * _BITS_PER_WORD, np.bool_)
-        positions = self._deletes.positions(task).positions()
+        vector = self._deletes.positions(task)
+        if self._hidden is not None:
+            vector = vector.union(self._hidden.get(task.file.file_path, DeletionVector()))
+        positions = vector.positions()
         gone[positions[positions < rows]] = True
         return np.packbits(gone, bitorder="little").tobytes()
 
 
-def _kind(task: FileScanTask) -> FileKind:
+def _kind(task: FileScanTask, has_hidden: bool) -> FileKind:
     if task.file.file_format != "parquet":
         raise StateError(
             f"{task.file.file_path} is a file of format {task.file.file_format}, which Spark itself cannot read by field id;"
@@ -166,4 +175,4 @@ def _kind(task: FileScanTask) -> FileKind:
         raise StateError(f"{task.file.file_path} is encrypted, and Spark itself cannot decrypt it")
     if task.equality_deletes:
         return FileKind.KEYS
-    return FileKind.POSITIONS if task.deletes else FileKind.CLEAN
+    return FileKind.POSITIONS if task.deletes or has_hidden else FileKind.CLEAN

@@ -1,7 +1,7 @@
 """How the calls that never pass Spark's parser reach our catalogs, on one session and until it is undone.
 
-`spark.table`, `spark.read` and `spark.catalog` are of the session, so it gets a class of its own. `df.write` and `df.writeTo`
-are of all DataFrames: while there is such a session, they look which one a frame is of. Whatever does not name a table of
+`spark.table`, `spark.read` and `spark.catalog` are of the session, so it gets a class of its own. `df.write`, `df.writeTo` and
+`df.mergeInto` are of all DataFrames: while there is such a session, they look which one a frame is of. Whatever does not name a table of
 ours goes on to Spark.
 """
 
@@ -14,9 +14,11 @@ from typing import Any, cast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.catalog import Catalog as SparkCatalog
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+from pyspark.sql.merge import MergeIntoWriter
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
 
 from icefloe.spark.sql_drop_in_catalog import DropInCatalog
+from icefloe.spark.sql_drop_in_merge import DropInMerge
 from icefloe.spark.sql_drop_in_names import DropInNames
 from icefloe.spark.sql_drop_in_reader import DropInReader
 from icefloe.spark.sql_drop_in_writers import DropInWriter, DropInWriterV2
@@ -83,10 +85,11 @@ _PLAIN: dict[str, Any] = {}
 
 
 def _patch() -> None:
-    _PLAIN.update(write=ClassicFrame.__dict__["write"], writeTo=ClassicFrame.__dict__["writeTo"])
+    _PLAIN.update({name: ClassicFrame.__dict__[name] for name in ("write", "writeTo", "mergeInto")})
     frames = cast(Any, ClassicFrame)
     frames.write = property(_write, doc=_PLAIN["write"].__doc__)
     frames.writeTo = _write_to
+    frames.mergeInto = _merge_into
 
 
 def _restore() -> None:
@@ -109,6 +112,15 @@ def _write_to(frame: Any, table: str) -> DataFrameWriterV2:
         if place is not None:
             return DropInWriterV2(frame, place, session._icefloe_names)
     return cast(DataFrameWriterV2, _plain("writeTo")(frame, table))
+
+
+def _merge_into(frame: Any, table: str, condition: Any) -> MergeIntoWriter:
+    session = frame.sparkSession
+    if isinstance(session, DropInSession):
+        place = session._icefloe_names.target(table)
+        if place is not None:
+            return DropInMerge(frame, place, condition, session._icefloe_names)
+    return cast(MergeIntoWriter, _plain("mergeInto")(frame, table, condition))
 
 
 def _plain(name: str) -> Any:

@@ -31,7 +31,7 @@ class DropInWriterV2(DataFrameWriterV2):  # type: ignore[misc]  # PySpark is Any
 
     def __init__(self, frame: DataFrame, place: Place, names: DropInNames) -> None:
         self._frame = frame
-        self._place, branch = _with_branch(place, names)
+        self._place, branch = with_branch(place, names)
         self._write = TableWrite(frame, self._place.catalog, self._place.parts)
         if branch is not None:
             self.option("branch", branch)
@@ -154,7 +154,7 @@ class DropInWriter(DataFrameWriter):  # type: ignore[misc]  # PySpark is Any to 
             super().saveAsTable(name, format, mode, partitionBy, **options)
             return
         self._settings(format, mode, partitionBy, options)
-        exists = place.catalog.table_exists(_with_branch(place, self._names)[0].parts)
+        exists = place.catalog.table_exists(with_branch(place, self._names)[0].parts)
         if self._how == "overwrite":
             self._made(place).create_or_replace()
         elif self._how == "append" and exists:
@@ -208,7 +208,7 @@ class DropInWriter(DataFrameWriter):  # type: ignore[misc]  # PySpark is Any to 
         return str(asked).lower() == _DYNAMIC
 
     def _added(self, place: Place) -> TableWrite:
-        place, branch = _with_branch(place, self._names)
+        place, branch = with_branch(place, self._names)
         found = TableWrite(self._df, place.catalog, place.parts)
         for key, value in self._said.items():
             if key not in (*_WITHOUT_EFFECT, _OVERWRITE_MODE):
@@ -228,7 +228,7 @@ class DropInWriter(DataFrameWriter):  # type: ignore[misc]  # PySpark is Any to 
             )
 
 
-def _with_branch(place: Place, names: DropInNames) -> tuple[Place, str | None]:
+def with_branch(place: Place, names: DropInNames) -> tuple[Place, str | None]:
     """The table, and the branch that its name ends with: `orders.branch_audit`."""
     source = names.names.source((place.catalog.name, *place.parts))
     if source is None or source.identifier == place.parts:

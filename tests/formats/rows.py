@@ -53,10 +53,14 @@ def tables_of(schema: Schema, max_rows: int = 12) -> st.SearchStrategy[Any]:
 def arrow_table(schema: Schema, rows: list[dict[str, Any]]) -> Any:
     """Rows as an Arrow table of the schema."""
     target = schema_to_arrow(schema)
-    columns = [
-        pa.array([row[field.name] for row in rows], storage_type(field.type)).cast(field.type) for field in target
-    ]
+    columns = [_array([row[field.name] for row in rows], field.type) for field in target]
     return pa.Table.from_arrays(columns, schema=target)
+
+
+def _array(values: list[Any], arrow_type: Any) -> Any:
+    """pyarrow makes broken arrays where it casts a map to its own type and has structs with fields of Arrow's null type in it."""
+    found = pa.array(values, storage_type(arrow_type))
+    return found if found.type.equals(arrow_type) else found.cast(arrow_type)
 
 
 def plain(value: Any) -> Any:

@@ -28,16 +28,20 @@ from tests.spark.conftest import missing_java
 from tests.spark.processes import bare_environment
 
 
+def calls_of_frames() -> list[Any]:
+    return [ClassicFrame.__dict__[name] for name in ("write", "writeTo", "mergeInto")]
+
+
 @pytest.fixture(scope="module")
 def ice(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     folder = tmp_path_factory.mktemp("drop-in")
     catalog = load_catalog("prod", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
     catalog.create_namespace("db")
-    plain = type(spark), ClassicFrame.__dict__["write"], ClassicFrame.__dict__["writeTo"]
+    plain = type(spark), *calls_of_frames()
     with icefloe.connect(catalog, spark=spark, drop_in=True) as session:
         yield session
         spark.catalog.setCurrentCatalog("spark_catalog")
-    assert (type(spark), ClassicFrame.__dict__["write"], ClassicFrame.__dict__["writeTo"]) == plain
+    assert (type(spark), *calls_of_frames()) == plain
 
 
 @pytest.fixture
@@ -79,6 +83,35 @@ def test_write_to(ice: Session, spark: Any, frame: Any) -> None:
         frame.writeTo("prod.db.nowhere").append()
     with pytest.raises(InvalidInputError, match="clusterBy"):
         frame.writeTo(name).clusterBy("id")
+
+
+def test_merge_into(ice: Session, spark: Any, frame: Any) -> None:
+    rows = "id long, p string, n int"
+    spark.createDataFrame([(1, "a", 1), (2, "b", 1), (3, "c", 1), (4, "d", 1)], rows).writeTo("prod.db.m").create()
+    source = spark.createDataFrame([(1, "x", 5), (2, "y", 6), (9, "z", 7)], rows).alias("s")
+    source.mergeInto("prod.db.m", F.expr("m.id = s.id")).whenMatched(F.col("s.n") > 5).delete().whenMatched().update(
+        {"m.n": F.col("m.n") + F.col("s.n"), "p": F.lit("new")}
+    ).whenNotMatched().insertAll().whenNotMatchedBySource(F.col("m.id") == 3).update(
+        {"n": F.lit(0)}
+    ).whenNotMatchedBySource().delete().merge()
+    table = ice.load_table("prod.db.m")
+    assert sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist()) == [
+        (1, "new", 6),
+        (3, "c", 0),
+        (9, "z", 7),
+    ]
+    # Columns of the frame itself, without an alias; a branch; columns that the table lacks.
+    ice.sql("ALTER TABLE prod.db.m CREATE BRANCH audit")
+    more = spark.createDataFrame([(9, 10, "extra"), (10, 11, "extra")], "id long, n int, more string")
+    merge = more.mergeInto("prod.db.m.branch_audit", F.col("m.id") == more.id).whenMatched().updateAll()
+    merge.whenNotMatched(more.n > 10).insert({"id": more.id, "n": more.n}).merge()
+    assert sorted(table.refresh().scan(ref="audit").to_arrow()["n"].to_pylist()) == [0, 6, 10, 11]
+    more.mergeInto("prod.db.m", F.col("m.id") == more.id).withSchemaEvolution().whenMatched().updateAll().merge()
+    assert table.refresh().scan("id = 9").to_arrow()["more"].to_pylist() == ["extra"]
+    with pytest.raises(InvalidInputError, match="update"):
+        more.mergeInto("prod.db.m", F.col("m.id") == more.id).whenNotMatchedBySource().updateAll()
+    with pytest.raises(NoSuchTableError, match="nowhere"):
+        more.mergeInto("prod.db.nowhere", F.lit(True))
 
 
 def test_write(ice: Session, spark: Any, frame: Any, tmp_path: Path) -> None:
