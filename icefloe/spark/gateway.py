@@ -5,13 +5,15 @@ import re
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import JavaClass, JavaMember
 from pyspark import SparkContext
+from pyspark.errors import utils as call_sites
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType
@@ -104,6 +106,43 @@ _MAKING = threading.Lock()
 
 _STARTING = threading.Lock()
 """PySpark would start two callback servers for two threads."""
+
+
+class _CallSites:
+    """Whether PySpark notes where each column was made, for all threads: off as long as someone of ours is at work."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._working = 0
+        self._before: bool | None = None
+
+    def enter(self) -> None:
+        with self._lock:
+            if not self._working:
+                self._before = getattr(call_sites, _NOTED, None)
+                setattr(call_sites, _NOTED, False)
+            self._working += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._working -= 1
+            if not self._working:
+                setattr(call_sites, _NOTED, self._before)
+
+
+_NOTED = "_enable_debugging_cache"
+_SITES = _CallSites()
+
+
+@contextmanager
+def without_call_sites() -> Iterator[None]:
+    """Make columns without telling the JVM for each where that is in the program: PySpark does so for its messages about the
+    user's own columns, by eight calls."""
+    _SITES.enter()
+    try:
+        yield
+    finally:
+        _SITES.leave()
 
 
 def col(name: str) -> Column:
@@ -213,7 +252,8 @@ class Gateway:
 
     def alias(self, column: Column, name: str, metadata: Mapping[str, Any]) -> Column:
         """The column under a name, with metadata."""
-        noted = self.jvm.org.apache.spark.sql.types.Metadata.fromJson(json.dumps(dict(metadata)))
+        text = json.dumps(dict(metadata))
+        noted = self.kept(("metadata", text), lambda: self.jvm.org.apache.spark.sql.types.Metadata.fromJson(text))
         return Column(getattr(column._jc, "as")(name, noted))
 
     def static_invoke(self, class_name: str, method: str, result: DataType, *arguments: Column) -> Column:

@@ -26,7 +26,7 @@ from icefloe.metadata.snapshot import Snapshot
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import NestedField
 from icefloe.spark.distribution import distribution_of
-from icefloe.spark.gateway import col, lit, when
+from icefloe.spark.gateway import col, lit, when, without_call_sites
 from icefloe.spark.row_filters import check_deterministic, key_filter
 from icefloe.spark.row_level import (
     FILE,
@@ -96,6 +96,7 @@ class Merge:
     """Whether the table takes in the columns of the source that it lacks and the clauses name, and wider types."""
 
 
+@without_call_sites()
 def merge_rows(
     spark: Any,
     table: Table,

@@ -18,7 +18,7 @@ from icefloe.metadata.snapshot import Snapshot
 from icefloe.schema.reserved import LAST_UPDATED_SEQUENCE_NUMBER
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import IcebergType, StructType
-from icefloe.spark.gateway import col, lit
+from icefloe.spark.gateway import col, lit, without_call_sites
 from icefloe.spark.literals import sql_literal
 from icefloe.spark.row_filters import asks_python, check_deterministic, implied_filter, is_lasting
 from icefloe.spark.row_level import FILE, LINEAGE, POS, RowChange, is_true, kept, without_places
@@ -39,6 +39,7 @@ class Assignment:
     value: Column
 
 
+@without_call_sites()
 def delete_rows(
     spark: Any,
     table: Table,
@@ -74,6 +75,7 @@ def delete_rows(
         return change.commit_copies(planned, found, lambda: _others(change, found, gone), read) if found else None
 
 
+@without_call_sites()
 def update_rows(
     spark: Any,
     table: Table,

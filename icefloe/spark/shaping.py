@@ -58,12 +58,7 @@ def shape_frame(frame: DataFrame, schema: Schema, *, lists_as_they_are: bool = F
     shaper = _Shaper(Gateway(spark), mapping_of(spark), is_case_sensitive(spark), is_classic(spark), lists_as_they_are)
     columns = frame_columns(frame)
     shaped = shaper.fields(schema.as_struct, [each[0] for each in columns], [each[1] for each in columns], "")
-    return frame.select(
-        *(
-            column.alias(field.name, metadata={FIELD_ID: field.field_id})
-            for field, column in zip(schema.fields, shaped, strict=True)
-        )
-    )
+    return frame.select(*map(shaper.named, schema.fields, shaped))
 
 
 def frame_columns(frame: DataFrame) -> list[tuple[Any, Column]]:
@@ -137,6 +132,13 @@ class _Shaper:
             else self._missing(field, around + field.name)
             for field in kind.fields
         ]
+
+    def named(self, field: NestedField, column: Column) -> Column:
+        """The column under the field's name, with its id."""
+        noted = {FIELD_ID: field.field_id}
+        if self.is_classic:
+            return self.gateway.alias(column, field.name, noted)
+        return column.alias(field.name, metadata=noted)
 
     def _given(self, column: Column, given: Any, field: NestedField, path: str) -> Column:
         if field.required and isinstance(given.dataType, spark_types.NullType):

@@ -103,7 +103,7 @@ def test_merge_into(ice: Session, spark: Any, frame: Any) -> None:
     # Columns of the frame itself, without an alias; a branch; columns that the table lacks.
     ice.sql("ALTER TABLE prod.db.m CREATE BRANCH audit")
     more = spark.createDataFrame([(9, 10, "extra"), (10, 11, "extra")], "id long, n int, more string")
-    merge = more.mergeInto("prod.db.m.branch_audit", F.col("m.id") == more.id).whenMatched().updateAll()
+    merge = more.mergeInto("prod.db.m.branch_audit", F.col("m.id") == more.id).whenMatched().update({"n": more.n})
     merge.whenNotMatched(more.n > 10).insert({"id": more.id, "n": more.n}).merge()
     assert sorted(table.refresh().scan(ref="audit").to_arrow()["n"].to_pylist()) == [0, 6, 10, 11]
     more.mergeInto("prod.db.m", F.col("m.id") == more.id).withSchemaEvolution().whenMatched().updateAll().merge()
