@@ -53,10 +53,20 @@ def check_deterministic(frame: DataFrame, conditions: Iterable[Column | None], s
     """Fail if a condition over the frame, or a query in it, may be true now and false when it is asked again."""
     for condition in conditions:
         if condition is not None and not _analyzed(frame, condition).deterministic():
-            raise InvalidInputError(
-                f"{statement}: the condition {condition} is not deterministic, so it chooses other rows each time it is"
-                " asked; choose the rows beforehand, into a table, and name that in the condition"
-            )
+            raise _chooses_anew(condition, statement)
+
+
+def check_deterministic_join(joined: DataFrame, condition: Column, statement: str) -> None:
+    """Fail if the condition of this join may be true now and false when it is asked again."""
+    if not all(each.deterministic() for each in _conjuncts(joined)):
+        raise _chooses_anew(condition, statement)
+
+
+def _chooses_anew(condition: Column, statement: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{statement}: the condition {condition} is not deterministic, so it chooses other rows each time it is"
+        " asked; choose the rows beforehand, into a table, and name that in the condition"
+    )
 
 
 def is_lasting(frame: DataFrame, condition: Column) -> bool:
@@ -82,12 +92,13 @@ def _analyzed(frame: DataFrame, condition: Column) -> Any:
     return plan.condition()
 
 
-def key_filter(target: DataFrame, source: DataFrame, on: Column, schema: Schema) -> Expression:
-    """A predicate that all target rows match that some source row can match: the condition's own, and ranges of keys."""
+def key_filter(joined: DataFrame, target: DataFrame, source: DataFrame, schema: Schema) -> Expression:
+    """A predicate that all target rows match that some source row can match in the join of both: what its condition says of
+    the target alone, and ranges of keys."""
     columns: Mapping[str, NestedField] = {each.name: each for each in schema.fields}
     pairs = []
     own = []
-    for part in _conjuncts(target.join(source, on)):
+    for part in _conjuncts(joined):
         pair = _equality(part, target, source, columns)
         if pair is None:
             own.append(part)

@@ -13,6 +13,7 @@ from enum import Enum
 from functools import cached_property, reduce
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
@@ -27,7 +28,7 @@ from icefloe.schema.schema import Schema
 from icefloe.schema.types import NestedField
 from icefloe.spark.distribution import distribution_of
 from icefloe.spark.gateway import col, lit, when, without_call_sites
-from icefloe.spark.row_filters import check_deterministic, key_filter
+from icefloe.spark.row_filters import check_deterministic, check_deterministic_join, key_filter
 from icefloe.spark.row_level import (
     FILE,
     LINEAGE,
@@ -47,7 +48,6 @@ from icefloe.spark.row_statements import (
     check_assignments,
     default_column,
     new_values,
-    old_values,
     resolved_path,
     with_old,
 )
@@ -168,18 +168,29 @@ class _Merging:
         """The columns of the target, without rows."""
         return self.target(self.change.blank())
 
+    @cached_property
+    def joined(self) -> DataFrame:
+        """The columns of the pairs of rows that the merge looks at, without rows of the target."""
+        return self.blank.join(self.source, self.merge.on)
+
     def check_deterministic(self) -> None:
         """Fail if a condition may choose otherwise when it is asked again."""
-        target, merge = self.blank, self.merge
-        check_deterministic(target.crossJoin(self.source), (merge.on, *_conditions(merge.matched)), "MERGE")
+        merge = self.merge
+        try:
+            check_deterministic_join(self.joined, merge.on, "MERGE")
+        except PySparkException:
+            # Spark has no joins by such conditions; it does not say so in words of a MERGE.
+            check_deterministic(self.blank.crossJoin(self.source), (merge.on,), "MERGE")
+            raise
+        check_deterministic(self.joined, _conditions(merge.matched), "MERGE")
         check_deterministic(self.source, _conditions(merge.not_matched), "MERGE")
-        check_deterministic(target, _conditions(merge.by_source), "MERGE")
+        check_deterministic(self.blank, _conditions(merge.by_source), "MERGE")
 
     def read_filter(self) -> Expression:
         """What all rows match that the merge looks at: by keys that it joins by, where that can be told."""
         if self.merge.by_source:
             return AlwaysTrue()
-        return key_filter(self.blank, self.source, self.merge.on, self.schema)
+        return key_filter(self.joined, self.blank, self.source, self.schema)
 
     def target(self, rows: DataFrame) -> DataFrame:
         found = with_old(rows, self.change.columns)
@@ -199,15 +210,15 @@ class _Merging:
         return lit(_NOTHING) if found is None else found.otherwise(lit(_NOTHING))
 
     def values(self, clauses: Sequence[Clause], action: Column) -> dict[str, Column]:
-        """Each column as the clause of a row says, or as it was."""
-        old = old_values(self.schema)
+        """Each column as the clause of a row says; null where none updates it, so that a column is read only if it is kept."""
         chosen = {
             place: new_values(self._assignments(clause), self.schema)
             for place, clause in enumerate(clauses)
             if clause.action is Action.UPDATE
         }
         tests = {place: action == place for place in chosen}
-        return {name: _choice(tests, {key: each[name] for key, each in chosen.items()}, old[name]) for name in old}
+        names = self.change.columns
+        return {name: _choice(tests, {key: each[name] for key, each in chosen.items()}) for name in names}
 
     def _assignments(self, clause: Clause) -> tuple[Assignment, ...]:
         if clause.assignments is not None:
@@ -381,11 +392,14 @@ def _names(source: DataFrame) -> list[str]:
     return [name for name in source.columns if not name.startswith("__icefloe_")]
 
 
-def _choice(tests: Mapping[int, Column], values: Mapping[int, Column], otherwise: Column) -> Column:
+def _choice(tests: Mapping[int, Column], values: Mapping[int, Column], otherwise: Column | None = None) -> Column:
+    """The value of the test that is true, and where none is, another, or null."""
     found: Column | None = None
     for place, value in values.items():
         found = when(tests[place], value) if found is None else found.when(tests[place], value)
-    return otherwise if found is None else found.otherwise(otherwise)
+    if found is None:
+        return lit(None) if otherwise is None else otherwise
+    return found if otherwise is None else found.otherwise(otherwise)
 
 
 def _union(frames: Sequence[DataFrame | None]) -> DataFrame | None:
