@@ -7,6 +7,7 @@ without the rows whose struct is null; bounds of uuids, which Java orders as two
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -124,11 +125,13 @@ def facts_of_files(column: BoundReference, statistics: Statistics) -> Facts:
         is_all_null,
         is_all_nan,
         has_no_ordinary | is_all_nan,
-        lambda: _bounds(
-            size,
-            statistics.lower_bounds(field_id, column.kind),
-            statistics.upper_bounds(field_id, column.kind),
-            column.kind,
+        cache(
+            lambda: _bounds(
+                size,
+                statistics.lower_bounds(field_id, column.kind),
+                statistics.upper_bounds(field_id, column.kind),
+                column.kind,
+            )
         ),
     )
 
@@ -152,7 +155,7 @@ def facts_of_manifests(column: BoundReference, summaries: PartitionSummaries) ->
         no_ordinary & has_no_nan,
         no_ordinary & has_nan & has_no_null,
         no_ordinary,
-        lambda: _bounds(size, lower, upper, kind),
+        cache(lambda: _bounds(size, lower, upper, kind)),
     )
 
 
@@ -177,7 +180,7 @@ def _counts(counts: Any | None, size: int) -> npt.NDArray[np.int64]:
     """The counts, with a negative number for what is unknown."""
     if counts is None:
         return np.full(size, _UNKNOWN, dtype=np.int64)
-    found: npt.NDArray[np.int64] = pc.fill_null(_one_array(counts), _UNKNOWN).to_numpy(zero_copy_only=False)
+    found: npt.NDArray[np.int64] = _filled(_one_array(counts), _UNKNOWN).to_numpy(zero_copy_only=False)
     return found.astype(np.int64, copy=False)
 
 
@@ -191,8 +194,13 @@ def _answers(answers: Any | None, size: int) -> tuple[Mask, Mask]:
 
 def known(array: Any) -> Mask:
     """Where a boolean array is true; null is not."""
-    found: Mask = pc.fill_null(array, False).to_numpy(zero_copy_only=False)
+    found: Mask = _filled(array, False).to_numpy(zero_copy_only=False)
     return found
+
+
+def _filled(array: Any, value: Any) -> Any:
+    # Where there is nothing to fill, the call would still cost more than small arrays do.
+    return pc.fill_null(array, value) if array.null_count else array
 
 
 def _is_missing(bounds: Any | None, size: int) -> Mask:

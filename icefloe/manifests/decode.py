@@ -48,23 +48,46 @@ class Decoded:
 def decode(container: Container, program: Program, threads: int = 1) -> Decoded:
     """Run the program over every row of the file, by several threads if it is large."""
     parts = min(threads, container.rows // ROWS_A_THREAD)
-    if parts < 2:
-        return _Decoder(container, program).run()
+    if parts < 2 or not _is_plausible(container, program):
+        return _decode_whole(container, program)
     try:
         return _decode_parts(container, program, parts)
     except (CorruptFileError, pa.ArrowInvalid):
         # A part knows neither the row nor the block of the file that is at fault, nor how large the whole is.
-        return _Decoder(container, program).run()
+        return _decode_whole(container, program)
+
+
+def _is_plausible(container: Container, program: Program) -> bool:
+    """Whether the rows that a file announces, before its blocks are inflated, cost too little to doubt them."""
+    row_bytes = 9 * program.longs + 5 * program.notes
+    return (
+        container.rows * program.smallest <= 64 * len(container.data)
+        and container.rows * row_bytes <= MAX_UNCHECKED_BYTES
+    )
+
+
+def _decode_whole(container: Container, program: Program) -> Decoded:
+    decoder = _Decoder(container, program)
+    cells = _Cells(program, container.rows)
+    decoder.run(cells)
+    return _finish([decoder], cells)
 
 
 def _decode_parts(container: Container, program: Program, parts: int) -> Decoded:
     ends = container.blocks[:, 2]
     cuts = np.searchsorted(ends, np.linspace(int(container.blocks[0, 1]), int(ends[-1]), parts + 1)[1:-1])
-    pieces = [each for each in np.split(container.blocks, cuts) if len(each)]
-    with ThreadPoolExecutor(len(pieces), thread_name_prefix="icefloe-decode") as pool:
-        found = list(pool.map(lambda blocks: _Decoder(replace(container, blocks=blocks), program).run(), pieces))
-    columns = {key: pa.concat_arrays([each.columns[key] for each in found]) for key in found[0].columns}
-    return Decoded(sum(each.rows for each in found), columns, found[0].nodes)
+    cells = _Cells(program, container.rows)
+    decoders: list[_Decoder] = []
+    for blocks in filter(len, np.split(container.blocks, cuts)):
+        first_row = decoders[-1].first_row + decoders[-1].rows if decoders else 0
+        decoders.append(_Decoder(replace(container, blocks=blocks), program, first_row))
+    # A part is left to this thread, which would only wait.
+    with ThreadPoolExecutor(max(1, len(decoders) - 1), thread_name_prefix="icefloe-decode") as pool:
+        others = [pool.submit(each.run, cells) for each in decoders[1:]]
+        decoders[0].run(cells)
+        for other in others:
+            other.result()
+    return _finish(decoders, cells)
 
 
 _ALL_VALID = np.zeros(0, np.uint8)
@@ -125,10 +148,22 @@ def _bitmap(valid: Bytes) -> Any:
     return pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
+class _Cells:
+    """The numbers of all rows, by column and row, and marks of those that are there."""
+
+    def __init__(self, program: Program, rows: int) -> None:
+        self.rows = rows
+        self.longs = np.zeros((program.longs, rows), np.int64)
+        self.valid = np.zeros((program.longs, rows), np.uint8)
+
+
 class _Decoder:
-    def __init__(self, container: Container, program: Program) -> None:
+    """Some blocks of a file, whose rows begin at `first_row`: their numbers go to cells, the rest stays here."""
+
+    def __init__(self, container: Container, program: Program, first_row: int = 0) -> None:
         self.container = container
         self.program = program
+        self.first_row = first_row
         self.ops = np.array(program.ops, np.int64)
         self.keys = np.array(program.keys or [0], np.int64)
         self.rows = container.rows
@@ -136,30 +171,26 @@ class _Decoder:
         self.item_longs: dict[int, list[Numbers]] = {}
         self.item_valid: dict[int, list[Bytes]] = {}
         self.item_texts: dict[int, _Texts] = {}
+        self.inflated = self._check_counts()
 
-    def run(self) -> Decoded:
-        inflated = self._check_counts()
-        self.longs = np.zeros((self.program.longs, self.rows), np.int64)
-        self.valid = np.zeros((self.program.longs, self.rows), np.uint8)
+    def run(self, cells: _Cells) -> None:
+        self.cells = cells
         self.texts = [_Texts(self.rows) for _ in range(self.program.notes)]
-        row = 0
-        chunks = self._chunks(inflated) if inflated is not None else self._deflated_chunks()
+        row = self.first_row
+        chunks = self._chunks(self.inflated) if self.inflated is not None else self._deflated_chunks()
         for data, blocks in chunks:
             count = int(blocks[:, 2].sum())
             self._walk(data, blocks, row, count)
             row += count
-        return self._finish()
 
     def _check_counts(self) -> Callable[[int], Any] | None:
         """Counts are only announced until the blocks are inflated: believe them while they cost little.
 
         Gives the bytes of a block, by number; None leaves it to the compiled inflater.
         """
-        smallest = self.program.smallest
-        if smallest == 0 and self.rows:
+        if self.program.smallest == 0 and self.rows:
             raise CorruptFileError(self.container.location, f"{self.rows} rows that take no bytes")
-        row_bytes = 9 * self.program.longs + 5 * self.program.notes
-        if self.rows * smallest <= 64 * len(self.container.data) and self.rows * row_bytes <= MAX_UNCHECKED_BYTES:
+        if _is_plausible(self.container, self.program):
             if self.container.codec == "deflate" and len(self.container.data) >= COMPILED_INFLATE_BYTES:
                 return None
             return lambda block: inflate(self.container, block)
@@ -224,6 +255,7 @@ class _Decoder:
 
     def _walk(self, data: Bytes, blocks: Numbers, row: int, count: int) -> None:
         kernels = walker_for(len(data))
+        longs, valid = self.cells.longs, self.cells.valid
         notes = np.full((self.program.notes, count), -1, np.int64)
         fill = np.zeros(max(len(self.program.lists), 1), np.int64)
         streams = max(self.program.streams, 1)
@@ -232,7 +264,7 @@ class _Decoder:
             items = np.empty((streams, room if self.program.streams else 1), np.int64)
             item_valid = np.zeros((streams, items.shape[1]), np.uint8)
             status, where, _ = kernels.walk(
-                data, blocks, self.ops, self.keys, self.longs, self.valid, row, notes, items, item_valid, fill
+                data, blocks, self.ops, self.keys, longs, valid, row, notes, items, item_valid, fill
             )
             if status != STATUS_GROW:
                 break
@@ -241,7 +273,7 @@ class _Decoder:
             self.stream_room = room
             fill[:] = 0
             notes.fill(-1)
-            self.valid[:, row : row + count] = 0
+            valid[:, row : row + count] = 0
         if status != STATUS_OK:
             raise CorruptFileError(self.container.location, f"row {where}: {PROBLEMS[status]}")
         share = max(count, 1) / max(self.rows, 1)
@@ -265,61 +297,19 @@ class _Decoder:
                     marks = None if found.fused else item_valid[stream, :used].copy()
                     if marks is not None:
                         values = np.where(marks, values, 0)
-                    kept = self._narrow(values) if is_int else values.copy()
+                    kept = _narrow(values, self.container.location) if is_int else values.copy()
                     self.item_longs.setdefault(stream, []).append(kept)
                     if marks is not None:
                         self.item_valid.setdefault(stream, []).append(marks)
 
-    def _finish(self) -> Decoded:
-        columns: dict[Key, Any] = {}
-        nodes: dict[Key, AvroNode] = {}
-        for output in self.program.outputs:
-            nodes[output.key] = output.node
-            if output.place == "note":
-                columns[output.key] = self._checked(self.texts[output.index].array(output.node))
-            else:
-                values, valid = self.longs[output.index], self.valid[output.index]
-                columns[output.key] = self._numbers(output.node, values, valid)
-        for found in self.program.lists:
-            columns[found.key] = self._list(found)
-        return Decoded(self.rows, columns, nodes)
+    def text(self, output: Output) -> Any:
+        """A column of text or bytes."""
+        return self._checked(self.texts[output.index].array(output.node))
 
-    def _checked(self, array: Any) -> Any:
-        try:
-            array.validate(full=array.type == pa.string())
-        except pa.ArrowInvalid as error:
-            raise CorruptFileError(self.container.location, f"text that is not UTF-8: {error}") from error
-        return array
-
-    def _numbers(self, node: AvroNode, values: Any, valid: Bytes) -> Any:
-        assert isinstance(node, AvroPrimitive)
-        bitmap = _bitmap(valid)
-        match node.kind:
-            case "int":
-                narrow = self._narrow(values)
-                return pa.Array.from_buffers(pa.int32(), len(values), [bitmap, pa.py_buffer(narrow)])
-            case "long":
-                return pa.Array.from_buffers(pa.int64(), len(values), [bitmap, pa.py_buffer(values)])
-            case "boolean":
-                bits = pa.py_buffer(np.packbits(values.astype(np.uint8), bitorder="little"))
-                return pa.Array.from_buffers(pa.bool_(), len(values), [bitmap, bits])
-            case "float":
-                floats = values.astype(np.uint32)
-                return pa.Array.from_buffers(pa.float32(), len(values), [bitmap, pa.py_buffer(floats)])
-            case "double":
-                return pa.Array.from_buffers(pa.float64(), len(values), [bitmap, pa.py_buffer(values)])
-            case _:
-                raise AssertionError(f"not a number: {node.kind}")
-
-    def _narrow(self, values: Any) -> Any:
-        narrow = values.astype(np.int32, copy=False)
-        if narrow is not values and not np.array_equal(narrow, values):
-            raise CorruptFileError(self.container.location, "an int has more than 32 bits")
-        return narrow
-
-    def _list(self, found: ListOutput) -> Any:
-        lengths = self.longs[found.lengths]
-        ends = np.cumsum(lengths)
+    def list(self, found: ListOutput) -> Any:
+        """A column of lists."""
+        rows = slice(self.first_row, self.first_row + self.rows)
+        ends = np.cumsum(self.cells.longs[found.lengths, rows])
         if len(ends) and int(ends[-1]) > MAX_COLUMN_BYTES:
             raise CorruptFileError(self.container.location, "a list column has too many items")
         offsets = np.zeros(self.rows + 1, np.int32)
@@ -329,7 +319,7 @@ class _Decoder:
             arrays[0] if not found.records else _struct(arrays, _item_names(found), int(ends[-1]) if len(ends) else 0)
         )
         kind = pa.list_(pa.field("item", items.type))
-        bitmap = _bitmap(self.valid[found.lengths])
+        bitmap = _bitmap(self.cells.valid[found.lengths, rows])
         return pa.Array.from_buffers(kind, self.rows, [bitmap, pa.py_buffer(offsets)], children=[items])
 
     def _items(self, found: ListOutput, output: Output) -> Any:
@@ -338,9 +328,63 @@ class _Decoder:
             return self._checked(self.item_texts.get(stream, _Texts(0)).array(output.node))
         values = np.concatenate(self.item_longs.get(stream, [np.zeros(0, np.int64)]))
         if found.fused:
-            return self._numbers(output.node, values, _ALL_VALID)
+            return _numbers(output.node, values, _ALL_VALID, self.container.location)
         valid = np.concatenate(self.item_valid.get(stream, [np.zeros(0, np.uint8)]))
-        return self._numbers(output.node, values, valid)
+        return _numbers(output.node, values, valid, self.container.location)
+
+    def _checked(self, array: Any) -> Any:
+        try:
+            array.validate(full=array.type == pa.string())
+        except pa.ArrowInvalid as error:
+            raise CorruptFileError(self.container.location, f"text that is not UTF-8: {error}") from error
+        return array
+
+
+def _finish(decoders: list[_Decoder], cells: _Cells) -> Decoded:
+    program, location = decoders[0].program, decoders[0].container.location
+    columns: dict[Key, Any] = {}
+    nodes: dict[Key, AvroNode] = {}
+    for output in program.outputs:
+        nodes[output.key] = output.node
+        if output.place == "note":
+            columns[output.key] = _one([each.text(output) for each in decoders])
+        else:
+            columns[output.key] = _numbers(output.node, cells.longs[output.index], cells.valid[output.index], location)
+    for found in program.lists:
+        columns[found.key] = _one([each.list(found) for each in decoders])
+    return Decoded(cells.rows, columns, nodes)
+
+
+def _one(parts: list[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+
+
+def _numbers(node: AvroNode, values: Any, valid: Bytes, location: str) -> Any:
+    assert isinstance(node, AvroPrimitive)
+    bitmap = _bitmap(valid)
+    match node.kind:
+        case "int":
+            narrow = _narrow(values, location)
+            return pa.Array.from_buffers(pa.int32(), len(values), [bitmap, pa.py_buffer(narrow)])
+        case "long":
+            return pa.Array.from_buffers(pa.int64(), len(values), [bitmap, pa.py_buffer(values)])
+        case "boolean":
+            bits = pa.py_buffer(np.packbits(values.astype(np.uint8), bitorder="little"))
+            return pa.Array.from_buffers(pa.bool_(), len(values), [bitmap, bits])
+        case "float":
+            floats = values.astype(np.uint32)
+            return pa.Array.from_buffers(pa.float32(), len(values), [bitmap, pa.py_buffer(floats)])
+        case "double":
+            return pa.Array.from_buffers(pa.float64(), len(values), [bitmap, pa.py_buffer(values)])
+        case _:
+            raise AssertionError(f"not a number: {node.kind}")
+
+
+def _narrow(values: Any, location: str) -> Any:
+    narrow = values.astype(np.int32, copy=False)
+    if narrow is not values and not np.array_equal(narrow, values):
+        raise CorruptFileError(location, "an int has more than 32 bits")
+    return narrow
 
 
 def _item_names(found: ListOutput) -> list[str]:

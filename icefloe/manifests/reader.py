@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -192,13 +193,13 @@ def check_columns(columns: dict[str, Any], location: str) -> None:
 
 def zeros(length: int) -> Any:
     """A column of the number 0."""
-    return pc.fill_null(pa.nulls(length, pa.int32()), 0)
+    return pa.array(np.zeros(length, np.int32))
 
 
 def scalar_column(name: str, column: Any) -> Any:
     """A column in the type that manifests have in memory: ints become longs where a wider one is due."""
     target = column_type(name)
-    if name == "content":
+    if name == "content" and column.null_count:
         column = pc.fill_null(column, 0)
     return column if column.type == target else column.cast(target)
 

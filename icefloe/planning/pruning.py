@@ -114,12 +114,19 @@ class Pruner:
         counts.data_files += len(rows)
         if not len(rows):
             return None
-        files = columns if len(rows) == len(columns) else columns.take(pa.array(rows))
+        files = _at(columns, rows)
         groups = group_partitions(files)
         if isinstance(self.bound, AlwaysTrue):
             return Survivors(files, groups, (_EVERY_ROW,), np.zeros(len(files), np.int64))
-        found = self._by_partition(self.of_spec(manifest), files, groups, counts)
-        return None if found is None else self._by_metrics(found, counts)
+        rows, residuals, residual_of = self._by_partition(self.of_spec(manifest), groups)
+        counts.data_files_skipped_by_partition += len(files) - len(rows)
+        is_kept, residual_of = self._by_metrics(files, rows, residuals, residual_of)
+        counts.data_files_skipped_by_metrics += len(rows) - int(is_kept.sum())
+        rows = rows[is_kept]
+        if not len(rows):
+            return None
+        # Only now, and once: most columns of most files are never looked at.
+        return Survivors(_at(files, rows), groups.at(rows), residuals, residual_of[is_kept])
 
     def keep_partitions(self, manifest: ManifestFile, groups: PartitionGroups) -> Mask:
         """Which partitions may hold a matching row."""
@@ -128,20 +135,15 @@ class Pruner:
         return _partition_mask(self.of_spec(manifest).inclusive, groups.rows)
 
     def _by_partition(
-        self, spec: SpecFilter, files: ManifestColumns, groups: PartitionGroups, counts: ScanCounts
-    ) -> Survivors | None:
+        self, spec: SpecFilter, groups: PartitionGroups
+    ) -> tuple[Numbers, tuple[Expression, ...], Numbers]:
+        """The files whose partitions may hold a matching row, the different residuals, and which is that of each file."""
         maybe = np.ones(len(groups), bool)
         if self.options.prune_partitions:
             maybe = _partition_mask(spec.inclusive, groups.rows)
         residuals, group_residual = self._residuals(spec, groups, maybe)
-        if not maybe.all():
-            rows = np.flatnonzero(maybe[groups.of])
-            counts.data_files_skipped_by_partition += len(files) - len(rows)
-            if not len(rows):
-                return None
-            if len(rows) != len(files):
-                files, groups = files.take(pa.array(rows)), groups.at(rows)
-        return Survivors(files, groups, residuals, group_residual[groups.of])
+        rows = np.flatnonzero(maybe[groups.of])
+        return rows, residuals, group_residual[groups.of[rows]]
 
     def _residuals(
         self, spec: SpecFilter, groups: PartitionGroups, maybe: Mask
@@ -160,36 +162,35 @@ class Pruner:
             found[place] = by_identity[id(left)]
         return tuple(number), found
 
-    def _by_metrics(self, found: Survivors, counts: ScanCounts) -> Survivors | None:
-        files = found.files
-        kept = np.ones(len(files), bool)
-        residual_of = found.residual_of.copy()
-        for place, residual in enumerate(found.residuals):
+    def _by_metrics(
+        self, files: ManifestColumns, rows: Numbers, residuals: tuple[Expression, ...], residual_of: Numbers
+    ) -> tuple[Mask, Numbers]:
+        """Which of the files at `rows` may hold a matching row, and the residual of each."""
+        is_kept = np.ones(len(rows), bool)
+        left = residual_of.copy()
+        for place, residual in enumerate(residuals):
             if isinstance(residual, AlwaysTrue):
                 continue
-            rows = np.flatnonzero(found.residual_of == place)
-            if not len(rows):
+            asked = np.flatnonzero(residual_of == place)
+            if not len(asked):
                 continue
-            answers = FileAnswers(_statistics(files, rows))
+            answers = FileAnswers(_statistics(files, rows[asked]))
             if self.options.prune_metrics:
-                kept[rows] = answers.might_match(residual)
+                is_kept[asked] = answers.might_match(residual)
             if self.options.drop_residuals:
-                residual_of[rows[answers.must_match(residual)]] = 0
-        rows = np.flatnonzero(kept)
-        counts.data_files_skipped_by_metrics += len(files) - len(rows)
-        if not len(rows):
-            return None
-        if len(rows) == len(files):
-            return replace(found, residual_of=residual_of)
-        return Survivors(files.take(pa.array(rows)), found.groups.at(rows), found.residuals, residual_of[rows])
+                left[asked[answers.must_match(residual)]] = 0
+        return is_kept, left
+
+
+def _at(files: ManifestColumns, rows: Numbers) -> ManifestColumns:
+    """The files at these positions, which are in order and different."""
+    return files if len(rows) == len(files) else files.take(pa.array(rows))
 
 
 def _statistics(files: ManifestColumns, rows: Numbers) -> ManifestColumns:
     """The files at these positions with nothing but their metrics."""
-    if len(rows) == len(files):
-        return files
     plain = {name: files.columns[name] for name in ("record_count",) if name in files.columns}
-    return replace(files, columns=plain, partition={}).take(pa.array(rows))
+    return _at(replace(files, columns=plain, partition={}), rows)
 
 
 def _partition_mask(projected: Expression, rows: ManifestColumns) -> Mask:
