@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from icefloe.commit.partitions import partition_type_of
 from icefloe.errors import InvalidInputError, InvalidPartitionSpecError, InvalidSchemaError
-from icefloe.manifests.columns import ManifestColumns, columns_of
-from icefloe.manifests.files import DataFile, EntryStatus, FileContent, ManifestContent, ManifestEntry, Metric
+from icefloe.manifests.columns import ManifestColumns, columns_of_files
+from icefloe.manifests.files import DataFile, EntryStatus, FileContent, ManifestContent, Metric
 from icefloe.metadata.table import TableMetadata
 from icefloe.partitioning.arrays import transform_array
 from icefloe.partitioning.spec import PartitionField
@@ -143,11 +143,9 @@ def _columns_by_spec(files: FilesInput, metadata: TableMetadata) -> Iterable[Man
     given = listed(files)
     if all(isinstance(each, ManifestColumns) for each in given):
         return _checked_specs([each for each in given if isinstance(each, ManifestColumns)], metadata)
-    for file in given:
-        if not isinstance(file, DataFile):
-            raise InvalidInputError(
-                f"{file!r} is not a DataFile; files are given as DataFile values or ManifestColumns"
-            )
+    if not all(issubclass(kind, DataFile) for kind in {*map(type, given)}):
+        file = next(each for each in given if not isinstance(each, DataFile))
+        raise InvalidInputError(f"{file!r} is not a DataFile; files are given as DataFile values or ManifestColumns")
     by_spec: dict[int, list[DataFile]] = {}
     if len(specs := set(map(attrgetter("spec_id"), given))) == 1:
         by_spec[specs.pop()] = given
@@ -159,8 +157,7 @@ def _columns_by_spec(files: FilesInput, metadata: TableMetadata) -> Iterable[Man
 
 def _from_values(files: list[DataFile], metadata: TableMetadata, spec_id: int) -> ManifestColumns:
     _check_spec(spec_id, metadata, files[0].file_path)
-    entries = (ManifestEntry(EntryStatus.ADDED, file) for file in files)
-    return columns_of(entries, partition_type_of(metadata, spec_id), spec_id)
+    return columns_of_files(files, partition_type_of(metadata, spec_id), spec_id)
 
 
 def _checked_specs(parts: list[ManifestColumns], metadata: TableMetadata) -> Iterable[ManifestColumns]:

@@ -217,29 +217,45 @@ def _dicts(column: Any) -> Iterator[dict[int, Any]]:
 def columns_of(entries: Iterable[ManifestEntry], partition_type: StructType, spec_id: int = 0) -> ManifestColumns:
     """Entries as columns, for writing; every file must be of the one spec."""
     rows = list(entries)
-    files = [row.data_file for row in rows]
+    found = columns_of_files([row.data_file for row in rows], partition_type, spec_id)
+    return found.with_columns(**_columns(("status", *_OF_ENTRY), rows))
+
+
+def columns_of_files(files: Sequence[DataFile], partition_type: StructType, spec_id: int = 0) -> ManifestColumns:
+    """Files as columns, without what entries say of them; every file must be of the one spec."""
     width = len(partition_type.fields)
-    for file in files:
-        if file.spec_id != spec_id or len(file.partition) != width:
-            raise InvalidInputError(
-                f"file {file.file_path!r} is of spec {file.spec_id} with {len(file.partition)} partition values; "
-                f"this manifest is of spec {spec_id} with {width}"
-            )
+    widths = map(len, map(attrgetter("partition"), files))
+    if {*map(attrgetter("spec_id"), files)} - {spec_id} or {*widths} - {width}:
+        wrong = next(each for each in files if each.spec_id != spec_id or len(each.partition) != width)
+        raise InvalidInputError(
+            f"file {wrong.file_path!r} is of spec {wrong.spec_id} with {len(wrong.partition)} partition values; "
+            f"this manifest is of spec {spec_id} with {width}"
+        )
+    columns = _columns((name for name in COLUMN_TYPES if name not in ("status", *_OF_ENTRY)), files)
     try:
-        columns = {name: _column(name, rows, files) for name in COLUMN_TYPES}
         maps = {metric: _map_column(metric, files) for metric in Metric}
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise InvalidInputError(f"an entry holds a value that manifests cannot: {error}") from error
+    except _NO_COLUMN as error:
+        raise InvalidInputError(f"a file holds metrics that manifests cannot: {error}") from error
     partition = {
         field.field_id: from_internal([file.partition[place] for file in files], field.field_type)
         for place, field in enumerate(partition_type.fields)
         if not isinstance(field.field_type, UnknownType)
     }
-    return ManifestColumns(len(rows), columns, partition_type, partition, MetricColumns(len(rows), maps), spec_id)
+    return ManifestColumns(len(files), columns, partition_type, partition, MetricColumns(len(files), maps), spec_id)
 
 
-def _column(name: str, rows: Sequence[ManifestEntry], files: Sequence[DataFile]) -> Any:
-    holders: Sequence[ManifestEntry | DataFile] = rows if name in (*_OF_ENTRY, "status") else files
+_NO_COLUMN = (pa.ArrowException, TypeError, ValueError, OverflowError)
+"""What comes of values that are not of the type of a column."""
+
+
+def _columns(names: Iterable[str], holders: Sequence[ManifestEntry | DataFile]) -> dict[str, Any]:
+    try:
+        return {name: _column(name, holders) for name in names}
+    except _NO_COLUMN as error:
+        raise InvalidInputError(f"an entry holds a value that manifests cannot: {error}") from error
+
+
+def _column(name: str, holders: Sequence[ManifestEntry | DataFile]) -> Any:
     values = list(map(attrgetter(name), holders))
     kind = column_type(name)
     # Most columns of new files hold one value only, or none.
