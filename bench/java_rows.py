@@ -11,6 +11,8 @@ from bench.report import Row
 ROWS = {"small": 100_000, "medium": 4_000_000, "full": 10_000_000}
 APPENDED = {"small": 100_000, "medium": 4_000_000, "full": 16_000_000}
 REPEAT = {"small": 1, "medium": 3, "full": 3}
+WARM = {"small": 1, "medium": 4, "full": 4}
+"""Runs of a statement that do not count: the JVM compiles for several seconds of work, and statements are short."""
 SHARE = 100
 """One row changed for so many of the table."""
 GOAL = 1.0
@@ -41,9 +43,7 @@ def run(size: str) -> Iterator[Row]:
             if order:
                 for side, engine in both.items():
                     engine.sql(f"ALTER TABLE {tables[side]} {order}")
-            yield _row(
-                case, both, tables, lambda table, _: f"INSERT INTO {table} SELECT * FROM parquet.`{source}`", size
-            )
+            yield _row(case, both, tables, _always(f"SELECT * FROM parquet.`{source}`"), REPEAT[size])
         for mode in MODES:
             tables = _create(both, mode, "", mode)
             for side, engine in both.items():
@@ -51,7 +51,12 @@ def run(size: str) -> Iterator[Row]:
                     f"INSERT INTO {tables[side]} SELECT {COLUMNS[1]} FROM range(0, {ROWS[size]}, 1, 16) ORDER BY id"
                 )
             for case, statement in _statements(ROWS[size]).items():
-                yield _row(f"{case}-{mode}", both, tables, statement, size)
+                yield _row(f"{case}-{mode}", both, tables, statement, REPEAT[size], WARM[size])
+
+
+def _always(query: str) -> Callable[[str, int], str]:
+    """The same insert in every run."""
+    return lambda table, _: f"INSERT INTO {table} {query}"
 
 
 def _statements(rows: int) -> dict[str, Callable[[str, int], str]]:
@@ -93,14 +98,19 @@ def _create(both: dict[str, Engine], case: str, tail: str, mode: str = MODES[0])
 
 
 def _row(
-    case: str, both: dict[str, Engine], tables: dict[str, str], statement: Callable[[str, int], str], size: str
+    case: str,
+    both: dict[str, Engine],
+    tables: dict[str, str],
+    statement: Callable[[str, int], str],
+    repeat: int,
+    warm: int = 1,
 ) -> Row:
-    """One run for warmth, then some that count, in turn; both tables have the same rows after each."""
+    """Some runs for warmth, then some that count, in turn; both tables have the same rows after each."""
     seconds: dict[str, list[float]] = {side: [] for side in both}
-    for number in range(REPEAT[size] + 1):
+    for number in range(warm + repeat):
         for side, engine in both.items():
             taken, _ = engine.run("sql", text=statement(tables[side], number))
-            if number:
+            if number >= warm:
                 seconds[side].append(taken)
         answers = [engine.sql(CHECK.format(table=tables[side])) for side, engine in both.items()]
         if answers[0] != answers[1]:

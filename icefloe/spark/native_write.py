@@ -85,6 +85,11 @@ _CODECS = {
     "uncompressed": "none",
 }
 _READERS = 8
+_ADAPTS = "spark.sql.adaptive.enabled"
+_PARTS = "spark.sql.shuffle.partitions"
+_FEWEST_PARTS = "spark.sql.adaptive.coalescePartitions.minPartitionNum"
+_HASHED_A_CORE = 16
+_JOINED_A_CORE = 4
 _OPEN_FILES = 100
 """How many files a task of a fanout write holds open before it sorts the rest of its rows."""
 
@@ -124,7 +129,8 @@ def _why_not_reached(spark: SparkSession, location: str) -> str | None:
 def write_natively(frame: DataFrame, request: WriteRequest) -> list[DataFile]:
     """Write the frame as data files of the table. On an error nothing is left of it."""
     metadata = request.metadata
-    shaped = _in_session(shape_frame(frame, metadata.schema()), _settings(metadata))
+    settings = _settings(metadata) | _parts(frame.sparkSession, metadata)
+    shaped = _in_session(shape_frame(frame, metadata.schema()), settings)
     kept = stored_schema(metadata.schema())
     if len(kept) < len(metadata.schema()):
         shaped = shaped.drop(*(field.name for field in metadata.schema() if field.field_id not in kept.fields_by_id))
@@ -157,6 +163,21 @@ def _settings(metadata: TableMetadata) -> dict[str, str]:
         "spark.sql.parquet.writeLegacyFormat": "false",
         "spark.sql.variant.writeShredding.enabled": str(PARQUET_SHRED_VARIANTS.of(metadata.properties)).lower(),
     }
+
+
+def _parts(spark: SparkSession, metadata: TableMetadata) -> dict[str, str]:
+    """Into how many parts rows are hashed, and into how many adaptive execution joins these.
+
+    As many as keep all processors busy to the end, and none with more rows than it can sort in memory. All rows of a
+    partition are in one part, so that there are no more files for it than with few parts.
+    """
+    if distribution_of(metadata).mode != "hash" or spark.conf.get(_ADAPTS, "true").lower() != "true":
+        return {}
+    cores = spark.sparkContext.defaultParallelism
+    found = {_PARTS: str(max(int(spark.conf.get(_PARTS, "200")), _HASHED_A_CORE * cores))}
+    if spark.conf.get(_FEWEST_PARTS, None) is None:
+        found[_FEWEST_PARTS] = str(_JOINED_A_CORE * cores)
+    return found
 
 
 def _in_session(frame: DataFrame, settings: dict[str, str]) -> DataFrame:

@@ -16,6 +16,7 @@ from icefloe.spark.distribution import distribution_of
 from icefloe.table import Table
 
 MODE = "write.distribution-mode"
+FEWEST = "spark.sql.adaptive.coalescePartitions.minPartitionNum"
 
 
 @pytest.fixture
@@ -70,6 +71,28 @@ def test_hash_makes_one_file_of_a_partition_and_none_one_of_each_task(spark: Any
         assert table.scan().count() == 40
         counts[mode] = len(files_of(table))
     assert counts == {"none": 12, "hash": 3}
+
+
+@pytest.mark.parametrize("fewest", ["", "1"])
+def test_hashed_rows_are_written_by_tasks_enough_unless_the_session_says_how_many(
+    spark: Any, catalog: Catalog, fewest: str
+) -> None:
+    table = catalog.create_table("db.t", "id bigint, p int", partition_spec=["p"])
+    # So few rows are one part otherwise.
+    said = {"spark.sql.adaptive.coalescePartitions.minPartitionSize": "1b"} | ({FEWEST: fewest} if fewest else {})
+    for key, value in said.items():
+        spark.conf.set(key, value)
+    try:
+        table.append(spark.range(4_000).selectExpr("id", "cast(id % 8 as int) as p"))
+        assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
+        assert (spark.conf.get(FEWEST, None) or "") == fewest
+    finally:
+        for key in said:
+            spark.conf.unset(key)
+    names = [file.file_path.rpartition("/")[2] for file in files_of(table)]
+    assert len(names) == 8
+    tasks = {name.split("-")[1] for name in names}
+    assert len(tasks) == 1 if fewest else len(tasks) > 2, names
 
 
 def test_fanout_needs_no_sort(spark: Any, catalog: Catalog) -> None:
