@@ -89,6 +89,8 @@ _ADAPTS = "spark.sql.adaptive.enabled"
 _PARTS = "spark.sql.shuffle.partitions"
 _FEWEST_PARTS = "spark.sql.adaptive.coalescePartitions.minPartitionNum"
 _HASHED_A_CORE = 16
+_MOST_HASHED = 256
+"""Large clusters are set up for large shuffles; beyond this many parts that is left to them."""
 _JOINED_A_CORE = 4
 _OPEN_FILES = 100
 """How many files a task of a fanout write holds open before it sorts the rest of its rows."""
@@ -174,7 +176,7 @@ def _parts(spark: SparkSession, metadata: TableMetadata) -> dict[str, str]:
     if distribution_of(metadata).mode != "hash" or spark.conf.get(_ADAPTS, "true").lower() != "true":
         return {}
     cores = spark.sparkContext.defaultParallelism
-    found = {_PARTS: str(max(int(spark.conf.get(_PARTS, "200")), _HASHED_A_CORE * cores))}
+    found = {_PARTS: str(max(int(spark.conf.get(_PARTS, "200")), min(_HASHED_A_CORE * cores, _MOST_HASHED)))}
     if spark.conf.get(_FEWEST_PARTS, None) is None:
         found[_FEWEST_PARTS] = str(_JOINED_A_CORE * cores)
     return found
