@@ -43,7 +43,11 @@ from icefloe.planning import TableScan
 from icefloe.storage import Storage
 from icefloe.versions import Feature, allows
 
-FILES: dict[str, tuple[int, ...]] = {"small": (1_000,), "medium": (10_000, 100_000), "full": (10_000, 100_000, 1_500_000)}
+FILES: dict[str, tuple[int, ...]] = {
+    "small": (1_000,),
+    "medium": (10_000, 100_000),
+    "full": (10_000, 100_000, 1_500_000),
+}
 PEER_FILES = 100_000
 """The most files that the peer plans; beyond, its time is scaled up from this many."""
 PARTITIONS = 30
