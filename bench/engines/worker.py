@@ -99,7 +99,7 @@ class Worker:
         return seconds, tasks.size()
 
     def _java_consumer(self, append: Any) -> Any:
-        """What gives the file of a task to an append, made of method handles: Python would do it a million times slower."""
+        """What gives the file of a task to an append, made of method handles: a call from Python for each takes minutes."""
         jvm = self.spark._jvm
         loader = append.getClass().getClassLoader()
         of_append, of_data, of_task, of_content = (

@@ -67,6 +67,7 @@ def _is_plausible(container: Container, program: Program) -> bool:
 
 
 def _decode_whole(container: Container, program: Program) -> Decoded:
+    # First, since this is where counts are checked that would ask for too much room.
     decoder = _Decoder(container, program)
     cells = _Cells(program, container.rows)
     decoder.run(cells)
@@ -302,11 +303,11 @@ class _Decoder:
                     if marks is not None:
                         self.item_valid.setdefault(stream, []).append(marks)
 
-    def text(self, output: Output) -> Any:
+    def text_column(self, output: Output) -> Any:
         """A column of text or bytes."""
         return self._checked(self.texts[output.index].array(output.node))
 
-    def list(self, found: ListOutput) -> Any:
+    def list_column(self, found: ListOutput) -> Any:
         """A column of lists."""
         rows = slice(self.first_row, self.first_row + self.rows)
         ends = np.cumsum(self.cells.longs[found.lengths, rows])
@@ -347,11 +348,11 @@ def _finish(decoders: list[_Decoder], cells: _Cells) -> Decoded:
     for output in program.outputs:
         nodes[output.key] = output.node
         if output.place == "note":
-            columns[output.key] = _one([each.text(output) for each in decoders])
+            columns[output.key] = _one([each.text_column(output) for each in decoders])
         else:
             columns[output.key] = _numbers(output.node, cells.longs[output.index], cells.valid[output.index], location)
     for found in program.lists:
-        columns[found.key] = _one([each.list(found) for each in decoders])
+        columns[found.key] = _one([each.list_column(found) for each in decoders])
     return Decoded(cells.rows, columns, nodes)
 
 

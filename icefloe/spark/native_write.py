@@ -170,8 +170,9 @@ def _settings(metadata: TableMetadata) -> dict[str, str]:
 def _parts(spark: SparkSession, metadata: TableMetadata) -> dict[str, str]:
     """Into how many parts rows are hashed, and into how many adaptive execution joins these.
 
-    As many as keep all processors busy to the end, and none with more rows than it can sort in memory. All rows of a
-    partition are in one part, so that there are no more files for it than with few parts.
+    As many as keep all processors busy to the end, with fewer rows for each to sort. All rows of a partition are in one
+    part, so that there are no more files for it than with few parts. What is written may be a query with exchanges of its
+    own, to which the same numbers apply.
     """
     if distribution_of(metadata).mode != "hash" or spark.conf.get(_ADAPTS, "true").lower() != "true":
         return {}

@@ -1,7 +1,7 @@
 """What the tests of catalogs share: catalogs of every kind, and small data files to commit."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,10 @@ KINDS_AND_VERSIONS = [
     if kind != "hadoop" or allows(version, Feature.FILE_SYSTEM_TABLES)
 ]
 """Every kind of catalog with every format version that it takes."""
+
+every_kind = pytest.mark.parametrize("kind", KINDS)
+kinds_with_pointers = pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "hadoop"])
+every_version = pytest.mark.parametrize(("kind", "version"), KINDS_AND_VERSIONS)
 
 
 @dataclass
@@ -136,3 +140,10 @@ def is_linear(table: Table) -> bool:
     snapshots: list[Any] = table.snapshots()
     parents = [None, *(each.snapshot_id for each in snapshots[:-1])]
     return [each.parent_snapshot_id for each in snapshots] == parents
+
+
+def create(
+    catalog: Catalog, name: str = "shop.orders", version: int = 2, properties: Mapping[str, object] | None = None
+) -> Table:
+    """A new table of the schema that all tests share."""
+    return catalog.create_table(name, SCHEMA, properties={"format-version": version, **(properties or {})})
