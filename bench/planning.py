@@ -186,9 +186,9 @@ def _against_peer(
     # Both give the same files and deletes; what is compiled and cached is so before the time runs.
     checked = _found(TableScan(peer.metadata, peer.storage, their_filter).plan_files(), lambda task: task.deletes)
     work(scan)
-    # Plans of some milliseconds are measured more often: what else the machine does tells more in them.
-    repeat = 3 if ours.files >= PEER_FILES else 9
-    our_time, their_time = interleave(lambda: work(scan), plan_theirs, repeat, 3 if peer.files < PEER_FILES else 1)
+    # Plans of some milliseconds are measured more often, and both as often: what else the machine does tells more in them.
+    repeat, peer_repeat = (3, 1) if peer.files >= PEER_FILES else (15, 15)
+    our_time, their_time = interleave(lambda: work(scan), plan_theirs, repeat, peer_repeat)
     _check_same(case, checked, _found(planned, lambda task: task.delete_files))
     report = scan.report
     assert report is not None

@@ -7,7 +7,6 @@ swapped: `settle` waits for all, and comes before the swap.
 import os
 import threading
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -15,8 +14,7 @@ from typing import Any, TypeVar
 
 from icefloe.commit.path_index import PathIndex
 from icefloe.errors import InvalidLocationError
-from icefloe.manifests.cache import ManifestCache
-from icefloe.manifests.files import ManifestFile
+from icefloe.manifests.cache import ManifestCache, ManifestLists
 from icefloe.metadata.locations import is_absolute
 from icefloe.metadata.properties import METADATA_PATH
 from icefloe.metadata.table import TableMetadata
@@ -24,32 +22,7 @@ from icefloe.storage.storage import Storage
 
 Kept = TypeVar("Kept")
 
-_LISTS_KEPT = 64
 _MOST_WRITERS = 8
-
-
-class ManifestLists:
-    """The manifest lists used last, by location: they never change. Threads may share it."""
-
-    def __init__(self, capacity: int = _LISTS_KEPT) -> None:
-        self._capacity = capacity
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[str, tuple[ManifestFile, ...]] = OrderedDict()
-
-    def find(self, location: str) -> tuple[ManifestFile, ...] | None:
-        """The manifests of the list at a location, if they are kept."""
-        with self._lock:
-            if location in self._kept:
-                self._kept.move_to_end(location)
-            return self._kept.get(location)
-
-    def keep(self, location: str, manifests: tuple[ManifestFile, ...]) -> None:
-        """Keep the manifests of a list."""
-        with self._lock:
-            self._kept[location] = manifests
-            self._kept.move_to_end(location)
-            while len(self._kept) > self._capacity:
-                self._kept.popitem(last=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +30,7 @@ class Caches:
     """What one handle of a table remembers of files that never change; never shared between credentials."""
 
     lists: ManifestLists = field(default_factory=ManifestLists)
+    """Of commits, with what they count and assign; scans keep what they read of files in `manifests`."""
     manifests: ManifestCache = field(default_factory=ManifestCache)
     paths: PathIndex = field(default_factory=PathIndex)
 

@@ -1,4 +1,4 @@
-"""Decoded manifests kept in memory up to a bound: they never change, so a location is as good as their content."""
+"""Decoded manifests and their lists, kept in memory up to a bound: neither changes, so a location is as good as content."""
 
 import threading
 from collections import OrderedDict
@@ -6,12 +6,43 @@ from collections.abc import Callable, Hashable
 
 from icefloe.errors import InvalidInputError
 from icefloe.manifests.columns import ManifestColumns
+from icefloe.manifests.files import ManifestFile
 
 DEFAULT_CACHE_BYTES = 256 << 20
+_LISTS_KEPT = 64
+
+
+class ManifestLists:
+    """The manifest lists used last, by location: they never change. Threads may share it."""
+
+    def __init__(self, capacity: int = _LISTS_KEPT) -> None:
+        self._capacity = capacity
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, tuple[ManifestFile, ...]] = OrderedDict()
+
+    def find(self, location: str) -> tuple[ManifestFile, ...] | None:
+        """The manifests of the list at a location, if they are kept."""
+        with self._lock:
+            if location in self._kept:
+                self._kept.move_to_end(location)
+            return self._kept.get(location)
+
+    def keep(self, location: str, manifests: tuple[ManifestFile, ...]) -> None:
+        """Keep the manifests of a list."""
+        with self._lock:
+            self._kept[location] = manifests
+            self._kept.move_to_end(location)
+            while len(self._kept) > self._capacity:
+                self._kept.popitem(last=False)
+
+    def clear(self) -> None:
+        """Let go of everything."""
+        with self._lock:
+            self._kept.clear()
 
 
 class ManifestCache:
-    """The manifests used last, as many as fit in `capacity` bytes; threads may share it.
+    """The manifests used last, as many as fit in `capacity` bytes, and some lists; threads may share it.
 
     Keys must hold all that the columns depend on: location, wanted columns, and what was inherited.
     """
@@ -20,6 +51,7 @@ class ManifestCache:
         if capacity < 0:
             raise InvalidInputError(f"a cache cannot hold {capacity} bytes")
         self.capacity = capacity
+        self.lists = ManifestLists()
         self._lock = threading.Lock()
         self._kept: OrderedDict[Hashable, tuple[ManifestColumns, int]] = OrderedDict()
         self._busy: dict[Hashable, threading.Lock] = {}
@@ -68,6 +100,7 @@ class ManifestCache:
         with self._lock:
             self._kept.clear()
             self._size = 0
+        self.lists.clear()
 
     def __len__(self) -> int:
         return len(self._kept)

@@ -15,7 +15,7 @@ from icefloe.errors import InvalidInputError
 from icefloe.manifests.arrow_values import bound_values, from_internal, to_internal, value_array_type
 from icefloe.manifests.entry_codec import COLUMN_TYPES
 from icefloe.manifests.files import DataFile, EntryStatus, FileContent, ManifestEntry, Metric
-from icefloe.manifests.metrics import MetricColumns, map_type
+from icefloe.manifests.metrics import MetricColumns, map_type, take_columns
 from icefloe.schema.binary import arrow_value_type
 from icefloe.schema.types import IcebergType, ListType, StructType, UnknownType
 
@@ -116,8 +116,8 @@ class ManifestColumns:
         return replace(
             self,
             length=len(places),
-            columns={name: column.take(places) for name, column in self.columns.items()},
-            partition={field_id: column.take(places) for field_id, column in self.partition.items()},
+            columns=take_columns(self.columns, places),
+            partition=take_columns(self.partition, places),
             metrics=self.metrics.take(places),
         )
 

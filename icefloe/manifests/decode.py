@@ -345,12 +345,14 @@ def _finish(decoders: list[_Decoder], cells: _Cells) -> Decoded:
     program, location = decoders[0].program, decoders[0].container.location
     columns: dict[Key, Any] = {}
     nodes: dict[Key, AvroNode] = {}
+    is_whole = cells.valid.min(axis=1, initial=1)
     for output in program.outputs:
         nodes[output.key] = output.node
         if output.place == "note":
             columns[output.key] = _one([each.text_column(output) for each in decoders])
         else:
-            columns[output.key] = _numbers(output.node, cells.longs[output.index], cells.valid[output.index], location)
+            valid = _ALL_VALID if is_whole[output.index] else cells.valid[output.index]
+            columns[output.key] = _numbers(output.node, cells.longs[output.index], valid, location)
     for found in program.lists:
         columns[found.key] = _one([each.list_column(found) for each in decoders])
     return Decoded(cells.rows, columns, nodes)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,24 +18,32 @@ def inherit(columns: ManifestColumns, manifest: ManifestFile, *, committed: bool
 
     `committed` is off for manifests that are written but not part of a snapshot yet: theirs keep what they have.
     """
-    status = columns.column("status")
-    # In v1 tables all numbers are 0, whatever the status; from v2 on only new files wait for theirs.
-    may_inherit = (
-        pa.array(np.ones(len(columns), bool))
-        if manifest.sequence_number == 0
-        else pc.equal(status, int(EntryStatus.ADDED))
-    )
+    may_inherit = columns.column("status").to_numpy() == int(EntryStatus.ADDED)
+    if manifest.sequence_number == 0:
+        # In v1 tables all numbers are 0, whatever the status; from v2 on only new files wait for theirs.
+        may_inherit[:] = True
     numbers = {}
     for name in ("sequence_number", "file_sequence_number"):
         column = columns.column(name)
         if column.null_count and manifest.sequence_number >= 0:
-            missing = pc.and_(pc.is_null(column), may_inherit)
-            numbers[name] = pc.if_else(missing, pa.scalar(manifest.sequence_number, pa.int64()), column)
+            numbers[name] = _filled(column, manifest.sequence_number, may_inherit)
     return columns.with_columns(
-        snapshot_id=pc.fill_null(columns.column("snapshot_id"), manifest.added_snapshot_id),
+        snapshot_id=_filled(columns.column("snapshot_id"), manifest.added_snapshot_id),
         first_row_id=_first_row_ids(columns, manifest, committed),
         **numbers,
     )
+
+
+def _filled(column: pa.Array, number: int, where: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    """The column with this number for what is null, or for what is null and chosen."""
+    if not column.null_count:
+        return column
+    if column.null_count == len(column) and (where is None or where.all()):
+        # So it is in most manifests that one commit wrote.
+        return pa.array(np.full(len(column), number, np.int64))
+    if where is None:
+        return pc.fill_null(column, number)
+    return pc.if_else(pc.and_(pc.is_null(column), pa.array(where)), pa.scalar(number, pa.int64()), column)
 
 
 def _first_row_ids(columns: ManifestColumns, manifest: ManifestFile, committed: bool) -> pa.Array:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +10,18 @@ import pyarrow.compute as pc
 
 from icefloe.manifests.files import Metric
 
+Key = TypeVar("Key")
+
 MAP_OF_LONGS = pa.map_(pa.int32(), pa.int64())
 MAP_OF_BYTES = pa.map_(pa.int32(), pa.binary())
+
+
+def take_columns(columns: Mapping[Key, Any], places: Any) -> dict[Key, Any]:
+    """The values at these places of several columns of one length, in one call: each has its price."""
+    if not columns:
+        return {}
+    batch = pa.RecordBatch.from_arrays(list(columns.values()), [""] * len(columns))
+    return dict(zip(columns, batch.take(places).columns, strict=True))
 
 
 def map_type(metric: Metric) -> Any:
@@ -58,11 +68,7 @@ class MetricColumns:
 
     def take(self, indices: Any) -> "MetricColumns":
         """The metrics of some files, by position."""
-        return MetricColumns(
-            len(indices),
-            {metric: column.take(indices) for metric, column in self.maps.items()},
-            {key: column.take(indices) for key, column in self.spread.items()},
-        )
+        return MetricColumns(len(indices), take_columns(self.maps, indices), take_columns(self.spread, indices))
 
     def slice(self, start: int, length: int) -> "MetricColumns":
         """The metrics of a run of files."""

@@ -49,7 +49,12 @@ class ManifestSource:
             place = snapshot.manifest_list
             if self._relative_to is not None:
                 place = resolve_location(self._relative_to, place)
-            return read_manifest_list(place, self.storage.read, table_location=self._relative_to)
+            found = None if self.cache is None else self.cache.lists.find(place)
+            if found is None:
+                found = read_manifest_list(place, self.storage.read, table_location=self._relative_to)
+                if self.cache is not None:
+                    self.cache.lists.keep(place, found)
+            return found
         except (CorruptFileError, StorageError) as error:
             raise of_snapshot(error, snapshot.snapshot_id) from error
 
