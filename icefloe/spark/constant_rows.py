@@ -76,7 +76,7 @@ def _word(kind: Any, value: Any) -> bytes | None:
 def _bytes(kind: Any, value: Any) -> bytes:
     match kind.typeName():
         case "string":
-            return str(value).encode()
+            return value if isinstance(value, bytes) else str(value).encode()
         case "binary":
             return bytes(value.bytes if hasattr(value, "bytes") else value)
         case "decimal":

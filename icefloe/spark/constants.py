@@ -26,7 +26,9 @@ class Constant:
 
 def schema_of(constants: Sequence[Constant]) -> Any:
     """The constants as a Spark schema."""
-    return spark_types.StructType([spark_types.StructField(each.name, each.kind, True) for each in constants])
+    return spark_types.StructType(
+        [spark_types.StructField(each.name, each.kind, not each.is_always) for each in constants]
+    )
 
 
 FILE = Constant(f"{PREFIX}file", spark_types.StringType(), lambda task: task.file.file_path, True)

@@ -271,6 +271,24 @@ class Gateway:
         )
         return self.column(invoke)
 
+    def invoke(self, target: Column, method: str, result: DataType, *arguments: Column) -> Column:
+        """A call of a method of what Java holds for a column, in generated code, for values that are not null."""
+        invoke = self.jvm.org.apache.spark.sql.catalyst.expressions.objects.Invoke(
+            self.expression(target),
+            method,
+            self.type(result),
+            self.seq(self.expression(argument) for argument in arguments),
+            self.seq(()),
+            True,
+            False,
+            True,
+        )
+        return self.column(invoke)
+
+    def never_null(self, column: Column) -> Column:
+        """The column, of which Spark is told that it is never null."""
+        return self.column(self.jvm.org.apache.spark.sql.catalyst.expressions.KnownNotNull(self.expression(column)))
+
     def frame(self, plan_or_dataset: Any) -> DataFrame:
         """The DataFrame of a Java `Dataset`."""
         return DataFrame(plan_or_dataset, self.spark)

@@ -51,7 +51,10 @@ _OPTIONS = {
 }
 """Options of a relation reach its reader, so the session's own settings stay as they are, and do not matter."""
 
-_SPARKS_OWN = ("_metadata", "_tmp_metadata_row_index")
+ROW_INDEX = "_tmp_metadata_row_index"
+"""A column that no file has, and that Spark's Parquet reader fills with the position of each row. `_metadata.row_index` is
+made of it too, but in a struct for each row, which takes longer than all else that deletes cost."""
+_SPARKS_OWN = ("_metadata", ROW_INDEX)
 _UNKNOWN_SIZE = 1 << 40
 _BITS = f"{facts.PREFIX}deleted"
 _SCOPE = f"{facts.PREFIX}scope"
@@ -85,7 +88,7 @@ class NativeScan:
         rows = self._relation(planner, kind, columns, constants)
         is_deleted: Column | None = None
         if kind is not FileKind.CLEAN:
-            is_deleted = self._is_deleted()
+            is_deleted = self._is_deleted(columns)
             if not _wants(wanted, DELETED):
                 rows = rows.filter(~is_deleted)
         if kind is FileKind.KEYS:
@@ -106,6 +109,8 @@ class NativeScan:
     def _extra(self, kind: FileKind, wanted: Schema) -> list[NestedField]:
         """Columns to read that the table's schema lacks: lineage, and dropped ones that deletes still compare."""
         found = [each for each in (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER) if _wants(wanted, each)]
+        if kind is not FileKind.CLEAN or _wants(wanted, POS) or _wants(wanted, ROW_ID):
+            found.append(_optional(POS))
         if kind is FileKind.KEYS:
             ids = {each for group in self.shape.key_deletes for each in group.field_ids}
             missing = sorted(ids - set(self.scan.schema.fields_by_id))
@@ -127,7 +132,7 @@ class NativeScan:
             of = facts.partition_by_field(self.scan.metadata.specs_by_id, partition.fields)
             yield from facts.partition_constants(partition, of, self.mapping)
         if kind is not FileKind.CLEAN:
-            yield Constant(_BITS, spark_types.BinaryType(), planner.bitmap, True)
+            yield Constant(_BITS, spark_types.StringType(), planner.bitmap, True)
         if kind is FileKind.KEYS:
             yield Constant(_SCOPE, spark_types.StringType(), self._scope, True)
 
@@ -160,20 +165,15 @@ class NativeScan:
 
     # -- deletes
 
-    def _is_deleted(self) -> Column:
-        found: Column = self.gateway.kept("is deleted", self._bit_test)
+    def _is_deleted(self, columns: "_Columns") -> Column:
+        found: Column = self.gateway.kept("is deleted", lambda: self._bit_test(columns.position()))
         return found
 
-    def _bit_test(self) -> Column:
-        offset = self.gateway.jvm.org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET
-        return self.gateway.static_invoke(
-            "org.apache.spark.unsafe.bitset.BitSetMethods",
-            "isSet",
-            spark_types.BooleanType(),
-            col(_BITS),
-            lit(offset).cast("bigint"),
-            col("_metadata.row_index").cast("int"),
-        )
+    def _bit_test(self, position: Column) -> Column:
+        """Whether the bit of a row is set. To Spark the bits are a text, of which generated code gets a byte without a detour."""
+        place = position.cast("int")
+        byte = self.gateway.invoke(col(_BITS), "getByte", spark_types.ByteType(), F.shiftright(place, 3))
+        return F.call_function("shiftright", byte.cast("int"), place.bitwiseAND(lit(7))).bitwiseAND(lit(1)) != lit(0)
 
     def _without_keys(self, rows: DataFrame, columns: "_Columns", group: KeyDeletes, place: int) -> DataFrame:
         """The rows that no delete of the group equals, in all its columns, null to null."""
@@ -240,19 +240,18 @@ class NativeScan:
                 return lit(None)
             given = columns.field(field.field_id)
             return to_user(columns.raw(field.field_id), given.field_type, field.field_type, self.mapping)
-        position = col("_metadata.row_index")
         first = col(facts.FIRST_ROW_ID.name)
         match field.field_id:
             case FILE.field_id:
                 return col(facts.FILE.name)
             case POS.field_id:
-                return position
+                return columns.position()
             case DELETED.field_id:
                 return lit(False) if is_deleted is None else is_deleted
             case SPEC_ID.field_id:
                 return col(facts.SPEC_ID.name)
             case ROW_ID.field_id:
-                return F.when(first.isNotNull(), F.coalesce(columns.raw(ROW_ID.field_id), first + position))
+                return F.when(first.isNotNull(), F.coalesce(columns.raw(ROW_ID.field_id), first + columns.position()))
             case LAST_UPDATED_SEQUENCE_NUMBER.field_id:
                 stored = columns.raw(LAST_UPDATED_SEQUENCE_NUMBER.field_id)
                 return F.when(first.isNotNull(), F.coalesce(stored, col(facts.SEQUENCE_NUMBER.name)))
@@ -313,14 +312,19 @@ class _Columns:
         self._gateway = gateway
         own = [each for each in schema.fields if not isinstance(each.field_type, UnknownType)]
         self._schema = Schema(*own, *(replace(each, name=f"{facts.PREFIX}{each.field_id}") for each in extra))
-        inside = _inner_names(self._schema, metadata)
+        inside = {**_inner_names(self._schema, metadata), POS.field_id: ROW_INDEX}
         self._inside = inside
-        self.by_name = {inside[each.field_id]: each for each in self._schema.fields}
+        self.by_name = {inside[each.field_id]: each for each in self._schema.fields if each.field_id != POS.field_id}
 
     def schema(self, mapping: TypeMapping) -> Any:
         """The relation's schema for Spark."""
         fields = [replace(each, name=self._inside[each.field_id]) for each in self._schema.fields]
-        return _kept_defaults(file_schema(Schema(*fields), mapping))
+        found = _kept_defaults(file_schema(Schema(*fields), mapping))
+        for each in found.fields:
+            if each.name == ROW_INDEX:
+                # Spark's reader knows it by name, and looks for nothing else where it is to look for an id.
+                each.metadata = {}
+        return found
 
     def has(self, field: NestedField) -> bool:
         """Whether files may hold it."""
@@ -347,6 +351,10 @@ class _Columns:
         for name in inner:
             found = found.getField(name)
         return found
+
+    def position(self) -> Column:
+        """The position of the row in its file."""
+        return self._gateway.never_null(self.raw(POS.field_id))
 
     def user_column(self, mapping: TypeMapping) -> Callable[[int], Column]:
         """From a field's id to the column as users see it."""

@@ -23,7 +23,7 @@ from icefloe.schema.types import (
 )
 from icefloe.spark.arrow_read import arrow_frame
 from icefloe.spark.gateway import Gateway, is_at_least
-from icefloe.spark.native_read import NativeScan
+from icefloe.spark.native_read import ROW_INDEX, NativeScan
 from icefloe.spark.scan_plan import SnapshotShape, shape_of
 from icefloe.spark.types import mapping_of
 
@@ -81,6 +81,8 @@ def why_not_native(gateway: Gateway, scan: TableScan, shape: SnapshotShape) -> s
         return "_deleted is selected, and rows are deleted by equality"
     if (key := _dropped_inside(scan, shape)) is not None:
         return f"rows are deleted by field {key}, which was dropped from a struct that is still there"
+    if any(each.name.lower() == ROW_INDEX for schema in scan.metadata.schemas for each in schema.fields):
+        return f"a column is or was called {ROW_INDEX}, which is what Spark's reader calls the positions of rows"
     if (default := _strange_default(scan.schema)) is not None:
         return f"the initial default of {default!r} is not of a column at the top"
     if (promoted := _promoted_to_nanos(scan)) is not None:
