@@ -22,7 +22,7 @@ ROWS = {"small": 200_000, "medium": 16_000_000, "full": 64_000_000}
 FILES = {"small": 8, "medium": 64, "full": 128}
 MANY_FILES = {"small": 100, "medium": 20_000, "full": 20_000}
 REPEAT = {"small": 1, "medium": 15, "full": 7}
-WARM = {"small": 1, "medium": 3, "full": 3}
+WARM = {"small": 1, "medium": 8, "full": 8}
 """Runs of each query that do not count: Java compiles what runs often, and the first of two would pay for both."""
 ONE_IN = 20
 """So many rows have one that is deleted."""
