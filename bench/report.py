@@ -37,14 +37,15 @@ class Row:
 def interleave(
     ours: Callable[[], object], theirs: Callable[[], object], repeat: int = 3, peer_repeat: int | None = None
 ) -> tuple[float, float]:
-    """Median seconds of both, run in turn so that a slow moment of the machine hits both.
+    """Median seconds of both, run in turn so that a slow moment of the machine hits both; each is first as often as second.
 
     A peer that takes long runs only in the first rounds, `peer_repeat` of them.
     """
     seconds: tuple[list[float], list[float]] = ([], [])
     for number in range(repeat):
+        both = list(zip((ours, theirs), seconds, strict=True))
         is_shared = peer_repeat is None or number < peer_repeat
-        for work, found in list(zip((ours, theirs), seconds, strict=True))[: 2 if is_shared else 1]:
+        for work, found in both[:: -1 if number % 2 else 1] if is_shared else both[:1]:
             gc.collect()
             start = time.perf_counter()
             work()
