@@ -54,7 +54,7 @@ _OPTIONS = {
 ROW_INDEX = "_tmp_metadata_row_index"
 """A column that no file has, and that Spark's Parquet reader fills with the position of each row. `_metadata.row_index` is
 made of it too, but in a struct for each row, which takes longer than all else that deletes cost."""
-_SPARKS_OWN = ("_metadata", ROW_INDEX)
+_SPARKS_OWN = "_metadata"
 _UNKNOWN_SIZE = 1 << 40
 _BITS = f"{facts.PREFIX}deleted"
 _SCOPE = f"{facts.PREFIX}scope"
@@ -379,7 +379,7 @@ def _inner_names(schema: Schema, metadata: TableMetadata) -> dict[int, str]:
     for field in schema.fields:
         names = Schema(field).names_by_id
         is_free = all(owners.get(name.lower(), {field_id}) == {field_id} for field_id, name in names.items())
-        is_own = lasting[field.name.lower()] == 1 and field.name.lower() not in _SPARKS_OWN
+        is_own = lasting[field.name.lower()] == 1 and field.name.lower() != _SPARKS_OWN
         # Statistics in files leave out NaN, which Spark's filters do not: row groups with NaN would be lost.
         has_nan = any(isinstance(each.field_type, FloatType | DoubleType) for each in walk_fields([field]))
         keeps = field.name.startswith(facts.PREFIX) or (is_known and is_free and is_own and not has_nan)
