@@ -34,6 +34,7 @@ from icefloe.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from icefloe.maintenance.ownership import Ownership
 from icefloe.maintenance.reachable import reachable_files
 from icefloe.metadata.locations import strip_trailing_slash
 from icefloe.metadata.table import TableMetadata
@@ -215,7 +216,7 @@ class Catalog(NamespaceOperations, ViewOperations):
             raise self._no_table(wanted)
 
     def purge_table(self, identifier: Name) -> None:
-        """Drop a table and delete every file that any of its snapshots needs.
+        """Drop a table and delete every file that any of its snapshots needs, as far as it lies in the table's locations.
 
         What is to be deleted is found out first: if that fails, or if the table says `gc.enabled=false`, nothing happens.
         """
@@ -225,7 +226,7 @@ class Catalog(NamespaceOperations, ViewOperations):
             check_purgeable(state.metadata, show(wanted))
             files = reachable_files(state.metadata, state.metadata_location, self._storage)
             if self._drop_table(wanted, state):
-                delete_reachable(files, self._storage)
+                delete_reachable(files, Ownership.of(state.metadata, state.metadata_location), self._storage)
                 return
         raise CommitFailed(f"table {show(wanted)} changes too fast to be purged; nothing was dropped or deleted")
 

@@ -9,7 +9,7 @@ from icefloe.commit.committer import TableState
 from icefloe.commit.swap import superseded_metadata_files
 from icefloe.commit.workbench import metadata_folder
 from icefloe.errors import CorruptFileError, InvalidInputError, InvalidLocationError, UnsupportedVersionError
-from icefloe.maintenance.deleting import delete_quietly
+from icefloe.maintenance.ownership import Ownership, delete_own
 from icefloe.metadata.codec import decode_metadata_file, encode_metadata_file
 from icefloe.metadata.files import MetadataCompression, metadata_file_name, next_metadata_version
 from icefloe.metadata.locations import resolve_location, strip_trailing_slash
@@ -70,8 +70,8 @@ def delete_superseded(storage: Storage, base: TableState | None, changed: TableM
     except InvalidInputError as error:
         LOG.warning("old metadata files stay behind: %s", error)
         return
-    if wanted and old:
-        delete_quietly(storage, old, "superseded")
+    if wanted and old and base is not None:
+        delete_own(storage, Ownership.of(changed, base.metadata_location, base.metadata), old, "superseded")
 
 
 def _new_name(previous: str | None, properties: Properties) -> str:

@@ -1,7 +1,7 @@
 """Decides whether a table's files may be deleted with its name, and deletes them after the name is gone."""
 
 from icefloe.errors import ValidationError
-from icefloe.maintenance.deleting import delete_quietly
+from icefloe.maintenance.ownership import Ownership, delete_own
 from icefloe.maintenance.reachable import ReachableFiles
 from icefloe.metadata.properties import GC_ENABLED
 from icefloe.metadata.table import TableMetadata
@@ -17,7 +17,7 @@ def check_purgeable(metadata: TableMetadata, name: str) -> None:
         )
 
 
-def delete_reachable(files: ReachableFiles, storage: Storage) -> None:
-    """Delete the files, those first that others are found by last; what cannot be deleted is noted in the log."""
+def delete_reachable(files: ReachableFiles, ownership: Ownership, storage: Storage) -> None:
+    """Delete the table's own files, those first that others are found by last; what stays is noted in the log."""
     for group in (files.content, files.manifests, files.manifest_lists, files.statistics, files.metadata):
-        delete_quietly(storage, group, "part of a purged table")
+        delete_own(storage, ownership, group, "part of a purged table")

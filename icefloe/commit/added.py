@@ -28,6 +28,7 @@ from icefloe.schema.types import (
     StructType,
     UUIDType,
 )
+from icefloe.storage.identity import identities
 from icefloe.versions import Feature, allows, require
 
 FilesInput = Iterable[DataFile] | ManifestColumns | Sequence[ManifestColumns]
@@ -77,7 +78,7 @@ def check_distinct(groups: Sequence[FileGroup]) -> None:
     paths = [_whole_files(each.columns) for each in groups]
     if sum(map(len, paths)) <= 1:
         return
-    every = pa.concat_arrays(paths)
+    every = identities(pa.concat_arrays(paths))
     # Much faster than counting distinct values.
     if len(pc.unique(every)) == len(every):
         return

@@ -17,6 +17,7 @@ from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.files import FileContent, ManifestFile
 from icefloe.manifests.wanted import WITHOUT_METRICS, Wanted
 from icefloe.metadata.table import TableMetadata
+from icefloe.storage.identity import identity
 
 
 class Scope(Protocol):
@@ -124,7 +125,7 @@ def check_no_new_unordered_deletes(
             if file.is_deletion_vector:
                 continue
             if file.referenced_data_file is not None:
-                concerned = file.referenced_data_file in files
+                concerned = identity(file.referenced_data_file) in files
             else:
                 concerned = (file.spec_id, file.partition) in partitions
                 concerned = concerned or (is_equality and file.spec_id in unpartitioned)

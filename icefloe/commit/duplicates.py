@@ -22,6 +22,7 @@ from icefloe.commit.view import View
 from icefloe.errors import ValidationError
 from icefloe.manifests.files import ManifestContent, ManifestFile
 from icefloe.manifests.wanted import wanted
+from icefloe.storage.identity import identities
 
 _PATHS = wanted("file_path", partition=False)
 _READERS = 8
@@ -30,12 +31,12 @@ _READERS = 8
 def check_not_live(view: View, groups: Sequence[FileGroup], ignored: frozenset[str] = frozenset()) -> None:
     """Fail if one of the new data files is part of the snapshot that the commit builds on.
 
-    `ignored` are paths that the same commit removes.
+    `ignored` are paths that the same commit removes, in their normal form.
     """
     data = [group.columns for group in groups if group.content is ManifestContent.DATA and len(group.columns)]
     if not data:
         return
-    paths = pa.concat_arrays([columns.column("file_path") for columns in data])
+    paths = identities(pa.concat_arrays([columns.column("file_path") for columns in data]))
     partitions = PartitionSet.of(data)
     index = view.bench.caches.paths
     hits = index.may_hold(hashes_of(paths))
@@ -64,7 +65,7 @@ def note_paths(view: View, manifests: Sequence[ManifestFile], groups: Sequence[F
     counts = [manifest.added_files_count for manifest in manifests]
     if sum(count or 0 for count in counts) != sum(map(len, paths)):
         return
-    rest = pa.concat_arrays(paths) if paths else pa.array([], pa.string())
+    rest = identities(pa.concat_arrays(paths)) if paths else pa.array([], pa.string())
     for manifest, count in zip(manifests, counts, strict=True):
         if manifest.manifest_path not in index:
             index.add(manifest.manifest_path, hashes_of(rest.slice(0, count)))
@@ -72,11 +73,11 @@ def note_paths(view: View, manifests: Sequence[ManifestFile], groups: Sequence[F
 
 
 def _live_paths(view: View, manifests: Sequence[ManifestFile]) -> Generator[tuple[ManifestFile, Any], None, None]:
-    """Each manifest with the paths of its live files; several are read at a time."""
+    """Each manifest with the paths of its live files, in their normal form; several are read at a time."""
 
     def read(manifest: ManifestFile) -> Any:
         entries = view.read(manifest, _PATHS)
-        return entries.column("file_path").filter(entries.is_live)
+        return identities(entries.column("file_path").filter(entries.is_live))
 
     if len(manifests) <= 1:
         yield from ((each, read(each)) for each in manifests)

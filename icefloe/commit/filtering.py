@@ -15,6 +15,7 @@ from icefloe.commit.writing import write_entries
 from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.files import EntryStatus, ManifestFile
 from icefloe.manifests.wanted import WITHOUT_METRICS, Wanted
+from icefloe.storage.identity import identities
 
 MayHold = Callable[[ManifestFile], bool]
 Choose = Callable[[ManifestColumns], Mask]
@@ -69,7 +70,7 @@ def remove_dangling(view: View, manifests: Sequence[ManifestFile], removed: Sequ
     """Delete manifests without the vectors, and the position deletes of one file, of data files that are removed."""
     if not removed:
         return Filtered(tuple(each for each in manifests if each.has_live_files))
-    paths = pa.concat_arrays([each.column("file_path") for each in removed])
+    paths = identities(pa.concat_arrays([each.column("file_path") for each in removed]))
     named = NamedFiles(paths, PartitionSet.of(removed))
     return remove_files(view, manifests, named.may_be_in, lambda columns: named.mask(columns, "referenced_data_file"))
 

@@ -14,6 +14,7 @@ from icefloe.manifests.arrow_values import to_internal
 from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.files import ManifestContent, ManifestFile
 from icefloe.manifests.wanted import wanted
+from icefloe.storage.identity import identities, identity
 
 _PLACES = wanted("file_path")
 
@@ -23,6 +24,7 @@ class LocatedFile:
     """A data file of the table; one that the commit itself adds has no sequence number yet."""
 
     path: str
+    """As the table spells it."""
     spec_id: int
     partition: tuple[Any, ...]
     record_count: int
@@ -32,8 +34,8 @@ class LocatedFile:
 def locate(
     view: View, paths: Iterable[str], partitions: PartitionSet | None, added: Sequence[ManifestColumns]
 ) -> dict[str, LocatedFile]:
-    """The data files of these paths, among live files and those that are added; an error if one is in neither."""
-    wanted_paths = pa.array(sorted(set(paths)), pa.string())
+    """The data files by the normal form of these paths, live ones and those that are added; an error if one is neither."""
+    wanted_paths = pa.array(sorted(set(map(identity, paths))), pa.string())
     found: dict[str, LocatedFile] = {}
     for columns in added:
         found.update(_found(columns, wanted_paths))
@@ -58,7 +60,9 @@ def locate(
 
 
 def _found(columns: ManifestColumns, paths: Any) -> dict[str, LocatedFile]:
-    chosen = columns.filter(pc.is_in(columns.column("file_path"), value_set=paths))
+    names = identities(columns.column("file_path"))
+    is_wanted = pc.is_in(names, value_set=paths)
+    chosen, names = columns.filter(is_wanted), names.filter(is_wanted)
     if not len(chosen):
         return {}
     values = [
@@ -69,9 +73,10 @@ def _found(columns: ManifestColumns, paths: Any) -> dict[str, LocatedFile]:
     ]
     tuples = list(zip(*values, strict=True)) if values else [()] * len(chosen)
     return {
-        path: LocatedFile(path, chosen.spec_id, tuples[row], rows, number)
-        for row, (path, rows, number) in enumerate(
+        name: LocatedFile(path, chosen.spec_id, tuples[row], rows, number)
+        for row, (name, path, rows, number) in enumerate(
             zip(
+                names.to_pylist(),
                 chosen.column("file_path").to_pylist(),
                 chosen.column("record_count").to_pylist(),
                 chosen.column("sequence_number").to_pylist(),

@@ -14,6 +14,7 @@ from icefloe.errors import InvalidInputError, ValidationError
 from icefloe.manifests.columns import ManifestColumns, columns_of
 from icefloe.manifests.files import DataFile, EntryStatus, ManifestEntry, ManifestFile
 from icefloe.metadata.table import TableMetadata
+from icefloe.storage.identity import identities, identity
 
 NamedInput = Iterable[DataFile] | Iterable[str] | ManifestColumns | Sequence[ManifestColumns]
 """Files as values, in columns, or by their paths alone."""
@@ -21,7 +22,7 @@ NamedInput = Iterable[DataFile] | Iterable[str] | ManifestColumns | Sequence[Man
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedFiles:
-    """Paths, and the partitions that the files are in; None if those are not known."""
+    """Paths in their normal form, and the partitions that the files are in; None if those are not known."""
 
     paths: Any
     partitions: PartitionSet | None
@@ -33,13 +34,13 @@ class NamedFiles:
         if not given:
             return NamedFiles(pa.array([], pa.string()), PartitionSet({}))
         if all(isinstance(each, str) for each in given):
-            return NamedFiles(pc.unique(pa.array(given, pa.string())), None)
+            return NamedFiles(pc.unique(identities(pa.array(given, pa.string()))), None)
         columns = [each for each in given if isinstance(each, ManifestColumns)]
         values = [each for each in given if isinstance(each, DataFile)]
         if len(columns) + len(values) != len(given):
             raise InvalidInputError("files are named as DataFile values, ManifestColumns or paths, one way at a time")
         columns += _by_spec(values, metadata)
-        paths = pc.unique(pa.concat_arrays([each.column("file_path") for each in columns]))
+        paths = pc.unique(identities(pa.concat_arrays([each.column("file_path") for each in columns])))
         return NamedFiles(paths, PartitionSet.of(columns))
 
     def __len__(self) -> int:
@@ -53,13 +54,13 @@ class NamedFiles:
         """Which entries have one of the paths, in that column."""
         if not len(self):
             return np.zeros(len(columns), bool)
-        found: Mask = pc.is_in(columns.column(name), value_set=self.paths).to_numpy(zero_copy_only=False)
+        found: Mask = pc.is_in(identities(columns.column(name)), value_set=self.paths).to_numpy(zero_copy_only=False)
         return found
 
     def check_found(self, removed: Iterable[ManifestColumns], what: str) -> None:
         """Fail if some of the files are not among those that were found."""
         found = [each.column("file_path") for each in removed]
-        known = pa.concat_arrays(found) if found else pa.array([], pa.string())
+        known = identities(pa.concat_arrays(found)) if found else pa.array([], pa.string())
         missing = self.paths.filter(pc.invert(pc.is_in(self.paths, value_set=known)))
         if len(missing):
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
@@ -83,7 +84,7 @@ class NamedDeletes:
         for each in listed(files):
             for file in each.files() if isinstance(each, ManifestColumns) else (each,):
                 if isinstance(file, DataFile) and file.is_deletion_vector:
-                    places.add((file.file_path, file.content_offset))
+                    places.add((identity(file.file_path), file.content_offset))
                 else:
                     whole.append(file)
         return NamedDeletes(NamedFiles.of(whole, metadata), frozenset(places))
@@ -120,8 +121,8 @@ def place_mask(columns: ManifestColumns, places: Collection[tuple[str, int | Non
 
 
 def _places(columns: ManifestColumns) -> list[tuple[str, int | None]]:
-    paths, offsets = columns.column("file_path").to_pylist(), columns.column("content_offset").to_pylist()
-    return list(zip(paths, offsets, strict=True))
+    paths, offsets = identities(columns.column("file_path")), columns.column("content_offset")
+    return list(zip(paths.to_pylist(), offsets.to_pylist(), strict=True))
 
 
 def _by_spec(files: list[DataFile], metadata: TableMetadata) -> list[ManifestColumns]:

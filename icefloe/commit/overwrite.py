@@ -27,6 +27,7 @@ from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.files import ManifestContent, ManifestFile
 from icefloe.metadata.snapshot import Operation
 from icefloe.metadata.table import TableMetadata
+from icefloe.storage.identity import identities
 
 
 class Overwrite:
@@ -144,7 +145,8 @@ class Overwrite:
 
 
 def _paths(filtered: Filtered) -> frozenset[str]:
-    return frozenset(path for each in filtered.removed for path in each.column("file_path").to_pylist())
+    paths = (identities(each.column("file_path")) for each in filtered.removed)
+    return frozenset(path for each in paths for path in each.to_pylist())
 
 
 def _operation(adds: bool, removes: bool) -> Operation:

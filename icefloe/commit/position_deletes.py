@@ -11,6 +11,7 @@ from icefloe.formats.parquet_reader import ParquetFileReader
 from icefloe.manifests.files import DataFile
 from icefloe.schema.reserved import DELETE_FILE_PATH, DELETE_FILE_POS
 from icefloe.schema.schema import Schema
+from icefloe.storage.identity import identities
 
 _POSITIONS = Schema(DELETE_FILE_PATH, DELETE_FILE_POS)
 _READERS: dict[str, type[ParquetFileReader] | type[AvroFileReader] | type[OrcFileReader]] = {
@@ -21,7 +22,7 @@ _READERS: dict[str, type[ParquetFileReader] | type[AvroFileReader] | type[OrcFil
 
 
 def positions_in(bench: Workbench, deletes: DataFile, path: str) -> DeletionVector:
-    """The positions that the file deletes in the data file of that path; each file is read once in a commit."""
+    """The positions that the file deletes in the data file of that path, in its normal form; each file is read once in a commit."""
     by_path = bench.remember(("position deletes", deletes.file_path), lambda: _read(bench, deletes))
     return by_path.get(path, DeletionVector(()))
 
@@ -36,7 +37,7 @@ def _read(bench: Workbench, deletes: DataFile) -> dict[str, DeletionVector]:
     found: dict[str, DeletionVector] = {}
     with bench.storage.open_input(deletes.file_path, size=deletes.file_size_in_bytes) as source:
         for batch in reader(source, deletes.file_path, _POSITIONS).batches():
-            paths, positions = batch.column(0), batch.column(1)
+            paths, positions = identities(batch.column(0)), batch.column(1)
             for path in pc.unique(paths).to_pylist():
                 vector = DeletionVector.from_positions(positions.filter(pc.equal(paths, path)))
                 found[path] = found[path] | vector if path in found else vector

@@ -27,6 +27,7 @@ from icefloe.manifests.files import ManifestContent
 from icefloe.manifests.wanted import WITHOUT_METRICS
 from icefloe.metadata.snapshot import Operation
 from icefloe.metadata.table import TableMetadata
+from icefloe.storage.identity import identities
 from icefloe.versions import Feature, allows
 
 
@@ -102,7 +103,8 @@ class RewriteFiles:
 
         found = remove_files(view, view.manifests(ManifestContent.DELETES), lambda _: True, choose)
         self._remove_deletes.check_found(found.removed)
-        renewed = [path for each in self._new_vectors() for path in each.column("referenced_data_file").to_pylist()]
+        about = (identities(each.column("referenced_data_file")) for each in self._new_vectors())
+        renewed = [path for paths in about for path in paths.to_pylist()]
         check_not_revived(found.removed, gone.paths.to_pylist(), renewed)
         return found
 

@@ -46,6 +46,7 @@ from icefloe.manifests.files import DataFile, FileContent, ManifestContent, Mani
 from icefloe.manifests.wanted import WITHOUT_METRICS
 from icefloe.metadata.snapshot import Operation
 from icefloe.metadata.table import TableMetadata
+from icefloe.storage.identity import identities, identity
 from icefloe.versions import Feature, require
 
 
@@ -75,7 +76,7 @@ class RowDelta:
         self._data = group_files(add, metadata, ManifestContent.DATA)
         self._deletes = group_files(deletes, metadata, ManifestContent.DELETES)
         check_distinct((*self._data, *self._deletes))
-        self._vectors = {path: _as_vector(each) for path, each in (vectors or {}).items()}
+        self._vectors = _by_identity(vectors or {})
         if self._vectors:
             require(metadata.format_version, Feature.DELETION_VECTORS, "deleting rows by position without delete files")
         self._given = _given_vectors(self._deletes)
@@ -89,7 +90,8 @@ class RowDelta:
         self._check_duplicates = check_duplicates
         # Position deletes that do not say of which files they are, and nobody else does.
         self._anywhere = () if referenced else tuple(_unreferenced(self._files))
-        self._referenced = {*referenced, *self._vectors, *self._given, *_referenced_by(self._files)}
+        # Data files by the normal form of their paths, here and in all that is keyed by paths below.
+        self._referenced = {*map(identity, referenced), *self._vectors, *self._given, *_referenced_by(self._files)}
         self._adds_data = any(len(group.columns) for group in self._data)
         by_position = any(_has_positions(group.columns) for group in self._files)
         if planned is None and (self._referenced or by_position or len(self._remove) or len(self._remove_deletes)):
@@ -162,7 +164,7 @@ class RowDelta:
         if not new_vectors:
             return
         partitions = PartitionSet.of([group.columns for group in new_vectors])
-        paths = pa.concat_arrays([group.columns.column("referenced_data_file") for group in new_vectors])
+        paths = identities(pa.concat_arrays([group.columns.column("referenced_data_file") for group in new_vectors]))
         live = [group.columns for group in new_vectors]
         for manifest in kept:
             if (
@@ -171,7 +173,8 @@ class RowDelta:
                 and partitions.may_be_in(manifest)
             ):
                 columns = view.read(manifest, WITHOUT_METRICS)
-                concerned = pc.and_(columns.is_live, pc.is_in(columns.column("referenced_data_file"), value_set=paths))
+                about = identities(columns.column("referenced_data_file"))
+                concerned = pc.and_(columns.is_live, pc.is_in(about, value_set=paths))
                 live.append(columns.filter(pc.fill_null(concerned, False)))
         check_one_for_each(live)
 
@@ -243,6 +246,14 @@ def _places(groups: Sequence[FileGroup]) -> tuple[tuple[str, int], ...]:
     )
 
 
+def _by_identity(vectors: Mapping[str, DeletionVector | Positions]) -> dict[str, DeletionVector]:
+    found: dict[str, DeletionVector] = {}
+    for path, each in vectors.items():
+        name = identity(path)
+        found[name] = found[name] | _as_vector(each) if name in found else _as_vector(each)
+    return found
+
+
 def _as_vector(given: DeletionVector | Positions) -> DeletionVector:
     return given if isinstance(given, DeletionVector) else DeletionVector.from_positions(given)
 
@@ -253,7 +264,7 @@ def _given_vectors(groups: Sequence[FileGroup]) -> dict[str, list[DataFile]]:
         for file in group.columns.filter(vector_mask(group.columns)).files():
             if file.referenced_data_file is None:
                 raise InvalidInputError(f"deletion vector {file.file_path!r} does not say of which data file it is")
-            found.setdefault(file.referenced_data_file, []).append(file)
+            found.setdefault(identity(file.referenced_data_file), []).append(file)
     return found
 
 
@@ -265,7 +276,7 @@ def _referenced_by(groups: Sequence[FileGroup]) -> set[str]:
     return {
         path
         for group in groups
-        for path in pc.unique(group.columns.column("referenced_data_file")).to_pylist()
+        for path in identities(pc.unique(group.columns.column("referenced_data_file"))).to_pylist()
         if path is not None
     }
 

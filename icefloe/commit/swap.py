@@ -8,6 +8,7 @@ from icefloe.metadata.apply import apply_all, with_previous
 from icefloe.metadata.requirements import TableRequirement, check_all
 from icefloe.metadata.table import TableMetadata
 from icefloe.metadata.updates import AddSnapshotUpdate, RemoveSnapshotsUpdate, TableUpdate
+from icefloe.storage.identity import identity
 
 
 def next_state(
@@ -30,8 +31,8 @@ def superseded_metadata_files(base: TableState | None, changed: TableMetadata) -
     """The metadata files that fell out of the log with this commit; to be deleted after it, if the table asks for that."""
     if base is None:
         return ()
-    kept = {entry.metadata_file for entry in changed.metadata_log}
-    return tuple(e.metadata_file for e in base.metadata.metadata_log if e.metadata_file not in kept)
+    kept = {identity(entry.metadata_file) for entry in changed.metadata_log}
+    return tuple(e.metadata_file for e in base.metadata.metadata_log if identity(e.metadata_file) not in kept)
 
 
 def check_same_table(base: TableMetadata, found: TableMetadata, name: str) -> None:

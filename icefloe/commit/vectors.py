@@ -22,6 +22,7 @@ from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.files import DataFile, FileContent, ManifestContent, ManifestFile
 from icefloe.manifests.wanted import WITHOUT_METRICS
 from icefloe.metadata.snapshot import Snapshot
+from icefloe.storage.identity import identities, identity
 from icefloe.storage.storage import Storage
 
 
@@ -35,12 +36,12 @@ class StoredDelete:
     @property
     def place(self) -> tuple[str, int | None]:
         """What tells it from other vectors."""
-        return self.file.file_path, self.file.content_offset
+        return identity(self.file.file_path), self.file.content_offset
 
 
 @dataclass(frozen=True, slots=True)
 class LiveDeletes:
-    """Deletes by position that are live for some data files, by the data file's path.
+    """Deletes by position that are live for some data files, by the normal form of the data file's path.
 
     `shared` are position delete files that are about more than one data file, or do not say.
     """
@@ -60,10 +61,10 @@ def live_deletes(view: View, files: Mapping[str, LocatedFile], snapshot: Snapsho
     for columns in _delete_entries(view, snapshot, {each.spec_id for each in files.values()}):
         about = columns.column("referenced_data_file")
         is_position = pc.equal(columns.column("content"), int(FileContent.POSITION_DELETES))
-        concerned = pc.and_(is_position, pc.or_(pc.is_null(about), pc.is_in(about, value_set=paths)))
+        concerned = pc.and_(is_position, pc.or_(pc.is_null(about), pc.is_in(identities(about), value_set=paths)))
         for entry in columns.filter(concerned).entries():
             file, found = entry.data_file, StoredDelete(entry.data_file, entry.sequence_number or 0)
-            path = file.referenced_data_file
+            path = None if file.referenced_data_file is None else identity(file.referenced_data_file)
             if path is None:
                 if (file.spec_id, file.partition) in partitions:
                     shared.append(found)
@@ -188,10 +189,11 @@ def _older_positions(view: View, path: str, located: LocatedFile, now: LiveDelet
 def write_vectors(
     view: View, vectors: Mapping[str, DeletionVector], files: Mapping[str, LocatedFile]
 ) -> tuple[DataFile, ...]:
-    """The vectors in a new Puffin file, as delete files of the partitions of their data files."""
+    """The vectors in a new Puffin file, as delete files of the partitions of their data files, spelled as the table does."""
     if not vectors:
         return ()
-    data, stored = write_deletion_vectors(vectors)
+    spelled = {files[path].path: files[path] for path in vectors}
+    data, stored = write_deletion_vectors({files[path].path: vector for path, vector in vectors.items()})
     location = view.bench.vectors_name(view.metadata)
     view.bench.write(location, data)
     return tuple(
@@ -201,8 +203,8 @@ def write_vectors(
             record_count=each.cardinality,
             file_size_in_bytes=len(data),
             content=FileContent.POSITION_DELETES,
-            spec_id=files[each.referenced_data_file].spec_id,
-            partition=files[each.referenced_data_file].partition,
+            spec_id=spelled[each.referenced_data_file].spec_id,
+            partition=spelled[each.referenced_data_file].partition,
             referenced_data_file=each.referenced_data_file,
             content_offset=each.offset,
             content_size_in_bytes=each.length,
@@ -212,19 +214,19 @@ def write_vectors(
 
 
 def in_place_of(file: DataFile, located: LocatedFile) -> DataFile:
-    """A given vector, which must be of the partition of its data file."""
+    """A given vector, which must be of the partition of its data file, and names it as the table does."""
     if (file.spec_id, file.partition) != (located.spec_id, located.partition):
         raise InvalidInputError(
             f"the deletion vector of {located.path!r} is of spec {file.spec_id} and partition {file.partition}; its data file"
             f" is of spec {located.spec_id} and partition {located.partition}"
         )
-    return replace(file)
+    return replace(file, referenced_data_file=located.path)
 
 
 def check_one_for_each(groups: Iterable[ManifestColumns]) -> None:
     """Fail if a data file has two vectors among these live entries: the last look at what is about to be committed."""
     paths = [columns.column("referenced_data_file").filter(vector_mask(columns)) for columns in groups]
-    every = pa.concat_arrays(paths) if paths else pa.array([], pa.string())
+    every = identities(pa.concat_arrays(paths)) if paths else pa.array([], pa.string())
     if len(pc.unique(every)) == len(every):
         return
     counted = pc.value_counts(every)
@@ -233,11 +235,14 @@ def check_one_for_each(groups: Iterable[ManifestColumns]) -> None:
 
 
 def check_not_revived(removed: Iterable[ManifestColumns], gone: Iterable[str], renewed: Iterable[str]) -> None:
-    """Fail if a vector goes whose data file stays without a new one: deleted rows would come back."""
+    """Fail if a vector goes whose data file stays without a new one: deleted rows would come back.
+
+    `gone` and `renewed` are paths in their normal form.
+    """
     settled = {*gone, *renewed}
     for columns in removed:
         about = columns.column("referenced_data_file").filter(vector_mask(columns))
-        for path in about.to_pylist():
+        for path in identities(about).to_pylist():
             if path not in settled:
                 raise ValidationError(
                     f"the deletion vector of {path!r} is removed, but the file stays and gets no other; its deleted rows"

@@ -27,7 +27,7 @@ from icefloe.schema.projection import select_ids
 from icefloe.schema.reserved import POS
 from icefloe.schema.schema import Schema
 from icefloe.storage import Storage
-from icefloe.storage.locations import absolute_location
+from icefloe.storage.locations import absolute_location, names_below
 
 _HIDDEN = ("_", ".")
 
@@ -58,7 +58,7 @@ def find_files(storage: Storage, location: str, file_format: str) -> list[Foreig
     root = location.rstrip("/")
     found = []
     for info in storage.list_prefix(root):
-        *folders, name = info.location.removeprefix(root).strip("/").split("/")
+        *folders, name = names_below(root, info.location)
         if name.startswith(_HIDDEN) or not all("=" in each and not each.startswith(".") for each in folders):
             continue
         texts = split_hive_path("/".join(folders))

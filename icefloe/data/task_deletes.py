@@ -27,6 +27,7 @@ from icefloe.metadata.table import TableMetadata
 from icefloe.planning.tasks import FileScanTask
 from icefloe.schema.schema import Schema
 from icefloe.storage import Storage
+from icefloe.storage.identity import identity, is_same_file
 from icefloe.versions import Feature, allows
 
 CACHE_BYTES = 256 << 20
@@ -81,7 +82,7 @@ class DeleteLoader:
         location = deletes.file_path
         if deletes.content_offset is None or deletes.content_size_in_bytes is None:
             raise CorruptFileError(location, "its manifest does not say where in it the deletion vector is")
-        if deletes.referenced_data_file != file.file_path:
+        if not is_same_file(deletes.referenced_data_file, file.file_path):
             raise CorruptFileError(
                 location, f"a deletion vector of {deletes.referenced_data_file} is planned for {file.file_path}"
             )
@@ -101,11 +102,11 @@ class DeleteLoader:
     def _positions(self, deletes: DataFile, file: DataFile) -> DeletionVector:
         names = self._names(file.file_path)
         if deletes.record_count * _BYTES_PER_POSITION > self._limit:
-            found = [self._read_positions(deletes, name).get(name) for name in names]
+            found = [self._read_positions(deletes, name).get(identity(name)) for name in names]
         else:
             load = partial(self._read_positions, deletes)
             by_file: Mapping[str, DeletionVector] = self._cached(("positions", deletes.file_path), deletes, load)
-            found = [by_file.get(name) for name in names]
+            found = [by_file.get(identity(name)) for name in names]
         return DeletionVector().union(*(vector for vector in found if vector is not None))
 
     def _cached(self, key: tuple[Any, ...], deletes: DataFile, load: Callable[[], Any]) -> Any:

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from icefloe.errors import CorruptFileError, InvalidValueError
+from icefloe.errors import CorruptFileError, InvalidLocationError, InvalidValueError
 from icefloe.formats.delete_metadata_codec import position_delete_metadata
 from icefloe.formats.deletion_vectors import DeletionVector, Positions
 from icefloe.formats.file_formats import PARQUET, delete_file_properties, file_reader, file_writer
@@ -20,6 +19,8 @@ from icefloe.formats.written_file import WrittenFile
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.reserved import DELETE_FILE_PATH, DELETE_FILE_POS
 from icefloe.schema.schema import Schema
+from icefloe.storage.identity import identity
+from icefloe.storage.locations import parse_location
 from icefloe.versions import Feature, require
 
 POSITION_DELETE_SCHEMA = Schema(DELETE_FILE_PATH, DELETE_FILE_POS)
@@ -74,19 +75,19 @@ def write_position_deletes(
 def read_position_deletes(
     source: Any, location: str, file_format: str = PARQUET, data_file: str | None = None
 ) -> dict[str, DeletionVector]:
-    """The deleted positions by data file; with `data_file`, only those of that one."""
+    """The deleted positions by data file, in the normal form of its path; with `data_file`, only those of that one."""
     reader = file_reader(file_format, source, location, POSITION_DELETE_SCHEMA)
     if isinstance(reader, ParquetFileReader) and data_file is not None:
         batches = reader.batches(row_groups=lambda footer, _: _groups_with(footer, data_file))
     else:
         batches = reader.batches()
+    wanted = None if data_file is None else identity(data_file)
     parts: dict[str, list[npt.NDArray[np.int64]]] = {}
     for batch in batches:
         _check(batch, location)
-        if data_file is not None:
-            batch = batch.filter(pc.equal(batch.column(0), data_file))
         for path, positions in _grouped(batch.column(0), batch.column(1)):
-            parts.setdefault(path, []).append(positions)
+            if (name := identity(path)) == wanted or wanted is None:
+                parts.setdefault(name, []).append(positions)
     try:
         return {path: DeletionVector.from_positions(np.concatenate(found)) for path, found in parts.items()}
     except InvalidValueError as problem:
@@ -151,14 +152,27 @@ def _groups_with(footer: Any, data_file: str) -> list[bool]:
     """Whether each row group of a Parquet file may hold deletes of the data file."""
     places = [i for i in range(footer.num_columns) if footer.schema.column(i).path == DELETE_FILE_PATH.name]
     wanted = data_file.encode()
+    root = _root(data_file)
     found = []
     for group in range(footer.num_row_groups):
         statistics = footer.row_group(group).column(places[0]).statistics if places else None
         if statistics is None or not statistics.has_min_max:
             found.append(True)
         else:
-            found.append(_bytes(statistics.min) <= wanted <= _bytes(statistics.max))
+            least, most = _bytes(statistics.min), _bytes(statistics.max)
+            # Bounds of another spelling say nothing of this one.
+            is_alike = root is not None and root == _root(least.decode()) == _root(most.decode())
+            found.append(not is_alike or least <= wanted <= most)
     return found
+
+
+def _root(path: str) -> str | None:
+    """What the path begins with before its first name; None if it is spelled in a way that is not plain."""
+    try:
+        place = parse_location(path)
+    except InvalidLocationError:
+        return None
+    return place.root if str(place) == path else None
 
 
 def _bytes(bound: str | bytes) -> bytes:

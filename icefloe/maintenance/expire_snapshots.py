@@ -1,12 +1,13 @@
 """Expiry of snapshots with their files: what was reachable before the commit, and is not by metadata read after it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from icefloe.commit.clean_metadata import CleanMetadata
 from icefloe.commit.expire import Expire
 from icefloe.maintenance.deleting import delete_quietly
 from icefloe.maintenance.maintained import MaintainedTable
+from icefloe.maintenance.ownership import Ownership, note_foreign
 from icefloe.maintenance.reachable import live_content, manifest_lists_of, manifests_of, statistics_of
 from icefloe.manifests.files import FileContent
 from icefloe.metadata.table import TableMetadata
@@ -24,6 +25,8 @@ class ExpiredFiles:
     deleted_manifest_files_count: int = 0
     deleted_manifest_lists_count: int = 0
     deleted_statistics_files_count: int = 0
+    left_alone: tuple[str, ...] = ()
+    """Files that nothing needs any more, and that are not deleted: they lie outside of the table's locations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,8 @@ def expire_snapshots(
         return ExpiredFiles()
     if not delete_files:
         return ExpiredFiles(gone)
-    unneeded = _unneeded(before, after, gone, table.storage)
-    return _delete(unneeded, gone, table.storage)
+    unneeded, foreign = _owned(_unneeded(before, after, gone, table.storage), Ownership.of(after, None, before))
+    return replace(_delete(unneeded, gone, table.storage), left_alone=foreign)
 
 
 def _unneeded(before: TableMetadata, after: TableMetadata, gone: Iterable[int], storage: Storage) -> _Unneeded:
@@ -72,6 +75,18 @@ def _unneeded(before: TableMetadata, after: TableMetadata, gone: Iterable[int], 
         manifest_lists_of(before) - manifest_lists_of(after),
         statistics_of(before) - statistics_of(after),
     )
+
+
+def _owned(unneeded: _Unneeded, ownership: Ownership) -> tuple[_Unneeded, tuple[str, ...]]:
+    """What of it is the table's own, and the rest."""
+    content, foreign = ownership.split(unneeded.content)
+    groups = []
+    for group in (unneeded.manifests, unneeded.manifest_lists, unneeded.statistics):
+        own, others = ownership.split(sorted(group))
+        groups.append(frozenset(own))
+        foreign += others
+    note_foreign(foreign, "needed by no snapshot any more")
+    return _Unneeded({path: unneeded.content[path] for path in content}, *groups), tuple(foreign)
 
 
 def _delete(unneeded: _Unneeded, gone: tuple[int, ...], storage: Storage) -> ExpiredFiles:

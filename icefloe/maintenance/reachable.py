@@ -1,5 +1,6 @@
 """Which files a table needs: everything that some snapshot, statistics entry or log of its metadata leads to.
 
+All locations are in their normal form, so that a file is needed however those that need it spell its path.
 An unreadable list or manifest is an error, so that nothing is ever deleted on half an answer (FAILURES, rules 8 and 9).
 """
 
@@ -13,6 +14,7 @@ from icefloe.manifests.wanted import wanted
 from icefloe.metadata.locations import resolve_location
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.metadata.table import TableMetadata
+from icefloe.storage.identity import identities, identity
 from icefloe.storage.storage import Storage
 from icefloe.versions import Feature, allows
 
@@ -54,7 +56,9 @@ def reachable_files(metadata: TableMetadata, metadata_location: str | None, stor
 
 def manifests_of(metadata: TableMetadata, snapshots: Iterable[Snapshot], storage: Storage) -> dict[str, ManifestFile]:
     """The manifests of some snapshots by location, each once."""
-    return {each.manifest_path: each for snapshot in snapshots for each in _manifests(metadata, snapshot, storage)}
+    return {
+        identity(each.manifest_path): each for snapshot in snapshots for each in _manifests(metadata, snapshot, storage)
+    }
 
 
 def live_content(
@@ -70,7 +74,7 @@ def live_content(
     )
     for each in columns:
         live = each.filter(each.is_live)
-        yield live.column("file_path").to_pylist(), live.column("content").to_pylist()
+        yield identities(live.column("file_path")).to_pylist(), live.column("content").to_pylist()
 
 
 def manifest_lists_of(metadata: TableMetadata) -> frozenset[str]:
@@ -98,5 +102,5 @@ def _relative_to(metadata: TableMetadata) -> str | None:
 
 def _place(metadata: TableMetadata, path: str) -> str:
     if not allows(metadata.format_version, Feature.RELATIVE_PATHS):
-        return path
-    return resolve_location(metadata.location, path)
+        return identity(path)
+    return identity(resolve_location(metadata.location, path))

@@ -184,6 +184,9 @@ METADATA_PREVIOUS_VERSIONS_MAX = Property("write.metadata.previous-versions-max"
 METADATA_DELETE_AFTER_COMMIT = Property("write.metadata.delete-after-commit.enabled", False, property_as_bool)
 METADATA_PATH = Property("write.metadata.path", None, _optional_text)
 DATA_PATH = Property("write.data.path", None, _optional_text)
+OBJECT_STORAGE_PATH = Property("write.object-storage.path", None, _optional_text)
+FOLDER_STORAGE_PATH = Property("write.folder-storage.path", None, _optional_text)
+"""Earlier names of DATA_PATH: files may lie there still."""
 OBJECT_STORAGE_ENABLED = Property("write.object-storage.enabled", False, property_as_bool)
 OBJECT_STORAGE_PARTITIONED_PATHS = Property("write.object-storage.partitioned-paths", True, property_as_bool)
 METRICS_DEFAULT_MODE = Property("write.metadata.metrics.default", "truncate(16)", _text)
@@ -209,6 +212,8 @@ MAX_SNAPSHOT_AGE_MS = Property("history.expire.max-snapshot-age-ms", 432_000_000
 MIN_SNAPSHOTS_TO_KEEP = Property("history.expire.min-snapshots-to-keep", 1, _positive)
 MAX_REF_AGE_MS = Property("history.expire.max-ref-age-ms", MAX_LONG, property_as_long)
 GC_ENABLED = Property("gc.enabled", True, property_as_bool)
+GC_FOREIGN_FILES = Property("gc.foreign-files.enabled", False, property_as_bool)
+"""Whether files outside of the table's own locations are deleted when nothing needs them any more; not known to the Java library."""
 
 SPLIT_SIZE = Property("read.split.target-size", 128 * MIB, _positive_long)
 SPLIT_METADATA_SIZE = Property("read.split.metadata-target-size", 32 * MIB, _positive_long)

@@ -24,6 +24,7 @@ from icefloe.planning.scan import ALL_COLUMNS, TableScan
 from icefloe.planning.tasks import FileScanTask
 from icefloe.schema.schema import Schema
 from icefloe.storage import Storage
+from icefloe.storage.identity import identity
 
 
 class ChangeType(StrEnum):
@@ -176,4 +177,4 @@ def _of(manifests: Sequence[ManifestFile], content: ManifestContent) -> list[Man
 
 def _names(deletes: Sequence[DataFile]) -> set[tuple[str, int | None]]:
     """What tells delete files apart: several vectors share a file."""
-    return {(each.file_path, each.content_offset) for each in deletes}
+    return {(identity(each.file_path), each.content_offset) for each in deletes}

@@ -23,6 +23,7 @@ from icefloe.planning.report import ScanCounts
 from icefloe.planning.vector_deletes import VectorFiles
 from icefloe.schema.reserved import DELETE_FILE_PATH
 from icefloe.schema.types import IcebergType, StringType
+from icefloe.storage.identity import identities
 
 WANTED_OF_DELETES = Wanted(
     ALWAYS
@@ -153,7 +154,8 @@ class _KeyStatistics:
 
 
 def _scopes(files: ManifestColumns) -> Any:
-    """The data file that each file is about: the one it names, or the only one within the bounds of its paths."""
+    """The data file that each file is about, in the normal form of its path: the one it names, or the only one within the
+    bounds of its paths."""
     named = files.column("referenced_data_file")
     if named.null_count:
         is_position = pc.equal(files.column("content"), int(FileContent.POSITION_DELETES))
@@ -162,4 +164,4 @@ def _scopes(files: ManifestColumns) -> Any:
         if lower is not None and upper is not None:
             is_one = pc.fill_null(pc.and_(is_position, pc.equal(lower, upper)), False)
             named = pc.coalesce(named, pc.if_else(is_one, lower, pa.scalar(None, pa.string())))
-    return named
+    return identities(named)

@@ -22,6 +22,7 @@ from icefloe.planning.report import ScanCounts
 from icefloe.planning.vector_deletes import VectorIndex
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import StructType
+from icefloe.storage.identity import identities
 
 _KEY_METRICS = (Metric.VALUE_COUNTS, Metric.NULL_VALUE_COUNTS, Metric.LOWER_BOUNDS, Metric.UPPER_BOUNDS)
 _MOST_PAIRS = 1 << 22
@@ -125,7 +126,7 @@ class DeleteIndex:
         found: list[tuple[DataFile, ...]],
         has_vector: np.ndarray[tuple[int], np.dtype[np.bool_]],
     ) -> None:
-        for row, path in enumerate(data.files.column("file_path").to_pylist()):
+        for row, path in enumerate(identities(data.files.column("file_path")).to_pylist()):
             if has_vector[row]:
                 continue
             scoped = [each for each in self._by_path.get(path, ()) if each.sequence_number >= numbers[row]]

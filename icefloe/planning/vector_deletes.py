@@ -15,13 +15,14 @@ from icefloe.manifests import DataFile, ManifestColumns
 from icefloe.planning.file_values import data_files
 from icefloe.planning.partitions import Numbers, PartitionGroups, PartitionKey
 from icefloe.planning.path_table import PathTable
+from icefloe.storage.identity import identities
 
 Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorFiles:
-    """The deletion vectors of one manifest; `scopes` has the path of the data file of each."""
+    """The deletion vectors of one manifest; `scopes` has the path of the data file of each, in its normal form."""
 
     columns: ManifestColumns
     groups: PartitionGroups
@@ -89,7 +90,7 @@ class VectorIndex:
 
     def match(self, files: ManifestColumns, numbers: Numbers, groups: PartitionGroups) -> "VectorDeletes | None":
         """The vector of each data file, if any has one. A vector must be of its file's partition, and not older."""
-        places = self._table.find(files.column("file_path"))
+        places = self._table.find(identities(files.column("file_path")))
         rows = np.flatnonzero(places >= 0)
         if not len(rows):
             return None

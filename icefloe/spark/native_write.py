@@ -58,7 +58,7 @@ from icefloe.spark.partition_columns import PartitionColumns, partition_columns
 from icefloe.spark.shaping import shape_frame
 from icefloe.spark.write_folder import keep_only, new_folder, removed_on_error
 from icefloe.storage.files import FileInfo
-from icefloe.storage.locations import parse_location
+from icefloe.storage.locations import names_below, parse_location
 
 _TYPES = (
     BooleanType,
@@ -251,7 +251,7 @@ def _data_files(
     def read(info: FileInfo) -> DataFile:
         footer = pq.read_metadata(storage.open_input(info.location, size=info.size))
         metrics = parquet_metrics(footer, schema, modes, file_schema=schema)
-        inner = info.location.removeprefix(folder).strip("/").split("/")[:-1]
+        inner = names_below(folder, info.location)[:-1]
         partition: Any = columns.partition(inner, info.location, storage) if footer.num_rows else ()
         return data_file_of(
             WrittenFile(metrics, split_offsets(footer), info.size),

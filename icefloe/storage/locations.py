@@ -162,6 +162,19 @@ def compare_locations(left: str, right: str) -> LocationMatch:
     return LocationMatch.CONFLICTING if one.path == other.path else LocationMatch.DIFFERENT
 
 
+def names_below(folder: str, location: str) -> list[str]:
+    """The names of folders, and last of the file, that lead from a folder to a file in it, as a listing gave it."""
+    return parse_location(location).path.removeprefix(parse_location(folder).path).strip("/").split("/")
+
+
+def is_beneath(folder: str, location: str) -> bool:
+    """Whether a location is inside of a folder, whatever way either is spelled; `..` never leads out of it unseen."""
+    around, inside = parse_location(folder), parse_location(location)
+    if (around.scheme, around.authority) != (inside.scheme, inside.authority):
+        return False
+    return inside.path.startswith(f"{around.path.rstrip('/')}/")
+
+
 def absolute_location(text: str | os.PathLike[str]) -> str:
     """A user's location made fully qualified: a local path becomes `file:///...`; others stay as they are."""
     given = os.fspath(text)

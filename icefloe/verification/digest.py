@@ -17,6 +17,7 @@ from icefloe.manifests.wanted import BOUNDS, Wanted, wanted
 from icefloe.planning.partitions import group_partitions
 from icefloe.schema.reserved import DELETE_FILE_PATH
 from icefloe.schema.types import StringType
+from icefloe.storage.identity import identities
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -114,7 +115,7 @@ def digest_of(columns: ManifestColumns, manifest: int, is_global: bool) -> Diges
     places = np.flatnonzero(columns.is_live.to_numpy(zero_copy_only=False))
     live = columns.take(pa.array(places))
     kinds = kinds_of(live)
-    paths = hashes(live.column("file_path"))
+    paths = hashes(identities(live.column("file_path")))
     offsets = _numbers(live.column("content_offset"))
     groups = group_partitions(live)
     keys = np.array(list(map(hash, groups.keys())), np.int64)
@@ -126,7 +127,7 @@ def digest_of(columns: ManifestColumns, manifest: int, is_global: bool) -> Diges
         kinds,
         paths,
         np.where(is_vector, _mixed(paths, offsets), paths),
-        hashes(scopes(live)),
+        hashes(identities(scopes(live))),
         keys[groups.of] if len(keys) else np.zeros(len(live), np.int64),
         _numbers(live.column("sequence_number")),
         _numbers(live.column("record_count")),

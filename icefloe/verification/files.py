@@ -16,6 +16,7 @@ from icefloe.formats.deletion_vector_codec import read_vector
 from icefloe.formats.position_deletes import read_position_deletes
 from icefloe.formats.puffin import read_footer
 from icefloe.manifests.files import DataFile, FileContent
+from icefloe.storage.identity import identity
 from icefloe.verification.codes import Code, Level
 from icefloe.verification.contents import Contents
 from icefloe.verification.digest import Digest, Kind
@@ -61,7 +62,7 @@ class RowsOf:
 
     def __call__(self, path: str) -> int | None:
         """How many rows a data file has, if it is one of the table."""
-        wanted = hash(path)
+        wanted = hash(identity(path))
         at = int(np.searchsorted(self._paths, wanted))
         return int(self._rows[at]) if at < len(self._paths) and self._paths[at] == wanted else None
 

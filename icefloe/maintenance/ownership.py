@@ -1,0 +1,83 @@
+"""Which files a table may delete: those beneath its own locations; others may belong to somebody else.
+
+Metadata may name files anywhere, since tables are made of files that lay elsewhere before; reading them needs no leave.
+They are deleted only if the table's property `gc.foreign-files.enabled` says so.
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from icefloe.commit.workbench import metadata_folder
+from icefloe.errors import InvalidLocationError
+from icefloe.maintenance.deleting import delete_quietly
+from icefloe.metadata.locations import resolve_location
+from icefloe.metadata.properties import DATA_PATH, FOLDER_STORAGE_PATH, GC_FOREIGN_FILES, OBJECT_STORAGE_PATH
+from icefloe.metadata.table import TableMetadata
+from icefloe.storage.locations import is_beneath
+from icefloe.storage.storage import Storage
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """The folders of a table, and whether files outside of them are deleted, too."""
+
+    folders: tuple[str, ...]
+    has_foreign: bool
+
+    @staticmethod
+    def of(metadata: TableMetadata, metadata_location: str | None = None, *earlier: TableMetadata) -> "Ownership":
+        """What the table says of itself now, and said before; its catalog says where its metadata file is."""
+        folders = [folder for each in (metadata, *earlier) for folder in _folders(each)]
+        if metadata_location is not None and "/" in metadata_location:
+            folders.append(metadata_location.rpartition("/")[0])
+        return Ownership(tuple(dict.fromkeys(folders)), GC_FOREIGN_FILES.of(metadata.properties))
+
+    def owns(self, location: str) -> bool:
+        """Whether the file may be deleted."""
+        try:
+            return self.has_foreign or any(is_beneath(folder, location) for folder in self.folders)
+        except InvalidLocationError:
+            return False
+
+    def split(self, locations: Iterable[str]) -> tuple[list[str], list[str]]:
+        """The files that may be deleted, and the others."""
+        own: list[str] = []
+        foreign: list[str] = []
+        for each in locations:
+            (own if self.owns(each) else foreign).append(each)
+        return own, foreign
+
+
+def delete_own(storage: Storage, ownership: Ownership, locations: Iterable[str], why: str) -> frozenset[str]:
+    """Delete the files that are the table's own, as `delete_quietly` does; the others are noted, and are the answer."""
+    own, foreign = ownership.split(locations)
+    delete_quietly(storage, own, why)
+    note_foreign(foreign, why)
+    return frozenset(foreign)
+
+
+def note_foreign(foreign: list[str], why: str) -> None:
+    """Say in the log that files were left alone."""
+    if foreign:
+        LOG.warning(
+            "%d files that are %s are left alone, as they lie outside of the table's locations, such as %s; %s=true deletes"
+            " such files, too",
+            len(foreign),
+            why,
+            foreign[0],
+            GC_FOREIGN_FILES.key,
+        )
+
+
+def _folders(metadata: TableMetadata) -> Iterable[str]:
+    if metadata.location is None:
+        return
+    yield metadata.location
+    yield metadata_folder(metadata)
+    for known in (DATA_PATH, OBJECT_STORAGE_PATH, FOLDER_STORAGE_PATH):
+        path = known.of(metadata.properties)
+        if path is not None:
+            yield resolve_location(metadata.location, path)
