@@ -26,6 +26,7 @@
     │   ├── IncompatibleChangeError         an evolution of schema, spec or order that the spec forbids
     │   └── ValidationError                 a concurrent commit changed what this one relied on; not retried
     ├── CommitFailed                        lost the race; nothing happened; retry on refreshed metadata
+    │   └── StaleBaseError                  the table is not what the commit was prepared on; nothing was tried
     ├── CommitStateUnknown                  the outcome is not known: never delete files on it
     ├── StorageError (OSError)              a store refused or failed; carries the location, never credentials
     │   ├── LocationNotFoundError (FileNotFoundError)
@@ -163,6 +164,10 @@ class ValidationError(StateError):
 
 class CommitFailed(IcefloeError):
     """The commit lost a race: nothing happened, and it may be tried again on refreshed metadata."""
+
+
+class StaleBaseError(CommitFailed):
+    """The table moved on since the state that the commit was prepared on, so that it was not even tried."""
 
 
 class CommitStateUnknown(IcefloeError):

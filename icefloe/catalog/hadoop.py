@@ -16,7 +16,7 @@ from icefloe.catalog.metadata_files import LOG, compression_for, read_table_meta
 from icefloe.catalog.purge import check_purgeable
 from icefloe.catalog.views import View
 from icefloe.commit.committer import Committer, TableState
-from icefloe.commit.swap import check_committed, check_same_table, next_state
+from icefloe.commit.swap import check_committed, check_same_table, next_state, stale
 from icefloe.errors import (
     CommitFailed,
     CommitStateUnknown,
@@ -28,6 +28,7 @@ from icefloe.errors import (
     LocationNotFoundError,
     NamespaceNotEmptyError,
     NothingStoredError,
+    StaleBaseError,
     StorageError,
     TableAlreadyExistsError,
 )
@@ -326,7 +327,7 @@ class HadoopCommitter:
     ) -> TableState:
         """One attempt to change the table: see `Committer.commit`."""
         try:
-            version, current = self._current()
+            version, current = self._current(base)
             check_same_table(base.metadata, current.metadata, self.name)
             changed = next_state(current, requirements, updates, now_ms())
             if changed is current.metadata:
@@ -342,12 +343,15 @@ class HadoopCommitter:
             raise CommitFailed(f"table {self.name} was not changed; nothing happened: {error}") from error
         return check_committed(done, updates, self.name)
 
-    def _current(self) -> tuple[int, TableState]:
+    def _current(self, base: TableState) -> tuple[int, TableState]:
+        """The newest version, which must be the base."""
         found = self._catalog._newest(self._identifier)
         if found is None:
             raise self._catalog._no_table(self._identifier)
-        # Read again, even if the base has the same name: another table may have taken the place of a dropped one.
         version, location = found
+        if location != base.metadata_location:
+            raise StaleBaseError(stale(self.name, base.metadata_location, location))
+        # Read again, even if the base has the same name: another table may have taken the place of a dropped one.
         return version, TableState(read_table_metadata(self.storage, location), location)
 
 

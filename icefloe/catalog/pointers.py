@@ -21,7 +21,7 @@ from icefloe.catalog.metadata_files import (
 )
 from icefloe.catalog.views import View
 from icefloe.commit.committer import Committer, Settle, TableState
-from icefloe.commit.swap import check_committed, check_same_table, next_state
+from icefloe.commit.swap import check_committed, next_state, stale
 from icefloe.errors import (
     AlreadyExistsError,
     CommitFailed,
@@ -29,6 +29,7 @@ from icefloe.errors import (
     CorruptFileError,
     InvalidInputError,
     NoSuchTableError,
+    StaleBaseError,
     StorageError,
     TableAlreadyExistsError,
     ViewAlreadyExistsError,
@@ -251,12 +252,11 @@ class PointerCommitter:
     ) -> TableState:
         """The same; the metadata is written beside the files that it names, and the swap waits for all of them."""
         try:
-            current = self._current(base)
-            check_same_table(base.metadata, current.metadata, self.name)
-            changed = next_state(current, requirements, updates, now_ms())
-            if changed is current.metadata:
-                return current
-            location = write_table_metadata(self.storage, changed, current.metadata_location)
+            self._check_unmoved(base)
+            changed = next_state(base, requirements, updates, now_ms())
+            if changed is base.metadata:
+                return base
+            location = write_table_metadata(self.storage, changed, base.metadata_location)
         except (StorageError, CorruptFileError) as error:
             raise CommitFailed(f"the commit to {self.name} was not begun, and nothing happened: {error}") from error
         try:
@@ -264,21 +264,20 @@ class PointerCommitter:
         except Exception:
             delete_quietly(self.storage, [location], "of a commit that did not happen")
             raise
-        if not self._catalog._swap(Kind.TABLE, self._identifier, str(current.metadata_location), location):
+        if not self._catalog._swap(Kind.TABLE, self._identifier, str(base.metadata_location), location):
             self._lost.append(location)
-            raise self._catalog._not_changed(Kind.TABLE, self._identifier, _faster(current.metadata_location))
+            raise self._catalog._not_changed(Kind.TABLE, self._identifier, _faster(base.metadata_location))
         done = check_committed(TableState(changed, location), updates, self.name)
-        delete_superseded(self.storage, current, changed)
+        delete_superseded(self.storage, base, changed)
         return done
 
-    def _current(self, base: TableState) -> TableState:
-        """What the catalog holds; metadata files never change, so that the base is not read again."""
+    def _check_unmoved(self, base: TableState) -> None:
+        """Fail unless the catalog holds the base; metadata files never change, so that it is not read again."""
         location = self._catalog._pointer(Kind.TABLE, self._identifier)
         if location is None:
             raise self._catalog._no_table(self._identifier)
-        if location == base.metadata_location:
-            return base
-        return TableState(read_table_metadata(self.storage, location), location)
+        if location != base.metadata_location:
+            raise StaleBaseError(stale(self.name, base.metadata_location, location))
 
 
 def _nothing() -> None:

@@ -10,11 +10,11 @@ from icefloe.commit.change import Prepared
 from icefloe.commit.committer import Committer, TableState
 from icefloe.commit.swap import next_state
 from icefloe.commit.workbench import Workbench
-from icefloe.errors import CommitFailed, StorageError
+from icefloe.errors import CommitFailed, StorageError, ValidationError
 from icefloe.metadata.refs import MAIN_BRANCH
 from icefloe.metadata.requirements import AssertRefSnapshotId, TableRequirement
 from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import AssignUUIDUpdate, TableUpdate
+from icefloe.metadata.updates import AddPartitionSpecUpdate, AddSchemaUpdate, AssignUUIDUpdate, TableUpdate
 from icefloe.storage.storage import Storage
 
 
@@ -34,23 +34,37 @@ class CreateTable:
         return Prepared((AssignUUIDUpdate(str(self.staged.table_uuid)),))
 
 
-@dataclass(frozen=True, slots=True)
 class ReplaceTable:
-    """The change by which a table gets another definition and no rows."""
+    """The change by which a table gets another definition and no rows.
 
-    definition: TableDefinition
-    location: str | None
+    Rows may come in the same commit, written with the ids that columns and partition fields got at first: if those would get
+    others on newer metadata, it is refused.
+    """
+
+    def __init__(self, definition: TableDefinition, location: str | None) -> None:
+        self._definition = definition
+        self._location = location
+        self._structure: tuple[TableUpdate, ...] | None = None
 
     @property
     def snapshot_ids(self) -> tuple[int, ...]:
         """None: what the table held stays in its history."""
         return ()
 
-    def prepare(self, metadata: TableMetadata, bench: Workbench) -> Prepared:  # noqa: ARG002 - no files are needed
+    def prepare(self, metadata: TableMetadata, bench: Workbench) -> Prepared:
         """The updates for the table as it is then; rows that come meanwhile are to be replaced too."""
         main = metadata.refs.get(MAIN_BRANCH)
         same_rows = AssertRefSnapshotId(MAIN_BRANCH, None if main is None else main.snapshot_id)
-        return Prepared(replacement_updates(metadata, self.definition, self.location), (same_rows,))
+        updates = replacement_updates(metadata, self._definition, self._location)
+        structure = tuple(each for each in updates if isinstance(each, AddSchemaUpdate | AddPartitionSpecUpdate))
+        if self._structure is None or not bench.first_parents:
+            self._structure = structure
+        if structure != self._structure:
+            raise ValidationError(
+                "columns or partition fields of the table were changed by another commit since it was to be replaced, so that"
+                " those of the new one would get other ids; begin anew"
+            )
+        return Prepared(updates, (same_rows,))
 
 
 class StagedCommitter:

@@ -1,7 +1,7 @@
 """Which files a commit may add: data and delete files given as values or in columns, checked before anything is written."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
@@ -15,7 +15,7 @@ from icefloe.manifests.columns import ManifestColumns, columns_of_files
 from icefloe.manifests.files import DataFile, EntryStatus, FileContent, ManifestContent, Metric
 from icefloe.metadata.table import TableMetadata
 from icefloe.partitioning.arrays import transform_array
-from icefloe.partitioning.spec import PartitionField
+from icefloe.partitioning.spec import PartitionField, PartitionSpec
 from icefloe.partitioning.transforms import BucketTransform, VoidTransform
 from icefloe.schema.reserved import is_reserved_id
 from icefloe.schema.types import (
@@ -37,14 +37,15 @@ FilesInput = Iterable[DataFile] | ManifestColumns | Sequence[ManifestColumns]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileGroup:
-    """Files of one spec and one kind of manifest, in columns."""
+    """Files of one kind of manifest, in columns, and the spec that they were written for."""
 
     content: ManifestContent
     columns: ManifestColumns
+    spec: PartitionSpec
 
     @property
     def spec_id(self) -> int:
-        """The spec of the files."""
+        """The id of the spec of the files."""
         return self.columns.spec_id
 
 
@@ -60,7 +61,7 @@ def group_files(files: FilesInput, metadata: TableMetadata, content: ManifestCon
             _refuse(
                 entries, pc.not_equal(entries.column("content"), 0), "is a delete file; it was given as a data file"
             )
-        groups.append(FileGroup(content, entries))
+        groups.append(FileGroup(content, entries, metadata.spec(entries.spec_id)))
     check_distinct(groups)
     return tuple(groups)
 
@@ -70,7 +71,7 @@ def with_sequence_number(group: FileGroup, sequence_number: int | None) -> FileG
     if sequence_number is None:
         return group
     numbers = pa.array(np.full(len(group.columns), sequence_number, np.int64))
-    return FileGroup(group.content, group.columns.with_columns(sequence_number=numbers))
+    return replace(group, columns=group.columns.with_columns(sequence_number=numbers))
 
 
 def check_distinct(groups: Sequence[FileGroup]) -> None:

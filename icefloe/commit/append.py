@@ -3,10 +3,13 @@
 A fast append adds manifests; a merge append also merges small ones when there are many (`commit.manifest.*`).
 """
 
-from icefloe.commit.added import FilesInput, group_files
+from collections.abc import Sequence
+
+from icefloe.commit.added import FileGroup, FilesInput, group_files
 from icefloe.commit.duplicates import check_not_live, note_paths
 from icefloe.commit.merging import merge_manifests
 from icefloe.commit.producer import Delta
+from icefloe.commit.specs import fitted
 from icefloe.commit.view import View
 from icefloe.commit.writing import write_added
 from icefloe.manifests.files import ManifestContent
@@ -24,15 +27,21 @@ class Append:
         self._merge = merge
         self._check_duplicates = check_duplicates
 
+    @property
+    def added(self) -> Sequence[FileGroup]:
+        """The files that come."""
+        return self._groups
+
     def apply(self, view: View) -> Delta:
         """The parent's manifests and those of the new files."""
+        groups = fitted(view.metadata, self._groups)
         if self._check_duplicates:
-            check_not_live(view, self._groups)
-        new = write_added(view, self, self._groups)
+            check_not_live(view, groups)
+        new = write_added(view, self, groups)
         if self._check_duplicates:
-            note_paths(view, new, self._groups)
+            note_paths(view, new, groups)
         kept = tuple(each for each in view.manifests() if each.has_live_files)
-        added = [group.columns for group in self._groups]
+        added = [group.columns for group in groups]
         if not self._merge:
             return Delta(Operation.APPEND, (*new, *kept), added)
         merged = merge_manifests(view, (*new, *kept))

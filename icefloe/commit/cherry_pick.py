@@ -1,6 +1,6 @@
 """Cherry-pick: what one snapshot did is done again on a branch; for staged snapshots that is how they are published."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from icefloe.commit.added import FileGroup, group_files
 from icefloe.commit.change import Prepared
@@ -57,6 +57,11 @@ class _Pick:
     def __init__(self, snapshot_id: int, to_branch: str) -> None:
         self._picked_id = snapshot_id
         self._branch = to_branch
+
+    @property
+    def added(self) -> Sequence[FileGroup]:
+        """None: what comes is of a snapshot, which keeps its specs."""
+        return ()
 
     def apply(self, view: View) -> Delta:
         picked = view.metadata.snapshot(self._picked_id)

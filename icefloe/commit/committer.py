@@ -37,6 +37,11 @@ class Committer(Protocol):
     ) -> TableState:
         """Change the table in one conditional step, once, and say what it is then.
 
+        The updates were prepared on `base`, and mean what they say there only: a catalog that can tell that the table
+        moved on since raises StaleBaseError, whatever the requirements say, and the changes are prepared again. One that
+        cannot, as it takes nothing but updates and requirements, has the requirements alone to go by: so these say all
+        that can be said by them.
+
         CommitFailed says for certain that nothing happened, because a requirement does not hold or another writer was
         faster. CommitStateUnknown says that the outcome is not known. Any error of another kind, raised before the swap,
         is about the input. See `swap` for the part that is the same in every catalog.

@@ -7,11 +7,12 @@ from icefloe.commit.committer import TableState
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """It happened; `state` holds it, and maybe later commits of others."""
+    """It happened; `state` holds it, and maybe later commits of others. `base` is what it was prepared on."""
 
     state: TableState
     snapshot_ids: tuple[int, ...] = ()
     attempts: int = 1
+    base: TableState | None = None
 
 
 @dataclass(frozen=True, slots=True)

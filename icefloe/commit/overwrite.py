@@ -4,7 +4,9 @@ By a predicate, files leave whose rows all match it; one with some matching rows
 says that its other rows are in a file that comes. Deletes are overwrites by which nothing comes.
 """
 
-from icefloe.commit.added import FilesInput, group_files
+from collections.abc import Sequence
+
+from icefloe.commit.added import FileGroup, FilesInput, group_files
 from icefloe.commit.conflicts import (
     check_no_new_data,
     check_no_new_deletes,
@@ -20,6 +22,7 @@ from icefloe.commit.merging import merge_manifests
 from icefloe.commit.named import NamedFiles, NamedInput
 from icefloe.commit.partitions import Mask
 from icefloe.commit.producer import Delta
+from icefloe.commit.specs import fitted
 from icefloe.commit.view import View
 from icefloe.commit.writing import write_added
 from icefloe.errors import InvalidInputError, ValidationError
@@ -67,17 +70,23 @@ class Overwrite:
         if check_added_match:
             self._check_added()
 
+    @property
+    def added(self) -> Sequence[FileGroup]:
+        """The files that come."""
+        return self._groups
+
     def apply(self, view: View) -> Delta | None:
         """The manifests without what is removed, and with what is added."""
         since = None if self._planned is None else Since(view, self._planned)
         filtered = self._remove(view, since)
-        added = [group.columns for group in self._groups if len(group.columns)]
+        groups = fitted(view.metadata, self._groups)
+        added = [group.columns for group in groups if len(group.columns)]
         if not added and not filtered.removed:
             return None
         if self._check_duplicates:
-            check_not_live(view, self._groups, _paths(filtered))
+            check_not_live(view, groups, _paths(filtered))
         deletes = remove_dangling(view, view.manifests(ManifestContent.DELETES), filtered.removed)
-        new = write_added(view, self, self._groups)
+        new = write_added(view, self, groups)
         merged = merge_manifests(view, (*new, *filtered.manifests, *deletes.manifests))
         removed = (*filtered.removed, *deletes.removed)
         return Delta(

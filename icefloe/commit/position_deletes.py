@@ -23,8 +23,12 @@ _READERS: dict[str, type[ParquetFileReader] | type[AvroFileReader] | type[OrcFil
 
 def positions_in(bench: Workbench, deletes: DataFile, path: str) -> DeletionVector:
     """The positions that the file deletes in the data file of that path, in its normal form; each file is read once in a commit."""
-    by_path = bench.remember(("position deletes", deletes.file_path), lambda: _read(bench, deletes))
-    return by_path.get(path, DeletionVector(()))
+    return positions_by_file(bench, deletes).get(path, DeletionVector(()))
+
+
+def positions_by_file(bench: Workbench, deletes: DataFile) -> dict[str, DeletionVector]:
+    """All positions that the file deletes, by the normal form of the data file's path."""
+    return bench.remember(("position deletes", deletes.file_path), lambda: _read(bench, deletes))
 
 
 def _read(bench: Workbench, deletes: DataFile) -> dict[str, DeletionVector]:

@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from icefloe.commit.added import FileGroup
 from icefloe.commit.change import Prepared
 from icefloe.commit.counting import count_changes
+from icefloe.commit.specs import with_specs
 from icefloe.commit.view import View, manifests_of
 from icefloe.commit.workbench import Workbench
-from icefloe.errors import InvalidInputError, NoSuchSnapshotError
+from icefloe.errors import InvalidInputError, NoSuchSnapshotError, ValidationError
 from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.files import ManifestContent, ManifestFile
 from icefloe.manifests.inheritance import assign_first_row_ids, assign_sequence_numbers
@@ -20,11 +22,16 @@ from icefloe.manifests.list_codec import encode_manifest_list
 from icefloe.metadata.locations import relativize
 from icefloe.metadata.properties import PARTITION_SUMMARY_LIMIT
 from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef, branch
-from icefloe.metadata.requirements import AssertRefSnapshotId
+from icefloe.metadata.requirements import (
+    AssertCurrentSchemaId,
+    AssertDefaultSpecId,
+    AssertRefSnapshotId,
+    TableRequirement,
+)
 from icefloe.metadata.snapshot import Operation, Snapshot
 from icefloe.metadata.summary import ChangeCounts, summarize
 from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import AddSnapshotUpdate, SetSnapshotRefUpdate
+from icefloe.metadata.updates import AddSnapshotUpdate, SetSnapshotRefUpdate, TableUpdate
 from icefloe.versions import Feature, allows
 
 
@@ -48,6 +55,10 @@ class Delta:
 class SnapshotOperation(Protocol):
     """One kind of change of files: it may be applied many times, on newer and newer snapshots."""
 
+    @property
+    def added(self) -> Sequence[FileGroup]:
+        """The files that it was given to add."""
+
     def apply(self, view: View) -> Delta | None:
         """What it does to the files that are there now, after checking all that it relies on; None: nothing to do."""
 
@@ -69,6 +80,7 @@ class SnapshotChange:
         self.target = target or Target()
         self._snapshot_id: int | None = None
         self._was_made = False
+        self._had_branch = False
 
     @property
     def snapshot_ids(self) -> tuple[int, ...]:
@@ -80,22 +92,46 @@ class SnapshotChange:
         if self._snapshot_id is None:
             self._snapshot_id = new_snapshot_id(metadata)
         parent = head_of(metadata, self.target.branch)
+        self._check_branch(metadata)
         bench.first_parents.setdefault(self._snapshot_id, None if parent is None else parent.snapshot_id)
-        view = View(metadata, parent, self._snapshot_id, bench)
+        specs = with_specs(metadata, self.operation.added)
+        view = View(specs.metadata, parent, self._snapshot_id, bench)
         delta = self.operation.apply(view)
         if delta is None:
             return Prepared()
         self._was_made = True
         snapshot = make_snapshot(view, delta, self.target)
-        added = AddSnapshotUpdate(snapshot)
+        updates: tuple[TableUpdate, ...] = (*specs.updates, AddSnapshotUpdate(snapshot))
+        needed = _relied_on(metadata, self.target.branch)
         if self.target.staged:
-            return Prepared((added,))
+            return Prepared(updates, needed)
         ref = metadata.refs.get(self.target.branch)
         moved = branch(snapshot.snapshot_id) if ref is None else replace(ref, snapshot_id=snapshot.snapshot_id)
-        return Prepared(
-            (added, SetSnapshotRefUpdate(self.target.branch, moved)),
-            (AssertRefSnapshotId(self.target.branch, None if ref is None else ref.snapshot_id),),
-        )
+        return Prepared((*updates, SetSnapshotRefUpdate(self.target.branch, moved)), needed)
+
+    def _check_branch(self, metadata: TableMetadata) -> None:
+        """The branch must not be gone since this was first prepared: another of its name would be made, of other rows."""
+        has_branch = self.target.branch in metadata.refs
+        if self._had_branch and not has_branch and self.target.branch != MAIN_BRANCH:
+            raise ValidationError(
+                f"branch {self.target.branch!r} was removed by another commit; nothing goes to it any more"
+            )
+        self._had_branch = has_branch
+
+
+def _relied_on(metadata: TableMetadata, name: str) -> tuple[TableRequirement, ...]:
+    """What a new snapshot on top of the branch relies on, as far as requirements can say it.
+
+    Manifests of the head are part of it, and go with the head once that expires; files are of the default spec as a rule, and
+    of the current schema, and those go when nothing seems to need them.
+    """
+    names = (name,) if name in metadata.refs else (name, MAIN_BRANCH)
+    heads = {each: metadata.refs.get(each) for each in names}
+    return (
+        *(AssertRefSnapshotId(each, None if ref is None else ref.snapshot_id) for each, ref in heads.items()),
+        AssertCurrentSchemaId(metadata.current_schema_id),
+        AssertDefaultSpecId(metadata.default_spec_id),
+    )
 
 
 def new_snapshot_id(metadata: TableMetadata) -> int:

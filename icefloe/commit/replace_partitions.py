@@ -1,6 +1,8 @@
 """Replace partitions: the files that come take the place of all that was in their partitions before."""
 
-from icefloe.commit.added import FilesInput, group_files
+from collections.abc import Sequence
+
+from icefloe.commit.added import FileGroup, FilesInput, group_files
 from icefloe.commit.conflicts import (
     PartitionScope,
     Scope,
@@ -15,6 +17,7 @@ from icefloe.commit.matching import everything
 from icefloe.commit.merging import merge_manifests
 from icefloe.commit.partitions import PartitionSet
 from icefloe.commit.producer import Delta
+from icefloe.commit.specs import fitted
 from icefloe.commit.view import View
 from icefloe.commit.writing import write_added
 from icefloe.errors import InvalidInputError
@@ -36,41 +39,44 @@ class ReplacePartitions:
         self._groups = group_files(files, metadata, ManifestContent.DATA)
         if not any(len(group.columns) for group in self._groups):
             raise InvalidInputError("no files are given, so that no partition can be replaced")
-        columns = [group.columns for group in self._groups]
-        self._partitions = PartitionSet.of(columns)
-        self._is_whole_table = any(metadata.spec(each.spec_id).is_unpartitioned for each in columns)
+        self._is_whole_table = any(group.spec.is_unpartitioned for group in self._groups)
         self._planned = planned
         self._check_duplicates = check_duplicates
 
+    @property
+    def added(self) -> Sequence[FileGroup]:
+        """The files that come."""
+        return self._groups
+
     def apply(self, view: View) -> Delta:
         """The manifests without all other files of the partitions, and with the new ones."""
+        groups = fitted(view.metadata, self._groups)
+        partitions = PartitionSet.of([group.columns for group in groups])
         scope: Scope = (
             everything(view.metadata)
             if self._is_whole_table
-            else PartitionScope(self._partitions, view.metadata, data_only=True)
+            else PartitionScope(partitions, view.metadata, data_only=True)
         )
-        self._check_conflicts(view)
+        self._check_conflicts(view, partitions)
         data = remove_files(view, view.manifests(ManifestContent.DATA), scope.may_be_in, scope.might)
         if self._check_duplicates:
-            check_not_live(view, self._groups)
+            check_not_live(view, groups)
         deletes = remove_dangling(view, view.manifests(ManifestContent.DELETES), data.removed)
-        new = write_added(view, self, self._groups)
+        new = write_added(view, self, groups)
         merged = merge_manifests(view, (*new, *data.manifests, *deletes.manifests))
         return Delta(
             Operation.OVERWRITE,
             merged.manifests,
-            [group.columns for group in self._groups],
+            [group.columns for group in groups],
             (*data.removed, *deletes.removed),
             replaced_manifests=data.replaced + deletes.replaced + merged.replaced,
             notes={REPLACE_PARTITIONS: "true"},
         )
 
-    def _check_conflicts(self, view: View) -> None:
+    def _check_conflicts(self, view: View, partitions: PartitionSet) -> None:
         if self._planned is None:
             return
-        scope: Scope = (
-            everything(view.metadata) if self._is_whole_table else PartitionScope(self._partitions, view.metadata)
-        )
+        scope: Scope = everything(view.metadata) if self._is_whole_table else PartitionScope(partitions, view.metadata)
         since = Since(view, self._planned)
         if self._planned.is_serializable:
             check_no_new_data(since, scope)

@@ -20,6 +20,8 @@ from icefloe.errors import (
     IcefloeError,
     InvalidInputError,
     InvalidPropertyError,
+    LocationNotFoundError,
+    StaleBaseError,
     StateError,
 )
 from icefloe.metadata.apply import apply_all
@@ -99,6 +101,19 @@ Attempt = Callable[[TableState], Prepared]
 """Makes the commit anew on a state of the table."""
 
 
+@dataclass(slots=True)
+class _Tried:
+    """One attempt: the state that it is made on, and what was prepared on that."""
+
+    state: TableState
+    prepared: Prepared | None = None
+
+    @property
+    def updates(self) -> tuple[TableUpdate, ...]:
+        """What was to be sent."""
+        return () if self.prepared is None else self.prepared.updates
+
+
 class CommitLoop:
     """One commit, tried until it is committed, rejected or unknown."""
 
@@ -120,59 +135,83 @@ class CommitLoop:
         """The outcome of the commit; `first` is what was prepared on `base` already."""
         backoff = _readable(commit_backoff, base.metadata.properties)
         started = self._timing.clock_ms()
-        state, prepared, attempts = base, first, 1
+        state, attempts, lost = base, 1, 0
+        tried = _Tried(state, first)
         while True:
-            try:
-                prepared = self._attempt(state) if prepared is None else prepared
-            except IcefloeError as error:
-                return self._rejected(base.metadata, error, attempts)
-            if not prepared.updates:
-                return Committed(state, (), attempts)
-            ended = self._try(state, prepared, attempts)
+            ended = self._once(tried, attempts)
             if not isinstance(ended, CommitFailed):
                 return ended
-            waited = self._timing.clock_ms() - started
-            if attempts > backoff.retries or waited >= backoff.total_timeout_ms:
-                return self._rejected(base.metadata, ended, attempts, prepared.updates)
-            self._timing.sleep(backoff.wait_ms(attempts, self._timing.jitter()) / 1000)
+            # To be behind at first is no lost race: nothing was sent, and there is nothing to wait for.
+            is_behind = attempts == 1 and isinstance(ended, StaleBaseError)
+            if not is_behind:
+                lost += 1
+                waited = self._timing.clock_ms() - started
+                if lost > backoff.retries or waited >= backoff.total_timeout_ms:
+                    return self._rejected(tried, ended, attempts, tried.updates)
+                self._timing.sleep(backoff.wait_ms(lost, self._timing.jitter()) / 1000)
             try:
                 # Another attempt may read what this one wrote.
                 self._bench.settle()
                 state = self._committer.load()
                 check_same_table(base.metadata, state.metadata, self._committer.name)
             except IcefloeError as error:
-                return self._rejected(base.metadata, error, attempts)
-            if self._is_there(state, prepared.updates):
-                return self._committed(state, attempts)
+                return self._rejected(tried, error, attempts)
+            if not is_behind and self._is_there(state, tried.updates):
+                return self._committed(state, attempts, tried)
             attempts += 1
-            self._bench.attempt = attempts
-            prepared = None
+            self._bench.attempt += 1
+            tried = _Tried(state)
 
-    def _try(self, state: TableState, prepared: Prepared, attempts: int) -> Outcome | CommitFailed:
+    def _once(self, tried: _Tried, attempts: int) -> Outcome | CommitFailed:
+        """One attempt: the changes prepared, unless they are already, and sent."""
+        state = tried.state
+        try:
+            prepared = tried.prepared = self._attempt(state) if tried.prepared is None else tried.prepared
+        except LocationNotFoundError as error:
+            # Others may have deleted what this state names, after they had made another one.
+            return self._again(tried, error) or self._rejected(tried, error, attempts)
+        except IcefloeError as error:
+            return self._rejected(tried, error, attempts)
+        if not prepared.updates:
+            return Committed(state, (), attempts, state)
         try:
             done = commit_settled(self._committer, state, prepared.requirements, prepared.updates, self._bench.settle)
             done = check_committed(done, prepared.updates, self._committer.name)
         except CommitFailed as error:
             return error
         except (InvalidInputError, StateError) as error:
-            return self._rejected(state.metadata, error, attempts, prepared.updates)
+            # What is wrong on newer metadata may be right when it is prepared on that.
+            return self._again(tried, error) or self._rejected(tried, error, attempts, tried.updates)
         except Exception as error:  # noqa: BLE001 - whatever cannot be classified is unknown, and found out below
             if self._bench.failure is not None:
                 # There is no swap without all files, so that nothing can have happened.
-                return self._rejected(state.metadata, error, attempts)
-            return self._find_out(state, prepared.updates, error, attempts)
-        return self._committed(done, attempts)
+                return self._rejected(tried, error, attempts)
+            return self._find_out(tried, error, attempts)
+        return self._committed(done, attempts, tried)
 
-    def _find_out(self, state: TableState, updates: Sequence[TableUpdate], error: Exception, attempts: int) -> Outcome:
+    def _again(self, tried: _Tried, error: IcefloeError) -> CommitFailed | None:
+        """The error as one of a lost race, if the table is not what was prepared on any more."""
+        try:
+            found = self._committer.load()
+        except Exception:  # noqa: BLE001 - the first error says more
+            return None
+        if found.metadata_location is None or found.metadata_location == tried.state.metadata_location:
+            return None
+        failed = CommitFailed(f"{self._committer.name} has changed since the commit was prepared: {error}")
+        failed.__cause__ = error
+        return failed
+
+    def _find_out(self, tried: _Tried, error: Exception, attempts: int) -> Outcome:
         """Read the table back until our commit is seen in it; not to see it proves nothing, as it may still arrive."""
-        backoff = _readable(status_backoff, state.metadata.properties)
+        base = tried.state.metadata
+        backoff = _readable(status_backoff, base.properties)
         started = self._timing.clock_ms()
         for check in range(1, backoff.retries + 2):
             try:
                 found = self._committer.load()
-                check_same_table(state.metadata, found.metadata, self._committer.name)
-                if self._is_there(found, updates):
-                    return self._committed(found, attempts)
+                check_same_table(base, found.metadata, self._committer.name)
+                if self._is_there(found, tried.updates):
+                    return self._committed(found, attempts, tried)
             except Exception as problem:  # noqa: BLE001 - as long as nothing can be read, nothing is known
                 error.add_note(f"reading {self._committer.name} back failed: {problem}")
             if check > backoff.retries or self._timing.clock_ms() - started >= backoff.total_timeout_ms:
@@ -193,25 +232,23 @@ class CommitLoop:
         except IcefloeError:
             return False
 
-    def _committed(self, state: TableState, attempts: int) -> Committed:
-        return Committed(state, tuple(self._snapshot_ids()), attempts)
+    def _committed(self, state: TableState, attempts: int, tried: _Tried) -> Committed:
+        return Committed(state, tuple(self._snapshot_ids()), attempts, tried.state)
 
-    def _rejected(
-        self, base: TableMetadata, error: Exception, attempts: int, sent: Sequence[TableUpdate] = ()
-    ) -> Outcome:
+    def _rejected(self, tried: _Tried, error: Exception, attempts: int, sent: Sequence[TableUpdate] = ()) -> Outcome:
         """Delete what was written, but only if the table can be read and our commit is nowhere in it."""
         if not self._bench.written and not sent:
             return Rejected(error, attempts, True)
         try:
             found = self._committer.load()
-            check_same_table(base, found.metadata, self._committer.name)
+            check_same_table(tried.state.metadata, found.metadata, self._committer.name)
         except Exception as problem:  # noqa: BLE001 - without proof nothing is deleted, whatever went wrong
             error.add_note(
                 f"the files of this commit are kept, as {self._committer.name} cannot be read back: {problem}"
             )
             return Rejected(error, attempts, False)
         if self._is_there(found, sent):
-            return self._committed(found, attempts)
+            return self._committed(found, attempts, tried)
         return Rejected(error, attempts, self._bench.discard(self._bench.written))
 
 

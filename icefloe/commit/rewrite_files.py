@@ -4,6 +4,8 @@ The rows before must be the rows after, as far as counts can tell. New data file
 that they were read from, so that deletes that came since still reach their rows (spec: Sequence Numbers).
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +20,7 @@ from icefloe.commit.merging import merge_manifests
 from icefloe.commit.named import NamedDeletes, NamedFiles, NamedInput
 from icefloe.commit.partitions import Mask, PartitionSet
 from icefloe.commit.producer import Delta
+from icefloe.commit.specs import check_still_taken, fitted
 from icefloe.commit.vectors import check_not_revived, check_one_for_each
 from icefloe.commit.view import View
 from icefloe.commit.writing import write_added
@@ -64,8 +67,14 @@ class RewriteFiles:
         if self._deletes and not len(self._remove_deletes):
             raise InvalidInputError("a rewrite adds delete files and replaces none; it would delete rows")
 
+    @property
+    def added(self) -> Sequence[FileGroup]:
+        """The files that come."""
+        return (*self._data, *self._deletes)
+
     def apply(self, view: View) -> Delta:
         """The manifests with the new files in place of the old ones."""
+        check_still_taken(view.metadata, self._deletes)
         data = remove_files(view, view.manifests(ManifestContent.DATA), self._remove.may_be_in, self._remove.mask)
         self._remove.check_found(data.removed, "data file")
         since = Since(view, self._planned)
@@ -75,16 +84,18 @@ class RewriteFiles:
         check_no_new_deletes_for(since, data.removed, view.metadata, ignore_equality=reaches)
         deletes = self._remaining_deletes(view, data)
         self._check_rows(view, data)
+        added = fitted(view.metadata, self._data)
         if self._check_duplicates:
-            check_not_live(view, self._data)
+            check_not_live(view, added)
         self._check_vectors(view, deletes)
-        carrying = tuple(with_sequence_number(each, number) for each in self._data)
-        new = write_added(view, (self, number), (*carrying, *self._deletes))
+        carrying = tuple(with_sequence_number(each, number) for each in added)
+        added_deletes = fitted(view.metadata, self._deletes)
+        new = write_added(view, (self, number), (*carrying, *added_deletes))
         merged = merge_manifests(view, (*new, *data.manifests, *deletes.manifests))
         return Delta(
             Operation.REPLACE,
             merged.manifests,
-            [group.columns for group in (*self._data, *self._deletes)],
+            [group.columns for group in (*added, *added_deletes)],
             (*data.removed, *deletes.removed),
             replaced_manifests=data.replaced + deletes.replaced + merged.replaced,
         )

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from icefloe.commit.added import FileGroup
 from icefloe.commit.merging import as_existing, concat_entries
 from icefloe.commit.partitions import partition_order
 from icefloe.commit.producer import Delta
@@ -28,6 +29,11 @@ class RewriteManifests:
     ) -> None:
         self._content = content
         self._choose = choose
+
+    @property
+    def added(self) -> Sequence[FileGroup]:
+        """None: all files are in the table."""
+        return ()
 
     def apply(self, view: View) -> Delta | None:
         """The manifests, the chosen ones replaced; nothing when there is nothing to gain."""

@@ -5,11 +5,13 @@ changed by others since the operation was planned are a conflict; other rows of 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.commit.added import FileGroup, FilesInput, check_delete_files, check_distinct, group_files, vector_mask
+from icefloe.commit.added import FileGroup, FilesInput, check_distinct, group_files, vector_mask
 from icefloe.commit.conflicts import (
     PartitionScope,
     check_no_file_left,
@@ -28,7 +30,9 @@ from icefloe.commit.matching import FilterInput, RowFilter
 from icefloe.commit.merging import merge_manifests
 from icefloe.commit.named import NamedDeletes, NamedFiles, NamedInput, place_mask
 from icefloe.commit.partitions import Mask, PartitionSet
+from icefloe.commit.position_deletes import positions_by_file
 from icefloe.commit.producer import Delta
+from icefloe.commit.specs import check_still_taken, fitted
 from icefloe.commit.vectors import (
     check_not_revived,
     check_one_for_each,
@@ -38,6 +42,7 @@ from icefloe.commit.vectors import (
     write_vectors,
 )
 from icefloe.commit.view import View
+from icefloe.commit.workbench import Workbench
 from icefloe.commit.writing import write_added
 from icefloe.errors import InvalidInputError, ValidationError
 from icefloe.formats.deletion_vectors import DeletionVector, Positions
@@ -47,7 +52,7 @@ from icefloe.manifests.wanted import WITHOUT_METRICS
 from icefloe.metadata.snapshot import Operation
 from icefloe.metadata.table import TableMetadata
 from icefloe.storage.identity import identities, identity
-from icefloe.versions import Feature, require
+from icefloe.versions import Feature, allows, require
 
 
 class RowDelta:
@@ -97,19 +102,26 @@ class RowDelta:
         if planned is None and (self._referenced or by_position or len(self._remove) or len(self._remove_deletes)):
             raise InvalidInputError("rows of files are deleted, but the snapshot that this was planned on is not given")
 
+    @property
+    def added(self) -> Sequence[FileGroup]:
+        """The files that come."""
+        return (*self._data, *self._files)
+
     def apply(self, view: View) -> Delta | None:
         """The manifests with what comes, and without what goes."""
-        self._check_version(view.metadata)
+        if self._is_outdated(view.metadata):
+            return view.bench.remember(("by vectors", self), lambda: self._by_vectors(view.bench)).apply(view)
+        check_still_taken(view.metadata, self._deletes)
         data = remove_files(view, view.manifests(ManifestContent.DATA), self._remove.may_be_in, self._remove.mask)
         self._remove.check_found(data.removed, "data file")
         self._check_own_references()
         located = locate(view, self._referenced, self._partitions(), [group.columns for group in self._data])
         self._check_conflicts(view, located, data)
         new_vectors, superseded = self._new_vectors(view, located)
+        files = fitted(view.metadata, (*self._data, *self._files))
         if self._check_duplicates:
-            check_not_live(view, self._data)
+            check_not_live(view, files)
         deletes = self._remaining_deletes(view, data, superseded)
-        files = (*self._data, *self._files)
         added = [group.columns for group in (*files, *new_vectors) if len(group.columns)]
         if not added and not data.removed and not deletes.removed:
             return None
@@ -128,10 +140,25 @@ class RowDelta:
 
     # -- what is checked
 
-    def _check_version(self, metadata: TableMetadata) -> None:
-        """The table may have been upgraded since the files were given, and not take them any more."""
-        for group in self._deletes:
-            check_delete_files(group.columns, metadata)
+    def _is_outdated(self, metadata: TableMetadata) -> bool:
+        """Whether the table was upgraded since the files were given, and takes vectors instead."""
+        if allows(metadata.format_version, Feature.NEW_POSITION_DELETE_FILES):
+            return False
+        return any(_has_positions(group.columns) for group in self._files)
+
+    def _by_vectors(self, bench: Workbench) -> "RowDelta":
+        """The same with the positions that the delete files hold as vectors."""
+        found = copy(self)
+        found._vectors = dict(self._vectors)
+        for group in self._files:
+            is_position = pc.equal(group.columns.column("content"), int(FileContent.POSITION_DELETES))
+            for file in group.columns.filter(is_position).files():
+                for path, vector in positions_by_file(bench, file).items():
+                    found._vectors[path] = found._vectors.get(path, DeletionVector(())) | vector
+        found._files = found._deletes = tuple(map(_without_positions, self._files))
+        found._anywhere = ()
+        found._referenced = {*self._referenced, *found._vectors}
+        return found
 
     def _check_own_references(self) -> None:
         both = sorted(self._referenced & set(self._remove.paths.to_pylist()))
@@ -269,7 +296,7 @@ def _given_vectors(groups: Sequence[FileGroup]) -> dict[str, list[DataFile]]:
 
 
 def _without_vectors(group: FileGroup) -> FileGroup:
-    return FileGroup(group.content, group.columns.filter(pc.invert(vector_mask(group.columns))))
+    return replace(group, columns=group.columns.filter(pc.invert(vector_mask(group.columns))))
 
 
 def _referenced_by(groups: Sequence[FileGroup]) -> set[str]:
@@ -287,6 +314,11 @@ def _unreferenced(groups: Sequence[FileGroup]) -> Iterator[ManifestColumns]:
         found = group.columns.filter(pc.and_(is_position, pc.is_null(group.columns.column("referenced_data_file"))))
         if len(found):
             yield found
+
+
+def _without_positions(group: FileGroup) -> FileGroup:
+    is_position = pc.equal(group.columns.column("content"), int(FileContent.POSITION_DELETES))
+    return replace(group, columns=group.columns.filter(pc.invert(is_position)))
 
 
 def _has_positions(columns: ManifestColumns) -> bool:

@@ -4,22 +4,23 @@ Schema, spec and order are planned on the ones that the table had; if another wr
 refused, never bent (spec: Commit Conflict Resolution and Retry).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from icefloe.commit.change import Prepared
 from icefloe.commit.workbench import Workbench
-from icefloe.errors import InvalidPropertyError, ValidationError
+from icefloe.errors import CommitFailed, InvalidPropertyError, ValidationError
 from icefloe.metadata import properties as known_properties
 from icefloe.metadata.properties import NAME_MAPPING, Property, refuse_misspelt, refuse_reserved
-from icefloe.metadata.requirements import AssertCurrentSchemaId
+from icefloe.metadata.requirements import AssertCurrentSchemaId, check_all, requirements_for
 from icefloe.metadata.table import TableMetadata
 from icefloe.metadata.updates import (
     AddPartitionSpecUpdate,
     AddSchemaUpdate,
     AddSortOrderUpdate,
     RemovePropertiesUpdate,
+    RemoveSnapshotsUpdate,
     SetCurrentSchemaUpdate,
     SetDefaultSortOrderUpdate,
     SetDefaultSpecUpdate,
@@ -61,7 +62,18 @@ class SetSchema(_WithoutSnapshots):
         _check_same("last column id", metadata.last_column_id, self.planned.last_column_id)
         if self.schema.same_columns(metadata.schema()):
             return Prepared()
+        self._check_new_uses(metadata)
         return Prepared((AddSchemaUpdate(self.schema), SetCurrentSchemaUpdate(), *self._mapping(metadata)))
+
+    def _check_new_uses(self, metadata: TableMetadata) -> None:
+        """No partition spec or sort order came to use a column that this change drops or gives another type."""
+        for field_id in sorted(_used_columns(metadata) - _used_columns(self.planned)):
+            before, after = (each.fields_by_id.get(field_id) for each in (self.planned.schema(), self.schema))
+            if before is not None and (after is None or after.field_type != before.field_type):
+                raise ValidationError(
+                    f"column {before.name!r} is used by a partition spec or sort order of another commit since this change of"
+                    " it was planned; load the table and plan anew"
+                )
 
     def _mapping(self, metadata: TableMetadata) -> Iterator[TableUpdate]:
         """A name mapping goes along: files without ids may come with the new names, too."""
@@ -85,10 +97,12 @@ class SetSpec(_WithoutSnapshots):
         """The spec added and made the default; nothing when it is already."""
         _check_same("default partition spec", metadata.spec(), self.planned.spec())
         _check_same("last partition id", metadata.last_partition_id, self.planned.last_partition_id)
-        if self.spec.spec_id == metadata.default_spec_id:
+        if self.spec.equivalent(metadata.spec()):
             return Prepared()
-        if self.spec.spec_id in metadata.specs_by_id:
-            return Prepared((SetDefaultSpecUpdate(self.spec.spec_id),))
+        # By its fields, not by its id: others may have removed specs meanwhile, and given ids again.
+        known = next((each for each in metadata.partition_specs if each.equivalent(self.spec)), None)
+        if known is not None:
+            return Prepared((SetDefaultSpecUpdate(known.spec_id),))
         return Prepared((AddPartitionSpecUpdate(self.spec), SetDefaultSpecUpdate()))
 
 
@@ -104,10 +118,11 @@ class SetSortOrder(_WithoutSnapshots):
         _check_same("default sort order", metadata.sort_order(), self.planned.sort_order())
         # An order says columns by id: of another schema, it may mean other columns.
         schema = (AssertCurrentSchemaId(metadata.current_schema_id),)
-        if self.order.order_id == metadata.default_sort_order_id:
+        if self.order.same_order(metadata.sort_order()):
             return Prepared()
-        if self.order.order_id in metadata.sort_orders_by_id:
-            return Prepared((SetDefaultSortOrderUpdate(self.order.order_id),), schema)
+        known = next((each for each in metadata.sort_orders if each.same_order(self.order)), None)
+        if known is not None:
+            return Prepared((SetDefaultSortOrderUpdate(known.order_id),), schema)
         return Prepared((AddSortOrderUpdate(self.order), SetDefaultSortOrderUpdate()), schema)
 
 
@@ -163,15 +178,37 @@ class UpgradeFormatVersion(_WithoutSnapshots):
         return Prepared((UpgradeFormatVersionUpdate(self.version),))
 
 
-@dataclass(frozen=True)
 class SendUpdates(_WithoutSnapshots):
-    """Updates that are given as they are; they are not changed when they are tried again."""
+    """Updates that are given as they are. They are never changed, so they are refused where they would mean something else:
+    if anything that they rely on is not as it was when they were given.
+    """
 
-    updates: tuple[TableUpdate, ...]
+    def __init__(self, updates: Sequence[TableUpdate]) -> None:
+        self._updates = tuple(updates)
+        self._given_on: TableMetadata | None = None
 
-    def prepare(self, _: TableMetadata, __: Workbench, /) -> Prepared:
+    def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
         """The updates."""
-        return Prepared(self.updates)
+        if self._given_on is None:
+            self._given_on = metadata
+        try:
+            check_all(requirements_for(self._given_on, self._updates), metadata)
+        except CommitFailed as error:
+            raise ValidationError(f"the updates were given for another state of the table: {error}") from error
+        for name, ref in metadata.refs.items():
+            if name not in self._given_on.refs and ref.snapshot_id in self._removed():
+                raise ValidationError(f"snapshot {ref.snapshot_id} cannot be removed: {name!r} is at it since")
+        return Prepared(self._updates)
+
+    def _removed(self) -> frozenset[int]:
+        removals = (each.snapshot_ids for each in self._updates if isinstance(each, RemoveSnapshotsUpdate))
+        return frozenset(each for ids in removals for each in ids)
+
+
+def _used_columns(metadata: TableMetadata) -> set[int]:
+    """The columns that specs and the sort order are made of."""
+    found = {source for spec in metadata.partition_specs for field in spec.fields for source in field.source_ids}
+    return found | {source for field in metadata.sort_order().fields for source in field.source_ids}
 
 
 def schema_update(metadata: TableMetadata, **options: bool) -> SchemaUpdate:
@@ -220,10 +257,16 @@ def check_properties(properties: Mapping[str, str]) -> None:
 
 
 def text_check(properties: Mapping[Any, Any], what: str) -> None:
-    """Fail unless all keys and values are text."""
+    """Fail unless all keys and values are text that can be stored."""
     for key, value in properties.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise InvalidPropertyError(f"{what} {key!r} is {value!r}; keys and values must be text")
+        try:
+            _ = key.encode(), value.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidPropertyError(
+                f"{what} {key!r} is {value!r}, which is not text that UTF-8 can hold: {error.reason}"
+            ) from None
 
 
 def _known() -> Iterator[Property[object]]:

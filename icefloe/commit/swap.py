@@ -35,6 +35,11 @@ def superseded_metadata_files(base: TableState | None, changed: TableMetadata) -
     return tuple(e.metadata_file for e in base.metadata.metadata_log if identity(e.metadata_file) not in kept)
 
 
+def stale(name: str, base: str | None, found: str) -> str:
+    """What to say when a table is not at the state that a commit was prepared on."""
+    return f"{name} is at {found}, and the commit was prepared on {base}; it must be prepared again"
+
+
 def check_same_table(base: TableMetadata, found: TableMetadata, name: str) -> None:
     """Fail if the name stands for another table now: its UUID differs (spec: Table Metadata Fields)."""
     if base.table_uuid is not None and (found.table_uuid or "").lower() != base.table_uuid.lower():

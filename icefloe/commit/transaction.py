@@ -10,12 +10,14 @@ from icefloe.commit.outcome import Committed, Outcome
 from icefloe.commit.producer import committed_manifests
 from icefloe.commit.report import report_commit
 from icefloe.commit.retry import CommitLoop, Timing, result_of
+from icefloe.commit.swap import check_same_table
 from icefloe.commit.view import list_location
 from icefloe.commit.workbench import Caches, Workbench
-from icefloe.errors import CommitFailed, InvalidInputError
+from icefloe.errors import CommitFailed, InvalidInputError, LocationNotFoundError
 from icefloe.metadata.apply import Applied, finish, step
 from icefloe.metadata.requirements import TableRequirement, requirements_for
 from icefloe.metadata.table import TableMetadata
+from icefloe.metadata.update_codec import check_codable
 from icefloe.metadata.updates import TableUpdate
 from icefloe.planning.report import LoggingReporter, Reporter
 
@@ -61,12 +63,39 @@ class CommitTransaction:
     def add(self, change: Change) -> Prepared:
         """One more change, prepared on what those before it leave."""
         self._check_open()
-        # Files of the changes before may be read, while those of the last one may still be on their way in `commit`.
-        prepared = change.prepare(self.metadata, self._bench)
+        known = frozenset(self._bench.first_parents)
+        try:
+            # Files of the changes before may be read, while those of the last one may still be on their way in `commit`.
+            prepared = change.prepare(self.metadata, self._bench)
+        except LocationNotFoundError:
+            # The base may have expired with its files, which says nothing about the table as it is now.
+            for snapshot_id in self._bench.first_parents.keys() - known:
+                del self._bench.first_parents[snapshot_id]
+            if not self.rebase():
+                raise
+            prepared = change.prepare(self.metadata, self._bench)
+        if not change.snapshot_ids:
+            check_codable(prepared.updates)
         self._applied = self._after(self._applied, prepared)
         self._changes.append(change)
         self._prepared.append(prepared)
         return prepared
+
+    def rebase(self) -> bool:
+        """Take the newest state as the base, and prepare all changes on that; whether the table had moved on.
+
+        Nothing that was read from the base counts any more, but by what the changes say of it (see `Planned`).
+        """
+        self._check_open()
+        self._bench.settle()
+        newest = self._committer.load()
+        check_same_table(self.base.metadata, newest.metadata, self._committer.name)
+        if newest.metadata_location is None or newest.metadata_location == self.base.metadata_location:
+            return False
+        self._bench.attempt += 1
+        self._prepared, self._applied = self._prepare_all(newest.metadata)
+        self.base = newest
+        return True
 
     def commit(self) -> Committed:
         """Commit all changes, or fail as a whole."""
@@ -99,14 +128,18 @@ class CommitTransaction:
             self._applied = Applied(self.base.metadata)
 
     def _attempt(self, state: TableState) -> Prepared:
-        applied = Applied(state.metadata)
+        prepared, _ = self._prepare_all(state.metadata)
+        return _combined(state.metadata, prepared)
+
+    def _prepare_all(self, base: TableMetadata) -> tuple[list[Prepared], Applied]:
+        applied = Applied(base)
         prepared = []
         for change in self._changes:
             self._bench.settle()
             one = change.prepare(applied.metadata, self._bench)
             applied = self._after(applied, one)
             prepared.append(one)
-        return _combined(state.metadata, prepared)
+        return prepared, applied
 
     def _after(self, applied: Applied, prepared: Prepared) -> Applied:
         for update in prepared.updates:

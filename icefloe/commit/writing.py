@@ -42,7 +42,8 @@ def write_entries(view: View, columns: ManifestColumns, content: ManifestContent
 def write_added(view: View, key: Hashable, groups: Sequence[FileGroup]) -> tuple[ManifestFile, ...]:
     """Manifests of new files, written in the first attempt and used again in later ones.
 
-    `key` tells the groups of one operation from those of others. An upgrade of the table in between makes new manifests.
+    `key` tells the groups of one operation from those of others. An upgrade of the table in between makes new
+    manifests, and so does another id of their spec.
     """
     version = view.metadata.format_version
     return tuple(
@@ -50,7 +51,7 @@ def write_added(view: View, key: Hashable, groups: Sequence[FileGroup]) -> tuple
         for place, group in enumerate(groups)
         if len(group.columns)
         for manifest in view.bench.remember(
-            ("added", key, version, place), partial(write_entries, view, group.columns, group.content)
+            ("added", key, version, place, group.spec_id), partial(write_entries, view, group.columns, group.content)
         )
     )
 

@@ -1,17 +1,25 @@
-"""Expiry of snapshots with their files: what was reachable before the commit, and is not by metadata read after it."""
+"""Expiry of snapshots with their files: what was reachable before the commit, and is not by metadata read after it.
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+Before is what the commit was prepared on, not what the handle knew when it was asked for. Once the commit happened, nothing
+is an error any more: files that cannot be told to be unneeded stay behind, with a note in the log.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 from icefloe.commit.clean_metadata import CleanMetadata
 from icefloe.commit.expire import Expire
-from icefloe.maintenance.deleting import delete_quietly
+from icefloe.commit.retry import result_of
+from icefloe.errors import LocationNotFoundError
+from icefloe.maintenance.deleting import LOG, delete_quietly
 from icefloe.maintenance.maintained import MaintainedTable
 from icefloe.maintenance.ownership import Ownership, note_foreign
 from icefloe.maintenance.reachable import live_content, manifest_lists_of, manifests_of, statistics_of
-from icefloe.manifests.files import FileContent
+from icefloe.manifests.files import FileContent, ManifestFile
 from icefloe.metadata.table import TableMetadata
 from icefloe.storage.storage import Storage
+
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +33,10 @@ class ExpiredFiles:
     deleted_manifest_files_count: int = 0
     deleted_manifest_lists_count: int = 0
     deleted_statistics_files_count: int = 0
-    left_alone: tuple[str, ...] = ()
+    left_alone: tuple[str, ...] = field(default=(), kw_only=True)
     """Files that nothing needs any more, and that are not deleted: they lie outside of the table's locations."""
+    problem: str | None = field(default=None, kw_only=True)
+    """Why no file was deleted, although snapshots are gone: their files stay behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,29 +52,45 @@ def expire_snapshots(
     table: MaintainedTable, expire: Expire, *, delete_files: bool = True, clean_metadata: bool = False
 ) -> ExpiredFiles:
     """Drop snapshots from the table, and on request what only they needed of its metadata; then delete their files."""
-    before = table.metadata
     with table.transaction() as tx:
         tx.add(expire)
         if clean_metadata:
             tx.add(CleanMetadata())
+        done = result_of(tx.try_commit(), ".".join(table.name()))
+    before = (done.base or done.state).metadata
+    made = done.state.metadata.snapshots_by_id
+    gone = tuple(each.snapshot_id for each in before.snapshots if each.snapshot_id not in made)
+    if not gone or not delete_files:
+        return ExpiredFiles(gone)
+    try:
+        unneeded, foreign = _unneeded_now(table, before, gone)
+    except Exception as error:  # noqa: BLE001 - the commit happened, whatever is the matter with files
+        LOG.warning("files of %d expired snapshots stay behind: %s", len(gone), error)
+        return ExpiredFiles(gone, problem=str(error))
+    return replace(_delete(unneeded, gone, table.storage), left_alone=foreign)
+
+
+def _unneeded_now(
+    table: MaintainedTable, before: TableMetadata, gone: tuple[int, ...], attempts: int = _ATTEMPTS
+) -> tuple[_Unneeded, tuple[str, ...]]:
+    """What the table does not need any more, as it is now, and what of that is not its own."""
     # Others may have committed meanwhile, so what is still needed is read anew (FAILURES, rule 8).
     after = table.refresh().metadata
-    gone = tuple(each.snapshot_id for each in before.snapshots if each.snapshot_id not in after.snapshots_by_id)
-    if not gone:
-        return ExpiredFiles()
-    if not delete_files:
-        return ExpiredFiles(gone)
-    unneeded, foreign = _owned(_unneeded(before, after, gone, table.storage), Ownership.of(after, None, before))
-    return replace(_delete(unneeded, gone, table.storage), left_alone=foreign)
+    try:
+        unneeded = _unneeded(before, after, gone, table.storage)
+    except LocationNotFoundError:
+        # What is missing may have expired since the table was read, with files that others delete.
+        if attempts == 1:
+            raise
+        return _unneeded_now(table, before, gone, attempts - 1)
+    return _owned(unneeded, Ownership.of(after, None, before))
 
 
 def _unneeded(before: TableMetadata, after: TableMetadata, gone: Iterable[int], storage: Storage) -> _Unneeded:
     kept = manifests_of(after, after.snapshots, storage)
-    leaving = manifests_of(before, (before.snapshot(each) for each in gone), storage)
+    leaving = _manifests_leaving(before, gone, storage)
     manifests = {path: each for path, each in leaving.items() if path not in kept}
-    content: dict[str, int] = {}
-    for paths, kinds in live_content(before, manifests.values(), storage):
-        content.update(zip(paths, kinds, strict=True))
+    content = dict(_content_leaving(before, manifests.values(), storage))
     if content:
         for paths, _ in live_content(after, kept.values(), storage):
             for path in content.keys() & set(paths):
@@ -87,6 +113,35 @@ def _owned(unneeded: _Unneeded, ownership: Ownership) -> tuple[_Unneeded, tuple[
         foreign += others
     note_foreign(foreign, "needed by no snapshot any more")
     return _Unneeded({path: unneeded.content[path] for path in content}, *groups), tuple(foreign)
+
+
+def _manifests_leaving(before: TableMetadata, gone: Iterable[int], storage: Storage) -> dict[str, ManifestFile]:
+    """The manifests of snapshots that left; of one whose list is gone, somebody else has deleted all that was to be."""
+    found: dict[str, ManifestFile] = {}
+    for each in gone:
+        try:
+            found |= manifests_of(before, [before.snapshot(each)], storage)
+        except LocationNotFoundError as error:
+            LOG.warning("files of an expired snapshot are deleted by others, or stay behind: %s", error)
+    return found
+
+
+def _content_leaving(
+    before: TableMetadata, manifests: Iterable[ManifestFile], storage: Storage
+) -> Iterator[tuple[str, int]]:
+    """The files of these manifests, with what they hold; one that is gone was deleted by others, after its files."""
+    asked = list(manifests)
+    try:
+        parts = list(live_content(before, asked, storage))
+    except LocationNotFoundError as error:
+        if len(asked) > 1:
+            for each in asked:
+                yield from _content_leaving(before, [each], storage)
+        else:
+            LOG.warning("files of an expired snapshot are deleted by others, or stay behind: %s", error)
+        return
+    for paths, kinds in parts:
+        yield from zip(paths, kinds, strict=True)
 
 
 def _delete(unneeded: _Unneeded, gone: tuple[int, ...], storage: Storage) -> ExpiredFiles:

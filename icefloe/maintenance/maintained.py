@@ -4,6 +4,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol, Self
 
 from icefloe.commit.change import Change
+from icefloe.commit.outcome import Outcome
 from icefloe.metadata.table import TableMetadata
 from icefloe.storage.storage import Storage
 
@@ -14,9 +15,15 @@ class Changes(Protocol):
     def add(self, change: Change) -> None:
         """One more change."""
 
+    def try_commit(self) -> Outcome:
+        """Commit what was added, and say how that ended."""
+
 
 class MaintainedTable(Protocol):
     """A handle of a table."""
+
+    def name(self) -> tuple[str, ...]:
+        """Its identifier."""
 
     @property
     def metadata(self) -> TableMetadata:
@@ -30,4 +37,4 @@ class MaintainedTable(Protocol):
         """The same handle at the newest state."""
 
     def transaction(self) -> AbstractContextManager[Changes]:
-        """Changes that are committed together when the block ends."""
+        """Changes that are committed together, when the block ends at the latest."""

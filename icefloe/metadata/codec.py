@@ -110,7 +110,10 @@ def metadata_from_json(document: str | bytes | Mapping[str, Any]) -> TableMetada
 
 def metadata_to_json(metadata: TableMetadata) -> bytes:
     """The metadata as the JSON text that a table of its version stores."""
-    return msgspec.json.encode(metadata_to_object(metadata))
+    try:
+        return msgspec.json.encode(metadata_to_object(metadata))
+    except (TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        raise InvalidMetadataError(f"{_WHAT} cannot be written as JSON: {error}") from error
 
 
 def metadata_to_object(metadata: TableMetadata) -> JSON:

@@ -12,6 +12,8 @@ from icefloe.metadata.updates import (
     AddSchemaUpdate,
     RemovePartitionSpecsUpdate,
     RemoveSchemasUpdate,
+    RemoveSnapshotRefUpdate,
+    RemoveSnapshotsUpdate,
     SetCurrentSchemaUpdate,
     SetDefaultSortOrderUpdate,
     SetDefaultSpecUpdate,
@@ -209,6 +211,13 @@ def _relied_on(base: TableMetadata, update: TableUpdate) -> Iterator[TableRequir
             yield AssertDefaultSpecId(base.default_spec_id)
         case SetDefaultSortOrderUpdate():
             yield AssertDefaultSortOrderId(base.default_sort_order_id)
+        case RemoveSnapshotRefUpdate(name):
+            ref = base.refs.get(name)
+            yield AssertRefSnapshotId(name, None if ref is None else ref.snapshot_id)
+        case RemoveSnapshotsUpdate():
+            # A ref to one of them would go with it. Of refs that come in between, no requirement can tell.
+            for name, ref in base.refs.items():
+                yield AssertRefSnapshotId(name, ref.snapshot_id)
         case RemoveSchemasUpdate():
             yield AssertCurrentSchemaId(base.current_schema_id)
             yield from _branches(base)

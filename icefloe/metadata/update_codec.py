@@ -1,7 +1,9 @@
 """The JSON form of updates and requirements, both ways (REST: TableUpdate, ViewUpdate, TableRequirement, ViewRequirement)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
+
+import msgspec
 
 from icefloe.errors import InvalidMetadataError
 from icefloe.metadata import requirements as r
@@ -126,6 +128,19 @@ def _snapshot_update_to_json(update: _SnapshotUpdate) -> JSON:
 def table_update_from_json(document: object) -> u.TableUpdate:
     """The update of a table that a JSON object describes; an action that is not one is an error."""
     return _read(document, _ACTION, _COMMON_UPDATES | _TABLE_UPDATES, "table update")
+
+
+def check_codable(updates: Iterable[u.TableUpdate]) -> None:
+    """Fail if an update holds something that no document can, or that nobody could read from one.
+
+    Types are no protection at run time: a number where a text should be would be written, and the table lost by that.
+    """
+    for update in updates:
+        try:
+            document = msgspec.json.decode(msgspec.json.encode(update_to_json(update)))
+        except (TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+            raise InvalidMetadataError(f"{update!r:.300} cannot be written as JSON: {error}") from error
+        table_update_from_json(document)
 
 
 def view_update_from_json(document: object) -> u.ViewUpdate:

@@ -278,19 +278,40 @@ def write_positions(table: Table, name: str, paths: list[str], positions: list[i
 
 
 @pytest.mark.parametrize("target", WITH_VECTORS)
-def test_position_deletes_are_refused_if_the_table_is_upgraded_in_between(target: int) -> None:
+def test_position_deletes_become_vectors_if_the_table_is_upgraded_in_between(target: int) -> None:
     table = filled(2)
     other = handle(table._committer)
+    positions = write_positions(table, "stale", ["memory://d/a", "memory://d/a", "memory://d/b"], [3, 5, 0])
     with table.transaction() as tx:
         tx.update_snapshot().row_delta(
-            Planned.on(table.metadata), deletes=[position_deletes(region="eu")], referenced=["memory://d/a"]
+            Planned.on(table.metadata, isolation=Isolation.SNAPSHOT),
+            add=[data_file("memory://d/c", 1, "eu")],
+            deletes=[positions, equality_deletes(region="eu")],
         )
         other.upgrade_format_version(target)
         other.update_snapshot().fast_append([data_file(region="us")])
-        with pytest.raises(InvalidInputError, match="deletion vectors instead"):
+        other.update_snapshot().row_delta(Planned.on(other.metadata), vectors={"memory://d/a": [7]})
+    assert len(live_paths(table)) == 4
+    assert vectors(table) == {"memory://d/a": [3, 5, 7], "memory://d/b": [0]}
+    deletes = [each.data_file.content for each in entries(table, ManifestContent.DELETES)]
+    assert deletes.count(FileContent.EQUALITY_DELETES) == 1
+    assert len(deletes) == 3
+
+
+@pytest.mark.parametrize("target", WITH_VECTORS)
+def test_rewritten_position_deletes_are_refused_if_the_table_is_upgraded_in_between(target: int) -> None:
+    table = filled(2)
+    old = position_deletes(region="eu", referenced_data_file="memory://d/a")
+    table.update_snapshot().row_delta(Planned.on(table.metadata), deletes=[old])
+    other = handle(table._committer)
+    with table.transaction() as tx:
+        tx.update_snapshot().rewrite_files(
+            Planned.on(table.metadata), remove_deletes=[old], add_deletes=[replace(old, file_path="memory://d/new")]
+        )
+        other.upgrade_format_version(target)
+        with pytest.raises(ValidationError, match="deletion vectors instead; plan it anew"):
             tx.commit_transaction()
-    assert len(live_paths(table.refresh())) == 3
-    assert entries(table, ManifestContent.DELETES) == []
+    assert [each.data_file for each in entries(table.refresh(), ManifestContent.DELETES)] == [old]
 
 
 @pytest.mark.parametrize("version", WITH_VECTORS)

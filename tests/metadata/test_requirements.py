@@ -21,6 +21,7 @@ from icefloe.metadata import (
     AssertViewUUID,
     RemovePartitionSpecsUpdate,
     RemoveSchemasUpdate,
+    RemoveSnapshotRefUpdate,
     RemoveSnapshotsUpdate,
     SetCurrentSchemaUpdate,
     SetDefaultSortOrderUpdate,
@@ -117,7 +118,9 @@ def test_what_updates_rely_on(version: int) -> None:
     for update, wanted in (
         (SetPropertiesUpdate({"a": "b"}), []),
         (AddSnapshotUpdate(next_snapshot(base, 2)), []),
-        (RemoveSnapshotsUpdate((1,)), []),
+        (RemoveSnapshotsUpdate((1,)), [AssertRefSnapshotId(name, 1) for name in base.refs]),
+        (RemoveSnapshotRefUpdate("b"), [AssertRefSnapshotId("b", 1)]),
+        (RemoveSnapshotRefUpdate("none"), [AssertRefSnapshotId("none", None)]),
         (SetSnapshotRefUpdate(MAIN_BRANCH, branch(1)), [AssertRefSnapshotId(MAIN_BRANCH, 1)]),
         (SetSnapshotRefUpdate("new", branch(1)), [AssertRefSnapshotId("new", None)]),
         (AddSchemaUpdate(SCHEMA), [AssertLastAssignedFieldId(3)]),

@@ -1,0 +1,138 @@
+"""Commits through handles that are behind: every kind of change after every other one that the handle does not know of.
+
+Whatever the second one does, the table stays readable and whole, and nothing that was acknowledged is lost: it is what both
+made of it, or the second one is refused and it is what the first one made of it.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from icefloe.catalog import Catalog, load_catalog
+from icefloe.catalog.memory import MemoryCatalog
+from icefloe.errors import StateError
+from icefloe.maintenance.reachable import reachable_files
+from icefloe.storage import memory
+from icefloe.versions import ALL_VERSIONS, Feature, allows
+from tests.catalog.behind import KINDS, NAME, Base, make_base, observed
+
+CATALOGS = ("memory", "sql", "hadoop")
+
+
+@dataclass
+class Place:
+    """A catalog with the table that all changes begin with; `begin` makes it as it was, with a new catalog."""
+
+    base: Base
+    begin: Callable[[], Catalog]
+
+
+def _in_memory(version: int) -> Iterator[Place]:
+    catalog = load_catalog("lake", type="memory")
+    assert isinstance(catalog, MemoryCatalog)
+    catalog.create_namespace("shop")
+    base = make_base(catalog, version)
+    files, pointers = dict(memory._FILES[catalog._content.token]), dict(catalog._content.pointers)
+
+    def begin() -> Catalog:
+        memory._FILES[catalog._content.token] = dict(files)
+        catalog._content.pointers = dict(pointers)
+        return catalog
+
+    yield Place(base, begin)
+    del memory._FILES[catalog._content.token]
+
+
+def _in_folder(kind: str, version: int, folder: Path) -> Iterator[Place]:
+    made: list[Catalog] = []
+    original, copy = folder / "original", folder / "lake"
+    places = {"warehouse": str(copy / "warehouse")}
+    if kind == "sql":
+        places["uri"] = f"sqlite:///{copy}/catalog.db"
+
+    def load() -> Catalog:
+        for each in made:
+            each.close()
+        made[:] = [load_catalog("lake", type=kind, **places)]
+        return made[0]
+
+    copy.mkdir()
+    catalog = load()
+    catalog.create_namespace("shop")
+    base = make_base(catalog, version)
+    catalog.close()
+    copy.rename(original)
+
+    def begin() -> Catalog:
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(original, copy)
+        return load()
+
+    yield Place(base, begin)
+    made[0].close()
+
+
+@pytest.fixture
+def place(kind: str, version: int, tmp_path: Path) -> Iterator[Place]:
+    """The place for the kind of catalog and the version that a test is parametrized with."""
+    yield from _in_memory(version) if kind == "memory" else _in_folder(kind, version, tmp_path)
+
+
+def check(place: Place, catalog_kind: str, first: str, second: str) -> None:
+    """The first change, and then the second one through a handle that was loaded before."""
+    one, two, base = KINDS[first], KINDS[second], place.base
+    catalog = place.begin()
+    faster, behind = catalog.load_table(NAME), catalog.load_table(NAME)
+    one.do(faster, base, 0)
+    expected = one.effect(base.world, 0)
+    needed = one.touches & two.needs
+    try:
+        two.do(behind, base, 1)
+        refused = None
+        expected = two.effect(expected, 1)
+    except StateError as error:
+        refused = error
+    note = f"{catalog_kind} v{base.version}: {first}, then {second}: {refused}"
+    assert (refused is not None) is bool(needed), f"{note}; it needs {sorted(needed)}"
+    now = catalog.load_table(NAME)
+    assert observed(now, base) == expected, note
+    report = now.verify(
+        level="data", locations=[str(faster.location()).partition("-")[0], str(faster.location())], workers=1
+    )
+    assert report.clean, f"{note}: {report}"
+    for each in reachable_files(now.metadata, now.metadata_location, now.storage).all():
+        assert now.storage.exists(each), f"{note}: {each} is missing"
+
+
+def kinds_for(catalog_kind: str, version: int) -> list[str]:
+    """The kinds of change that such a catalog and version know."""
+    return [name for name, each in KINDS.items() if catalog_kind in each.catalogs and version in each.versions]
+
+
+def versions_for(catalog_kind: str) -> list[int]:
+    """The versions that such a catalog takes."""
+    return [each for each in ALL_VERSIONS if catalog_kind != "hadoop" or allows(each, Feature.FILE_SYSTEM_TABLES)]
+
+
+EVERYWHERE = [(kind, version) for kind in CATALOGS for version in versions_for(kind)]
+
+
+@pytest.mark.parametrize(("kind", "version"), EVERYWHERE)
+def test_a_handle_that_is_behind_loses_nothing(place: Place, kind: str, version: int) -> None:
+    # In memory every pair in one of the versions, and elsewhere some of them; the slow tests have them all.
+    known = kinds_for(kind, version)
+    every = len(ALL_VERSIONS) if kind == "memory" else 75
+    for position, first in enumerate(known):
+        for second in known[(version - position) % every :: every]:
+            check(place, kind, first, second)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "version"), EVERYWHERE)
+def test_no_handle_that_is_behind_loses_anything(place: Place, kind: str, version: int) -> None:
+    for first in kinds_for(kind, version):
+        for second in kinds_for(kind, version):
+            check(place, kind, first, second)
