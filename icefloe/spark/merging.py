@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from icefloe.errors import InvalidInputError
 from icefloe.metadata.snapshot import Snapshot
+from icefloe.spark.auditing import destination
 from icefloe.spark.row_merge import Action, Clause, Merge, merge_rows
 from icefloe.spark.row_statements import Assignment
 from icefloe.spark.user_side import quoted_name
@@ -95,7 +96,9 @@ class MergeBuilder:
             self.source_alias,
             self.evolves,
         )
-        return merge_rows(self.spark, self.table, self.source, merge, branch=self.branch, notes=self.notes)
+        to = destination(self.spark, self.table, self.branch)
+        notes = {**to.notes, **self.notes}
+        return merge_rows(self.spark, self.table, self.source, merge, branch=to.branch, notes=notes)
 
     def _condition(self, on: Condition | Sequence[str]) -> Column:
         if isinstance(on, str | Column):

@@ -21,6 +21,7 @@ from icefloe.errors import InvalidInputError, NotInstalledError, StateError
 from icefloe.expressions import Expression
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.planning.report import LoggingReporter, ScanReport
+from icefloe.spark.auditing import branch_to_read, destination
 from icefloe.spark.data_source import register_format
 from icefloe.spark.merging import MergeBuilder, assignments_of
 from icefloe.spark.reading import is_classic, read_scan
@@ -116,6 +117,8 @@ class Session:
         `_file` and `_row_id` after `*`. Options are those of scans, and `read.engine`.
         """
         table = self.load_table(name)
+        if snapshot_id is None and ref is None and as_of is None:
+            ref = branch_to_read(self.spark, table)
         scan = table.scan(row_filter, selected_fields, snapshot_id=snapshot_id, ref=ref, as_of=as_of, options=options)
         return self.read(scan, ".".join(table.name()))
 
@@ -150,7 +153,10 @@ class Session:
         """Delete the rows for which a condition is true, found by Spark."""
         self._check_classic()
         column = expr(condition) if isinstance(condition, str) else condition
-        return delete_rows(self.spark, self.load_table(name), column, branch=branch, notes=snapshot_properties)
+        table = self.load_table(name)
+        to = destination(self.spark, table, branch)
+        notes = {**to.notes, **(snapshot_properties or {})}
+        return delete_rows(self.spark, table, column, branch=to.branch, notes=notes)
 
     def update(
         self,
@@ -164,14 +170,11 @@ class Session:
         """Give columns other values, texts being SQL, in the rows for which a condition is true."""
         self._check_classic()
         column = expr(condition) if isinstance(condition, str) else condition
-        return update_rows(
-            self.spark,
-            self.load_table(name),
-            assignments_of(values) or (),
-            column,
-            branch=branch,
-            notes=snapshot_properties,
-        )
+        table = self.load_table(name)
+        to = destination(self.spark, table, branch)
+        notes = {**to.notes, **(snapshot_properties or {})}
+        assignments = assignments_of(values) or ()
+        return update_rows(self.spark, table, assignments, column, branch=to.branch, notes=notes)
 
     def _check_classic(self) -> None:
         if self._door is None:
@@ -182,8 +185,10 @@ class Session:
     def _source_frame(self, source: Source, metadata_columns: Sequence[str] = ()) -> DataFrame:
         table = source.catalog.load_table(source.identifier)
         if source.metadata_table is None:
-            wanted = ("*", *metadata_columns)
-            scan = table.scan(None, wanted, snapshot_id=source.snapshot_id, ref=source.ref, as_of=source.as_of)
+            wanted, ref = ("*", *metadata_columns), source.ref
+            if ref is None and source.snapshot_id is None and source.as_of is None:
+                ref = branch_to_read(self.spark, table)
+            scan = table.scan(None, wanted, snapshot_id=source.snapshot_id, ref=ref, as_of=source.as_of)
             return self.read(scan, ".".join(source.identifier))
         found = table.inspect.scan(source.metadata_table, source.snapshot_id, ref=source.ref, as_of=source.as_of)
         rows = found.to_arrow()

@@ -12,6 +12,7 @@ from icefloe.expressions.values import conjunction
 from icefloe.metadata.refs import SnapshotRefType
 from icefloe.schema.types import NestedType
 from icefloe.schema.values import parse_text
+from icefloe.spark.auditing import destination
 from icefloe.spark.literals import sql_literal
 from icefloe.spark.row_merge import Action, Clause, Merge, merge_rows
 from icefloe.spark.row_statements import Assignment, delete_rows, update_rows
@@ -26,7 +27,6 @@ from icefloe.spark.types import mapping_of, schema_from_spark, user_type
 from icefloe.table import Table
 
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
-_WAP = {"spark.wap.id": "wap.id", "spark.wap.branch": "wap.branch"}
 
 
 def run_changes(node: Any, context: SqlContext) -> Any | None:
@@ -98,12 +98,6 @@ def check_branch(source: Source) -> None:
         raise InvalidInputError(f"{source.ref!r} of table {show(source.identifier)} is a tag, which cannot be changed")
 
 
-def notes_of(context: SqlContext) -> dict[str, str]:
-    """The snapshot properties that the session's settings ask for: those of write, audit, publish."""
-    conf = context.gateway.spark.conf
-    return {key: conf.get(setting) for setting, key in _WAP.items() if conf.get(setting, None)}
-
-
 def _insert(node: Any, target: Source, context: SqlContext) -> None:
     table = target.catalog.load_table(target.identifier)
     static = {name: option(value) for name, value in entries(context.gateway, node.partitionSpec()).items()}
@@ -118,7 +112,8 @@ def _insert(node: Any, target: Source, context: SqlContext) -> None:
         if argument(node, "withSchemaEvolution", False):
             with tx.update_schema() as update:
                 update.union_by_name(schema_from_spark(frame.schema))
-        rows = tx.rows(target.ref, notes_of(context))
+        to = destination(context.gateway.spark, table, target.ref)
+        rows = tx.rows(to.branch, to.notes)
         if criteria is not None:
             rows.overwrite(frame, predicate_text(criteria.cond().sql(), context.gateway.spark))
         elif not node.overwrite():
@@ -133,39 +128,36 @@ def _replace_where(node: Any, target: Source, context: SqlContext) -> None:
     table = target.catalog.load_table(target.identifier)
     frame = _named(context.frame_of(resolve(node.query(), context)), table, {}, by_name=node.isByName())
     where = predicate_text(node.deleteExpr().sql(), context.gateway.spark)
-    table.overwrite(store_assigned(frame, table.schema()), where, notes_of(context), branch=target.ref)
+    to = destination(context.gateway.spark, table, target.ref)
+    table.overwrite(store_assigned(frame, table.schema()), where, to.notes, branch=to.branch)
 
 
 def _delete(node: Any, target: Source, context: SqlContext) -> None:
-    condition = _condition(resolve(node, context).condition(), context)
-    delete_rows(
-        context.gateway.spark,
-        target.catalog.load_table(target.identifier),
-        condition,
-        alias=_alias_of(node.table()),
-        branch=target.ref,
-        notes=notes_of(context),
-    )
+    spark, table = context.gateway.spark, target.catalog.load_table(target.identifier)
+    condition = _condition(_resolved(node, "table", context).condition(), context)
+    to = destination(spark, table, target.ref)
+    delete_rows(spark, table, condition, alias=_alias_of(node.table()), branch=to.branch, notes=to.notes)
 
 
 def _update(node: Any, target: Source, context: SqlContext) -> None:
     table, alias = target.catalog.load_table(target.identifier), _alias_of(node.table())
-    found = resolve(node, context)
+    found = _resolved(node, "table", context)
     condition = option(found.condition())
+    to = destination(context.gateway.spark, table, target.ref)
     update_rows(
         context.gateway.spark,
         table,
         _assignments(found.assignments(), table, alias, context),
         None if condition is None else _condition(condition, context),
         alias=alias,
-        branch=target.ref,
-        notes=notes_of(context),
+        branch=to.branch,
+        notes=to.notes,
     )
 
 
 def _merge(node: Any, target: Source, context: SqlContext) -> None:
     table, alias = target.catalog.load_table(target.identifier), _alias_of(node.targetTable())
-    found = resolve(node, context)
+    found = _resolved(node, "targetTable", context)
     source, name = context.frame_of(found.sourceTable()), _without_alias(found.sourceTable())[1]
     matched, not_matched, by_source = (
         tuple(_clause(each, table, alias, context) for each in items(actions))
@@ -174,7 +166,13 @@ def _merge(node: Any, target: Source, context: SqlContext) -> None:
     on = context.gateway.column(found.mergeCondition())
     evolves = bool(argument(node, "withSchemaEvolution", False))
     merge = Merge(on, matched, not_matched, by_source, alias, name, evolves)
-    merge_rows(context.gateway.spark, table, source, merge, branch=target.ref, notes=notes_of(context))
+    to = destination(context.gateway.spark, table, target.ref)
+    merge_rows(context.gateway.spark, table, source, merge, branch=to.branch, notes=to.notes)
+
+
+def _resolved(node: Any, target: str, context: SqlContext) -> Any:
+    """The statement with our tables in all but its target, which is scanned by whoever runs it, with what that needs."""
+    return resolve(copy(context.gateway, node, **{target: context.result()}), context)
 
 
 def _clause(action: Any, table: Table, alias: str, context: SqlContext) -> Clause:

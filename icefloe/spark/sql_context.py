@@ -45,6 +45,10 @@ class SqlContext:
     default: str | None = None
     mentions: str = ""
     """The text of the statement, for what only a look at it can tell."""
+    temporary: frozenset[str] | None = None
+    """The names of temporary views that the text of a view sees, in small letters; None outside of views, where it is all."""
+    within: tuple[tuple[str, ...], ...] = ()
+    """The views that the text is of, or is to be of, the outermost first: none of them can be part of it."""
 
     def place(self, node: Any) -> Place | None:
         """The namespace that a node names, if it is ours."""
@@ -62,6 +66,13 @@ class SqlContext:
         if parts(node)[0] not in self.names.catalogs and not place.catalog.table_exists(place.parts):
             return None
         return place.catalog.load_table(place.parts)
+
+    def is_temporary(self, name: str) -> bool:
+        """Whether a name of one part is that of a temporary view."""
+        if self.temporary is not None:
+            return name.lower() in self.temporary
+        catalog = self.gateway.spark._jsparkSession.sessionState().catalog()
+        return bool(catalog.isTempView(self.gateway.seq((name,))))
 
     def metadata_columns(self) -> tuple[str, ...]:
         """The metadata columns that the statement may mean: those whose names are in its text."""

@@ -28,6 +28,7 @@ from icefloe.spark.sql_namespaces import run_namespaces
 from icefloe.spark.sql_nodes import copy, kind_of
 from icefloe.spark.sql_queries import resolve
 from icefloe.spark.sql_tables import run_tables
+from icefloe.spark.sql_view_texts import install_view_parser, read_view
 from icefloe.spark.sql_views import run_temp_view, run_views
 from icefloe.sql.naming import name_statement
 from icefloe.sql.parser import parse_extension
@@ -82,11 +83,24 @@ class SqlDoor:
         except Exception as error:
             if isinstance(error, IcefloeError):
                 name_statement(error, text)
-            token = f"{_ERROR}{uuid.uuid4()}"
-            self._errors[token] = error
-            while len(self._errors) > _ERRORS_KEPT:
-                self._errors.popitem(last=False)
-            raise RuntimeError(token) from error
+            raise self._kept(error) from error
+
+    def view_plan(self, text: str, parse: Callable[[str], Any]) -> Any:
+        """The plan of a temporary view's query, as of now."""
+        view = read_view(text)
+        names = Names(self._names.catalogs, view.home if view.home and view.home[0] in self._names.catalogs else None)
+        context = SqlContext(self._gateway, names, self._read, mentions=view.query, temporary=view.temporary)
+        try:
+            return resolve(parse(view.query), context)
+        except Exception as error:
+            raise self._kept(error) from error
+
+    def _kept(self, error: Exception) -> RuntimeError:
+        token = f"{_ERROR}{uuid.uuid4()}"
+        self._errors[token] = error
+        while len(self._errors) > _ERRORS_KEPT:
+            self._errors.popitem(last=False)
+        return RuntimeError(f"{error} ({token})")
 
     def _plan(self, text: str, default: str | None, parse: Callable[[str], Any]) -> Any:
         context = SqlContext(self._gateway, self._names, self._read, default, text)
@@ -124,6 +138,7 @@ class SqlDoor:
         field.setAccessible(True)
         plain_sql = spark.sql
         field.set(state, PythonParser(self, state.sqlParser()))
+        install_view_parser(self._gateway, self.view_plan)
         spark.sql = functools.wraps(plain_sql)(functools.partial(self.sql, plain_sql))
 
     def add(self, catalogs: Mapping[str, Catalog], read: ReadSource) -> None:

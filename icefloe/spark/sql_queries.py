@@ -41,23 +41,6 @@ def resolve(plan: Any, context: SqlContext, hidden: frozenset[str] = frozenset()
     return rebuilt(rebuilt_from_above(plan, set_aside), replace)
 
 
-def mentions_ours(plan: Any, context: SqlContext) -> bool:
-    """Whether a query reads a table or view of ours."""
-    found: list[Any] = []
-
-    def replace(node: Any) -> Any:
-        if kind_of(node) == "UnresolvedRelation":
-            name = parts(node)
-            if context.names.source(name, default=context.default) is not None:
-                found.append(name)
-        elif kind_of(node) == "UnresolvedWith":
-            found.extend(each for each in items(node.cteRelations()) if mentions_ours(each.productElement(1), context))
-        return node
-
-    rebuilt(plan, replace)
-    return bool(found)
-
-
 def _named(place: str, context: SqlContext) -> Any:
     jvm = context.gateway.jvm
     options = jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap.empty()
@@ -84,7 +67,7 @@ def _with(node: Any, context: SqlContext, hidden: frozenset[str]) -> Any:
 
 def _relation(node: Any, context: SqlContext, hidden: frozenset[str]) -> Any:
     name = parts(node)
-    if len(name) == 1 and (name[0].lower() in hidden or _is_temp_view(name[0], context)):
+    if len(name) == 1 and (name[0].lower() in hidden or context.is_temporary(name[0])):
         return node
     source = context.names.source(name, default=context.default)
     if source is None:
@@ -114,6 +97,10 @@ def _view(node: Any, name: tuple[str, ...], context: SqlContext) -> Any:
         if name[0] in context.names.catalogs:
             raise NoSuchTableError(f"no table or view {show(place.parts)} in catalog {place.catalog.name!r}")
         return node
+    full = (place.catalog.name, *place.parts)
+    if full in context.within:
+        shown = " -> ".join(show(each) for each in (*context.within[context.within.index(full) :], full))
+        raise InvalidInputError(f"view {show(full)} would be part of itself: {shown}")
     view = place.catalog.load_view(place.parts)
     text = view.sql_for("spark")
     if text is None:
@@ -125,16 +112,12 @@ def _view(node: Any, name: tuple[str, ...], context: SqlContext) -> Any:
         type(context.names)(context.names.catalogs, home if home[0] in context.names.catalogs else None),
         context.read,
         mentions=text,
+        temporary=frozenset(),
+        within=(*context.within, full),
     )
     plan = resolve(context.gateway.spark._jsparkSession.sessionState().sqlParser().parseQuery(text), inner)
     frame = context.frame_of(plan).toDF(*(field.name for field in view.schema().fields))
-    return context.relation_plan(frame, (place.catalog.name, *place.parts))
-
-
-def _is_temp_view(name: str, context: SqlContext) -> bool:
-    catalog = context.gateway.spark._jsparkSession.sessionState().catalog()
-    found: bool = catalog.isTempView(context.gateway.seq((name,)))
-    return found
+    return context.relation_plan(frame, full)
 
 
 def _time_travel(node: Any, context: SqlContext) -> Any:

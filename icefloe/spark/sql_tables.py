@@ -10,6 +10,7 @@ from icefloe.catalog.catalog import Catalog
 from icefloe.errors import InvalidInputError, NoSuchTableError
 from icefloe.metadata.properties import WRITE_FORMAT
 from icefloe.schema.schema import Schema
+from icefloe.spark.auditing import destination
 from icefloe.spark.sql_context import SqlContext, full_name
 from icefloe.spark.sql_names import Place
 from icefloe.spark.sql_nodes import default_text, items, kind_of, mapping, option, parts, spark_type
@@ -226,7 +227,8 @@ def _truncate(node: Any, context: SqlContext) -> Any | None:
     table = context.existing(node.child())
     if table is None:
         return None
-    table.delete("true")
+    to = destination(context.gateway.spark, table)
+    table.delete("true", to.notes, to.branch)
     return context.result()
 
 

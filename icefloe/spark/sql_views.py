@@ -1,19 +1,39 @@
 """Statements about views: their query is kept as a text, with the catalog and namespace that it was written in."""
 
+from dataclasses import replace
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
+from icefloe.catalog.identifiers import show
 from icefloe.errors import InvalidInputError
 from icefloe.spark.sql_context import SqlContext
-from icefloe.spark.sql_nodes import items, kind_of, mapping, option
-from icefloe.spark.sql_queries import mentions_ours, resolve
+from icefloe.spark.sql_names import Place
+from icefloe.spark.sql_nodes import (
+    copy,
+    is_name,
+    items,
+    kind_of,
+    mapping,
+    option,
+    parts,
+    rebuilt,
+    rebuilt_expressions,
+)
+from icefloe.spark.sql_queries import resolve
+from icefloe.spark.sql_view_texts import marked_view
 from icefloe.spark.types import COMMENT, schema_from_spark
+
+_OF_VIEWS = ("CreateView", "AlterViewAs", "DropView", "SetViewProperties", "UnsetViewProperties")
 
 
 def run_views(node: Any, context: SqlContext) -> Any | None:
     """The result plan of a statement about views; None if it is none, or not about ours."""
-    match kind_of(node):
+    kind = kind_of(node)
+    if kind in _OF_VIEWS and kind != "CreateView" and _is_temporary(node.child(), context):
+        return None
+    match kind:
         case "CreateView":
             return _create(node, context)
         case "AlterViewAs":
@@ -36,7 +56,7 @@ def _create(node: Any, context: SqlContext) -> Any | None:
     text = option(node.originalText())
     if text is None:
         raise InvalidInputError(f"view {'.'.join(place.parts)} has no text to keep")
-    frame = context.frame_of(resolve(node.query(), context))
+    frame = _query_frame(node.query(), place, context)
     names = [each.productElement(0) for each in items(node.userSpecifiedColumns())]
     if names:
         if len(names) != len(frame.columns):
@@ -72,11 +92,50 @@ def _alter(node: Any, context: SqlContext) -> Any | None:
     place = context.table_place(node.child())
     if place is None:
         return None
-    frame = context.frame_of(resolve(node.query(), context))
+    frame = _query_frame(node.query(), place, context)
     place.catalog.replace_view(
         place.parts, schema_from_spark(frame.schema), {"spark": node.originalText()}, **_home(context)
     )
     return context.result()
+
+
+def _query_frame(query: Any, place: Place, context: SqlContext) -> DataFrame:
+    """The rows of a view that is to be kept: other sessions must find all that it names, and it cannot be part of itself."""
+    name = (place.catalog.name, *place.parts)
+    frame = context.frame_of(resolve(query, replace(context, within=(name,))))
+    if (found := _temporary_parts(query, frame, context)) is not None:
+        raise InvalidInputError(
+            f"view {show(name)} would be there for all sessions, and {found} is of this one alone;"
+            " name what is kept in a catalog, or make a temporary view"
+        )
+    return frame
+
+
+def _temporary_parts(query: Any, frame: DataFrame, context: SqlContext) -> str | None:
+    """The first temporary view, function or variable that a query is made of."""
+    found: list[str] = []
+    catalog = context.gateway.spark._jsparkSession.sessionState().catalog()
+    identifier = context.gateway.jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
+
+    def look_at_node(node: Any) -> Any:
+        if kind_of(node) == "View" and node.isTempView():
+            found.append(f"temporary view {node.desc().identifier().unquotedString()}")
+        return rebuilt_expressions(node, look_at_expression)
+
+    def look_at_expression(expression: Any) -> Any:
+        if kind_of(expression) == "VariableReference":
+            found.append(f"variable {expression.identifier().name()}")
+        return expression
+
+    def look_at_call(expression: Any) -> Any:
+        name = items(expression.nameParts()) if kind_of(expression) == "UnresolvedFunction" else []
+        if len(name) == 1 and catalog.isTemporaryFunction(identifier(name[0])):
+            found.append(f"temporary function {name[0]}")
+        return expression
+
+    rebuilt(frame._jdf.queryExecution().analyzed(), look_at_node)
+    rebuilt(query, lambda node: rebuilt_expressions(node, look_at_call))
+    return found[0] if found else None
 
 
 def _home(context: SqlContext) -> dict[str, Any]:
@@ -108,22 +167,46 @@ def _properties(node: Any, context: SqlContext) -> Any | None:
 
 
 def run_temp_view(node: Any, context: SqlContext) -> Any | None:
-    """A temporary view over tables of ours keeps the plan: Spark would parse its text again, without us."""
-    if kind_of(node) != "CreateViewCommand" or not mentions_ours(node.plan(), context):
-        return None
-    if kind_of(node.viewType()).startswith("Persisted"):
-        raise InvalidInputError("a view of Spark's own catalog cannot be over tables of ours; create it in our catalog")
-    frame = context.frame_of(resolve(node.plan(), context))
-    names = [each.productElement(0) for each in items(node.userSpecifiedColumns())]
-    frame = frame.toDF(*names) if names else frame
-    name, is_global = node.name().table(), kind_of(node.viewType()).startswith("Global")
-    match is_global, node.replace():
-        case True, True:
-            frame.createOrReplaceGlobalTempView(name)
-        case True, False:
-            frame.createGlobalTempView(name)
-        case False, True:
-            frame.createOrReplaceTempView(name)
+    """The plan of a statement that makes or changes a temporary view, which may be over tables of ours; None if it is none.
+
+    Spark runs it, and keeps the text; our tables are in its query for Spark to know the columns.
+    """
+    match kind_of(node):
+        case "CreateViewCommand":
+            text = context.gateway.jvm.scala.Option.apply(_marked(option(node.originalText()), node.plan(), context))
+            return copy(context.gateway, node, plan=resolve(node.plan(), context), originalText=text)
+        case "CacheTableAsSelect":
+            text = _marked(node.originalText(), node.plan(), context)
+            return copy(context.gateway, node, plan=resolve(node.plan(), context), originalText=text)
+        case "AlterViewAs" if _is_temporary(node.child(), context):
+            text = _marked(node.originalText(), node.query(), context)
+            return copy(context.gateway, node, query=resolve(node.query(), context), originalText=text)
         case _:
-            frame.createTempView(name)
-    return context.result()
+            return None
+
+
+def _marked(text: str, plan: Any, context: SqlContext) -> str:
+    home = context.names.home(context.default)
+    return text if home is None else marked_view(text, home, _temporary_names(plan, context))
+
+
+def _temporary_names(plan: Any, context: SqlContext) -> set[str]:
+    """The names in a query that are those of temporary views, in small letters."""
+    found: set[str] = set()
+
+    def look(node: Any) -> Any:
+        if kind_of(node) == "UnresolvedRelation":
+            name = parts(node)
+            if len(name) == 1 and context.is_temporary(name[0]):
+                found.add(name[0].lower())
+        elif kind_of(node) == "UnresolvedWith":
+            for each in items(node.cteRelations()):
+                found.update(_temporary_names(each.productElement(1), context))
+        return node
+
+    rebuilt(plan, look)
+    return found
+
+
+def _is_temporary(node: Any, context: SqlContext) -> bool:
+    return is_name(node) and len(parts(node)) == 1 and context.is_temporary(parts(node)[0])

@@ -27,6 +27,7 @@ from icefloe.metadata.properties import (
 )
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.row_operations import RowOperations
+from icefloe.spark.auditing import Destination, destination
 from icefloe.spark.distribution import FANOUT
 from icefloe.spark.shaping_merge import check_nullability, new_table_schema, schema_to_merge
 from icefloe.table import Transaction
@@ -160,8 +161,9 @@ class TableWrite:
                     f"{name} are for a table that is made by create or replace; {'.'.join(self.identifier)} is there"
                 )
         self._check()
-        transaction = self.catalog.load_table(self.identifier).transaction()
-        return self._run(transaction, change)
+        table = self.catalog.load_table(self.identifier)
+        to = destination(self.frame.sparkSession, table, self.settings.get(BRANCH))
+        return self._run(table.transaction(), change, to)
 
     def _make(self, begin: Any) -> Snapshot | None:
         if BRANCH in self.settings:
@@ -169,12 +171,12 @@ class TableWrite:
         self._check()
         schema = new_table_schema(self.frame)
         transaction = begin(self.identifier, schema, self.place, self.spec or None, self.order or None, self.properties)
-        return self._run(transaction, lambda rows: rows.append(self.frame))
+        return self._run(transaction, lambda rows: rows.append(self.frame), Destination())
 
-    def _run(self, transaction: Transaction, change: Any) -> Snapshot | None:
+    def _run(self, transaction: Transaction, change: Any, to: Destination) -> Snapshot | None:
         with transaction as tx:
             self._evolve(tx)
-            made: Snapshot | None = change(self._rows(tx))
+            made: Snapshot | None = change(self._rows(tx, to))
             table = tx.commit_transaction()
         return None if made is None else table.metadata.snapshot_by_id(made.snapshot_id)
 
@@ -188,11 +190,11 @@ class TableWrite:
         if property_as_bool(self.settings, CHECK_NULLABILITY, False):
             check_nullability(self.frame, tx.table_metadata.schema())
 
-    def _rows(self, tx: Transaction) -> RowOperations:
+    def _rows(self, tx: Transaction, to: Destination) -> RowOperations:
         prefix = len(SNAPSHOT_PROPERTY)
         notes = {key[prefix:]: value for key, value in self.settings.items() if key.startswith(SNAPSHOT_PROPERTY)}
         properties = self._write_properties(tx.table_metadata.properties)
-        return replace(tx.rows(self.settings.get(BRANCH), notes or None), write_properties=properties)
+        return replace(tx.rows(to.branch, {**to.notes, **notes}), write_properties=properties)
 
     def _write_properties(self, table: Mapping[str, str]) -> dict[str, str]:
         found = {_PROPERTIES[key]: value for key, value in self.settings.items() if key in _PROPERTIES}

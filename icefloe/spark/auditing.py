@@ -1,0 +1,58 @@
+"""Write, audit, publish by the settings of a session: which branch is read and changed where a name says no more than the table.
+
+As in Java's Spark integration: a branch or snapshot that is named comes first; tables without `write.wap.enabled` take no
+notice; a branch that is not there yet is read as `main` and made by the first change.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from icefloe.commit.wap import WAP_BRANCH
+from icefloe.errors import InvalidInputError
+from icefloe.metadata.properties import WAP_ENABLED
+from icefloe.metadata.summary import WAP_ID
+from icefloe.table import Table
+
+_ID = f"spark.{WAP_ID}"
+_BRANCH = f"spark.{WAP_BRANCH}"
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where a change of rows goes, and what its snapshot says besides."""
+
+    branch: str | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+
+def branch_to_read(spark: Any, table: Table) -> str | None:
+    """The branch that is read in place of `main`; None if it is `main`."""
+    found = _branch(spark, table)
+    return found if found is not None and found in table.refs() else None
+
+
+def destination(spark: Any, table: Table, named: str | None = None) -> Destination:
+    """Where a change goes that names this branch, or none."""
+    branch = _branch(spark, table) if named is None else named
+    wap_id = _setting(spark, _ID)
+    return Destination(branch, {WAP_ID: wap_id} if wap_id is not None and _is_enabled(table) else {})
+
+
+def _branch(spark: Any, table: Table) -> str | None:
+    branch = _setting(spark, _BRANCH)
+    if branch is None or not _is_enabled(table):
+        return None
+    wap_id = _setting(spark, _ID)
+    if wap_id is not None:
+        raise InvalidInputError(f"{_ID} is {wap_id!r} and {_BRANCH} is {branch!r}, which exclude each other; unset one")
+    return branch
+
+
+def _is_enabled(table: Table) -> bool:
+    return bool(WAP_ENABLED.of(table.properties))
+
+
+def _setting(spark: Any, key: str) -> str | None:
+    value: str | None = spark.conf.get(key, None)
+    return value or None

@@ -1,0 +1,147 @@
+"""Which tables a statement scans, and as of when: targets, temporary views and cached rows."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+
+from icefloe import load_catalog
+from icefloe.errors import InvalidInputError, NoSuchTableError
+from icefloe.spark.session import Session
+from icefloe.spark.sql_names import Source
+
+
+@pytest.fixture(scope="module")
+def ice(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    folder = tmp_path_factory.mktemp("scans")
+    catalog = load_catalog("scanned", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
+    catalog.create_namespace("db")
+    yield Session(spark, {"scanned": catalog})
+    spark.sql("USE spark_catalog.default")
+
+
+def rows(session: Any, text: str) -> list[tuple[Any, ...]]:
+    return sorted(map(tuple, session.sql(text).collect()))
+
+
+def test_the_target_of_a_change_is_not_scanned_as_a_query_would(ice: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    ice.sql("CREATE TABLE db.target AS SELECT id, id AS v FROM range(4)").collect()
+    ice.sql("CREATE TABLE db.other AS SELECT id FROM range(2)").collect()
+    read: list[str] = []
+
+    def frame(source: Source, metadata_columns: Sequence[str] = ()) -> Any:
+        read.append(source.identifier[-1])
+        return ice._source_frame(source, metadata_columns)
+
+    monkeypatch.setattr(ice._door, "_read", frame)
+    ice.sql("UPDATE db.target SET v = 10 WHERE id IN (SELECT id FROM db.other)").collect()
+    ice.sql("DELETE FROM db.target t WHERE t.id = (SELECT max(id) FROM db.target)").collect()
+    assert read == ["other", "target"]
+    ice.sql(
+        "MERGE INTO db.target t USING db.other s ON t.id = s.id + 1 WHEN MATCHED THEN UPDATE SET v = t.v + 1"
+    ).collect()
+    assert read == ["other", "target", "other"]
+    assert rows(ice, "SELECT * FROM db.target") == [(0, 10), (1, 11), (2, 3)]
+
+
+# -- temporary views
+
+
+def test_a_temporary_view_shows_what_its_table_has_now(ice: Session) -> None:
+    spark, table = ice.spark, "scanned.db.viewed"
+    ice.sql("CREATE TABLE db.viewed AS SELECT 1 AS id").collect()
+    spark.sql(f"CREATE TEMP VIEW fresh AS SELECT * FROM {table}")
+    spark.sql(f"CREATE GLOBAL TEMP VIEW fresh AS SELECT * FROM {table}")
+    spark.sql("CREATE TEMP VIEW over_views (a) AS WITH c AS (SELECT id FROM fresh) SELECT id + 10 FROM c")
+
+    def shown() -> list[Any]:
+        names = ("fresh", "global_temp.fresh", "over_views")
+        assert [sorted(spark.table(each).collect()) for each in names] == [
+            sorted(spark.sql(f"TABLE {each}").collect()) for each in names
+        ]
+        return [[each for (each,) in rows(spark, f"TABLE {name}")] for name in names]
+
+    assert shown() == [[1], [1], [11]]
+    ice.sql("INSERT INTO db.viewed VALUES (2)").collect()
+    assert shown() == [[1, 2], [1, 2], [11, 12]]
+    ice.sql("DELETE FROM db.viewed WHERE id = 1").collect()
+    assert shown() == [[2], [2], [12]]
+    # The columns of a view are those of its making, and so are their types.
+    ice.sql("ALTER TABLE db.viewed ADD COLUMN more INT").collect()
+    ice.load_table("db.viewed").append(pa.table({"id": pa.array([3], pa.int32()), "more": pa.array([1], pa.int32())}))
+    assert shown() == [[2, 3], [2, 3], [12, 13]]
+    ice.sql("ALTER TABLE db.viewed ALTER COLUMN id TYPE BIGINT").collect()
+    with pytest.raises(AnalysisException, match="CANNOT_UP_CAST_DATATYPE"):
+        spark.sql("TABLE fresh")
+    ice.sql("DROP TABLE db.viewed").collect()
+    with pytest.raises(NoSuchTableError, match=r"no table or view db\.viewed"):
+        spark.sql("TABLE over_views")
+    ice.sql("CREATE TABLE db.viewed AS SELECT 7 AS id").collect()
+    assert shown() == [[7], [7], [17]]
+
+
+def test_a_temporary_view_finds_the_names_of_where_it_was_made(ice: Session) -> None:
+    spark = ice.spark
+    ice.sql("CREATE TABLE db.near AS SELECT 1 AS id").collect()
+    ice.sql("CREATE VIEW db.kept AS SELECT id FROM db.near").collect()
+    spark.sql("CREATE OR REPLACE TEMP VIEW nearby AS SELECT 100 AS id")
+    spark.sql("USE scanned.db")
+    try:
+        spark.sql("CREATE OR REPLACE TEMP VIEW here AS SELECT id FROM near UNION ALL SELECT id FROM nearby")
+        spark.sql("CREATE OR REPLACE TEMP VIEW of_kept AS SELECT id FROM kept")
+        # What comes to have these names later is not what the view was made of.
+        spark.sql("CREATE TEMP VIEW near AS SELECT 1000 AS id")
+        spark.sql("CREATE TABLE nearby AS SELECT 2000 AS id")
+        assert rows(spark, "TABLE here") == [(1,), (100,)]
+        spark.sql("USE spark_catalog.default")
+        spark.sql("INSERT INTO scanned.db.near VALUES (2)").collect()
+        assert rows(spark, "TABLE here") == [(1,), (2,), (100,)]
+        assert rows(spark, "TABLE of_kept") == [(1,), (2,)]
+        spark.sql("USE scanned.db")
+        spark.sql("ALTER VIEW here AS SELECT id + 1 AS i FROM nearby")
+        assert rows(spark, "TABLE here") == [(101,)]
+        spark.sql("DROP VIEW here")
+        assert not spark.catalog.tableExists("here")
+    finally:
+        spark.sql("USE spark_catalog.default")
+        for name in ("near", "nearby", "of_kept"):
+            spark.catalog.dropTempView(name)
+
+
+# -- views that are kept
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("SELECT id FROM db.cycle_b", "scanned.db.cycle_a -> scanned.db.cycle_b -> scanned.db.cycle_a"),
+        ("SELECT id FROM db.cycle_a", "scanned.db.cycle_a -> scanned.db.cycle_a"),
+        ("WITH c AS (SELECT id FROM db.cycle_b) SELECT * FROM c WHERE id IN (SELECT id FROM c)", "would be part of itself"),
+        ("SELECT 1 AS id WHERE 1 IN (SELECT id FROM passing)", "temporary view passing is of this one alone"),
+        ("SELECT passing_function(1) AS id", "temporary function passing_function is of this one alone"),
+    ],
+)  # fmt: skip
+def test_views_that_could_not_be_read_are_refused(ice: Session, query: str, problem: str) -> None:
+    ice.sql("CREATE VIEW IF NOT EXISTS db.cycle_a AS SELECT 1 AS id").collect()
+    ice.sql("CREATE VIEW IF NOT EXISTS db.cycle_b AS SELECT id FROM db.cycle_a").collect()
+    ice.spark.sql("CREATE OR REPLACE TEMP VIEW passing AS SELECT 1 AS id")
+    ice.spark.udf.register("passing_function", lambda value: value, "int")
+    for statement in ("CREATE OR REPLACE VIEW", "ALTER VIEW"):
+        with pytest.raises(InvalidInputError, match=problem):
+            ice.sql(f"{statement} db.cycle_a AS {query}")
+    assert rows(ice, "TABLE db.cycle_b") == [(1,)]
+
+
+def test_a_cycle_that_another_program_made_is_told(ice: Session) -> None:
+    ice.sql("CREATE VIEW db.round_a AS SELECT 1 AS id").collect()
+    ice.sql("CREATE VIEW db.round_b AS SELECT id FROM db.round_a").collect()
+    view = ice.catalog.load_view("db.round_a")
+    ice.catalog.replace_view("db.round_a", view.schema(), {"spark": "SELECT id FROM scanned.db.round_b"})
+    with pytest.raises(InvalidInputError, match=r"round_a -> scanned.db.round_b -> scanned.db.round_a"):
+        ice.sql("TABLE db.round_a")
+    # A name of a common table expression may be that of a temporary view.
+    ice.spark.sql("CREATE OR REPLACE TEMP VIEW passing AS SELECT 1 AS id")
+    ice.sql("CREATE VIEW db.own_name AS WITH passing AS (SELECT 2 AS id) SELECT * FROM passing").collect()
+    assert rows(ice, "TABLE db.own_name") == [(2,)]
