@@ -63,7 +63,9 @@ class ScanFileIndex:
         constants: Sequence[Constant],
         size: int,
         report: Callable[[], ScanReport | None],
+        check: Callable[[], None] = lambda: None,
     ) -> None:
+        """`check` fails if Spark would not read the files rightly as its settings are when it asks."""
         self._gateway = gateway
         self._label = label
         self._files_of = files_of
@@ -71,6 +73,7 @@ class ScanFileIndex:
         self._constants = tuple(constants)
         self._size = size
         self._report = report
+        self._check = check
         self._returned = Returned()
         self._made: dict[Expression, Any] = {}
         self._roots: dict[str, Any] = {}
@@ -80,6 +83,7 @@ class ScanFileIndex:
     def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:  # noqa: N802  # Spark's name
         """The files for these predicates, with their constants."""
         try:
+            self._check()
             pushed = table_filter(_items(data_filters), self._columns)
             asked = [each for each in _items(partition_filters) if not self._is_always_true(each)]
             return self._returned(self._listed(pushed, asked))

@@ -289,6 +289,17 @@ class Gateway:
         """The column, of which Spark is told that it is never null."""
         return self.column(self.jvm.org.apache.spark.sql.catalyst.expressions.KnownNotNull(self.expression(column)))
 
+    def nullable(self, column: Column) -> Column:
+        """The column, of which Spark is told nothing new: but it cannot look into what is beneath."""
+        return self.column(self.jvm.org.apache.spark.sql.catalyst.expressions.KnownNullable(self.expression(column)))
+
+    def with_fields(self, column: Column, dropped: Iterable[str], added: Iterable[tuple[str, Column]]) -> Column:
+        """A struct without some of its fields and with others, null where it is null; Spark sees through it."""
+        expressions = self.jvm.org.apache.spark.sql.catalyst.expressions
+        changes = [expressions.DropField(name) for name in dropped]
+        changes += [expressions.WithField(name, self.expression(each)) for name, each in added]
+        return self.column(expressions.UpdateFields(self.expression(column), self.seq(changes)))
+
     def frame(self, plan_or_dataset: Any) -> DataFrame:
         """The DataFrame of a Java `Dataset`."""
         return DataFrame(plan_or_dataset, self.spark)

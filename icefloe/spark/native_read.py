@@ -1,14 +1,12 @@
 """How Spark's own Parquet reader reads a table: relations over Python file indexes, with deletes as part of the query.
 
 Files that no delete concerns, files with rows deleted by position, and files with rows deleted by key are a relation each,
-so that clean files cost nothing. Columns are found by field id. Spark pushes filters into files by *name*, whatever the id
-of a column there, so a column whose name some other column has had goes by another name inside.
+so that clean files cost nothing. Columns are found by field id, under names that `inner_names` chooses.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -33,12 +31,14 @@ from icefloe.schema.reserved import (
     is_reserved_id,
 )
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import DoubleType, FloatType, NestedField, StructType, UnknownType, walk_fields
+from icefloe.schema.types import DoubleType, FloatType, NestedField, StructType, UnknownType
 from icefloe.spark import constants as facts
 from icefloe.spark.constants import Constant
 from icefloe.spark.file_index import IndexLabel, ScanFileIndex
 from icefloe.spark.filter_columns import filter_column
 from icefloe.spark.gateway import Gateway, col, lit
+from icefloe.spark.inner_names import inner_columns
+from icefloe.spark.reading_session import check_settings, reading_session
 from icefloe.spark.scan_plan import FileKind, KeyDeletes, Planner, SnapshotShape
 from icefloe.spark.types import EXISTS_DEFAULT, TypeMapping, file_schema, user_schema
 from icefloe.spark.user_side import quoted_name, to_user
@@ -48,13 +48,13 @@ _OPTIONS = {
     "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
+    "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing": "false",
 }
 """Options of a relation reach its reader, so the session's own settings stay as they are, and do not matter."""
 
 ROW_INDEX = "_tmp_metadata_row_index"
 """A column that no file has, and that Spark's Parquet reader fills with the position of each row. `_metadata.row_index` is
 made of it too, but in a struct for each row, which takes longer than all else that deletes cost."""
-_SPARKS_OWN = "_metadata"
 _UNKNOWN_SIZE = 1 << 40
 _BITS = f"{facts.PREFIX}deleted"
 _SCOPE = f"{facts.PREFIX}scope"
@@ -98,10 +98,13 @@ class NativeScan:
         if not isinstance(bound, AlwaysTrue):
             rows = rows.filter(filter_column(self.gateway, bound, columns.user_column(self.mapping), self.mapping))
         # Four calls for each column, if it were not for those made before.
-        given = [columns.field(each.field_id) for each in wanted.fields if columns.has(each)]
-        inside = [columns.inner_path(each.field_id) for each in given]
+        given = [
+            (columns.inner_field(each.field_id), columns.is_whole(each.field_id))
+            for each in wanted.fields
+            if columns.has(each)
+        ]
         output = self.gateway.kept(
-            f"output {self.mapping} {is_deleted is None} {inside} {given} {wanted.fields}",
+            f"output {self.mapping} {is_deleted is None} {given} {wanted.fields}",
             lambda: self.gateway.seq(each._jc for each in self._output(wanted, columns, is_deleted)),
         )
         return self.gateway.frame(rows._jdf.select(output))
@@ -152,6 +155,7 @@ class NativeScan:
                 ", ".join(each.name for each in constants),
             )
         )
+        session = columns.session(self.mapping)
         index = ScanFileIndex(
             self.gateway,
             IndexLabel(self.name, None if snapshot is None else snapshot.snapshot_id, _PARTS[kind], identity),
@@ -160,8 +164,9 @@ class NativeScan:
             constants,
             size if kind is FileKind.CLEAN else 0,
             lambda: planner.report,
+            columns.check(session, self.mapping),
         )
-        return relation_frame(self.gateway, index, columns.schema(self.mapping), constants)
+        return relation_frame(self.gateway, index, columns.schema(self.mapping), constants, session)
 
     # -- deletes
 
@@ -204,6 +209,7 @@ class NativeScan:
         )
         constants = (facts.SEQUENCE_NUMBER, scope)
         snapshot = self.scan.snapshot()
+        session = read.session(self.mapping)
         index = ScanFileIndex(
             self.gateway,
             IndexLabel(
@@ -217,8 +223,9 @@ class NativeScan:
             constants,
             sum(file.file_size_in_bytes for file, _ in group.files),
             lambda: None,
+            read.check(session, self.mapping),
         )
-        rows = relation_frame(self.gateway, index, read.schema(self.mapping), constants)
+        rows = relation_frame(self.gateway, index, read.schema(self.mapping), constants, session)
         return rows.select(
             *(read.raw(each).alias(f"key_{place}_{each}") for each in group.field_ids),
             col(facts.SEQUENCE_NUMBER.name).alias(f"number_{place}"),
@@ -238,8 +245,10 @@ class NativeScan:
         if not is_reserved_id(field.field_id):
             if isinstance(field.field_type, UnknownType):
                 return lit(None)
-            given = columns.field(field.field_id)
-            return to_user(columns.raw(field.field_id), given.field_type, field.field_type, self.mapping)
+            given = columns.inner_field(field.field_id)
+            return to_user(
+                columns.raw(field.field_id), given.field_type, field.field_type, self.mapping, self.gateway
+            )
         first = col(facts.FIRST_ROW_ID.name)
         match field.field_id:
             case FILE.field_id:
@@ -275,11 +284,12 @@ _PARTS = {
 }
 
 
-def relation_frame(gateway: Gateway, index: ScanFileIndex, schema: Any, constants: Sequence[Constant]) -> DataFrame:
-    """The DataFrame of a Parquet relation over a file index."""
+def relation_frame(
+    gateway: Gateway, index: ScanFileIndex, schema: Any, constants: Sequence[Constant], session: Any
+) -> DataFrame:
+    """The DataFrame of a Parquet relation over a file index, whose files are read with the settings of a session."""
     jvm = gateway.callbacks().jvm
     sources = jvm.org.apache.spark.sql.execution.datasources
-    session = gateway.spark._jsparkSession
     relation = sources.HadoopFsRelation(
         index,
         gateway.type(facts.schema_of(constants)),
@@ -289,7 +299,7 @@ def relation_frame(gateway: Gateway, index: ScanFileIndex, schema: Any, constant
         gateway.kept("options", lambda: _options(gateway)),
         session,
     )
-    return gateway.frame(session.baseRelationToDataFrame(relation))
+    return gateway.frame(gateway.spark._jsparkSession.baseRelationToDataFrame(relation))
 
 
 def _options(gateway: Gateway) -> Any:
@@ -312,19 +322,33 @@ class _Columns:
         self._gateway = gateway
         own = [each for each in schema.fields if not isinstance(each.field_type, UnknownType)]
         self._schema = Schema(*own, *(replace(each, name=f"{facts.PREFIX}{each.field_id}") for each in extra))
-        inside = {**_inner_names(self._schema, metadata), POS.field_id: ROW_INDEX}
-        self._inside = inside
-        self.by_name = {inside[each.field_id]: each for each in self._schema.fields if each.field_id != POS.field_id}
+        found = inner_columns([each for each in self._schema.fields if each.field_id != POS.field_id], metadata)
+        self._whole = found.whole
+        self._needs_ids = found.needs_ids
+        position = [replace(each, name=ROW_INDEX) for each in self._schema.fields if each.field_id == POS.field_id]
+        self._inner = Schema(*found.fields, *position)
+        self.by_name = {each.name: each for each in self._inner.fields if each.field_id != POS.field_id}
 
     def schema(self, mapping: TypeMapping) -> Any:
         """The relation's schema for Spark."""
-        fields = [replace(each, name=self._inside[each.field_id]) for each in self._schema.fields]
-        found = _kept_defaults(file_schema(Schema(*fields), mapping))
+        found = _kept_defaults(file_schema(self._inner, mapping))
         for each in found.fields:
             if each.name == ROW_INDEX:
                 # Spark's reader knows it by name, and looks for nothing else where it is to look for an id.
                 each.metadata = {}
         return found
+
+    def session(self, mapping: TypeMapping) -> Any:
+        """The session whose settings the relation is read with."""
+        if not self._needs_ids:
+            return self._gateway.spark._jsparkSession
+        return reading_session(self._gateway, self.schema(mapping))
+
+    def check(self, session: Any, mapping: TypeMapping) -> Callable[[], None]:
+        """What is to be checked before files are read with the settings of this session."""
+        if not self._needs_ids:
+            return lambda: None
+        return partial(check_settings, self._gateway, session, self.schema(mapping))
 
     def has(self, field: NestedField) -> bool:
         """Whether files may hold it."""
@@ -334,10 +358,13 @@ class _Columns:
         """A field by its id."""
         return self._schema.find_field(field_id)
 
-    def inner_path(self, field_id: int) -> tuple[str, ...]:
-        """How the relation names a field: the name of its column inside, and then its own names."""
-        path = [*reversed(self._schema.ancestors(field_id)), self.field(field_id)]
-        return (self._inside[path[0].field_id], *(each.name for each in path[1:]))
+    def inner_field(self, field_id: int) -> NestedField:
+        """A field as the relation has it, with the names that it has inside."""
+        return self._inner.find_field(field_id)
+
+    def is_whole(self, field_id: int) -> bool:
+        """Whether Spark must read all of the column that a field is, or is in."""
+        return self.top(field_id).field_id in self._whole
 
     def top(self, field_id: int) -> NestedField:
         """The column that a field is, or is in."""
@@ -346,10 +373,12 @@ class _Columns:
 
     def raw(self, field_id: int) -> Column:
         """The field as the relation has it."""
-        column, *inner = self.inner_path(field_id)
-        found = col(quoted_name(column))
-        for name in inner:
-            found = found.getField(name)
+        column, *inner = (*reversed(self._inner.ancestors(field_id)), self._inner.find_field(field_id))
+        found = col(quoted_name(column.name))
+        if column.field_id in self._whole:
+            found = self._gateway.nullable(found)
+        for each in inner:
+            found = found.getField(each.name)
         return found
 
     def position(self) -> Column:
@@ -360,31 +389,10 @@ class _Columns:
         """From a field's id to the column as users see it."""
 
         def of(field_id: int) -> Column:
-            kind = self.field(field_id).field_type
-            return to_user(self.raw(field_id), kind, kind, mapping)
+            given, wanted = self.inner_field(field_id).field_type, self.field(field_id).field_type
+            return to_user(self.raw(field_id), given, wanted, mapping, self._gateway)
 
         return of
-
-
-def _inner_names(schema: Schema, metadata: TableMetadata) -> dict[int, str]:
-    """For each column its own name if no file can have it for another one, else a name that no file has."""
-    lasting = Counter(each.name.lower() for each in schema.fields)
-    # With a schema removed, nobody knows any more which names its columns had.
-    is_known = len(metadata.schemas) == max(each.schema_id for each in metadata.schemas) + 1
-    owners: dict[str, set[int]] = {}
-    for each in metadata.schemas:
-        for field_id, name in each.names_by_id.items():
-            owners.setdefault(name.lower(), set()).add(field_id)
-    found = {}
-    for field in schema.fields:
-        names = Schema(field).names_by_id
-        is_free = all(owners.get(name.lower(), {field_id}) == {field_id} for field_id, name in names.items())
-        is_own = lasting[field.name.lower()] == 1 and field.name.lower() != _SPARKS_OWN
-        # Statistics in files leave out NaN, which Spark's filters do not: row groups with NaN would be lost.
-        has_nan = any(isinstance(each.field_type, FloatType | DoubleType) for each in walk_fields([field]))
-        keeps = field.name.startswith(facts.PREFIX) or (is_known and is_free and is_own and not has_nan)
-        found[field.field_id] = field.name if keeps else f"{facts.PREFIX}{field.field_id}"
-    return found
 
 
 def _kept_defaults(struct: Any) -> Any:

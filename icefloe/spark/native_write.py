@@ -54,8 +54,10 @@ from icefloe.schema.types import (
 from icefloe.spark.distribution import Distribution, distribute, distribution_of
 from icefloe.spark.file_sizes import rows_per_file
 from icefloe.spark.gateway import Gateway
+from icefloe.spark.id_format import write_parquet
 from icefloe.spark.partition_columns import PartitionColumns, partition_columns
 from icefloe.spark.shaping import shape_frame
+from icefloe.spark.types import file_schema, mapping_of
 from icefloe.spark.write_folder import keep_only, new_folder, removed_on_error
 from icefloe.storage.files import FileInfo
 from icefloe.storage.locations import names_below, parse_location
@@ -141,14 +143,17 @@ def write_natively(frame: DataFrame, request: WriteRequest) -> list[DataFile]:
     gateway = Gateway(shaped.sparkSession)
     folder = new_folder(metadata)
     options = _options(metadata.properties)
+    written = file_schema(kept, mapping_of(frame.sparkSession))
+
+    def write(part: DataFrame, place: str, partition: list[str]) -> None:
+        write_parquet(gateway, part, place, options, partition, written)
+
     with removed_on_error(frame.sparkSession, request.storage, folder):
-        most = rows_per_file(
-            shaped, request, distribution.mode, lambda part, place: _write(part, place, options, []), folder
-        )
+        most = rows_per_file(shaped, request, distribution.mode, lambda part, place: write(part, place, []), folder)
         if most is not None:
             options["maxRecordsPerFile"] = str(most)
         spread = distribute(columns.add(shaped, gateway), metadata, distribution, columns.written)
-        _write(spread, folder, options, columns.written)
+        write(spread, folder, columns.written)
         return _data_files(folder, columns, distribution, request)
 
 
@@ -230,11 +235,6 @@ def _bloom_filters(properties: Properties) -> Iterator[tuple[str, str]]:
         for prefix, name in settings.items():
             if key.startswith(prefix):
                 yield f"{name}#{key.removeprefix(prefix)}", value
-
-
-def _write(frame: DataFrame, folder: str, options: dict[str, str], partition: list[str]) -> None:
-    writer = frame.write.mode("append").options(**options)
-    (writer.partitionBy(*partition) if partition else writer).parquet(folder)
 
 
 def _data_files(

@@ -319,16 +319,31 @@ def _path(node: Node, columns: Mapping[str, NestedField]) -> NestedField:
         return column
     if node.name == "GetStructField":
         around = _path(node.children[0], columns)
-        name = node.facts.get("name")
+        name = _shape(node.children[0])["fields"][node.facts["ordinal"]]["name"]
         if isinstance(around.field_type, StructType) and isinstance(name, str):
             for each in around.field_type:
                 if each.name == name:
                     return each
+    if node.name == "KnownNullable":
+        return _path(node.children[0], columns)
     if node.name == "Lower" and (inner := _of_uuid(node)) is not None:
         column = _path(inner, columns)
         if isinstance(column.field_type, UUIDType):
             return column
     raise NotUnderstood
+
+
+def _shape(node: Node) -> Any:
+    """Spark's type of a column or of a field, in its JSON; fields of structs have places there, and not always names."""
+    match node.name:
+        case "AttributeReference":
+            return node.facts["dataType"]
+        case "GetStructField":
+            return _shape(node.children[0])["fields"][node.facts["ordinal"]]["type"]
+        case "KnownNullable":
+            return _shape(node.children[0])
+        case _:
+            raise NotUnderstood
 
 
 def _of_uuid(node: Node) -> Node | None:
@@ -341,7 +356,7 @@ def _of_uuid(node: Node) -> Node | None:
         if part.name != "Hex" or part.children[0].name != "Substring":
             return None
         source = part.children[0].children[0]
-        if found is not None and source.facts != found.facts:
+        if found is not None and not is_same(source, found):
             return None
         found = source
     return found

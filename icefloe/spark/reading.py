@@ -23,6 +23,7 @@ from icefloe.schema.types import (
 )
 from icefloe.spark.arrow_read import arrow_frame
 from icefloe.spark.gateway import Gateway, is_at_least
+from icefloe.spark.inner_names import inner_columns, is_renamed_inside
 from icefloe.spark.native_read import ROW_INDEX, NativeScan
 from icefloe.spark.scan_plan import SnapshotShape, shape_of
 from icefloe.spark.types import mapping_of
@@ -30,6 +31,8 @@ from icefloe.spark.types import mapping_of
 READ_ENGINE = "read.engine"
 FIRST_WITH_VARIANT_MARKS = (4, 1)
 """The first Spark whose Parquet library knows variants and geometries."""
+FIRST_WITH_NESTED_IDS = (4, 1)
+"""The first Spark that finds the types of fields inside of structs by field id, and knows when a struct is null without them."""
 NATIVE = "native"
 ARROW = "arrow"
 
@@ -89,7 +92,25 @@ def why_not_native(gateway: Gateway, scan: TableScan, shape: SnapshotShape) -> s
         return f"column {promoted!r} was a date and is a timestamp of nanoseconds"
     if (strange := _unknown_type(gateway, scan)) is not None:
         return f"files may have columns of type {strange}, at which the Parquet library of Spark {gateway.spark.version} fails"
+    if (nested := _changed_inside(gateway, scan)) is not None:
+        return f"fields of column {nested!r} were added or renamed, which Spark {gateway.spark.version} reads by name"
     return _unknown_store(gateway, scan)
+
+
+def _changed_inside(gateway: Gateway, scan: TableScan) -> str | None:
+    """A nested column that Spark 4.0 may read wrongly: it knows the types of fields inside by their names in a file, and takes
+    a struct of which a file has none of the fields asked for to be null."""
+    if is_at_least(gateway.spark, FIRST_WITH_NESTED_IDS):
+        return None
+    for column in scan.schema.fields:
+        inside = inner_columns([column], scan.metadata)
+        if is_renamed_inside(inside, [column]) or any(
+            each.field_id not in schema.fields_by_id and scan.schema.parents.get(each.field_id) in schema.fields_by_id
+            for schema in scan.metadata.schemas
+            for each in walk_fields([column])
+        ):
+            return column.name
+    return None
 
 
 def _unknown_type(gateway: Gateway, scan: TableScan) -> str | None:

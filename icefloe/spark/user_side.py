@@ -1,6 +1,5 @@
-"""How columns that Spark's Parquet reader gives become columns as users see them: uuid as text, geometries as Spark's own."""
+"""How columns that Spark's Parquet reader gives become columns as users see them: their names, uuid as text, geometries."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import Column
@@ -17,6 +16,7 @@ from icefloe.schema.types import (
     UnknownType,
     UUIDType,
 )
+from icefloe.spark.gateway import Gateway
 from icefloe.spark.types import TypeMapping, user_type
 
 _UUID_PARTS = ((1, 4), (5, 2), (7, 2), (9, 2), (11, 6))
@@ -27,8 +27,13 @@ def quoted_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def to_user(column: Column, given: IcebergType, wanted: IcebergType, mapping: TypeMapping) -> Column:
-    """A column of the type as files have it, as users see the type; `wanted` may have fewer fields in its structs."""
+def to_user(
+    column: Column, given: IcebergType, wanted: IcebergType, mapping: TypeMapping, gateway: Gateway | None = None
+) -> Column:
+    """A column of the type as files have it, as users see the type; `wanted` may have fewer fields in its structs.
+
+    With a gateway, structs outside of lists and maps are made so that Spark still reads only the fields that are asked for.
+    """
     if not _differs(given, wanted, mapping):
         return column
     match given, wanted:
@@ -39,7 +44,10 @@ def to_user(column: Column, given: IcebergType, wanted: IcebergType, mapping: Ty
         case ((GeometryType() | GeographyType()), _):
             return _geo(column, wanted, mapping)
         case StructType(), StructType():
-            return F.when(column.isNotNull(), F.struct(*_fields(column, given, wanted.fields, mapping)))
+            if gateway is not None and _has_no_twins(given) and _has_no_twins(wanted):
+                return _changed(column, given, wanted, mapping, gateway)
+            fields = (_field(column, given, each, mapping, None).alias(each.name) for each in wanted)
+            return F.when(column.isNotNull(), F.struct(*fields))
         case ListType(), ListType():
             return F.transform(column, lambda each: to_user(each, given.element_type, wanted.element_type, mapping))
         case MapType(), MapType():
@@ -60,17 +68,31 @@ def uuid_text(column: Column) -> Column:
     return F.lower(F.concat(*dashes))
 
 
-def _fields(column: Column, given: StructType, wanted: Sequence[NestedField], mapping: TypeMapping) -> list[Column]:
-    by_id = {each.field_id: each for each in given}
-    made = []
-    for each in wanted:
-        if isinstance(each.field_type, UnknownType):
-            made.append(F.lit(None).alias(each.name))
-            continue
-        source = by_id[each.field_id]
-        found = column.getField(source.name)
-        made.append(to_user(found, source.field_type, each.field_type, mapping).alias(each.name))
-    return made
+def _changed(column: Column, given: StructType, wanted: StructType, mapping: TypeMapping, gateway: Gateway) -> Column:
+    """The struct with what differs in it replaced; fields go to its end, so all from the first that differs do."""
+    same = 0
+    for one, other in zip(given, wanted, strict=False):
+        if (one.field_id, one.name) != (other.field_id, other.name) or _differs(
+            one.field_type, other.field_type, mapping
+        ):
+            break
+        same += 1
+    added = ((each.name, _field(column, given, each, mapping, gateway)) for each in wanted.fields[same:])
+    return gateway.with_fields(column, (each.name for each in given.fields[same:]), added)
+
+
+def _field(
+    column: Column, given: StructType, wanted: NestedField, mapping: TypeMapping, gateway: Gateway | None
+) -> Column:
+    if isinstance(wanted.field_type, UnknownType):
+        return F.lit(None)
+    [source] = (each for each in given if each.field_id == wanted.field_id)
+    return to_user(column.getField(source.name), source.field_type, wanted.field_type, mapping, gateway)
+
+
+def _has_no_twins(kind: StructType) -> bool:
+    """Whether no two names are the same but for case, which Spark would take for one where it changes a struct."""
+    return len({each.name.lower() for each in kind}) == len(kind)
 
 
 def _geo(column: Column, kind: Any, mapping: TypeMapping) -> Column:
@@ -90,7 +112,7 @@ def _differs(given: IcebergType, wanted: IcebergType, mapping: TypeMapping) -> b
         case _, (GeometryType() | GeographyType()):
             return mapping.geo
         case StructType(), StructType():
-            if [each.field_id for each in given] != [each.field_id for each in wanted]:
+            if [(each.field_id, each.name) for each in given] != [(each.field_id, each.name) for each in wanted]:
                 return True
             pairs = zip(given, wanted, strict=True)
             return any(_differs(one.field_type, other.field_type, mapping) for one, other in pairs)

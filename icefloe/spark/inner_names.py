@@ -1,0 +1,137 @@
+"""Under which names a relation has the columns of a table, so that Spark's reader never takes one field of a file for another.
+
+Spark finds columns by field id, but not always:
+
+- Filters go into files by *name*, whatever the id of the column of that name there. So a field whose name some other field
+  has had goes by a name that no file has. So does a number that may be NaN, as statistics in files leave NaN out, which
+  Spark's filters do not: row groups with NaN would be lost.
+- Where a query asks for parts of a nested column, Spark forgets the id of the column (not those inside it) and looks for its
+  name. So a nested column keeps its name if every file has it under that one; if not, nothing inside of it may be pruned.
+- The types of fields inside a struct are looked up by name before they are by id, so names inside must be safe everywhere.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from icefloe.formats.avro_schema_codec import avro_name
+from icefloe.metadata.table import TableMetadata
+from icefloe.schema.types import (
+    DoubleType,
+    FloatType,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    NestedType,
+    StructType,
+    walk_fields,
+)
+from icefloe.spark.constants import PREFIX
+
+_SPARKS_OWN = "_metadata"
+_ROOT = 0
+"""In place of the id of the field around, for columns; fields have ids from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class InnerColumns:
+    """Columns under the names that a relation has for them, at every level."""
+
+    fields: tuple[NestedField, ...]
+    whole: frozenset[int]
+    """Nested columns that files may have under other names: Spark must read all of them, or it looks for the name."""
+    needs_ids: bool
+    """Whether some field goes by a name here that it does not have in every file."""
+
+
+def inner_columns(fields: Sequence[NestedField], metadata: TableMetadata) -> InnerColumns:
+    """The columns of a relation. Those that are named by us already, being in no schema, keep their names."""
+    names = _Names(metadata)
+    together = Counter(each.name.lower() for each in fields)
+    found, whole = [], set()
+    for field in fields:
+        is_own = together[field.name.lower()] == 1 and field.name.lower() != _SPARKS_OWN
+        if not isinstance(field.field_type, NestedType):
+            is_safe = is_own and names.is_free(_ROOT, field) and not _has_nan(field.field_type)
+            found.append(field if is_safe or names.is_ours(field) else replace(field, name=_inner_name(field)))
+            continue
+        is_safe = is_own and names.is_free(_ROOT, field) and names.is_constant(field)
+        if not is_safe:
+            whole.add(field.field_id)
+        kind = names.inside(field.field_type, field.field_id, is_filtered=is_safe)
+        name = field.name if is_safe or names.is_ours(field) else _inner_name(field)
+        found.append(replace(field, name=name, field_type=kind))
+    needs_ids = not all(names.is_constant(each) for each in walk_fields(found))
+    return InnerColumns(tuple(found), frozenset(whole), needs_ids)
+
+
+def is_renamed_inside(columns: InnerColumns, fields: Sequence[NestedField]) -> bool:
+    """Whether a nested column, or a field inside of one, goes by another name in the relation."""
+    own = {each.field_id: each.name for each in walk_fields(fields)}
+    nested = [each for each in columns.fields if isinstance(each.field_type, NestedType)]
+    return any(own.get(each.field_id) != each.name for each in walk_fields(nested))
+
+
+class _Names:
+    """Which names fields of a table have and had."""
+
+    def __init__(self, metadata: TableMetadata) -> None:
+        # With a schema removed, nobody knows any more which names its fields had.
+        self._is_known = len(metadata.schemas) == max(each.schema_id for each in metadata.schemas) + 1
+        self._owners: dict[tuple[int, str], set[int]] = {}
+        self._had: dict[int, set[str]] = {}
+        for schema in metadata.schemas:
+            for field in schema.fields_by_id.values():
+                around = schema.parents.get(field.field_id, _ROOT)
+                for name in _names_in_files(field):
+                    self._owners.setdefault((around, name.lower()), set()).add(field.field_id)
+                    self._had.setdefault(field.field_id, set()).add(name)
+
+    def is_free(self, around: int, field: NestedField) -> bool:
+        """Whether no file has another field under the name."""
+        return self._is_known and self._owners.get((around, field.name.lower())) == {field.field_id}
+
+    def is_constant(self, field: NestedField) -> bool:
+        """Whether every file that has the field has it under its name."""
+        return self._is_known and self._had.get(field.field_id) == {field.name}
+
+    def is_ours(self, field: NestedField) -> bool:
+        """Whether the name is one that we gave, and that no file has."""
+        return field.name.startswith(PREFIX) and field.name not in self._had.get(field.field_id, ())
+
+    def inside(self, kind: IcebergType, around: int, *, is_filtered: bool) -> IcebergType:
+        """A type with safe names in it; `is_filtered` says whether filters on fields may go into files."""
+        match kind:
+            case StructType():
+                together = Counter(each.name.lower() for each in kind)
+                return StructType(*(self._field(each, around, together, is_filtered) for each in kind))
+            case ListType():
+                return replace(kind, element_type=self.inside(kind.element_type, kind.element_id, is_filtered=False))
+            case MapType():
+                return replace(
+                    kind,
+                    key_type=self.inside(kind.key_type, kind.key_id, is_filtered=False),
+                    value_type=self.inside(kind.value_type, kind.value_id, is_filtered=False),
+                )
+            case _:
+                return kind
+
+    def _field(self, field: NestedField, around: int, together: Counter[str], is_filtered: bool) -> NestedField:
+        is_safe = self.is_free(around, field) and together[field.name.lower()] == 1
+        is_safe = is_safe and not (is_filtered and _has_nan(field.field_type))
+        kind = self.inside(field.field_type, field.field_id, is_filtered=is_filtered)
+        return replace(field, name=field.name if is_safe else _inner_name(field), field_type=kind)
+
+
+def _names_in_files(field: NestedField) -> Iterable[str]:
+    """The name, and the one that Java's writers make of it."""
+    return {field.name, avro_name(field.name)}
+
+
+def _has_nan(kind: IcebergType) -> bool:
+    return isinstance(kind, FloatType | DoubleType)
+
+
+def _inner_name(field: NestedField) -> str:
+    return f"{PREFIX}{field.field_id}"
