@@ -48,8 +48,6 @@ def run_tables(node: Any, context: SqlContext) -> Any | None:
             return _truncate(node, context)
         case "SetTableProperties" | "UnsetTableProperties" | "SetTableLocation" | "CommentOnTable":
             return _set(node, context)
-        case "RefreshTable":
-            return None if context.existing(node.child()) is None else context.result()
         case _:
             return None
 
