@@ -1,6 +1,7 @@
 """Which tables a statement scans, and as of when: targets, temporary views and cached rows."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -210,3 +211,54 @@ def test_a_cycle_that_another_program_made_is_told(ice: Session) -> None:
     ice.spark.sql("CREATE OR REPLACE TEMP VIEW passing AS SELECT 1 AS id")
     ice.sql("CREATE VIEW db.own_name AS WITH passing AS (SELECT 2 AS id) SELECT * FROM passing").collect()
     assert rows(ice, "TABLE db.own_name") == [(2,)]
+
+
+# -- what is told of tables
+
+
+def test_a_table_whose_name_two_catalogs_have_is_told_by_its_own(ice: Session, tmp_path: Path) -> None:
+    other = load_catalog("elsewhere", type="sql", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    other.create_namespace("db")
+    both = Session(ice.spark, {**ice.catalogs, "elsewhere": other})
+    for name in ("scanned", "elsewhere"):
+        both.sql(f"CREATE TABLE {name}.db.twin (id INT)").collect()
+        told = {row[0]: row[1] for row in both.sql(f"DESCRIBE EXTENDED {name}.db.twin").collect()}
+        assert told["Name"] == f"{name}.db.twin"
+        assert str(told["Location"]) == both.load_table(f"{name}.db.twin").location()
+        assert f"CREATE TABLE {name}.db.twin (" in both.sql(f"SHOW CREATE TABLE {name}.db.twin").collect()[0][0]
+
+
+def test_tables_are_shown_with_all_that_is_known_of_them(ice: Session) -> None:
+    ice.sql("CREATE NAMESPACE shown").collect()
+    ice.sql("CREATE TABLE shown.one (id INT NOT NULL) COMMENT 'the first' TBLPROPERTIES ('a' = 'b')").collect()
+    ice.sql("CREATE TABLE shown.two (id INT)").collect()
+    ice.spark.sql("CREATE OR REPLACE TEMP VIEW one_passing AS SELECT 1 AS id")
+    found = ice.sql("SHOW TABLE EXTENDED IN scanned.shown LIKE 'one*'").collect()
+    assert [tuple(row)[:3] for row in found] == [("shown", "one", False), ("", "one_passing", True)]
+    location = ice.load_table("shown.one").location()
+    lines = found[0]["information"].splitlines()
+    for line in (
+        "Catalog: scanned",
+        "Comment: the first",
+        f"Location: {location}",
+        " |-- id: integer (nullable = false)",
+    ):
+        assert line in lines
+    assert any(line.startswith("Table Properties: [a=b,") for line in lines)
+
+
+# -- tables that take the place of others
+
+
+def test_rows_of_a_replaced_table_are_an_overwrite(ice: Session) -> None:
+    def operations(name: str) -> list[Any]:
+        return [(each.operation, each.parent_snapshot_id) for each in ice.load_table(name).snapshots()]
+
+    ice.sql("CREATE TABLE db.replaced AS SELECT 1 AS id").collect()
+    ice.sql("CREATE OR REPLACE TABLE db.replaced AS SELECT 'x' AS id").collect()
+    ice.sql("REPLACE TABLE db.replaced AS SELECT true AS id").collect()
+    ice.write(ice.spark.range(1)).to("db.replaced").create_or_replace()
+    assert operations("db.replaced") == [("append", None), *[("overwrite", None)] * 3]
+    assert ice.load_table("db.replaced").verify(level="data").clean
+    ice.sql("CREATE OR REPLACE TABLE db.not_there AS SELECT 1 AS id").collect()
+    assert operations("db.not_there") == [("overwrite", None)]
