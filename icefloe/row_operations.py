@@ -79,6 +79,10 @@ class RowOperations:
         """Delete the rows that match, and add others, in one step."""
         return self._replace(as_expression(row_filter), self._write(data), case_sensitive)
 
+    def fill(self, data: Any) -> Snapshot | None:
+        """Make the data all the rows of a table that was just replaced: the snapshot says that others went, as Java's does."""
+        return self.update.overwrite(None, add=self._write(data), row_filter=True, check_duplicates=False)
+
     def upsert(
         self,
         data: Any,

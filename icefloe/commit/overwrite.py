@@ -90,7 +90,8 @@ class Overwrite:
         merged = merge_manifests(view, (*new, *filtered.manifests, *deletes.manifests))
         removed = (*filtered.removed, *deletes.removed)
         return Delta(
-            _operation(bool(added), bool(filtered.removed)),
+            # By a predicate, rows are to go whether there are any or not.
+            _operation(bool(added), bool(filtered.removed) or not self._filter.is_nothing),
             merged.manifests,
             added,
             removed,

@@ -23,6 +23,7 @@ from icefloe.metadata.snapshot import Snapshot
 from icefloe.planning.report import LoggingReporter, ScanReport
 from icefloe.spark.auditing import branch_to_read, destination
 from icefloe.spark.data_source import register_format
+from icefloe.spark.gateway import Gateway
 from icefloe.spark.merging import MergeBuilder, assignments_of
 from icefloe.spark.reading import is_classic, read_scan
 from icefloe.spark.row_statements import delete_rows, update_rows
@@ -31,6 +32,7 @@ from icefloe.spark.sql_drop_in import install
 from icefloe.spark.sql_drop_in_names import DropInNames
 from icefloe.spark.sql_names import Source
 from icefloe.spark.sql_parser import door_of, marked
+from icefloe.spark.view_plans import Note, noted
 from icefloe.spark.writing import FrameWriter
 from icefloe.table import DataScan, Table
 
@@ -120,7 +122,10 @@ class Session:
         if snapshot_id is None and ref is None and as_of is None:
             ref = branch_to_read(self.spark, table)
         scan = table.scan(row_filter, selected_fields, snapshot_id=snapshot_id, ref=ref, as_of=as_of, options=options)
-        return self.read(scan, ".".join(table.name()))
+        frame = self.read(scan, ".".join(table.name()))
+        if (snapshot_id, as_of, row_filter, options) == (None, None, None, None) and tuple(selected_fields) == _ALL:
+            return self._noted(frame, Source(self.resolve(name)[0], table.name(), ref=ref), table, ())
+        return frame
 
     def read(self, scan: DataScan, name: str | None = None) -> DataFrame:
         """The rows of a scan as a lazy DataFrame."""
@@ -185,15 +190,24 @@ class Session:
     def _source_frame(self, source: Source, metadata_columns: Sequence[str] = ()) -> DataFrame:
         table = source.catalog.load_table(source.identifier)
         if source.metadata_table is None:
-            wanted, ref = ("*", *metadata_columns), source.ref
-            if ref is None and source.snapshot_id is None and source.as_of is None:
+            is_newest, ref = source.snapshot_id is None and source.as_of is None, source.ref
+            if is_newest and ref is None:
                 ref = branch_to_read(self.spark, table)
+            wanted = ("*", *metadata_columns)
             scan = table.scan(None, wanted, snapshot_id=source.snapshot_id, ref=ref, as_of=source.as_of)
-            return self.read(scan, ".".join(source.identifier))
+            frame = self.read(scan, ".".join(source.identifier))
+            noted_source = Source(source.catalog, source.identifier, ref=ref)
+            return self._noted(frame, noted_source, table, metadata_columns) if is_newest else frame
         found = table.inspect.scan(source.metadata_table, source.snapshot_id, ref=source.ref, as_of=source.as_of)
         rows = found.to_arrow()
         # PySpark cannot tell the type of a column in no chunks.
         return self.spark.createDataFrame(rows if rows.num_rows else rows.schema.empty_table())
+
+    def _noted(self, frame: DataFrame, source: Source, table: Table, metadata_columns: Sequence[str]) -> DataFrame:
+        """The frame with a note of what it is of, so that views made of it stay fresh."""
+        if self._door is None:
+            return frame
+        return noted(frame, Note.of(source, table, tuple(metadata_columns)), Gateway(self.spark))
 
     def take_default(self) -> None:
         """If the session's default catalog is one of ours, make it current; Spark has no class to load for it."""

@@ -2,14 +2,16 @@
 
 from typing import Any
 
-from icefloe.catalog.identifiers import show_part
-from icefloe.errors import InvalidInputError, NoSuchColumnError
+from icefloe.catalog.identifiers import show, show_part
+from icefloe.errors import InvalidInputError, NoSuchColumnError, NoSuchNamespaceError
 from icefloe.schema.types import NestedField
 from icefloe.spark.literals import quoted, sql_literal
 from icefloe.spark.sql_context import SqlContext, full_name
 from icefloe.spark.sql_describe_views import describe_view
+from icefloe.spark.sql_names import Place
+from icefloe.spark.sql_namespaces import matches
 from icefloe.spark.sql_nodes import items, kind_of, option
-from icefloe.spark.types import TypeMapping, mapping_of, user_type
+from icefloe.spark.types import TypeMapping, mapping_of, user_schema, user_type
 from icefloe.table import Table
 
 _RESERVED = ("comment", "owner", "provider", "location", "external")
@@ -18,6 +20,8 @@ _RESERVED = ("comment", "owner", "provider", "location", "external")
 def run_describe(node: Any, context: SqlContext) -> Any | None:
     """The result plan of a statement that tells about a table; None if it is none, or not about ours."""
     kind = kind_of(node)
+    if kind == "ShowTablesExtended":
+        return _show_extended(node, context)
     if kind not in (
         "DescribeRelation",
         "DescribeColumn",
@@ -32,17 +36,18 @@ def run_describe(node: Any, context: SqlContext) -> Any | None:
     if place is not None and place.catalog.view_exists(place.parts):
         return describe_view(node, place, context, mapping)
     table = context.existing(node.child())
-    if table is None:
+    if table is None or place is None:
         return None
+    name = full_name(place.catalog, place.parts)
     match kind:
         case "DescribeRelation":
-            rows = _describe(table, context, mapping, extended=node.isExtended())
+            rows = _describe(table, name, mapping, extended=node.isExtended())
             return context.result(rows, "col_name string, data_type string, comment string")
         case "DescribeColumn":
             name = ".".join(items(node.column().nameParts()))
             return context.result(_describe_column(table, name, mapping), "info_name string, info_value string")
         case "ShowCreateTable":
-            return context.result([(_create_statement(table, context, mapping),)], "createtab_stmt string")
+            return context.result([(_create_statement(table, name, mapping),)], "createtab_stmt string")
         case "ShowTableProperties":
             return context.result(_properties(table, option(node.propertyKey())), "key string, value string")
         case "ShowColumns":
@@ -51,14 +56,49 @@ def run_describe(node: Any, context: SqlContext) -> Any | None:
             return _partitions(table, context)
 
 
+def _show_extended(node: Any, context: SqlContext) -> Any | None:
+    """`SHOW TABLE EXTENDED`: tables of a namespace, and the session's temporary views, with all that there is to say of them."""
+    place = context.place(node.namespace())
+    if place is None:
+        return None
+    catalog, pattern = place.catalog, node.pattern()
+    if not catalog.namespace_exists(place.parts):
+        raise NoSuchNamespaceError(f"no namespace {show(place.parts)} in catalog {catalog.name!r}")
+    rows = [
+        (show(place.parts), each[-1], False, _information(Place(catalog, tuple(each)), context))
+        for each in catalog.list_tables(place.parts)
+        if matches(pattern, each[-1])
+    ]
+    views = items(context.gateway.spark._jsparkSession.sessionState().catalog().listTempViews("", pattern))
+    rows += [("", each.identifier().table(), True, f"{each.simpleString()}\n") for each in views]
+    return context.result(rows, "namespace string, tableName string, isTemporary boolean, information string")
+
+
+def _information(place: Place, context: SqlContext) -> str:
+    table = place.catalog.load_table(place.parts)
+    schema = user_schema(table.schema(), mapping_of(context.gateway.spark))
+    properties = ",".join(f"{key}={value}" for key, value in _properties(table, None) if key not in _RESERVED)
+    told = {
+        "Catalog": place.catalog.name,
+        "Namespace": show(place.parts[:-1]),
+        "Table": place.parts[-1],
+        "Type": "MANAGED",
+        "Comment": table.properties.get("comment"),
+        "Location": str(table.location()),
+        "Provider": "iceberg",
+        "Owner": table.properties.get("owner"),
+        "Table Properties": f"[{properties}]",
+        "Schema": context.gateway.type(schema).treeString(),
+    }
+    return "".join(f"{key}: {value}\n" for key, value in told.items() if value is not None)
+
+
 def _shown(field: NestedField, mapping: TypeMapping) -> str:
     text: str = user_type(field.field_type, mapping).simpleString()
     return text
 
 
-def _describe(
-    table: Table, context: SqlContext, mapping: TypeMapping, *, extended: bool
-) -> list[tuple[str, str, str | None]]:
+def _describe(table: Table, name: str, mapping: TypeMapping, *, extended: bool) -> list[tuple[str, str, str | None]]:
     rows: list[tuple[str, str, str | None]] = [
         (field.name, _shown(field, mapping), field.doc) for field in table.schema().fields
     ]
@@ -75,7 +115,7 @@ def _describe(
     rows += [
         ("", "", ""),
         ("# Detailed Table Information", "", ""),
-        ("Name", full_name(_catalog(table, context), table.name()), ""),
+        ("Name", name, ""),
         ("Type", "MANAGED", ""),
         ("Location", str(table.location()), ""),
         ("Provider", "iceberg", ""),
@@ -83,13 +123,6 @@ def _describe(
     ]
     comment = table.properties.get("comment")
     return rows if comment is None else [*rows, ("Comment", comment, "")]
-
-
-def _catalog(table: Table, context: SqlContext) -> Any:
-    for catalog in context.names.catalogs.values():
-        if catalog.table_exists(table.name()):
-            return catalog
-    raise InvalidInputError(f"table {'.'.join(table.name())} is in no catalog of the session")
 
 
 def _describe_column(table: Table, name: str, mapping: TypeMapping) -> list[tuple[str, str]]:
@@ -134,9 +167,9 @@ def _name(column: str) -> str:
     return ".".join(show_part(part).replace('"', "`") for part in column.split("."))
 
 
-def _create_statement(table: Table, context: SqlContext, mapping: TypeMapping) -> str:
+def _create_statement(table: Table, name: str, mapping: TypeMapping) -> str:
     columns = ",\n".join("  " + _column(field, mapping) for field in table.schema().fields)
-    lines = [f"CREATE TABLE {full_name(_catalog(table, context), table.name())} (\n{columns})", "USING iceberg"]
+    lines = [f"CREATE TABLE {name} (\n{columns})", "USING iceberg"]
     partitioning = _partitioning(table)
     if partitioning:
         lines.append(f"PARTITIONED BY ({', '.join(partitioning)})")

@@ -4,6 +4,7 @@
 
 from typing import Any
 
+from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 from pyspark.sql.catalog import Catalog, CatalogMetadata, Column, Database, Table
 
@@ -11,6 +12,8 @@ from icefloe.catalog.catalog import Catalog as OurCatalog
 from icefloe.catalog.identifiers import show
 from icefloe.errors import NoSuchNamespaceError
 from icefloe.partitioning import IdentityTransform
+from icefloe.spark.gateway import Gateway
+from icefloe.spark.sql_caches import cache, is_cached
 from icefloe.spark.sql_drop_in_names import DropInNames
 from icefloe.spark.sql_names import Place
 from icefloe.spark.sql_namespaces import matches
@@ -139,13 +142,37 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
         return _columns(place.catalog.load_table(place.parts), self._spark)
 
     def refreshTable(self, tableName: str) -> None:
-        """Our tables are read as they are when a frame is made, so there is nothing to refresh."""
-        if self._table(tableName, None) is None:
+        """Hold the newest rows of a table that is cached; frames and queries are of the newest snapshot anyway."""
+        place = self._table(tableName, None)
+        if place is None:
             super().refreshTable(tableName)
+        else:
+            self._spark.sql(f"REFRESH TABLE {_full_name(place)}")
+
+    def cacheTable(self, tableName: str, storageLevel: StorageLevel | None = None) -> None:
+        """Hold the rows of a table or view, from their first use on."""
+        place = self._table(tableName, None)
+        if place is None:
+            super().cacheTable(tableName, storageLevel)
+            return
+        frame = self._spark.table(tableName)
+        level = self._spark.sparkContext._getJavaStorageLevel(storageLevel or StorageLevel.MEMORY_AND_DISK_DESER)
+        cache(frame, (place.catalog.name, *place.parts), level, Gateway(self._spark))
+
+    def uncacheTable(self, tableName: str) -> None:
+        """Let go of the rows of a table or view."""
+        place = self._table(tableName, None)
+        if place is None:
+            super().uncacheTable(tableName)
+        else:
+            self._spark.sql(f"UNCACHE TABLE {_full_name(place)}")
 
     def isCached(self, tableName: str) -> bool:
-        """Whether a table is cached, which ours are not by their names."""
-        return super().isCached(tableName) if self._table(tableName, None) is None else False
+        """Whether the rows of a table or view are held, as of its newest snapshot."""
+        place = self._table(tableName, None)
+        if place is None:
+            return bool(super().isCached(tableName))
+        return is_cached(self._spark.table(tableName), Gateway(self._spark))
 
     # -- parts
 
@@ -173,6 +200,10 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
         if place.parts and not place.catalog.namespace_exists(place.parts):
             raise NoSuchNamespaceError(f"no namespace {show(place.parts)} in catalog {place.catalog.name!r}")
         return place.catalog
+
+
+def _full_name(place: Place) -> str:
+    return ".".join(map(quoted_name, (place.catalog.name, *place.parts)))
 
 
 def _database(catalog: OurCatalog, namespace: tuple[str, ...]) -> Database:

@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession, functions
 
 from icefloe.catalog.identifiers import show
 from icefloe.errors import InvalidInputError, NoSuchTableError
-from icefloe.spark.sql_context import ReadSource
+from icefloe.spark.gateway import Gateway
+from icefloe.spark.sql_context import ReadSource, SqlContext
 from icefloe.spark.sql_names import Names, Place, Source
 from icefloe.spark.sql_nodes import items
 from icefloe.spark.user_side import quoted_name
+from icefloe.spark.view_plans import names_temporary, refresh_view
 
 _SNAPSHOT_ID, _AS_OF, _BRANCH, _TAG = "snapshot-id", "as-of-timestamp", "branch", "tag"
 _VERSION, _TIMESTAMP = "versionasof", "timestampasof"
@@ -36,7 +37,9 @@ class DropInNames:
     def frame(self, name: str, options: Mapping[str, str], default: str | None = None) -> DataFrame | None:
         """The rows of a table or view of ours; None if the name is not ours."""
         parts = self.parts(name)
-        if len(parts) == 1 and self._is_temp_view(parts[0]):
+        context = SqlContext(Gateway(self.spark), self.names, self.read)
+        if names_temporary(parts, context):
+            refresh_view(parts, context)
             return None
         source = self.names.source(parts, default=default)
         if source is not None:
@@ -54,11 +57,6 @@ class DropInNames:
         if len(parts) == 1 and default is None and self.names.current is None:
             return None
         return self.names.table(parts, default=default)
-
-    def _is_temp_view(self, name: str) -> bool:
-        state: Any = self.spark._jsparkSession.sessionState()
-        parser = state.sqlParser()
-        return bool(state.catalog().isTempView(parser.parseTableIdentifier(quoted_name(name))))
 
 
 def _chosen(source: Source, options: Mapping[str, str], spark: SparkSession) -> Source:

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from icefloe.catalog.catalog import Catalog
 from icefloe.errors import IcefloeError, InvalidInputError
 from icefloe.spark.gateway import Gateway, Returned
+from icefloe.spark.sql_caches import refresh_caches, run_caches
 from icefloe.spark.sql_calls import run_call
 from icefloe.spark.sql_changes import run_changes
 from icefloe.spark.sql_columns import run_columns
@@ -47,7 +48,10 @@ _STATEMENTS = (
     run_temp_view,
     run_changes,
     run_call,
+    run_caches,
 )
+_CHANGING = (run_tables, run_columns, run_views, run_changes, run_call)
+"""Statements after which rows that are cached may be old."""
 
 
 def marked(text: str, catalog: str) -> str:
@@ -88,8 +92,9 @@ class SqlDoor:
     def view_plan(self, text: str, parse: Callable[[str], Any]) -> Any:
         """The plan of a temporary view's query, as of now."""
         view = read_view(text)
-        names = Names(self._names.catalogs, view.home if view.home and view.home[0] in self._names.catalogs else None)
-        context = SqlContext(self._gateway, names, self._read, mentions=view.query, temporary=view.temporary)
+        home = view.home if view.home is not None and view.home[0] in self._names.catalogs else None
+        names, temporary = Names(self._names.catalogs, home), None if home is None else view.temporary
+        context = SqlContext(self._gateway, names, self._read, mentions=view.query, temporary=temporary)
         try:
             return resolve(parse(view.query), context)
         except Exception as error:
@@ -109,6 +114,7 @@ class SqlDoor:
             place = self._names.table(statement.table, default=context.default)
             if place is not None:
                 run(statement, place.catalog.load_table(place.parts))
+                refresh_caches(context)
                 return context.result()
         node = parse(text)
         if kind_of(node) == "ExplainCommand":
@@ -116,6 +122,8 @@ class SqlDoor:
         for statement_of in _STATEMENTS:
             result = statement_of(node, context)
             if result is not None:
+                if statement_of in _CHANGING:
+                    refresh_caches(context)
                 return result
         return resolve(node, context)
 

@@ -10,6 +10,7 @@ from icefloe.spark.sql_context import SqlContext
 from icefloe.spark.sql_functions import names_functions, with_functions
 from icefloe.spark.sql_names import Source
 from icefloe.spark.sql_nodes import argument, copy, items, kind_of, option, parts, rebuilt, rebuilt_from_above, tuple_of
+from icefloe.spark.view_plans import names_temporary, refresh_view
 
 _ASIDE = "__icefloe_with"
 """The first part of a name that stands for a query with expressions of its own."""
@@ -67,7 +68,10 @@ def _with(node: Any, context: SqlContext, hidden: frozenset[str]) -> Any:
 
 def _relation(node: Any, context: SqlContext, hidden: frozenset[str]) -> Any:
     name = parts(node)
-    if len(name) == 1 and (name[0].lower() in hidden or context.is_temporary(name[0])):
+    if len(name) == 1 and name[0].lower() in hidden:
+        return node
+    if names_temporary(name, context):
+        refresh_view(name, context)
         return node
     source = context.names.source(name, default=context.default)
     if source is None:

@@ -48,8 +48,6 @@ def run_tables(node: Any, context: SqlContext) -> Any | None:
             return _truncate(node, context)
         case "SetTableProperties" | "UnsetTableProperties" | "SetTableLocation" | "CommentOnTable":
             return _set(node, context)
-        case "RefreshTable":
-            return None if context.existing(node.child()) is None else context.result()
         case _:
             return None
 
@@ -90,13 +88,14 @@ def _make_with_rows(place: Place, frame: DataFrame, action: str, definition: Def
     given = (definition.location, list(definition.partitioning), None, definition.properties)
     match action:
         case "create":
-            tx = catalog.create_table_transaction(place.parts, schema, *given)
+            with catalog.create_table_transaction(place.parts, schema, *given) as tx:
+                tx.append(frame)
         case "replace":
-            tx = catalog.replace_table_transaction(place.parts, schema, *given)
+            with catalog.replace_table_transaction(place.parts, schema, *given) as tx:
+                tx.rows().fill(frame)
         case _:
-            tx = catalog.create_or_replace_table_transaction(place.parts, schema, *given)
-    with tx:
-        tx.append(frame)
+            with catalog.create_or_replace_table_transaction(place.parts, schema, *given) as tx:
+                tx.rows().fill(frame)
 
 
 def _plain(struct: Any) -> Any:

@@ -142,15 +142,15 @@ class TableWrite:
 
     def create(self) -> Snapshot | None:
         """Make the table with the frame's columns and rows, in one commit; an error if the name is taken."""
-        return self._make(self.catalog.create_table_transaction)
+        return self._make(self.catalog.create_table_transaction, lambda rows: rows.append(self.frame))
 
     def replace(self) -> Snapshot | None:
         """Give the table the frame's columns and rows instead of its own, in one commit; its history stays."""
-        return self._make(self.catalog.replace_table_transaction)
+        return self._make(self.catalog.replace_table_transaction, lambda rows: rows.fill(self.frame))
 
     def create_or_replace(self) -> Snapshot | None:
         """The one of both that fits what is there."""
-        return self._make(self.catalog.create_or_replace_table_transaction)
+        return self._make(self.catalog.create_or_replace_table_transaction, lambda rows: rows.fill(self.frame))
 
     # -- parts
 
@@ -165,13 +165,13 @@ class TableWrite:
         to = destination(self.frame.sparkSession, table, self.settings.get(BRANCH))
         return self._run(table.transaction(), change, to)
 
-    def _make(self, begin: Any) -> Snapshot | None:
+    def _make(self, begin: Any, change: Any) -> Snapshot | None:
         if BRANCH in self.settings:
             raise InvalidInputError(f"a table is made on its main branch; leave out the option {BRANCH!r}")
         self._check()
         schema = new_table_schema(self.frame)
         transaction = begin(self.identifier, schema, self.place, self.spec or None, self.order or None, self.properties)
-        return self._run(transaction, lambda rows: rows.append(self.frame), Destination())
+        return self._run(transaction, change, Destination())
 
     def _run(self, transaction: Transaction, change: Any, to: Destination) -> Snapshot | None:
         with transaction as tx:

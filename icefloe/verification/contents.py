@@ -40,17 +40,15 @@ class Contents:
         text = NAME_MAPPING.of(self._subject.metadata.properties)
         return None if text is None else parse_name_mapping(text)
 
-    def problems(self, file: DataFile) -> tuple[list[Problem], int]:
-        """What is wrong with a file of rows, and how many rows were read for it."""
-        with open_file(file, self._subject.storage) as source:
-            reader = self._reader(file, source, self._columns(file))
-            if self._subject.level.includes(Level.DATA):
-                return self._by_rows(file, reader)
-            return list(self._by_footer(file, source, reader)), 0
-
-    def _columns(self, file: DataFile) -> Schema:
+    def problems(self, file: DataFile, snapshot_id: int) -> tuple[list[Problem], int]:
+        """What is wrong with a file of rows of a snapshot, and how many rows were read for it."""
         is_position = file.content is FileContent.POSITION_DELETES
-        return POSITION_DELETE_SCHEMA if is_position else self._subject.columns
+        schema = POSITION_DELETE_SCHEMA if is_position else self._subject.columns_of(snapshot_id)
+        with open_file(file, self._subject.storage) as source:
+            reader = self._reader(file, source, schema)
+            if self._subject.level.includes(Level.DATA):
+                return self._by_rows(file, reader, schema)
+            return list(self._by_footer(file, source, reader, schema)), 0
 
     def _reader(self, file: DataFile, source: Any, wanted: Schema) -> FileReader:
         return file_reader(
@@ -62,24 +60,22 @@ class Contents:
             constants=partition_constants(file, self._subject.metadata) if file.content is FileContent.DATA else None,
         )
 
-    def _by_footer(self, file: DataFile, source: Any, reader: FileReader) -> Iterator[Problem]:
+    def _by_footer(self, file: DataFile, source: Any, reader: FileReader, schema: Schema) -> Iterator[Problem]:
         if not isinstance(reader, ParquetFileReader):
             source.seek(0)
             counter = self._reader(file, source, Schema(POS))
             yield from _compare_rows(file, sum(batch.num_rows for batch in counter.batches()))
             return
         yield from _compare_rows(file, reader.footer.num_rows)
-        schema = self._columns(file)
         modes = dict.fromkeys(schema.fields_by_id, FULL)
         found = parquet_metrics(reader.footer, schema, modes, file_schema=reader.file_schema)
         yield from compare_metrics(file, found, schema, is_exact=False)
 
-    def _by_rows(self, file: DataFile, reader: FileReader) -> tuple[list[Problem], int]:
-        wanted = self._columns(file)
+    def _by_rows(self, file: DataFile, reader: FileReader, wanted: Schema) -> tuple[list[Problem], int]:
         present = reader.file_schema.fields_by_id
         modes = {field_id: FULL for field_id in wanted.fields_by_id if field_id in present}
         collector = MetricsCollector(wanted, modes)
-        partitions = _PartitionCheck(file, self._subject, present.keys())
+        partitions = _PartitionCheck(file, self._subject.metadata.spec(file.spec_id), wanted, present.keys())
         for batch in reader.batches():
             collector.add(batch)
             partitions.add(batch)
@@ -97,9 +93,8 @@ def _compare_rows(file: DataFile, rows: int) -> Iterator[Problem]:
 class _PartitionCheck:
     """Whether the rows of a data or equality delete file are of its partition, as far as its columns tell."""
 
-    def __init__(self, file: DataFile, subject: Subject, present: Any) -> None:
-        spec = subject.metadata.spec(file.spec_id)
-        self._schema = subject.columns
+    def __init__(self, file: DataFile, spec: PartitionSpec, schema: Schema, present: Any) -> None:
+        self._schema = schema
         # Equality deletes may hold key columns only, and rows of others for information; their partition is their scope.
         known = file.content is FileContent.DATA
         chosen = [

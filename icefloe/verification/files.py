@@ -137,7 +137,7 @@ class FileCheck:
         self._subject.findings.add(Code.FILE_UNREADABLE, _problem(error), stored.location, stored.snapshot_id)
 
     def _check_rows(self, file: DataFile, snapshot_id: int) -> None:
-        problems, rows = self._contents.problems(file)
+        problems, rows = self._contents.problems(file, snapshot_id)
         self._count("rows", rows)
         for code, message in problems:
             self._subject.findings.add(code, message, file.file_path, snapshot_id)

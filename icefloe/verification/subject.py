@@ -41,24 +41,45 @@ class Subject:
 
     def source(self, snapshot_id: int) -> ManifestSource:
         """Where manifests of a snapshot are read from."""
-        newest = max(self.metadata.schemas, key=lambda each: each.schema_id)
-        schema = self.metadata.schemas_by_id.get(self.metadata.current_schema_id, newest)
-        return ManifestSource(self.metadata, self.storage, snapshot_id, schema)
+        return ManifestSource(self.metadata, self.storage, snapshot_id, self._schema_of(snapshot_id))
 
     def resolved(self, location: str) -> str:
         """Where a file of the metadata is."""
         relative = allows(self.metadata.format_version, Feature.RELATIVE_PATHS)
         return resolve_location(self.metadata.location, location) if relative else location
 
+    def columns_of(self, snapshot_id: int) -> Schema:
+        """All columns that the table has or had, as files of a snapshot have them.
+
+        They are optional, and a dropped one has another name if its own is taken. A table that was replaced may have another
+        type under an id than it had before: so the snapshot's own schema comes first, and then those before it.
+        """
+        own = self._schema_of(snapshot_id)
+        if own.schema_id not in self._columns:
+            self._columns[own.schema_id] = self._all_columns(own)
+        return self._columns[own.schema_id]
+
     @cached_property
-    def columns(self) -> Schema:
-        """All columns that the table has or had, optional ones; a dropped one has another name if its own is taken."""
+    def _columns(self) -> dict[int, Schema]:
+        return {}
+
+    def _schema_of(self, snapshot_id: int) -> Schema:
+        schemas, snapshot = self.metadata.schemas_by_id, self.metadata.snapshot_by_id(snapshot_id)
+        newest = max(self.metadata.schemas, key=lambda each: each.schema_id)
+        current = schemas.get(self.metadata.current_schema_id, newest)
+        # Snapshots of v1 need not say in which schema they are.
+        return current if snapshot is None or snapshot.schema_id is None else schemas.get(snapshot.schema_id, current)
+
+    def _all_columns(self, own: Schema) -> Schema:
         found: dict[int, NestedField] = {}
         names: set[str] = set()
-        newest_first = sorted(self.metadata.schemas, key=lambda each: each.schema_id, reverse=True)
         known: set[int] = set()
-        for schema in (self.metadata.schemas_by_id.get(self.metadata.current_schema_id), *newest_first):
-            for field in () if schema is None else schema.fields:
+        older = sorted(
+            (each for each in self.metadata.schemas if each.schema_id < own.schema_id), key=_schema_id, reverse=True
+        )
+        newer = sorted((each for each in self.metadata.schemas if each.schema_id > own.schema_id), key=_schema_id)
+        for schema in (own, *older, *newer):
+            for field in schema.fields:
                 inner = Schema(field).fields_by_id.keys()
                 if field.field_id in found or inner & known:
                     continue
@@ -103,6 +124,10 @@ class Subject:
             return True
         scheme, authority, path = _parts(location)
         return any((scheme, authority) == each[:2] and path.startswith(each[2]) for each in self._parsed_folders)
+
+
+def _schema_id(schema: Schema) -> int:
+    return schema.schema_id
 
 
 def _parts(location: str) -> tuple[str, str, str]:

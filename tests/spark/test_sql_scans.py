@@ -1,6 +1,7 @@
 """Which tables a statement scans, and as of when: targets, temporary views and cached rows."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -110,6 +111,71 @@ def test_a_temporary_view_finds_the_names_of_where_it_was_made(ice: Session) -> 
             spark.catalog.dropTempView(name)
 
 
+def test_a_view_of_a_frame_shows_what_its_table_has_now(ice: Session) -> None:
+    spark = ice.spark
+    ice.sql("CREATE TABLE db.framed AS SELECT 1 AS id, 'a' AS v").collect()
+    held = ice.table("db.framed")
+    held.filter("id < 100").groupBy("v").count().createOrReplaceTempView("counted")
+    ice.sql("SELECT t.v, t.id FROM db.framed t JOIN db.framed s ON t.id = s.id").createOrReplaceTempView("joined")
+    ice.table("db.framed", ref="main").createOrReplaceGlobalTempView("whole")
+    spark.sql("CREATE TEMP VIEW over_frame AS SELECT count FROM counted")
+    ice.table("db.framed", snapshot_id=ice.load_table("db.framed").snapshots()[0].snapshot_id).createTempView("past")
+    ice.sql("INSERT INTO db.framed VALUES (2, 'b'), (200, 'b')").collect()
+    ice.sql("DELETE FROM db.framed WHERE id = 1").collect()
+    ice.sql("ALTER TABLE db.framed ADD COLUMN more INT FIRST").collect()
+    assert rows(spark, "TABLE counted") == [("b", 1)]
+    assert rows(spark, "SELECT one.v, one.id FROM joined one JOIN joined two USING (id)") == [("b", 2), ("b", 200)]
+    assert rows(spark, "SELECT id FROM global_temp.whole WHERE v IN (SELECT v FROM counted)") == [(2,), (200,)]
+    assert rows(spark, "TABLE over_frame") == [(1,)]
+    # A frame itself, and what is chosen by a snapshot, stay what they are.
+    assert rows(spark, "TABLE past") == [(1, "a")]
+    assert held.collect() == spark.sql("SELECT * FROM {held}", held=held).collect() == [(1, "a")]
+    ice.sql("ALTER TABLE db.framed ALTER COLUMN id TYPE BIGINT").collect()
+    with pytest.raises(InvalidInputError, match=r"view joined .* 'id' was int and is bigint; make the view again"):
+        spark.sql("TABLE joined")
+    for name in ("counted", "joined", "over_frame", "past"):
+        spark.catalog.dropTempView(name)
+    spark.catalog.dropGlobalTempView("whole")
+
+
+# -- cached rows
+
+
+def test_what_is_cached_under_a_name_is_of_the_newest_snapshot(ice: Session) -> None:
+    spark, table = ice.spark, "scanned.db.cached"
+    ice.sql("CREATE TABLE db.cached AS SELECT 1 AS id").collect()
+    spark.sql(f"CREATE OR REPLACE TEMP VIEW passing AS SELECT id + 1 AS i FROM {table}")
+
+    def from_memory(name: str) -> list[Any] | None:
+        frame = spark.sql(f"TABLE {name}")
+        plan = frame._jdf.queryExecution().executedPlan().toString()
+        return sorted(each for (each,) in frame.collect()) if "InMemoryRelation" in plan else None
+
+    spark.sql("USE scanned.db")
+    spark.sql("CACHE TABLE cached")
+    spark.sql("USE spark_catalog.default")
+    spark.sql("CACHE LAZY TABLE passing OPTIONS ('storageLevel' = 'DISK_ONLY')")
+    spark.sql(f"CACHE TABLE chosen AS SELECT id FROM {table} WHERE id > 1")
+    assert [from_memory(each) for each in (table, "passing", "chosen")] == [[1], [2], []]
+    ice.sql("INSERT INTO db.cached VALUES (5)").collect()
+    assert [from_memory(each) for each in (table, "passing", "chosen")] == [[1, 5], [2, 6], [5]]
+    # What others commit is seen at once, and held again when that is asked for.
+    ice.load_table("db.cached").append(pa.table({"id": pa.array([7], pa.int32())}))
+    assert rows(spark, f"TABLE {table}") == [(1,), (5,), (7,)]
+    assert from_memory(table) is None
+    spark.sql(f"REFRESH TABLE {table}")
+    assert [from_memory(each) for each in (table, "passing", "chosen")] == [[1, 5, 7], [2, 6, 8], [5, 7]]
+    spark.sql(f"UNCACHE TABLE {table}")
+    assert from_memory(table) is None
+    assert from_memory("passing") == [2, 6, 8]
+    ice.sql("DROP TABLE db.cached").collect()
+    spark.sql(f"UNCACHE TABLE IF EXISTS {table}")
+    for text in ("UNCACHE TABLE", "REFRESH TABLE", "CACHE TABLE"):
+        with pytest.raises(NoSuchTableError):
+            spark.sql(f"{text} {table}")
+    assert spark._jsparkSession.sharedState().cacheManager().isEmpty()
+
+
 # -- views that are kept
 
 
@@ -145,3 +211,54 @@ def test_a_cycle_that_another_program_made_is_told(ice: Session) -> None:
     ice.spark.sql("CREATE OR REPLACE TEMP VIEW passing AS SELECT 1 AS id")
     ice.sql("CREATE VIEW db.own_name AS WITH passing AS (SELECT 2 AS id) SELECT * FROM passing").collect()
     assert rows(ice, "TABLE db.own_name") == [(2,)]
+
+
+# -- what is told of tables
+
+
+def test_a_table_whose_name_two_catalogs_have_is_told_by_its_own(ice: Session, tmp_path: Path) -> None:
+    other = load_catalog("elsewhere", type="sql", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    other.create_namespace("db")
+    both = Session(ice.spark, {**ice.catalogs, "elsewhere": other})
+    for name in ("scanned", "elsewhere"):
+        both.sql(f"CREATE TABLE {name}.db.twin (id INT)").collect()
+        told = {row[0]: row[1] for row in both.sql(f"DESCRIBE EXTENDED {name}.db.twin").collect()}
+        assert told["Name"] == f"{name}.db.twin"
+        assert str(told["Location"]) == both.load_table(f"{name}.db.twin").location()
+        assert f"CREATE TABLE {name}.db.twin (" in both.sql(f"SHOW CREATE TABLE {name}.db.twin").collect()[0][0]
+
+
+def test_tables_are_shown_with_all_that_is_known_of_them(ice: Session) -> None:
+    ice.sql("CREATE NAMESPACE shown").collect()
+    ice.sql("CREATE TABLE shown.one (id INT NOT NULL) COMMENT 'the first' TBLPROPERTIES ('a' = 'b')").collect()
+    ice.sql("CREATE TABLE shown.two (id INT)").collect()
+    ice.spark.sql("CREATE OR REPLACE TEMP VIEW one_passing AS SELECT 1 AS id")
+    found = ice.sql("SHOW TABLE EXTENDED IN scanned.shown LIKE 'one*'").collect()
+    assert [tuple(row)[:3] for row in found] == [("shown", "one", False), ("", "one_passing", True)]
+    location = ice.load_table("shown.one").location()
+    lines = found[0]["information"].splitlines()
+    for line in (
+        "Catalog: scanned",
+        "Comment: the first",
+        f"Location: {location}",
+        " |-- id: integer (nullable = false)",
+    ):
+        assert line in lines
+    assert any(line.startswith("Table Properties: [a=b,") for line in lines)
+
+
+# -- tables that take the place of others
+
+
+def test_rows_of_a_replaced_table_are_an_overwrite(ice: Session) -> None:
+    def operations(name: str) -> list[Any]:
+        return [(each.operation, each.parent_snapshot_id) for each in ice.load_table(name).snapshots()]
+
+    ice.sql("CREATE TABLE db.replaced AS SELECT 1 AS id").collect()
+    ice.sql("CREATE OR REPLACE TABLE db.replaced AS SELECT 'x' AS id").collect()
+    ice.sql("REPLACE TABLE db.replaced AS SELECT true AS id").collect()
+    ice.write(ice.spark.range(1)).to("db.replaced").create_or_replace()
+    assert operations("db.replaced") == [("append", None), *[("overwrite", None)] * 3]
+    assert ice.load_table("db.replaced").verify(level="data").clean
+    ice.sql("CREATE OR REPLACE TABLE db.not_there AS SELECT 1 AS id").collect()
+    assert operations("db.not_there") == [("overwrite", None)]

@@ -1,5 +1,7 @@
 """Nothing is found in tables that are as they should be: those of all our operations, and those of PyIceberg."""
 
+import datetime as dt
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +14,7 @@ from pyiceberg.expressions import GreaterThanOrEqual
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
 from pyiceberg.types import LongType as TheirLongType
 
+import icefloe
 from icefloe.commit.expire import Expire
 from icefloe.commit.history import Planned
 from icefloe.manifests import ManifestContent, ManifestFile
@@ -133,6 +136,28 @@ def test_every_file_format(version: int, file_format: str) -> None:
     table.delete("id in (3, 4)")
     check(table.verify(level="footers", progress=silent))
     check(table.verify(level="data", progress=silent))
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+@pytest.mark.parametrize("level", ["footers", "data"])
+def test_a_table_that_was_replaced_by_one_of_other_types(version: int, level: str) -> None:
+    catalog = icefloe.load_catalog("lake", type="memory", warehouse=f"memory://verification/{uuid.uuid4()}")
+    catalog.create_namespace("db")
+    properties = {"format-version": str(version), "write.delete.mode": "merge-on-read"}
+    table = catalog.create_table("db.t", "id int, p int, gone date", partition_spec=["p"], properties=properties)
+    days = pa.array([1, 2, 3], pa.date32())
+    table.append(pa.table({"id": pa.array([1, 2, 3], pa.int32()), "p": pa.array([7, 7, 8], pa.int32()), "gone": days}))
+    table.delete("id = 1")
+    before = table.metadata.current_snapshot_id
+    # Columns of the same name keep their ids, whatever their types are.
+    table = catalog.replace_table("db.t", "id string, p timestamp, more boolean", partition_spec=["days(p)"])
+    moment = pa.array([dt.datetime(2026, 1, 1)], pa.timestamp("us"))
+    table.append(pa.table({"id": ["x"], "p": moment, "more": [True]}))
+    with table.update_schema() as update:
+        update.delete_column("more")
+    table.append(pa.table({"id": ["y"], "p": moment}))
+    check(table.verify(level=level))
+    assert sorted(table.scan(snapshot_id=before).to_arrow()["id"].to_pylist()) == [2, 3]
 
 
 @pytest.mark.parametrize("version", PYICEBERG_WRITES)
