@@ -4,7 +4,7 @@ A change is planned on the snapshot that it reads, and says to the commit which 
 narrowly as can be. Copy-on-write or merge-on-read is by the table's properties; v1 has no delete files, so it always copies.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,7 +22,7 @@ from icefloe.data.shaping import shape_table
 from icefloe.data.task_reader import ReadContext
 from icefloe.data.upserting import IncomingRows, find_key_matches, plan_upsert
 from icefloe.data.writing import write_data_files
-from icefloe.errors import InvalidInputError
+from icefloe.errors import InvalidInputError, LocationNotFoundError
 from icefloe.expressions import AlwaysTrue, Column, Expression, IdReference, Literal, as_expression, bind
 from icefloe.formats.array_metrics import internal_value
 from icefloe.manifests import DataFile
@@ -51,7 +51,8 @@ _LISTED_KEYS = 1000
 class RowOperations:
     """The changes of rows on one branch of a table. `written` gets every file as it is written, for whoever must clean up.
 
-    `write_properties` stand in for the table's where the data that is given becomes files.
+    `write_properties` stand in for the table's where the data that is given becomes files. `renew` gives the same changes on
+    the newest state of the table, if that is another one: what is to be read may have expired since the handle was loaded.
     """
 
     metadata: TableMetadata
@@ -60,6 +61,7 @@ class RowOperations:
     branch: str = MAIN_BRANCH
     written: list[DataFile] = field(default_factory=list)
     write_properties: Mapping[str, str] = field(default_factory=dict)
+    renew: Callable[[], "RowOperations | None"] = lambda: None
 
     def append(self, data: Any) -> Snapshot | None:
         """Add rows."""
@@ -104,19 +106,23 @@ class RowOperations:
         if rows is None or not rows.num_rows:
             return None
         incoming = IncomingRows(rows.combine_chunks(), schema, key_ids)
+        return self._on_what_is_there(
+            lambda change: change._upsert(incoming, when_matched_update_all, when_not_matched_insert_all)
+        )
+
+    def _upsert(self, incoming: IncomingRows, updates: bool, inserts: bool) -> Snapshot | None:
         planned = self._planned(MERGE_ISOLATION_LEVEL)
-        touched = bind(_key_filter(rows, incoming.key_schema), schema)
+        touched = bind(_key_filter(incoming.rows, incoming.key_schema), self.metadata.schema())
         lineage = allows(self.metadata.format_version, Feature.ROW_LINEAGE)
         tasks = self._scan(touched, True).plan_files()
-        compare = when_matched_update_all
         context = ReadContext(self.metadata, self.storage)
-        found = find_key_matches(tasks, context, incoming, lineage=lineage, compare=compare)
+        found = find_key_matches(tasks, context, incoming, lineage=lineage, compare=updates)
         change = plan_upsert(
             incoming,
             list(found),
             context,
-            updates=when_matched_update_all,
-            inserts=when_not_matched_insert_all,
+            updates=updates,
+            inserts=inserts,
             lineage=lineage,
         )
         if not change.rows.num_rows:
@@ -135,6 +141,11 @@ class RowOperations:
     # -- deletes and overwrites
 
     def _replace(
+        self, row_filter: Expression, files: list[DataFile] | tuple[()], case_sensitive: bool
+    ) -> Snapshot | None:
+        return self._on_what_is_there(lambda change: change._replace_now(row_filter, files, case_sensitive), files)
+
+    def _replace_now(
         self, row_filter: Expression, files: list[DataFile] | tuple[()], case_sensitive: bool
     ) -> Snapshot | None:
         planned = self._planned(DELETE_ISOLATION_LEVEL)
@@ -208,6 +219,25 @@ class RowOperations:
         return found
 
     # -- parts of all of them
+
+    def _on_what_is_there(
+        self, change: Callable[["RowOperations"], Snapshot | None], files: Sequence[DataFile] = ()
+    ) -> Snapshot | None:
+        """The change, planned on the newest state if what this one names is not there any more; `files` are of both."""
+        written = len(self.written)
+        try:
+            return change(self)
+        except LocationNotFoundError:
+            newest = self.renew()
+            specs = {each.spec_id for each in files}
+            if newest is None or any(
+                newest.metadata.specs_by_id.get(each) != self.metadata.spec(each) for each in specs
+            ):
+                raise
+        # Files of the first try are of no use to the second one, and no commit names them.
+        self.storage.delete(file.file_path for file in self.written[written:])
+        del self.written[written:]
+        return change(newest)
 
     def _planned(self, isolation: Property[str]) -> Planned:
         return Planned.on(self.metadata, self.branch, Isolation.of(self.metadata, isolation))

@@ -503,7 +503,12 @@ class Transaction:
         """Changes of rows: append, overwrite, delete, upsert; each call is one snapshot of the commit."""
         target = target_of(self.table_metadata, branch, snapshot_properties)
         update = UpdateSnapshot(self.table_metadata, target, self._add_one)
-        return RowOperations(self.table_metadata, self._table.storage, update, target.branch, self._written)
+
+        def renew() -> RowOperations | None:
+            return self.rows(branch, snapshot_properties) if self._changes.rebase() else None
+
+        metadata, storage = self.table_metadata, self._table.storage
+        return RowOperations(metadata, storage, update, target.branch, self._written, renew=renew)
 
     def append(self, data: Any, snapshot_properties: Mapping[str, str] | None = None) -> Snapshot | None:
         """Add rows."""

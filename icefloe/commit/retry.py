@@ -193,6 +193,7 @@ class CommitLoop:
         """The error as one of a lost race, if the table is not what was prepared on any more."""
         try:
             found = self._committer.load()
+            check_same_table(tried.state.metadata, found.metadata, self._committer.name)
         except Exception:  # noqa: BLE001 - the first error says more
             return None
         if found.metadata_location is None or found.metadata_location == tried.state.metadata_location:

@@ -290,7 +290,10 @@ KINDS: dict[str, Kind] = {
     ),
     "rename branch": Kind(
         lambda t, b, r: t.manage_snapshots().rename_branch("side", f"renamed{r}").commit(),
-        lambda w, r: w.with_rows(f"renamed{r}", w.rows["side"]).with_rows("side", None),
+        lambda w, r: replace(
+            w.with_rows(f"renamed{r}", w.rows["side"]).with_rows("side", None),
+            retention={f"renamed{r}": each for each in w.retention.values()},
+        ),
         frozenset({"side", "side is there"}),
         frozenset({"side"}),
     ),

@@ -21,6 +21,7 @@ from icefloe.errors import (
     ValidationError,
 )
 from icefloe.manifests.files import DataFile, FileContent
+from icefloe.metadata import SetPropertiesUpdate
 from icefloe.schema import LongType
 from icefloe.schema.binary import encode
 from icefloe.table import Table
@@ -186,3 +187,30 @@ def test_tables_that_were_put_at_one_place_do_not_take_each_others_files(catalog
     for table, contents in kept.items():
         assert [catalog.storage.read(each) for each in live_files(catalog.load_table(table.name()))] == contents
     assert one.location() == two.location()
+
+
+BROKEN = "broken \ud800"
+"""A text that UTF-8 cannot hold."""
+
+UNWRITABLE: dict[str, Callable[[Table], object]] = {
+    "property": lambda table: table.set_properties({"a": BROKEN}),
+    "summary": lambda table: table.append(rows(3), {"a": BROKEN}),
+    "branch": lambda table: table.append(rows(3), branch=BROKEN),
+    "tag": lambda table: table.manage_snapshots().create_tag(BROKEN).commit(),
+    "retention": lambda table: table.manage_snapshots().create_tag("a", max_ref_age_ms=2**70).commit(),
+    "number": lambda table: table.transaction().apply_updates(SetPropertiesUpdate({"a": 1})).commit_transaction(),  # type: ignore[dict-item]  # what is wrong
+    "object": lambda table: (
+        table.transaction().apply_updates(SetPropertiesUpdate({"a": object()})).commit_transaction()  # type: ignore[dict-item]  # what is wrong
+    ),
+    "location": lambda table: table.transaction().update_location(f"memory://a/{BROKEN}").commit_transaction(),
+}
+
+
+@pytest.mark.parametrize(("kind", "version"), [("memory", 3), ("sqlite", 2), ("hadoop", 1)])
+def test_what_no_document_can_hold_is_refused_with_nothing_sent(catalog: Catalog, version: int) -> None:
+    table = create(catalog, version)
+    for change in UNWRITABLE.values():
+        with refused(catalog, InvalidInputError, "JSON|UTF-8|expected"):
+            change(table)
+        assert table.metadata_location == catalog.load_table(NAME).metadata_location
+    table.append(rows(3))

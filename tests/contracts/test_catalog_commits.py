@@ -2,16 +2,20 @@
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from icefloe.catalog import Catalog
 from icefloe.errors import (
     CommitFailed,
     NoSuchTableError,
+    StaleBaseError,
     TableAlreadyExistsError,
     UnsupportedVersionError,
+    ValidationError,
 )
 from icefloe.metadata import MAIN_BRANCH, AssertRefSnapshotId, SetPropertiesUpdate
+from icefloe.schema.types import LongType
 from tests.catalog.databases import postgres
 from tests.catalog.tables import (
     SCHEMA,
@@ -60,11 +64,12 @@ def test_a_stale_writer_is_told_and_succeeds_when_it_tries_again(catalog: Catalo
     committer = stale._committer
     files = files_below(catalog, table.location())
     with pytest.raises(CommitFailed, match="requirement failed"):
-        committer.commit(before, [AssertRefSnapshotId(MAIN_BRANCH, None)], [SetPropertiesUpdate({"a": "b"})])
+        committer.commit(table.state, [AssertRefSnapshotId(MAIN_BRANCH, None)], [SetPropertiesUpdate({"a": "b"})])
+    # Whether or not the updates rely on anything that changed: they were not made for this state.
+    with pytest.raises(StaleBaseError, match="it must be prepared again"):
+        committer.commit(before, [], [SetPropertiesUpdate({"a": "b"})])
     assert files_below(catalog, table.location()) == files
-    # What does not rely on anything that changed goes through, on the newest state.
-    done = committer.commit(before, [], [SetPropertiesUpdate({"a": "b"})])
-    assert len(done.metadata.snapshots) == 1
+    stale.set_properties({"a": "b"})
     append(stale, 2)
     assert len(live_files(catalog.load_table("shop.orders"))) == 2
     assert catalog.load_table("shop.orders").properties == {"a": "b"}
@@ -243,3 +248,31 @@ def test_a_replacement_loses_no_commit_of_others(catalog: Catalog) -> None:
     assert len(done.snapshots()) == 1
     assert live_files(done, done.snapshots()[0].snapshot_id) == [file.file_path]
     assert done.current_snapshot() is None
+
+
+@every_kind
+def test_a_replacement_with_rows_keeps_the_ids_that_they_were_written_with(catalog: Catalog) -> None:
+    table = create(catalog)
+    transaction = catalog.replace_table_transaction("shop.orders", "id long, extra string")
+    transaction.append(pa.table({"id": [1], "extra": ["x"]}))
+    with table.update_schema() as update:
+        update.add_column("more", LongType())
+    # The id that `extra` has in the file of the rows is that of `more` by now.
+    with pytest.raises(ValidationError, match="would get other ids"):
+        transaction.commit_transaction()
+    assert catalog.load_table("shop.orders").schema() == table.schema()
+    assert live_files(catalog.load_table("shop.orders")) == []
+    # Without rows there is nothing to be in the way.
+    transaction = catalog.replace_table_transaction("shop.orders", "id long, extra string")
+    with table.update_schema() as update:
+        update.add_column("again", LongType())
+    done = transaction.commit_transaction()
+    assert [(each.field_id, each.name) for each in done.schema().fields] == [(1, "id"), (5, "extra")]
+    # What others do beside the columns is not in the way either.
+    transaction = catalog.replace_table_transaction("shop.orders", "id long, extra string")
+    transaction.append(pa.table({"id": [1], "extra": ["x"]}))
+    done.append(pa.table({"id": [7], "extra": ["y"]}))
+    done.set_properties({"a": "b"})
+    now = transaction.commit_transaction()
+    assert now.scan().to_arrow().to_pylist() == [{"id": 1, "extra": "x"}]
+    assert now.properties["a"] == "b"

@@ -150,6 +150,87 @@ def load_again(folder: Path) -> Catalog:
     return load_catalog("lake", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder / "files"))
 
 
+def missing(table: Table) -> set[str]:
+    """Files that the table needs and that are not there, and those that are there for nothing."""
+    found, wanted = drop_old_metadata_files(on_disk(table)), drop_old_metadata_files(needed(table))
+    return found ^ wanted
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_expiry_through_a_handle_that_is_behind_deletes_what_it_has_dropped(version: int, tmp_path: Path) -> None:
+    table = new_table(tmp_path, version)
+    made = [table.overwrite(rows(number)) for number in range(6)]
+    named = [each.snapshot_id for each in made if each is not None]
+    one, two = (load_again(tmp_path).load_table("db.t") for _ in range(2))
+    assert two.maintenance.expire_snapshots(snapshot_ids=named[:2]).snapshot_ids == tuple(named[:2])
+    done = one.maintenance.expire_snapshots(snapshot_ids=named[:4])
+    # Those that the other one dropped are none of its business; their files are gone.
+    assert done.snapshot_ids == tuple(named[2:4])
+    assert (done.deleted_data_files_count, done.problem) == (2, None)
+    assert [each.snapshot_id for each in one.snapshots()] == named[4:]
+    assert missing(one) == set()
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_both_of_two_that_drop_the_same_are_done(version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = new_table(tmp_path, version)
+    for number in range(4):
+        table.overwrite(rows(number))
+    other = load_again(tmp_path).load_table("db.t")
+    load = Table.refresh
+
+    def slow(self: Table) -> Table:
+        # Between its commit and its look at the files, another one drops more, with files that it still counts on.
+        if self is table:
+            monkeypatch.setattr(Table, "refresh", load)
+            other.append(rows(9))
+            other.maintenance.expire_snapshots(older_than=FUTURE)
+        return load(self)
+
+    monkeypatch.setattr(Table, "refresh", slow)
+    done = table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert len(done.snapshot_ids) == 3
+    assert ids(table) == [3, 9]
+    assert missing(table) == set()
+
+
+def test_what_cannot_be_read_after_the_commit_is_a_problem_and_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = new_table(tmp_path, 2)
+    table.overwrite(rows(1))
+    table.overwrite(rows(2))
+    before = on_disk(table)
+
+    def fail(self: Table) -> Table:
+        raise OSError("the network is down")
+
+    monkeypatch.setattr(Table, "refresh", fail)
+    done = table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert done == ExpiredFiles(done.snapshot_ids, problem="the network is down")
+    assert len(done.snapshot_ids) == 1
+    assert before <= on_disk(table)
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_rows_change_through_a_handle_whose_snapshots_have_expired(version: int, mode: str, tmp_path: Path) -> None:
+    table = new_table(tmp_path, version, **{"write.delete.mode": mode, "write.merge.mode": mode})
+    table.append(rows(1, 2))
+    behind = [load_again(tmp_path).load_table("db.t") for _ in range(4)]
+    # Not one file that those handles know is left.
+    table.overwrite(rows(1, 2, 3))
+    table.maintenance.expire_snapshots(older_than=FUTURE)
+    behind[0].append(rows(4))
+    behind[1].delete("id = 2")
+    behind[2].overwrite(rows(5), "id = 3")
+    behind[3].upsert(rows(1, 6), ["id"])
+    assert ids(table.refresh()) == [1, 4, 5, 6]
+    table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert missing(table) == set()
+    assert table.verify(level="data").clean
+
+
 def test_an_unreadable_manifest_deletes_nothing(tmp_path: Path) -> None:
     table = new_table(tmp_path, 2)
     table.append(rows(1))
