@@ -1,9 +1,12 @@
 """Settings for the whole suite: one hypothesis profile that does not depend on the speed of the machine, and who runs what."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.written_files import checked_files
 
 ROOMS_OF_ONE_WORKER = ("tests/spark/", "tests/peers/")
 """Tests that share a Spark, or a Java Iceberg, which take long to start."""
@@ -17,6 +20,15 @@ settings.register_profile(
 )
 settings.register_profile("thorough", parent=settings.get_profile("icefloe"), max_examples=1000, derandomize=False)
 settings.load_profile("icefloe")
+
+
+@pytest.fixture(autouse=True)
+def written_files_are_right(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every file that a test commits is what its entry says, unless the test is about those that are not."""
+    with checked_files() as problems:
+        yield
+    if request.node.get_closest_marker("commits_wrong_files") is None:
+        assert not problems, "\n".join(problems)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -11,6 +11,7 @@ from typing import Any
 from icefloe.data.foreign_partitions import check_told, infer_partition
 from icefloe.data.opening import open_file, partition_constants
 from icefloe.errors import IncompatibleChangeError, InvalidInputError, NoSuchColumnError
+from icefloe.formats.field_ids import misplaced_ids, missing_ids, variant_ids
 from icefloe.formats.file_formats import AVRO, ORC, PARQUET, file_reader
 from icefloe.formats.file_schema import file_columns
 from icefloe.formats.metrics import FULL, Metrics, MetricsMode, metrics_modes
@@ -25,7 +26,7 @@ from icefloe.schema.name_mapping import NameMapping, create_name_mapping
 from icefloe.schema.name_mapping_codec import parse_name_mapping
 from icefloe.schema.projection import select_ids
 from icefloe.schema.reserved import POS
-from icefloe.schema.schema import Schema
+from icefloe.schema.schema import MAX_COLUMN_ID, Schema
 from icefloe.storage import Storage
 from icefloe.storage.locations import absolute_location, names_below
 
@@ -104,6 +105,7 @@ class _Describe:
         self._schema = metadata.schema()
         self._spec = spec
         self._mapping = mapping_of(metadata)
+        self._variants = variant_ids(metadata.schemas)
         self._modes = metrics_modes(self._schema, metadata.properties, metadata.sort_order())
 
     def __call__(self, given: ForeignFile) -> tuple[DataFile, bool]:
@@ -154,7 +156,29 @@ class _Describe:
         return parquet_metrics(footer, self._schema, modes, file_schema=file_schema)
 
     def _check_ids(self, found: Schema) -> None:
-        """A file of another table has ids that mean other columns there; names tell."""
+        """A file has ids everywhere or nowhere, and those of a file of another table mean other columns there.
+
+        Where a file has ids, no reader looks at the names of columns, so one without would be null for ever.
+        """
+        schemas, variants = self._metadata.schemas, self._variants
+        missing = missing_ids(found, variants)
+        if not any(field_id >= 0 for field_id in found.fields_by_id):
+            return
+        if missing:
+            raise IncompatibleChangeError(
+                f"{', '.join(map(repr, missing))} in it has no field id, as other columns have; write the file with ids"
+                " everywhere, or without any"
+            )
+        self._check_names(found)
+        if misplaced := misplaced_ids(found, schemas, variants):
+            raise IncompatibleChangeError(f"its column {misplaced[0]} in the table; was it written for another table?")
+        if later := [each for each in found.fields_by_id if self._metadata.last_column_id < each <= MAX_COLUMN_ID]:
+            raise IncompatibleChangeError(
+                f"its column {found.names_by_id[later[0]]!r} has the field id {later[0]}, which the table has not given to a"
+                " column yet, and will give to another; was it written for another table?"
+            )
+
+    def _check_names(self, found: Schema) -> None:
         for field in found.fields:
             names = {
                 schema.fields_by_id[field.field_id].name.lower()

@@ -13,10 +13,13 @@ from icefloe.formats.arrow_types import conform, stored_schema
 from icefloe.formats.avro_blocks_codec import SYNC_SIZE
 from icefloe.formats.avro_container_codec import block_bytes, codec_of, header_bytes
 from icefloe.formats.avro_encoding import encode_rows
+from icefloe.formats.avro_file_schema_codec import parse_file_schema
+from icefloe.formats.avro_nodes import iceberg_schema
 from icefloe.formats.avro_schema_codec import avro_schema_of
+from icefloe.formats.field_ids import check_written_ids
 from icefloe.formats.metrics import MetricsMode, metrics_modes
 from icefloe.formats.parquet_footer import Sink
-from icefloe.formats.written_file import WrittenFile
+from icefloe.formats.written_file import JUST_WRITTEN, WrittenFile
 from icefloe.partitioning.sorting import UNSORTED, SortOrder
 from icefloe.schema.codec import schema_to_json
 from icefloe.schema.schema import Schema
@@ -56,7 +59,10 @@ class AvroFileWriter:
         self._waiting: list[memoryview] = []
         self._waiting_bytes = self._waiting_rows = 0
         about = {"iceberg.schema": json.dumps(schema_to_json(schema)), **(metadata or {})}
-        self._put(header_bytes(avro_schema_of(self._schema), about, self._codec, self._sync))
+        document = avro_schema_of(self._schema)
+        record = parse_file_schema(json.loads(json.dumps(document)), JUST_WRITTEN)
+        check_written_ids(iceberg_schema(record, JUST_WRITTEN), self._schema, JUST_WRITTEN)
+        self._put(header_bytes(document, about, self._codec, self._sync))
         self._header = self._written
 
     @property

@@ -10,12 +10,13 @@ import pyarrow.orc as orc
 from icefloe.errors import InvalidPropertyError
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.arrow_types import conform, stored_schema
+from icefloe.formats.field_ids import check_written_ids
 from icefloe.formats.metrics import MetricsMode, metrics_modes
 from icefloe.formats.orc_arrays import to_orc, unsliced
 from icefloe.formats.orc_footer import TailFile, TailSink, parse_tail
-from icefloe.formats.orc_schema_codec import orc_schema
+from icefloe.formats.orc_schema_codec import columns_of_orc, orc_schema
 from icefloe.formats.parquet_footer import Sink
-from icefloe.formats.written_file import WrittenFile
+from icefloe.formats.written_file import JUST_WRITTEN, WrittenFile
 from icefloe.metadata.properties import ORC_COMPRESSION, ORC_STRIPE_SIZE_BYTES
 from icefloe.partitioning.sorting import UNSORTED, SortOrder
 from icefloe.schema.codec import schema_to_json
@@ -92,8 +93,10 @@ class OrcFileWriter:
         self._sink.hold()
         self._writer.close()
         tail = self._sink.release(self._metadata)
-        written = orc.ORCFile(TailFile(tail, self._sink.written)).reader.serialized_file_tail()
-        offsets = tuple(stripe.offset for stripe in parse_tail(written, "the file just written").stripes)
+        written = orc.ORCFile(TailFile(tail, self._sink.written))
+        check_written_ids(columns_of_orc(written.schema).schema, self._schema, JUST_WRITTEN)
+        footer = parse_tail(written.reader.serialized_file_tail(), JUST_WRITTEN)
+        offsets = tuple(stripe.offset for stripe in footer.stripes)
         return WrittenFile(self._seen.metrics(), offsets, self._sink.written)
 
     def _stored(self, batch: Any) -> Any:

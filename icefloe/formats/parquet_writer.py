@@ -11,12 +11,13 @@ import pyarrow.parquet as pq
 from icefloe.errors import InvalidPropertyError
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.arrow_types import conform, geo_schema, has_geo, is_plain_geography, stored_schema
+from icefloe.formats.field_ids import check_written_ids
 from icefloe.formats.metrics import COUNTS, MetricsMode, leaves, metrics_modes
 from icefloe.formats.parquet_chunks import LEAST_BYTES, ParquetChunksWriter, encoding_threads
 from icefloe.formats.parquet_dictionaries import dictionary_columns
 from icefloe.formats.parquet_footer import VARIANT_ANNOTATION, FooterSink, Sink, geography_annotation
 from icefloe.formats.parquet_metrics import parquet_metrics, split_offsets
-from icefloe.formats.written_file import WrittenFile
+from icefloe.formats.written_file import JUST_WRITTEN, WrittenFile
 from icefloe.metadata.properties import (
     PARQUET_BLOOM_FILTER_COLUMN_PREFIX,
     PARQUET_COMPRESSION,
@@ -30,7 +31,7 @@ from icefloe.metadata.properties import (
     property_as_int,
 )
 from icefloe.partitioning.sorting import UNSORTED, SortOrder
-from icefloe.schema.arrow import schema_to_arrow
+from icefloe.schema.arrow import file_schema_from_arrow, schema_to_arrow
 from icefloe.schema.codec import schema_to_json
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import DoubleType, FloatType, GeographyType, GeometryType, VariantType
@@ -122,6 +123,7 @@ class ParquetFileWriter:
         writer = self._writer or self._open(None)
         self._sink.hold()
         footer = writer.close()
+        check_written_ids(file_schema_from_arrow(footer.schema.to_arrow_schema()), self._schema, JUST_WRITTEN)
         self._sink.release(_annotations(self._schema))
         metrics = parquet_metrics(footer, self._schema, self._modes, self._seen.metrics(), file_schema=self._schema)
         return WrittenFile(metrics, split_offsets(footer), self._sink.written)

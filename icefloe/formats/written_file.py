@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from icefloe.formats.metrics import Metrics
 
+JUST_WRITTEN = "the file just written"
+"""What errors call a file whose writer does not know where it is."""
 DEFAULT_BATCH_ROWS = 131_072
 """The most rows in one batch that a reader gives."""
 

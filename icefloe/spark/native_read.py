@@ -246,9 +246,7 @@ class NativeScan:
             if isinstance(field.field_type, UnknownType):
                 return lit(None)
             given = columns.inner_field(field.field_id)
-            return to_user(
-                columns.raw(field.field_id), given.field_type, field.field_type, self.mapping, self.gateway
-            )
+            return to_user(columns.raw(field.field_id), given.field_type, field.field_type, self.mapping, self.gateway)
         first = col(facts.FIRST_ROW_ID.name)
         match field.field_id:
             case FILE.field_id:

@@ -16,6 +16,7 @@ from icefloe.data.engines import WriteRequest
 from icefloe.data.file_rolling import data_file_of
 from icefloe.data.locations import data_folder
 from icefloe.formats.arrow_types import stored_schema
+from icefloe.formats.field_ids import check_written_ids
 from icefloe.formats.metrics import metrics_modes
 from icefloe.formats.parquet_metrics import parquet_metrics, split_offsets
 from icefloe.formats.written_file import WrittenFile
@@ -35,6 +36,7 @@ from icefloe.metadata.properties import (
     Properties,
 )
 from icefloe.metadata.table import TableMetadata
+from icefloe.schema.arrow import file_schema_from_arrow
 from icefloe.schema.types import (
     BinaryType,
     BooleanType,
@@ -250,6 +252,7 @@ def _data_files(
 
     def read(info: FileInfo) -> DataFile:
         footer = pq.read_metadata(storage.open_input(info.location, size=info.size))
+        check_written_ids(file_schema_from_arrow(footer.schema.to_arrow_schema()), schema, info.location)
         metrics = parquet_metrics(footer, schema, modes, file_schema=schema)
         inner = names_below(folder, info.location)[:-1]
         partition: Any = columns.partition(inner, info.location, storage) if footer.num_rows else ()

@@ -72,6 +72,11 @@ class Code(Enum):
         "the totals of a snapshot's summary are not those of its files",
     )
 
+    FIELD_IDS = (
+        "field-ids",
+        Severity.ERROR,
+        "columns of a file lack the field ids by which readers find them, or have those of others",
+    )
     RECORD_COUNT = ("record-count", Severity.ERROR, "a file does not have its recorded number of rows")
     COLUMN_COUNTS = ("column-counts", Severity.ERROR, "counts of values, nulls or NaNs are not those of the file")
     COLUMN_BOUNDS = ("column-bounds", Severity.ERROR, "bounds exclude values of the file, or are not values")

@@ -10,6 +10,7 @@ from icefloe.data.grouping import group_rows
 from icefloe.data.opening import open_file, partition_constants
 from icefloe.errors import InvalidInputError
 from icefloe.formats.array_metrics import MetricsCollector
+from icefloe.formats.field_ids import foreign_ids, misplaced_ids, missing_ids, variant_ids
 from icefloe.formats.file_formats import FileReader, file_reader
 from icefloe.formats.metrics import FULL, Metrics
 from icefloe.formats.parquet_metrics import parquet_metrics
@@ -46,9 +47,44 @@ class Contents:
         schema = POSITION_DELETE_SCHEMA if is_position else self._subject.columns_of(snapshot_id)
         with open_file(file, self._subject.storage) as source:
             reader = self._reader(file, source, schema)
+            ids = [] if is_position else list(self._ids(file, reader.file_schema, schema))
             if self._subject.level.includes(Level.DATA):
-                return self._by_rows(file, reader, schema)
-            return list(self._by_footer(file, source, reader, schema)), 0
+                problems, rows = self._by_rows(file, reader, schema)
+                return [*ids, *problems], rows
+            return [*ids, *self._by_footer(file, source, reader, schema)], 0
+
+    def _ids(self, file: DataFile, found: Schema, schema: Schema) -> Iterator[Problem]:
+        """What is wrong with the field ids of a file; those that a name mapping gives count as the file's own."""
+        schemas = self._subject.metadata.schemas
+        if self._mapping is None:
+            if not any(field_id >= 0 for field_id in found.fields_by_id):
+                yield Code.FIELD_IDS, "its columns have no field ids, and the table has no name mapping"
+                return
+            if missing := missing_ids(found, self._variants):
+                yield Code.FIELD_IDS, f"{', '.join(map(repr, missing))} has no field id, so that no reader finds it"
+        for each in misplaced_ids(found, schemas, self._variants):
+            yield Code.FIELD_IDS, f"its column {each} in the table"
+        if self._knows_all_ids:
+            for each in foreign_ids(found, schemas, self._variants):
+                yield Code.FIELD_IDS, f"its column {each}, which no schema of the table has"
+        counted = file.value_counts.keys() | file.lower_bounds.keys() | file.upper_bounds.keys()
+        for field_id in sorted(counted - found.fields_by_id.keys()):
+            column = schema.names_by_id.get(field_id)
+            if column is not None:
+                yield (
+                    Code.FIELD_IDS,
+                    f"its manifest counts values of column {column!r}, and it has none of id {field_id}",
+                )
+
+    @cached_property
+    def _variants(self) -> frozenset[int]:
+        return variant_ids(self._subject.metadata.schemas)
+
+    @cached_property
+    def _knows_all_ids(self) -> bool:
+        """Whether no schema was removed, with columns that files may still have."""
+        schemas = self._subject.metadata.schemas
+        return len(schemas) == max(each.schema_id for each in schemas) + 1
 
     def _reader(self, file: DataFile, source: Any, wanted: Schema) -> FileReader:
         return file_reader(

@@ -1,0 +1,107 @@
+"""Whether the columns of a file have field ids, at every level, that are those of a table: by nothing else are they found.
+
+A column without its id is null to every reader, for ever, and so is one in another place than the schema has it. The spec
+wants ids on columns, fields of structs, elements of lists, keys and values of maps; not on the parts of a variant.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+
+from icefloe.errors import CorruptFileError
+from icefloe.schema.reserved import is_reserved_id
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import (
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    NestedType,
+    StructType,
+    VariantType,
+    walk_fields,
+)
+
+
+def check_written_ids(file: Schema, schema: Schema, location: str) -> None:
+    """Fail if a file that was just written has not exactly the fields of a schema; ids that it lacks are negative."""
+    problem = next(_differences(file.fields, schema.fields, ""), None)
+    if problem is not None:
+        raise CorruptFileError(location, f"it was written with other field ids than the schema's: {problem}")
+
+
+def _differences(found: Iterable[NestedField], wanted: Iterable[NestedField], around: str) -> Iterator[str]:
+    present = {field.field_id: field for field in found}
+    for field in wanted:
+        path = f"{around}{field.name}"
+        if field.field_id not in present:
+            names = ", ".join(f"{each.name!r} {_id_text(each.field_id)}" for each in present.values())
+            yield f"none is {field.field_id}, that of column {path!r}; there are {names}"
+            continue
+        yield from _type_differences(present.pop(field.field_id).field_type, field.field_type, path)
+    for field in present.values():
+        yield f"{around}{field.name!r} {_id_text(field.field_id)}, and the schema has no such column"
+
+
+def _type_differences(found: IcebergType, wanted: IcebergType, path: str) -> Iterator[str]:
+    match found, wanted:
+        case _, VariantType():
+            # Its parts have no ids, and not all libraries tell a variant from a struct.
+            if not isinstance(found, VariantType | StructType):
+                yield f"column {path!r} is {found} and no variant"
+        case (StructType(), StructType()) | (ListType(), ListType()) | (MapType(), MapType()):
+            yield from _differences(found.fields, wanted.fields, f"{path}.")
+        case _ if isinstance(found, NestedType) or isinstance(wanted, NestedType):
+            yield f"column {path!r} is {found} and not {wanted}"
+        case _:
+            return
+
+
+def missing_ids(file: Schema, variants: Collection[int]) -> list[str]:
+    """The full names of fields that have no id where others of the file have one; all of them, if none has.
+
+    `variants` are the ids of columns that are variants, whatever a file says of them.
+    """
+    return [file.names_by_id[field.field_id] for field in _with_ids_wanted(file.fields, variants) if field.field_id < 0]
+
+
+def misplaced_ids(file: Schema, schemas: Iterable[Schema], variants: Collection[int]) -> list[str]:
+    """Fields whose ids are, in every schema that has them, somewhere else: at the top, or inside of another field."""
+    known = tuple(schemas)
+    found = []
+    for field in _with_ids_wanted(file.fields, variants):
+        owners = [each for each in known if field.field_id in each.fields_by_id]
+        around = file.parents.get(field.field_id)
+        if owners and all(each.parents.get(field.field_id) != around for each in owners):
+            place = owners[-1].names_by_id[field.field_id]
+            found.append(f"{file.names_by_id[field.field_id]!r} has the field id {field.field_id}, that of {place!r}")
+    return found
+
+
+def foreign_ids(file: Schema, schemas: Iterable[Schema], variants: Collection[int]) -> list[str]:
+    """Fields whose ids no schema has, and that are no metadata columns."""
+    known = {field_id for each in schemas for field_id in each.fields_by_id}
+    return [
+        f"{file.names_by_id[field.field_id]!r} has the field id {field.field_id}"
+        for field in _with_ids_wanted(file.fields, variants)
+        if field.field_id >= 0 and field.field_id not in known and not is_reserved_id(field.field_id)
+    ]
+
+
+def variant_ids(schemas: Iterable[Schema]) -> frozenset[int]:
+    """The ids of all variants of some schemas."""
+    return frozenset(
+        field.field_id
+        for schema in schemas
+        for field in walk_fields(schema.fields)
+        if isinstance(field.field_type, VariantType)
+    )
+
+
+def _with_ids_wanted(fields: Iterable[NestedField], variants: Collection[int]) -> Iterator[NestedField]:
+    for field in fields:
+        yield field
+        if isinstance(field.field_type, NestedType) and field.field_id not in variants:
+            yield from _with_ids_wanted(field.field_type.fields, variants)
+
+
+def _id_text(field_id: int) -> str:
+    return "without an id" if field_id < 0 else f"with the id {field_id}"

@@ -1,0 +1,90 @@
+"""Whether every data file that a test commits is what its entry says: the one check that all writes of the suite pass through.
+
+Each snapshot that is made in the test's process, by whichever engine its files were written, is looked at when it is made:
+later damage is no business of this. Looked at are the first files of each commit that are really there. Their field ids must
+be those of a schema of the table, and their counts and bounds must hold: for the rows where there are few, by footers else.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from icefloe.commit import producer
+from icefloe.commit.producer import Delta
+from icefloe.commit.view import View
+from icefloe.errors import IcefloeError
+from icefloe.formats.arrow_types import stored_schema
+from icefloe.formats.field_ids import check_written_ids
+from icefloe.formats.file_formats import DATA_FORMATS, file_reader
+from icefloe.manifests import DataFile, FileContent
+from icefloe.metadata.properties import NAME_MAPPING
+from icefloe.schema.reserved import POS, ROW_LINEAGE_COLUMNS
+from icefloe.schema.schema import Schema
+from icefloe.verification import Level, silent
+from icefloe.verification.contents import Contents
+from icefloe.verification.report import Findings
+from icefloe.verification.subject import Subject
+
+MOST_FILES = 4
+"""How many files of a commit are looked at."""
+MOST_ROWS = 20_000
+"""Files of more rows are checked by their footers."""
+
+
+@contextmanager
+def checked_files() -> Iterator[list[str]]:
+    """What is wrong with the files of the snapshots that are made inside, as it is found."""
+    problems: list[str] = []
+    make = producer.make_snapshot
+
+    def make_checked(view: View, delta: Delta, *more: Any) -> Any:
+        for file in _new_files(delta):
+            problems.extend(f"{file.file_path}: {each}" for each in _problems(file, view))
+        return make(view, delta, *more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(producer, "make_snapshot", make_checked)
+        yield problems
+
+
+def _new_files(delta: Delta) -> Iterator[DataFile]:
+    left = MOST_FILES
+    for columns in delta.added:
+        for file in columns.slice(0, left).files() if left else ():
+            left -= 1
+            if file.content is not FileContent.POSITION_DELETES and file.file_format in DATA_FORMATS:
+                yield file
+
+
+def _problems(file: DataFile, view: View) -> Iterator[str]:
+    storage, metadata = view.bench.storage, view.metadata
+    try:
+        if file.key_metadata is not None or storage.stat(file.file_path).size != file.file_size_in_bytes:
+            return
+    except (IcefloeError, OSError):
+        return  # an entry that a test made up
+    level = Level.DATA if file.record_count <= MOST_ROWS else Level.FOOTERS
+    subject = Subject(metadata, None, storage, (), True, level, 1.0, (), 1, Findings(0), silent)
+    found, _ = Contents(subject).problems(file)
+    yield from (f"{code}: {message}" for code, message in found)
+    if file.content is FileContent.DATA and NAME_MAPPING.of(metadata.properties) is None:
+        yield from _other_ids(file, view)
+
+
+def _other_ids(file: DataFile, view: View) -> Iterator[str]:
+    """A file of a table holds all columns of one of its schemas, and perhaps those of row lineage."""
+    with view.bench.storage.open_input(file.file_path, size=file.file_size_in_bytes) as source:
+        found = file_reader(file.file_format, source, file.file_path, Schema(POS)).file_schema
+    lineage = {each.field_id for each in ROW_LINEAGE_COLUMNS}
+    own = Schema(*(each for each in found.fields if each.field_id not in lineage))
+    told = ""
+    for schema in sorted(view.metadata.schemas, key=lambda each: each.schema_id, reverse=True):
+        try:
+            check_written_ids(own, stored_schema(schema), file.file_path)
+        except IcefloeError as problem:
+            told = told or str(problem)
+        else:
+            return
+    yield told
