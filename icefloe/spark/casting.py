@@ -93,6 +93,21 @@ def cast_column(
             return None
 
 
+def stands_for(given: spark_types.DataType, kind: IcebergType) -> bool:
+    """Whether values of a Spark type are taken for a type that Spark lacks, though DataFrames show it as another."""
+    match kind:
+        case UUIDType():
+            return isinstance(given, spark_types.BinaryType)
+        case TimestampNanoType():
+            return bool(given == user_type(TimestampType()))
+        case TimestamptzNanoType():
+            return bool(given == user_type(TimestamptzType()))
+        case GeometryType() | GeographyType():
+            return isinstance(given, spark_types.BinaryType)
+        case _:
+            return False
+
+
 def _number(column: Column, given: spark_types.DataType, target: spark_types.DataType) -> Cast:
     if given == target:
         return Cast(column)

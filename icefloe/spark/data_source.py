@@ -6,7 +6,7 @@ of the snapshots; its offsets are the ids of the newest snapshots that were read
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -22,6 +22,7 @@ from icefloe.planning.tasks import CombinedScanTask
 from icefloe.schema.schema import Schema
 from icefloe.spark.arrow_read import nullable, shown_batch, without_unknown
 from icefloe.spark.arrow_write import without_history
+from icefloe.spark.gateway import active
 from icefloe.spark.reading import is_classic
 from icefloe.spark.types import TypeMapping, user_schema
 from icefloe.table import DataScan, Table
@@ -258,18 +259,3 @@ def register_format(spark: Any, catalogs: Mapping[str, Catalog] | None = None) -
     source = type("BoundSource", (TableSource,), {"catalogs": known})
     with active(spark) if is_classic(spark) else nullcontext():
         spark.dataSource.register(source)
-
-
-@contextmanager
-def active(spark: Any) -> Iterator[None]:
-    """A session as the active one of this thread; Spark looks there whether the name of a format is taken."""
-    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
-    before = sessions.getActiveSession()
-    sessions.setActiveSession(spark._jsparkSession)
-    try:
-        yield
-    finally:
-        if before.isDefined():
-            sessions.setActiveSession(before.get())
-        else:
-            sessions.clearActiveSession()

@@ -46,6 +46,21 @@ def is_at_least(spark: Any, version: tuple[int, int]) -> bool:
     return found is None or tuple(map(int, found.groups())) >= version
 
 
+@contextmanager
+def active(spark: Any) -> Iterator[None]:
+    """A session as the active one of this thread, where Spark looks for settings and names."""
+    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+
+
 class Packages:
     """Java's packages by their names: nothing is asked of the JVM until something in a class is wanted.
 

@@ -34,7 +34,8 @@ from icefloe.schema.schema import Schema
 from icefloe.spark.engine import SparkEngine
 from icefloe.spark.gateway import Gateway, col, lit
 from icefloe.spark.reading import native_scan, read_scan
-from icefloe.spark.store_assignment import store_assigned
+from icefloe.spark.shaping import bare_type
+from icefloe.spark.store_assignment import Assigner
 from icefloe.spark.types import mapping_of, user_schema
 from icefloe.table import DataScan, Table, Transaction
 from icefloe.versions import Feature, allows
@@ -146,11 +147,29 @@ class RowChange:
         """Where rows are: positions by file."""
         return gathered(rows).by_file()
 
+    def assigner(self, *, evolves: bool = False) -> Assigner:
+        """Who assigns values to columns of the table."""
+        return Assigner(Gateway(self.spark), self.metadata.schema(), ".".join(self.table.name()), evolves)
+
     def write(self, frame: DataFrame, written: list[DataFile]) -> list[DataFile]:
         """Write rows as data files, with their ids if the frame has them."""
         metadata = with_lineage(self.metadata) if ROW_ID.name in frame.columns else self.metadata
-        given = store_assigned(frame, self.metadata.schema())
-        return SparkEngine().write(given, WriteRequest(metadata, self.table.storage, written))
+        self._check_kept(frame, metadata.schema())
+        return SparkEngine().write(frame, WriteRequest(metadata, self.table.storage, written))
+
+    def _check_kept(self, frame: DataFrame, schema: Schema) -> None:
+        """Fail if a plan of ours casts columns that it keeps.
+
+        Spark brings the choices of a CASE and the parts of a union to one type. Old values are of the column's type, and new
+        ones are made so: if what comes out is of another, old ones were cast, and values would change that nobody assigned.
+        """
+        wanted = {each.name: bare_type(each.dataType) for each in user_schema(schema, mapping_of(self.spark)).fields}
+        for each in frame.schema.fields:
+            if bare_type(each.dataType) != wanted[each.name]:
+                raise AssertionError(
+                    f"column {each.name!r} of {'.'.join(self.table.name())} became {each.dataType.simpleString()} in the"
+                    " plan of a change of rows, which would change rows that it keeps; nothing was written"
+                )
 
     def commit_copies(
         self,

@@ -48,6 +48,7 @@ from icefloe.spark.row_statements import (
     check_assignments,
     default_column,
     new_values,
+    old_values,
     resolved_path,
     with_old,
 )
@@ -209,16 +210,18 @@ class _Merging:
             found = when(test, here) if found is None else found.when(test, here)
         return lit(_NOTHING) if found is None else found.otherwise(lit(_NOTHING))
 
-    def values(self, clauses: Sequence[Clause], action: Column) -> dict[str, Column]:
+    def values(self, rows: DataFrame, clauses: Sequence[Clause], action: Column) -> tuple[DataFrame, dict[str, Column]]:
         """Each column as the clause of a row says; null where none updates it, so that a column is read only if it is kept."""
-        chosen = {
-            place: new_values(self._assignments(clause), self.schema)
-            for place, clause in enumerate(clauses)
-            if clause.action is Action.UPDATE
+        updates = {place: clause for place, clause in enumerate(clauses) if clause.action is Action.UPDATE}
+        assigned = [self._assignments(clause) for clause in updates.values()]
+        are_stars = [clause.assignments is None for clause in updates.values()]
+        wider, new = new_values(rows, assigned, self.change.assigner(evolves=self.merge.evolves), are_stars)
+        old = old_values(self.schema)
+        tests = {place: action == place for place in updates}
+        return wider, {
+            name: _choice(tests, {place: each.get(name, old[name]) for place, each in zip(updates, new, strict=True)})
+            for name in self.change.columns
         }
-        tests = {place: action == place for place in chosen}
-        names = self.change.columns
-        return {name: _choice(tests, {key: each[name] for key, each in chosen.items()}) for name in names}
 
     def _assignments(self, clause: Clause) -> tuple[Assignment, ...]:
         if clause.assignments is not None:
@@ -240,7 +243,8 @@ class _Merging:
             rest = rest.alias(self.merge.source_alias)
         rest = rest.withColumn(ACTION, self.clause_of(clauses)).filter(col(ACTION) != _NOTHING)
         # One choice for each column, and not a query for each clause: a row then falls to one of them, whatever they ask.
-        given = {place: self._inserted(clause) for place, clause in enumerate(clauses)}
+        rest, inserted = self._inserted(rest, clauses)
+        given = dict(enumerate(inserted))
         tests = {place: col(ACTION) == place for place in given}
         columns = [self._insert(each, given, tests).alias(each.name) for each in self.schema.fields]
         if self.change.has_lineage:
@@ -256,10 +260,18 @@ class _Merging:
             return values[0]
         return _choice(tests, values, self._default(field))
 
-    def _inserted(self, clause: Clause) -> dict[str, Column]:
-        if clause.assignments is None:
-            return self.star()
-        return {resolved_path(each.path, self.schema)[0]: each.value for each in clause.assignments}
+    def _inserted(self, rows: DataFrame, clauses: Sequence[Clause]) -> tuple[DataFrame, list[dict[str, Column]]]:
+        """For each clause, what it gives for columns of the table, over the rows to add."""
+        assigner = self.change.assigner(evolves=self.merge.evolves)
+        shown = []
+        for clause in clauses:
+            values = {resolved_path(each.path, self.schema): each.value for each in self._assignments(clause)}
+            if nested := [path for path in values if len(path) > 1]:
+                raise InvalidInputError(f"INSERT of a MERGE gives whole columns, not {'.'.join(nested[0])!r}")
+            shown.append(assigner.shown(rows, values))
+        wider, expressions = assigner.resolved(rows, [value for each in shown for value in each.values()])
+        found = iter(expressions)
+        return wider, [assigner.inserted({path[0]: next(found) for path in each}) for each in shown]
 
     def _default(self, field: NestedField) -> Column:
         """What a row has that is given nothing for a column."""
@@ -333,7 +345,7 @@ def _decided(merging: _Merging, read: Expression, *, is_static: bool) -> DataFra
         rows = target.join(source, merge.on, "inner").withColumn(ACTION, matched)
     columns = []
     if any(each.action is Action.UPDATE for each in merging.target_clauses):
-        values = merging.values(merging.target_clauses, col(ACTION))
+        rows, values = merging.values(rows, merging.target_clauses, col(ACTION))
         columns = [column.alias(name) for name, column in values.items()]
         columns += [col(LINEAGE[0])] if change.has_lineage else []
     return rows.select(FILE, POS, SOURCE, ACTION, *columns)

@@ -23,6 +23,7 @@ from icefloe.spark.literals import sql_literal
 from icefloe.spark.row_filters import asks_python, check_deterministic, implied_filter, is_lasting
 from icefloe.spark.row_level import FILE, LINEAGE, POS, RowChange, is_true, kept, without_places
 from icefloe.spark.static_session import in_session, static_session
+from icefloe.spark.store_assignment import Assigner
 from icefloe.spark.types import TypeMapping, user_type
 from icefloe.spark.user_side import quoted_name
 from icefloe.table import Table
@@ -95,6 +96,8 @@ def update_rows(
     read = implied_filter(rows, condition, table.schema())
     chosen = rows if condition is None else rows.filter(condition)
     if change.copies and (condition is None or _can_be_repeated(rows, condition, assignments)):
+        # What cannot be assigned is told even if there is no row to assign it to.
+        updated(rows, assignments, change)
         touched = _files(in_session(chosen, static_session(spark)))
 
         def all_rows() -> DataFrame:
@@ -133,11 +136,10 @@ def updated(
 ) -> DataFrame:
     """The rows as they are to be where the condition is true; ids stay, and this commit has updated these rows last."""
     schema = change.metadata.schema()
-    old, values = old_values(schema), new_values(assignments, schema)
-    assigned = {resolved_path(each.path, schema)[0] for each in assignments}
+    old = old_values(schema)
+    rows, [new] = new_values(rows, [assignments], change.assigner(), are_stars=[False])
     columns = [
-        (_where(condition, values[name], old[name]) if name in assigned else old[name]).alias(name)
-        for name in change.columns
+        (_where(condition, new[name], old[name]) if name in new else old[name]).alias(name) for name in change.columns
     ]
     if change.has_lineage:
         number = _where(condition, lit(None).cast("bigint"), col(LAST_UPDATED_SEQUENCE_NUMBER.name))
@@ -159,13 +161,23 @@ def old_values(schema: Schema) -> dict[str, Column]:
     return {each.name: col(f"{OLD}{place}") for place, each in enumerate(schema.fields)}
 
 
-def new_values(assignments: Sequence[Assignment], schema: Schema) -> dict[str, Column]:
-    """Each column as the assignments say, or as it was."""
-    values = old_values(schema)
-    for each in assignments:
-        name, *rest = resolved_path(each.path, schema)
-        values[name] = values[name].withField(".".join(map(quoted_name, rest)), each.value) if rest else each.value
-    return values
+def new_values(
+    rows: DataFrame, clauses: Sequence[Sequence[Assignment]], assigner: Assigner, are_stars: Sequence[bool]
+) -> tuple[DataFrame, list[dict[str, Column]]]:
+    """For each of several lists of assignments, the columns that these change, as they are to be in the rows."""
+    old = old_values(assigner.schema)
+    asked: list[Column] = []
+    shown = []
+    for clause in clauses:
+        values = {resolved_path(each.path, assigner.schema): each.value for each in clause}
+        shown.append(assigner.shown(rows, values))
+        asked += [*(old[path[0]] for path in values), *shown[-1].values()]
+    wider, expressions = assigner.resolved(rows, asked)
+    found, made = iter(expressions), []
+    for paths, is_star in zip(shown, are_stars, strict=True):
+        held = {path[0]: next(found) for path in paths}
+        made.append(assigner.updated(held, {path: next(found) for path in paths}, is_star=is_star))
+    return wider, made
 
 
 def default_column(value: Any, kind: IcebergType, mapping: TypeMapping) -> Column:
@@ -176,8 +188,8 @@ def default_column(value: Any, kind: IcebergType, mapping: TypeMapping) -> Colum
     if isinstance(kind, StructType):
         inner = dict(value)
         fields = (default_column(inner[each.field_id], each.field_type, mapping).alias(each.name) for each in kind)
-        return F.struct(*fields)
-    return F.expr(str(sql_literal(value, kind, shown)))
+        return F.struct(*fields).cast(shown)
+    return F.expr(str(sql_literal(value, kind, shown))).cast(shown)
 
 
 def resolved_path(path: Sequence[str], schema: Schema) -> tuple[str, ...]:

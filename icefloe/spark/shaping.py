@@ -7,6 +7,7 @@ null in a required column, a text that is no uuid) fails the job with a sentence
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -58,7 +59,21 @@ def shape_frame(frame: DataFrame, schema: Schema, *, lists_as_they_are: bool = F
     shaper = _Shaper(Gateway(spark), mapping_of(spark), is_case_sensitive(spark), is_classic(spark), lists_as_they_are)
     columns = frame_columns(frame)
     shaped = shaper.fields(schema.as_struct, [each[0] for each in columns], [each[1] for each in columns], "")
-    return frame.select(*map(shaper.named, schema.fields, shaped))
+    asked = [
+        column.isNull()
+        for field, column in zip(schema.fields, shaped, strict=True)
+        if isinstance(field.field_type, UnknownType)
+    ]
+    # Columns of no type are not stored, so that nothing would ask for their values, which may be errors; all others are null.
+    rows = reduce(DataFrame.filter, asked, frame)
+    return rows.select(*map(shaper.named, schema.fields, shaped))
+
+
+def shaped_value(frame: DataFrame, column: Column, given: Any, kind: IcebergType, path: str) -> Column:
+    """A column over a frame, of a Spark type, as values of a table's type."""
+    spark = frame.sparkSession
+    shaper = _Shaper(Gateway(spark), mapping_of(spark), is_case_sensitive(spark), is_classic(spark), True)
+    return shaper.value(column, given, kind, path)
 
 
 def frame_columns(frame: DataFrame) -> list[tuple[Any, Column]]:
@@ -170,7 +185,8 @@ class _Shaper:
     def value(self, column: Column, given: Any, kind: IcebergType, path: str) -> Column:
         """A column of values of the type."""
         if isinstance(given, spark_types.NullType):
-            return F.lit(None).cast(stored_type(kind, self.mapping))
+            # Not a plain null: `raise_error` and `assert_true` are of this type, and must be asked.
+            return column.cast(stored_type(kind, self.mapping))
         match kind:
             case StructType() if isinstance(given, spark_types.StructType):
                 return self._struct(column, given, kind, path)
@@ -252,7 +268,7 @@ def _is_plain(given: Any, kind: IcebergType, mapping: TypeMapping) -> bool:
             return False
     elif isinstance(kind, FixedType):
         return False
-    return _bare(given) == _bare(stored_type(kind, mapping)) and not _has_text_forms(kind)
+    return bare_type(given) == bare_type(stored_type(kind, mapping)) and not _has_text_forms(kind)
 
 
 def _has_text_forms(kind: IcebergType) -> bool:
@@ -261,15 +277,15 @@ def _has_text_forms(kind: IcebergType) -> bool:
     return str(kind) == "uuid" or any(str(field.field_type) == "uuid" for field in walk_fields(fields))
 
 
-def _bare(kind: Any) -> Any:
+def bare_type(kind: Any) -> Any:
     """The Spark type without nullability and metadata."""
     match kind:
         case spark_types.StructType():
-            return ("struct", tuple((field.name, _bare(field.dataType)) for field in kind.fields))
+            return ("struct", tuple((field.name, bare_type(field.dataType)) for field in kind.fields))
         case spark_types.ArrayType():
-            return ("array", _bare(kind.elementType))
+            return ("array", bare_type(kind.elementType))
         case spark_types.MapType():
-            return ("map", _bare(kind.keyType), _bare(kind.valueType))
+            return ("map", bare_type(kind.keyType), bare_type(kind.valueType))
         case _:
             return kind.simpleString()
 

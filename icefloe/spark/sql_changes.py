@@ -6,23 +6,22 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, functions
 
 from icefloe.catalog.identifiers import show
+from icefloe.data.shaping import write_default
 from icefloe.errors import InvalidInputError, NoSuchSnapshotError, NoSuchTableError
 from icefloe.expressions import EqualTo, Expression, IdReference, Literal
 from icefloe.expressions.values import conjunction
 from icefloe.metadata.refs import SnapshotRefType
-from icefloe.schema.types import NestedType
 from icefloe.schema.values import parse_text
 from icefloe.spark.auditing import destination
-from icefloe.spark.literals import sql_literal
 from icefloe.spark.row_merge import Action, Clause, Merge, merge_rows
-from icefloe.spark.row_statements import Assignment, delete_rows, update_rows
+from icefloe.spark.row_statements import Assignment, default_column, delete_rows, update_rows
 from icefloe.spark.sql_conditions import predicate_text
 from icefloe.spark.sql_context import SqlContext
 from icefloe.spark.sql_names import Source
 from icefloe.spark.sql_nodes import argument, copy, items, kind_of, option, parts
 from icefloe.spark.sql_nodes import mapping as entries
 from icefloe.spark.sql_queries import resolve
-from icefloe.spark.store_assignment import store_assigned
+from icefloe.spark.store_assignment import check_policy, store_assigned
 from icefloe.spark.types import mapping_of, schema_from_spark, user_type
 from icefloe.table import Table
 
@@ -102,16 +101,25 @@ def _insert(node: Any, target: Source, context: SqlContext) -> None:
     table = target.catalog.load_table(target.identifier)
     static = {name: option(value) for name, value in entries(context.gateway, node.partitionSpec()).items()}
     frame = context.frame_of(resolve(node.query(), context))
+    if frame.columns != [field.name for field in table.schema().fields]:
+        check_policy(context.gateway.spark)
     frame = _named(frame, table, static, by_name=node.byName(), given_names=items(node.userSpecifiedCols()))
-    frame = store_assigned(frame, table.schema())
     criteria = argument(node, "replaceCriteriaOpt")
     criteria = None if criteria is None else option(criteria)
     if criteria is not None and kind_of(criteria) != "InsertReplaceWhere":
         raise InvalidInputError("only REPLACE WHERE says which rows an INSERT takes the place of")
     with table.transaction() as tx:
-        if argument(node, "withSchemaEvolution", False):
+        evolves = bool(argument(node, "withSchemaEvolution", False))
+        if evolves:
             with tx.update_schema() as update:
                 update.union_by_name(schema_from_spark(frame.schema))
+        frame = store_assigned(
+            frame,
+            tx.table_metadata.schema(),
+            ".".join(table.name()),
+            by_position=not node.byName(),
+            evolves=evolves,
+        )
         to = destination(context.gateway.spark, table, target.ref)
         rows = tx.rows(to.branch, to.notes)
         if criteria is not None:
@@ -128,8 +136,9 @@ def _replace_where(node: Any, target: Source, context: SqlContext) -> None:
     table = target.catalog.load_table(target.identifier)
     frame = _named(context.frame_of(resolve(node.query(), context)), table, {}, by_name=node.isByName())
     where = predicate_text(node.deleteExpr().sql(), context.gateway.spark)
+    frame = store_assigned(frame, table.schema(), ".".join(table.name()), by_position=not node.isByName())
     to = destination(context.gateway.spark, table, target.ref)
-    table.overwrite(store_assigned(frame, table.schema()), where, to.notes, branch=to.branch)
+    table.overwrite(frame, where, to.notes, branch=to.branch)
 
 
 def _delete(node: Any, target: Source, context: SqlContext) -> None:
@@ -215,10 +224,7 @@ def _value(expression: Any, path: tuple[str, ...], table: Table, context: SqlCon
     if not is_default:
         return context.gateway.column(expression)
     field = table.schema().find_field(".".join(path), case_sensitive=False)
-    if field.write_default is None:
-        return functions.lit(None)
-    shown = user_type(field.field_type, mapping_of(context.gateway.spark))
-    return functions.expr(str(sql_literal(field.write_default, field.field_type, shown)))
+    return default_column(write_default(field), field.field_type, mapping_of(context.gateway.spark))
 
 
 def _condition(expression: Any, context: SqlContext) -> Column | None:
@@ -236,7 +242,7 @@ def _named(
     given_names: Sequence[str] = (),
 ) -> DataFrame:
     """The frame with the table's column names, by position unless the statement says otherwise."""
-    for name in static:
+    for name in (*static, *given_names):
         table.schema().find_field(name, case_sensitive=False)
     given = {name: value for name, value in static.items() if value is not None}
     if not by_name:
@@ -247,23 +253,12 @@ def _named(
                 f"INSERT INTO {'.'.join(table.name())}: the data has {len(frame.columns)} columns"
                 f" ({', '.join(frame.columns)}), and {len(wanted)} are wanted: {', '.join(wanted)}"
             )
-        frame = _by_position(frame.toDF(*wanted), table)
+        frame = frame.toDF(*wanted)
     for name, value in given.items():
         field = table.schema().find_field(name, case_sensitive=False)
         shown = user_type(field.field_type, mapping_of(frame.sparkSession))
         frame = frame.withColumn(field.name, functions.lit(value).cast(shown))
     return frame
-
-
-def _by_position(frame: DataFrame, table: Table) -> DataFrame:
-    """The fields of structs are given by position too, so a cast gives them the table's names."""
-    mapping = mapping_of(frame.sparkSession)
-    changed = {}
-    for name, field in zip(frame.columns, frame.schema.fields, strict=True):
-        kind = table.schema().find_type(name, case_sensitive=False)
-        if isinstance(kind, NestedType) and field.dataType != user_type(kind, mapping):
-            changed[name] = frame[name].cast(user_type(kind, mapping))
-    return frame.withColumns(changed) if changed else frame
 
 
 def _static_filter(static: dict[str, str | None], table: Table) -> Expression:

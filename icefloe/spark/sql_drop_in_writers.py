@@ -14,6 +14,7 @@ from icefloe.spark.sql_conditions import predicate_of
 from icefloe.spark.sql_drop_in_names import DropInNames
 from icefloe.spark.sql_drop_in_reader import ICEBERG, table_name
 from icefloe.spark.sql_names import Place
+from icefloe.spark.store_assignment import store_assigned
 from icefloe.spark.types import mapping_of, user_schema
 from icefloe.spark.user_side import quoted_name
 from icefloe.spark.writing import TableWrite
@@ -32,7 +33,7 @@ class DropInWriterV2(DataFrameWriterV2):  # type: ignore[misc]  # PySpark is Any
     def __init__(self, frame: DataFrame, place: Place, names: DropInNames) -> None:
         self._frame = frame
         self._place, branch = with_branch(place, names)
-        self._write = TableWrite(frame, self._place.catalog, self._place.parts)
+        self._write = TableWrite(frame, self._place.catalog, self._place.parts, assign=store_assigned)
         if branch is not None:
             self.option("branch", branch)
 
@@ -209,7 +210,7 @@ class DropInWriter(DataFrameWriter):  # type: ignore[misc]  # PySpark is Any to 
 
     def _added(self, place: Place) -> TableWrite:
         place, branch = with_branch(place, self._names)
-        found = TableWrite(self._df, place.catalog, place.parts)
+        found = TableWrite(self._df, place.catalog, place.parts, assign=store_assigned)
         for key, value in self._said.items():
             if key not in (*_WITHOUT_EFFECT, _OVERWRITE_MODE):
                 found = found.option(key, value)

@@ -5,7 +5,7 @@ commit; here it is only said which, and with which settings.
 """
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -27,6 +27,7 @@ from icefloe.metadata.properties import (
 )
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.row_operations import RowOperations
+from icefloe.schema.schema import Schema
 from icefloe.spark.auditing import Destination, destination
 from icefloe.spark.distribution import FANOUT
 from icefloe.spark.shaping_merge import check_nullability, new_table_schema, schema_to_merge
@@ -87,6 +88,8 @@ class TableWrite:
     spec: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
     place: str | None = None
+    assign: Callable[[DataFrame, Schema, str], DataFrame] | None = None
+    """How values of other types become those of a table that is there; without it they are taken if nothing is lost."""
 
     # -- settings
 
@@ -127,30 +130,30 @@ class TableWrite:
 
     def append(self) -> Snapshot | None:
         """Add the rows."""
-        return self._change(lambda rows: rows.append(self.frame))
+        return self._change(lambda rows, frame: rows.append(frame))
 
     def overwrite(self, row_filter: str | Expression | None = None) -> Snapshot | None:
         """Delete the rows that match, all of them without a filter, and add the frame's, in one commit."""
         chosen = AlwaysTrue() if row_filter is None else row_filter
-        return self._change(lambda rows: rows.overwrite(self.frame, chosen))
+        return self._change(lambda rows, frame: rows.overwrite(frame, chosen))
 
     def overwrite_partitions(self) -> Snapshot | None:
         """Add the rows in place of all others of the partitions that they fall in."""
-        return self._change(lambda rows: rows.dynamic_partition_overwrite(self.frame))
+        return self._change(lambda rows, frame: rows.dynamic_partition_overwrite(frame))
 
     # -- into a table that is made
 
     def create(self) -> Snapshot | None:
         """Make the table with the frame's columns and rows, in one commit; an error if the name is taken."""
-        return self._make(self.catalog.create_table_transaction, lambda rows: rows.append(self.frame))
+        return self._make(self.catalog.create_table_transaction, lambda rows, frame: rows.append(frame))
 
     def replace(self) -> Snapshot | None:
         """Give the table the frame's columns and rows instead of its own, in one commit; its history stays."""
-        return self._make(self.catalog.replace_table_transaction, lambda rows: rows.fill(self.frame))
+        return self._make(self.catalog.replace_table_transaction, lambda rows, frame: rows.fill(frame))
 
     def create_or_replace(self) -> Snapshot | None:
         """The one of both that fits what is there."""
-        return self._make(self.catalog.create_or_replace_table_transaction, lambda rows: rows.fill(self.frame))
+        return self._make(self.catalog.create_or_replace_table_transaction, lambda rows, frame: rows.fill(frame))
 
     # -- parts
 
@@ -163,7 +166,7 @@ class TableWrite:
         self._check()
         table = self.catalog.load_table(self.identifier)
         to = destination(self.frame.sparkSession, table, self.settings.get(BRANCH))
-        return self._run(table.transaction(), change, to)
+        return self._run(table.transaction(), lambda tx: change(self._rows(tx, to), self._assigned(tx)))
 
     def _make(self, begin: Any, change: Any) -> Snapshot | None:
         if BRANCH in self.settings:
@@ -171,18 +174,28 @@ class TableWrite:
         self._check()
         schema = new_table_schema(self.frame)
         transaction = begin(self.identifier, schema, self.place, self.spec or None, self.order or None, self.properties)
-        return self._run(transaction, change, Destination())
+        return self._run(transaction, lambda tx: change(self._rows(tx, Destination()), self.frame))
 
-    def _run(self, transaction: Transaction, change: Any, to: Destination) -> Snapshot | None:
+    def _run(self, transaction: Transaction, change: Any) -> Snapshot | None:
         with transaction as tx:
             self._evolve(tx)
-            made: Snapshot | None = change(self._rows(tx, to))
+            made: Snapshot | None = change(tx)
             table = tx.commit_transaction()
         return None if made is None else table.metadata.snapshot_by_id(made.snapshot_id)
 
+    def _assigned(self, tx: Transaction) -> DataFrame:
+        # A frame that may change the schema is no subject of Spark's rules.
+        if self.assign is None or self._merges_schema:
+            return self.frame
+        return self.assign(self.frame, tx.table_metadata.schema(), ".".join(self.identifier))
+
+    @property
+    def _merges_schema(self) -> bool:
+        return any(property_as_bool(self.settings, key, False) for key in _MERGE_SCHEMA)
+
     def _evolve(self, tx: Transaction) -> None:
         metadata = tx.table_metadata
-        if any(property_as_bool(self.settings, key, False) for key in _MERGE_SCHEMA):
+        if self._merges_schema:
             more = schema_to_merge(self.frame, metadata.schema(), metadata.format_version)
             if more is not None:
                 with tx.update_schema() as update:
