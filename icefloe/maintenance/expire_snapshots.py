@@ -1,7 +1,7 @@
 """Expiry of snapshots with their files: what was reachable before the commit, and is not by metadata read after it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from icefloe.commit.clean_metadata import CleanMetadata
 from icefloe.commit.expire import Expire
@@ -25,7 +25,7 @@ class ExpiredFiles:
     deleted_manifest_files_count: int = 0
     deleted_manifest_lists_count: int = 0
     deleted_statistics_files_count: int = 0
-    left_alone: tuple[str, ...] = ()
+    left_alone: tuple[str, ...] = field(default=(), kw_only=True)
     """Files that nothing needs any more, and that are not deleted: they lie outside of the table's locations."""
 
 
