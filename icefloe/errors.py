@@ -34,12 +34,45 @@
     │   └── NothingStoredError          a write that failed, and for certain left nothing, as on a full disk
     └── NotInstalledError                   an optional package or program is missing; says how to get it
 
-A message says what was wrong, with which value, and what would be right.
+A message says what was wrong, with which value, and what would be right. Whatever it quotes, it never holds credentials:
+users, passwords and signatures in locations are struck out where the error is made.
 """
+
+import re
+
+_USER_INFO = re.compile(
+    r"""([A-Za-z][\w+.\-]*)://
+        (?: [^\s/:@'"<>]+ : (?!\d+(?:[/\s'"]|$)) [^\s'"<>]*   # user and password, in which slashes come, too; not a port
+          | [^\s/:@'"<>]+ )@""",
+    re.VERBOSE,
+)
+_SECRETS = re.compile(
+    r"""([?&;](?:[\w\-]*(?:signature|credential|token|password|secret)|sig|sas|pwd|passwd|[\w\-]*key(?:-?id)?)=)[^&;\s'"<>]+""",
+    re.IGNORECASE,
+)
+_CONTAINERS = ("abfs", "abfss", "wasb", "wasbs")
+"""Schemes that have a container where others have a user."""
+_EXAMPLE = "://user:password@"
+
+
+def without_credentials(text: str) -> str:
+    """The text with users and passwords of its locations struck out, and values of parameters that are secret by name."""
+    if "@" in text:
+        text = _USER_INFO.sub(_without_user, text)
+    return _SECRETS.sub(r"\1***", text) if "=" in text else text
+
+
+def _without_user(found: re.Match[str]) -> str:
+    whole, scheme = found[0], found[1]
+    is_container = scheme.lower() in _CONTAINERS and ":" not in whole[len(scheme) + 1 :]
+    return whole if is_container or whole.endswith(_EXAMPLE) else f"{scheme}://***@"
 
 
 class IcefloeError(Exception):
     """Root of every error that icefloe raises on purpose."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(without_credentials(each) if isinstance(each, str) else each for each in args))
 
 
 class InvalidInputError(IcefloeError, ValueError):
@@ -99,7 +132,7 @@ class CorruptFileError(IcefloeError):
         self.problem = problem
 
     def __str__(self) -> str:
-        return f"{self.location}: {self.problem}"
+        return without_credentials(f"{self.location}: {self.problem}")
 
 
 class CorruptTableError(IcefloeError):
@@ -183,7 +216,7 @@ class StorageError(IcefloeError, OSError):
         self.problem = problem
 
     def __str__(self) -> str:
-        return f"{self.location}: {self.problem}"
+        return without_credentials(f"{self.location}: {self.problem}")
 
 
 class LocationNotFoundError(StorageError, FileNotFoundError):

@@ -34,7 +34,7 @@ from icefloe.commit.workbench import Caches
 from icefloe.data import changes, scanning
 from icefloe.data.engines import engine_named
 from icefloe.data.foreign_files import ForeignFile, describe_files, foreign_file
-from icefloe.errors import IcefloeError
+from icefloe.errors import IcefloeError, without_credentials
 from icefloe.expressions import AlwaysTrue, Expression
 from icefloe.maintenance.maintenance import Maintenance
 from icefloe.manifests import DataFile
@@ -129,7 +129,14 @@ class Table:
         self._planner = planner or LocalPlanner()
 
     def __repr__(self) -> str:
-        return f"Table({'.'.join(self._identifier)}, {self._state.metadata_location})"
+        return without_credentials(f"Table({'.'.join(self._identifier)}, {self._state.metadata_location})")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what belongs to this process: a pickle is the handle in its state, and as secret as that of its catalog."""
+        return {name: value for name, value in vars(self).items() if name not in ("_caches", "_timing")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _caches=Caches(), _timing=Timing())
 
     # -- what it is
 

@@ -12,6 +12,7 @@ from icefloe.errors import CorruptFileError, InvalidInputError, InvalidLocationE
 from icefloe.maintenance.ownership import Ownership, delete_own
 from icefloe.metadata.codec import decode_metadata_file, encode_metadata_file
 from icefloe.metadata.files import MetadataCompression, metadata_file_name, next_metadata_version
+from icefloe.metadata.limits import Limits
 from icefloe.metadata.locations import resolve_location, strip_trailing_slash
 from icefloe.metadata.properties import METADATA_COMPRESSION, METADATA_DELETE_AFTER_COMMIT, METADATA_PATH, Properties
 from icefloe.metadata.table import TableMetadata
@@ -78,13 +79,15 @@ def _new_name(previous: str | None, properties: Properties) -> str:
     return metadata_file_name(next_metadata_version(previous), str(uuid.uuid4()), compression_for(properties))
 
 
-def _read(storage: Storage, location: str, decode: Callable[[bytes], Document]) -> Document:
+def _read(storage: Storage, location: str, decode: Callable[[bytes, Limits], Document]) -> Document:
     data = storage.read(location)
     try:
-        return decode(data)
+        return decode(data, storage.limits)
     except UnsupportedVersionError as error:
         raise UnsupportedVersionError(f"{location}: {error}") from error
     except InvalidLocationError:
         raise
     except InvalidInputError as error:
         raise CorruptFileError(location, str(error)) from error
+    except MemoryError:
+        raise CorruptFileError(location, f"its {len(data)} bytes take more memory than there is") from None

@@ -221,11 +221,13 @@ def schema_update(metadata: TableMetadata, **options: bool) -> SchemaUpdate:
         if not isinstance(each.transform, keeps_values)
         for source in each.source_ids
     }
+    # A void field may outlive its source column: it has no values of it.
+    used = [each for each in metadata.spec().fields if not isinstance(each.transform, VoidTransform)]
     return SchemaUpdate(
         metadata.schema(),
         metadata.last_column_id,
         metadata.format_version,
-        partition_source_ids=[source for each in metadata.spec().fields for source in each.source_ids],
+        partition_source_ids=[source for each in used for source in each.source_ids],
         sort_source_ids=[source for each in metadata.sort_order().fields for source in each.source_ids],
         type_bound_source_ids=bound,
         **options,

@@ -45,7 +45,7 @@ def manifests_of(snapshot: Snapshot, metadata: TableMetadata, bench: Workbench) 
     found = bench.caches.lists.find(place)
     if found is None:
         relative_to = metadata.location if _is_relative(metadata) else None
-        found = read_manifest_list(place, bench.read, table_location=relative_to)
+        found = read_manifest_list(place, bench.read, table_location=relative_to, limits=bench.storage.limits)
         found = _counted(found, metadata, bench)
         bench.caches.lists.keep(place, found)
     return found
@@ -80,6 +80,7 @@ def read_entries(
             partition_type=partition_type_of(metadata, manifest.partition_spec_id),
             table_location=metadata.location if _is_relative(metadata) else None,
             committed=committed,
+            limits=bench.storage.limits,
         )
 
     if wanted.metrics or not committed:

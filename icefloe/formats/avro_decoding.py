@@ -54,6 +54,8 @@ _DAMAGE = (
 )
 """What fastavro and pyarrow raise over bytes that are not what the schema says."""
 
+_MOST_EMPTY_ROWS = 1 << 24
+
 
 class RowDecoder:
     """Decodes blocks of one file: `record` is the whole row, `wanted` the part of it with the columns of `schema`."""
@@ -70,8 +72,7 @@ class RowDecoder:
 
     def batch(self, block: AvroBlock) -> Any:
         """The rows of a block as a record batch."""
-        if block.rows * self._row_bytes > len(block.data):
-            raise self._bad(f"a block of {len(block.data)} bytes says that it holds {block.rows} rows")
+        check_rows(block, self._row_bytes, self._location)
         if not block.rows:
             return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in self._target], schema=self._target)
         try:
@@ -97,6 +98,13 @@ class RowDecoder:
 
     def _bad(self, problem: str) -> CorruptFileError:
         return CorruptFileError(self._location, problem)
+
+
+def check_rows(block: AvroBlock, smallest: int, location: str) -> None:
+    """Fail if the block has more rows than its bytes can hold; rows of no bytes are only counted, up to a bound."""
+    most = len(block.data) // smallest if smallest else _MOST_EMPTY_ROWS
+    if block.rows > most:
+        raise CorruptFileError(location, f"a block of {len(block.data)} bytes says that it holds {block.rows} rows")
 
 
 def _array_of(record: AvroRecord) -> FastSchema:

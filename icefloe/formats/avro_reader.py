@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from icefloe.errors import IncompatibleChangeError
 from icefloe.formats.avro_container_codec import AvroBlock, AvroContainer
-from icefloe.formats.avro_decoding import RowDecoder
+from icefloe.formats.avro_decoding import RowDecoder, check_rows
 from icefloe.formats.avro_file_schema_codec import parse_file_schema
 from icefloe.formats.avro_nodes import (
     AvroArray,
@@ -18,6 +18,7 @@ from icefloe.formats.avro_nodes import (
     AvroUnion,
     iceberg_schema,
     pruned,
+    smallest_size,
     with_wanted_zones,
 )
 from icefloe.formats.file_schema import columns_to_read, known_columns, without_positions
@@ -59,6 +60,7 @@ class AvroFileReader:
         self._read_schema = columns_to_read(wanted, self.file_schema, constants)
         self._plan = plan_projection(without_positions(wanted), self._read_schema, constants)
         self._with_rows = any(field.field_id == POS.field_id for field in wanted.fields)
+        self._smallest = smallest_size(record)
         self._decoder: RowDecoder | None = None
         if self._read_schema.fields:
             part = pruned(record, self.file_schema.as_struct, self._read_schema.as_struct)
@@ -88,6 +90,7 @@ class AvroFileReader:
             yield _together(waiting)
 
     def _block(self, block: AvroBlock, batch_rows: int) -> Iterator[Any]:
+        check_rows(block, self._smallest, self._location)
         decoded = None if self._decoder is None else self._decoder.batch(block)
         for start in range(0, block.rows, batch_rows):
             rows = min(batch_rows, block.rows - start)

@@ -78,7 +78,7 @@ def decode_vector(
         raise CorruptFileError(location, f"a deletion vector states a length of {length}, but has {len(blob) - 8}")
     body = blob[4:-4]
     if body[:4] != _MAGIC:
-        raise CorruptFileError(location, f"a deletion vector starts with {body[:4].hex()}, not with {_MAGIC.hex()}")
+        raise CorruptFileError(location, f"a deletion vector does not start with {_MAGIC.hex()}")
     if crc32(body) != int.from_bytes(blob[-4:], "big"):
         raise CorruptFileError(location, f"the checksum of a deletion vector is wrong; computed {crc32(body):#010x}")
     vector = DeletionVector(_read_bitmaps(body, location, row_count))

@@ -147,4 +147,6 @@ def _needed_below(plan: ValuePlan, field: NestedField) -> set[int]:
 
 
 def _first_leaf(field: NestedField) -> int:
-    return next(each.field_id for each in walk_fields([field]) if not isinstance(each.field_type, NestedType))
+    leaves = (each.field_id for each in walk_fields([field]) if not isinstance(each.field_type, NestedType))
+    # A struct of nothing has none.
+    return next(leaves, field.field_id)

@@ -25,6 +25,8 @@ _DIFFERENT_ZONES: tuple[set[type], ...] = (
     # INT96 is read in nanoseconds where any column is.
     {TimestampNanoType, TimestamptzType},
 )
+_MOST_ROWS = (1 << 31) - 1
+"""What one row group may hold: more would only be a claim, as pages count their values in 32 bits."""
 RowGroupFilter = Callable[[Any, Schema], Any]
 """From a footer and the file's schema to one boolean per row group: whether it may hold wanted rows."""
 
@@ -74,6 +76,8 @@ class ParquetFileReader:
         position = 0
         for group in range(self.footer.num_row_groups):
             rows = self.footer.row_group(group).num_rows
+            if not 0 <= rows <= _MOST_ROWS:
+                raise CorruptFileError(self._location, f"row group {group} claims {rows} rows")
             if (split is None or self._starts_in(group, *split)) and (mask is None or mask[group]):
                 yield from self._group(group, rows, position, batch_rows, use_threads)
             position += rows
@@ -110,7 +114,7 @@ class ParquetFileReader:
 
     def _starts_in(self, group: int, start: int, length: int) -> bool:
         column = self.footer.row_group(group).column(0)
-        offset = min(each for each in (column.dictionary_page_offset, column.data_page_offset) if each)
+        offset = min((each for each in (column.dictionary_page_offset, column.data_page_offset) if each), default=0)
         return bool(start <= offset < start + length)
 
     def _with_zones(self, found: Schema) -> Schema:
@@ -143,5 +147,6 @@ class _corrupt:  # noqa: N801  # reads as a word of the language: `with _corrupt
         return None
 
     def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: object) -> None:
-        if isinstance(problem, pa.ArrowException) or (isinstance(problem, OSError) and problem.errno is None):
+        is_library = isinstance(problem, (pa.ArrowException, UnicodeDecodeError, MemoryError, OverflowError))
+        if is_library or (isinstance(problem, OSError) and problem.errno is None):
             raise CorruptFileError(self._location, f"it cannot be read as Parquet: {problem}") from problem

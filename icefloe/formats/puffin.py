@@ -78,7 +78,7 @@ def read_blob(read_range: ReadRange, blob: BlobMetadata, location: str, *, limit
 def decode_puffin(data: bytes, location: str, *, limit: int = MAX_BLOB_BYTES) -> tuple[PuffinFooter, list[bytes]]:
     """Footer and contents of all blobs of a whole file in memory; `limit` bounds the contents together."""
     if data[: len(MAGIC)] != MAGIC:
-        raise CorruptFileError(location, f"the file starts with {data[:4].hex()}, not with the magic {MAGIC.hex()}")
+        raise CorruptFileError(location, f"the file does not start with the magic {MAGIC.hex()}")
     read_range = bytes_reader(data)
     footer = read_footer(read_range, len(data), location)
     contents: list[bytes] = []
@@ -174,13 +174,13 @@ def _read_exactly(read_range: ReadRange, file_size: int, length: int, location: 
 def _parse_tail(end: bytes, location: str) -> tuple[int, bool]:
     tail = end[-_TAIL_SIZE:]
     if tail[8:] != MAGIC:
-        raise CorruptFileError(location, f"the file ends with {tail[8:].hex()}, not with the magic {MAGIC.hex()}")
+        raise CorruptFileError(location, f"the file does not end with the magic {MAGIC.hex()}")
     payload_size = int.from_bytes(tail[:4], "little", signed=True)
     if payload_size < 0:
         raise CorruptFileError(location, f"the footer states a payload of {payload_size} bytes")
     flags = int.from_bytes(tail[4:8], "little")
     if flags & ~_COMPRESSED_FLAG:
-        raise CorruptFileError(location, f"the footer has unknown flags: {tail[4:8].hex()}")
+        raise CorruptFileError(location, "the footer has unknown flags")
     return payload_size, bool(flags & _COMPRESSED_FLAG)
 
 

@@ -71,6 +71,7 @@ def live_content(
         wanted("file_path", "content", partition=False),
         table_location=_relative_to(metadata),
         workers=_WORKERS,
+        limits=storage.limits,
     )
     for each in columns:
         live = each.filter(each.is_live)
@@ -93,7 +94,7 @@ def _manifests(metadata: TableMetadata, snapshot: Snapshot, storage: Storage) ->
     if snapshot.manifest_list is None:
         return inline_manifests(snapshot.manifests or (), snapshot.snapshot_id, storage.read)
     place = _place(metadata, snapshot.manifest_list)
-    return read_manifest_list(place, storage.read, table_location=_relative_to(metadata))
+    return read_manifest_list(place, storage.read, table_location=_relative_to(metadata), limits=storage.limits)
 
 
 def _relative_to(metadata: TableMetadata) -> str | None:

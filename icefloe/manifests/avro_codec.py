@@ -12,6 +12,7 @@ from icefloe.formats.avro_blocks_codec import deflate as pack
 from icefloe.formats.avro_blocks_codec import inflate as unpack
 from icefloe.manifests import plain_walker
 from icefloe.manifests.operations import PROBLEMS, STATUS_GROW, STATUS_OK
+from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
 
 MAX_BLOCK_BYTES = 256 << 20
 """The most that one block may hold when inflated; writers stay far below it, and a hostile one may not fill the memory."""
@@ -27,6 +28,17 @@ class Container:
     metadata: Mapping[str, str]
     codec: str
     blocks: "np.ndarray[Any, np.dtype[np.int64]]"
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def allowed(self) -> int:
+        """How many bytes it may take in memory."""
+        return self.limits.allowed(len(self.data))
+
+    def check_room(self, size: int) -> None:
+        """Fail before memory is taken for more than the file may have."""
+        if size > self.allowed:
+            raise CorruptFileError(self.location, self.limits.refusal(len(self.data)))
 
     @property
     def rows(self) -> int:
@@ -72,11 +84,12 @@ class _Header:
         return found
 
 
-def open_container(data: bytes | memoryview, location: str) -> Container:
+def open_container(data: bytes | memoryview, location: str, limits: Limits = DEFAULT_LIMITS) -> Container:
     """Header and block table of an Avro file; nothing is inflated yet."""
     view = memoryview(data).cast("B")
     if bytes(view[: len(MAGIC)]) != MAGIC:
-        raise CorruptFileError(location, f"not an Avro file: it starts with {bytes(view[:4])!r}, not {MAGIC!r}")
+        # What it starts with instead is not said: it may be anything that can be read here.
+        raise CorruptFileError(location, f"not an Avro file: it does not start with {MAGIC!r}")
     header = _Header(view, location)
     metadata = header.metadata()
     sync = header.take(SYNC_SIZE)
@@ -86,7 +99,7 @@ def open_container(data: bytes | memoryview, location: str) -> Container:
         known = ", ".join(sorted(set(CODECS.values())))
         raise CorruptFileError(location, f"Avro codec {codec!r} is not known; codecs are {known}")
     texts = {key: value.decode("utf-8", "replace") for key, value in metadata.items() if not key.startswith("avro.")}
-    return Container(location, view, schema, texts, codec, _find_blocks(view, header.at, sync, location))
+    return Container(location, view, schema, texts, codec, _find_blocks(view, header.at, sync, location), limits)
 
 
 def _find_blocks(view: memoryview, start: int, sync: bytes, location: str) -> "np.ndarray[Any, np.dtype[np.int64]]":
@@ -116,7 +129,7 @@ def inflate(container: Container, block: int) -> bytes | memoryview:
     _, start, end = container.blocks[block]
     data = container.data[int(start) : int(end)]
     try:
-        return unpack(container.codec, data, MAX_BLOCK_BYTES)
+        return unpack(container.codec, data, min(MAX_BLOCK_BYTES, container.allowed))
     except CODEC_ERRORS as error:
         problem = f"block {block} at byte {start} does not inflate with {container.codec}: {error}"
         raise CorruptFileError(container.location, problem) from error

@@ -22,10 +22,6 @@ CHUNK_BYTES = 4 << 20
 
 MAX_COLUMN_BYTES = (1 << 31) - 1
 
-MAX_UNCHECKED_BYTES = 4 << 30
-"""How much room the rows that a file announces may take before anything of it is inflated, and how much may be inflated
-just to check what it announces. Rooms that are not filled take no memory."""
-
 ROWS_A_THREAD = 2048
 """How many rows are worth a thread of their own."""
 
@@ -47,6 +43,7 @@ class Decoded:
 
 def decode(container: Container, program: Program, threads: int = 1) -> Decoded:
     """Run the program over every row of the file, by several threads if it is large."""
+    container.check_room(container.rows * _row_bytes(program))
     parts = min(threads, container.rows // ROWS_A_THREAD)
     if parts < 2 or not _is_plausible(container, program):
         return _decode_whole(container, program)
@@ -59,11 +56,12 @@ def decode(container: Container, program: Program, threads: int = 1) -> Decoded:
 
 def _is_plausible(container: Container, program: Program) -> bool:
     """Whether the rows that a file announces, before its blocks are inflated, cost too little to doubt them."""
-    row_bytes = 9 * program.longs + 5 * program.notes
-    return (
-        container.rows * program.smallest <= 64 * len(container.data)
-        and container.rows * row_bytes <= MAX_UNCHECKED_BYTES
-    )
+    return container.rows * program.smallest <= 64 * len(container.data)
+
+
+def _row_bytes(program: Program) -> int:
+    """What the cells of a row take, without the bytes of its texts and without items of lists."""
+    return 9 * program.longs + 5 * program.notes
 
 
 def _decode_whole(container: Container, program: Program) -> Decoded:
@@ -200,8 +198,7 @@ class _Decoder:
             kept.append(inflate(self.container, block))
             self._check_count(block, kept[-1])
             size += len(kept[-1])
-            if size > MAX_UNCHECKED_BYTES:
-                raise CorruptFileError(self.container.location, f"it inflates to more than {MAX_UNCHECKED_BYTES} bytes")
+            self.container.check_room(size)
         return kept.__getitem__
 
     def _check_count(self, block: int, data: Any) -> None:
@@ -213,13 +210,15 @@ class _Decoder:
     def _chunks(self, inflated: Callable[[int], Any]) -> Iterator[tuple[Bytes, Numbers]]:
         parts: list[Any] = []
         table: list[tuple[int, int, int]] = []
-        size = 0
+        size = whole = 0
         for block in range(len(self.container.blocks)):
             data = inflated(block)
             self._check_count(block, data)
             parts.append(data)
             table.append((size, size + len(data), int(self.container.blocks[block, 0])))
             size += len(data)
+            whole += len(data)
+            self.container.check_room(whole)
             if size >= CHUNK_BYTES:
                 yield _joined(parts), np.array(table, np.int64)
                 parts, table, size = [], [], 0
@@ -233,15 +232,16 @@ class _Decoder:
         source, blocks = np.frombuffer(self.container.data, np.uint8), self.container.blocks
         room = np.empty(2 * CHUNK_BYTES + SLACK, np.uint8)
         ends = np.zeros(len(blocks), np.int64)
-        first = 0
+        largest = min(MAX_BLOCK_BYTES, self.container.allowed)
+        first = whole = 0
         while first < len(blocks):
             status, done = inflate_blocks(source, blocks, first, CHUNK_BYTES, room, ends)
-            if status == NO_ROOM and not done and len(room) < MAX_BLOCK_BYTES:
-                room = np.empty(min(4 * len(room), MAX_BLOCK_BYTES + SLACK), np.uint8)
+            if status == NO_ROOM and not done and len(room) < largest:
+                room = np.empty(min(4 * len(room), largest + SLACK), np.uint8)
                 continue
             if status != INFLATED and not (status == NO_ROOM and done):
                 block = first + done
-                problem = PROBLEMS.get(status, f"it holds more than {MAX_BLOCK_BYTES} bytes")
+                problem = PROBLEMS.get(status, f"it holds more than {largest} bytes")
                 raise CorruptFileError(
                     self.container.location,
                     f"block {block} at byte {blocks[block, 1]} does not inflate with deflate: {problem}",
@@ -251,6 +251,8 @@ class _Decoder:
             if len(short):
                 at = int(short[0])
                 self._check_count(first + at, room[table[at, 0] : table[at, 1]])
+            whole += int(ends[done - 1])
+            self.container.check_room(whole)
             yield room[: ends[done - 1]], table
             first += done
 
@@ -262,7 +264,8 @@ class _Decoder:
         streams = max(self.program.streams, 1)
         room = min(max(self.stream_room, 12 * count), len(data) + 1)
         while True:
-            items = np.empty((streams, room if self.program.streams else 1), np.int64)
+            # Items that nothing is taken of are counted all the same, and that takes a place for each.
+            items = np.empty((streams, room if self.program.lists else 1), np.int64)
             item_valid = np.zeros((streams, items.shape[1]), np.uint8)
             status, where, _ = kernels.walk(
                 data, blocks, self.ops, self.keys, longs, valid, row, notes, items, item_valid, fill
@@ -270,6 +273,10 @@ class _Decoder:
             if status != STATUS_GROW:
                 break
             # The walk starts again with more room for items; an item takes a byte at least, so this ends.
+            if room > len(data):
+                raise CorruptFileError(self.container.location, f"row {where}: it has more items than bytes")
+            # So many items there are for certain; room that stays empty takes no memory.
+            self.container.check_room(9 * room)
             room = min(4 * room, len(data) + 1)
             self.stream_room = room
             fill[:] = 0
@@ -316,9 +323,13 @@ class _Decoder:
         offsets = np.zeros(self.rows + 1, np.int32)
         offsets[1:] = ends
         arrays = [self._items(found, output) for output in found.items]
-        items = (
-            arrays[0] if not found.records else _struct(arrays, _item_names(found), int(ends[-1]) if len(ends) else 0)
-        )
+        count = int(ends[-1]) if len(ends) else 0
+        if found.records:
+            items = _struct(arrays, _item_names(found), count)
+        elif arrays or not count:
+            items = arrays[0] if arrays else pa.nulls(0)
+        else:
+            raise CorruptFileError(self.container.location, f"the list {found.key[0]} holds items of no type")
         kind = pa.list_(pa.field("item", items.type))
         bitmap = _bitmap(self.cells.valid[found.lengths, rows])
         return pa.Array.from_buffers(kind, self.rows, [bitmap, pa.py_buffer(offsets)], children=[items])

@@ -19,6 +19,7 @@ from icefloe.manifests.encode import encode_rows
 from icefloe.manifests.files import ManifestContent, ManifestFile, PartitionFieldSummary
 from icefloe.manifests.inheritance import assign_first_row_ids, assign_sequence_numbers
 from icefloe.manifests.reader import Read, decode_rows
+from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
 from icefloe.metadata.locations import relativize, resolve_location
 from icefloe.schema.binary import arrow_value_type
 from icefloe.schema.codec import schema_to_json
@@ -68,6 +69,9 @@ _SUMMARY = StructType(
 )
 _SUMMARIES = ListType(508, _SUMMARY)
 
+_VALUE_BYTES = 512
+"""About what a manifest takes as a value."""
+
 _CHOICE = TakeFields(
     (
         *((field_id, name, Take((name, 0))) for name, (field_id, _) in _FIELDS.items()),
@@ -82,14 +86,20 @@ _CHOICE = TakeFields(
 )
 
 
-def read_manifest_list(location: str, read: Read, *, table_location: str | None = None) -> tuple[ManifestFile, ...]:
+def read_manifest_list(
+    location: str, read: Read, *, table_location: str | None = None, limits: Limits = DEFAULT_LIMITS
+) -> tuple[ManifestFile, ...]:
     """The manifests of the list at a location; relative paths become locations under `table_location`."""
-    return decode_manifest_list(read(location), location, table_location=table_location)
+    return decode_manifest_list(read(location), location, table_location=table_location, limits=limits)
 
 
-def decode_manifest_list(data: bytes, location: str, *, table_location: str | None = None) -> tuple[ManifestFile, ...]:
+def decode_manifest_list(
+    data: bytes, location: str, *, table_location: str | None = None, limits: Limits = DEFAULT_LIMITS
+) -> tuple[ManifestFile, ...]:
     """The manifests that the bytes of a list name, in its order."""
-    container = open_container(data, location)
+    container = open_container(data, location, limits)
+    # They become values, which take more memory than columns do.
+    container.check_room(container.rows * _VALUE_BYTES)
     decoded = decode_rows(container, _CHOICE)
     columns = {key[0]: column for key, column in decoded.columns.items()}
     for name in _NEVER_NULL:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from icefloe.errors import CorruptFileError, InvalidInputError, InvalidValueError
+from icefloe.errors import CorruptFileError, InvalidInputError
 from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.content_stats_codec import metrics_of_members
 from icefloe.manifests.entry_codec import (
@@ -22,6 +22,7 @@ from icefloe.manifests.entry_codec import (
 from icefloe.manifests.metrics import MetricColumns, map_type
 from icefloe.manifests.reader import check_columns, partition_columns, scalar_column, zeros
 from icefloe.manifests.wanted import ALWAYS, Wanted
+from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
 from icefloe.schema.arrow import schema_from_arrow
 from icefloe.schema.types import IcebergType, StructType
 
@@ -29,17 +30,32 @@ _FIELD_ID = b"PARQUET:field_id"
 
 
 def decode_parquet_manifest(
-    data: bytes | memoryview, location: str, wanted: Wanted, partition_type: StructType | None, spec_id: int
+    data: bytes | memoryview,
+    location: str,
+    wanted: Wanted,
+    partition_type: StructType | None,
+    spec_id: int,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> ManifestColumns:
     """The entries of a Parquet manifest as the file holds them."""
     try:
         file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(data)))
+        _check_room(file.metadata, len(memoryview(data)), location, limits)
         entry = file.schema_arrow
         paths = _paths(entry, wanted)
         table = file.read(columns=paths, use_threads=False).combine_chunks()
         return _assemble(table, wanted, partition_type, spec_id, location)
-    except (pa.ArrowException, OSError, InvalidInputError, InvalidValueError) as error:
+    except (pa.ArrowException, OSError, MemoryError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        # Errors of ours about values are ValueErrors, too.
         raise CorruptFileError(location, f"it cannot be read as a Parquet manifest: {error}") from error
+
+
+def _check_room(footer: Any, length: int, location: str, limits: Limits) -> None:
+    """Fail if what the footer announces is more than the file may take in memory."""
+    groups = [footer.row_group(place) for place in range(footer.num_row_groups)]
+    rows = sum(max(0, each.num_rows) for each in groups)
+    if max(rows * 8 * footer.num_columns, sum(each.total_byte_size for each in groups)) > limits.allowed(length):
+        raise CorruptFileError(location, limits.refusal(length))
 
 
 def _field_id(field: Any) -> int | None:

@@ -26,6 +26,7 @@ from icefloe.manifests.metrics import MetricColumns, map_type, value_type
 from icefloe.manifests.paths import resolve_paths
 from icefloe.manifests.program import Program, UnknownShape, compile_program
 from icefloe.manifests.wanted import ALWAYS, EVERYTHING, Wanted
+from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
 from icefloe.schema.types import IcebergType, NestedField, StringType, StructType, UnknownType
 
 Read = Callable[[str], bytes]
@@ -44,6 +45,7 @@ def read_manifest(
     committed: bool = True,
     cache: ManifestCache | None = None,
     threads: int = 1,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> ManifestColumns:
     """The entries of a manifest, with all that they inherit.
 
@@ -60,6 +62,7 @@ def read_manifest(
             partition_type=partition_type,
             spec_id=manifest.partition_spec_id,
             threads=threads,
+            limits=limits,
         )
         return resolve_paths(inherit(columns, manifest, committed=committed), table_location)
 
@@ -79,12 +82,15 @@ def read_manifests(
     table_location: str | None = None,
     cache: ManifestCache | None = None,
     workers: int = 1,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Iterator[ManifestColumns]:
     """The entries of many manifests, in their order, decoded by several threads; a few are read ahead, not all."""
 
     def work(manifest: ManifestFile) -> ManifestColumns:
         kind = partition_types(manifest.partition_spec_id)
-        return read_manifest(manifest, read, wanted, partition_type=kind, table_location=table_location, cache=cache)
+        return read_manifest(
+            manifest, read, wanted, partition_type=kind, table_location=table_location, cache=cache, limits=limits
+        )
 
     if workers <= 1:
         yield from map(work, manifests)
@@ -111,16 +117,16 @@ def decode_manifest(
     partition_type: StructType | None = None,
     spec_id: int = 0,
     threads: int = 1,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> ManifestColumns:
     """The entries as the file holds them; nothing is inherited."""
     if bytes(memoryview(data)[:4]) in PARQUET_MAGICS:
         from icefloe.manifests.parquet_codec import decode_parquet_manifest
 
-        return decode_parquet_manifest(data, location, wanted, partition_type, spec_id)
+        return decode_parquet_manifest(data, location, wanted, partition_type, spec_id, limits)
     if bytes(memoryview(data)[: len(MAGIC)]) != MAGIC:
-        start = bytes(memoryview(data)[:4])
-        raise CorruptFileError(location, f"neither an Avro nor a Parquet manifest: it starts with {start!r}")
-    container = open_container(data, location)
+        raise CorruptFileError(location, "it starts neither as an Avro nor as a Parquet manifest")
+    container = open_container(data, location, limits)
     choice = choose(
         wanted.columns | ALWAYS, partition=wanted.partition, metrics=wanted.metrics, field_ids=wanted.field_ids
     )
@@ -138,6 +144,16 @@ def decode_rows(container: Container, choice: TakeFields, threads: int = 1) -> D
         schema, program = _compiled(container.schema, choice)
     except CorruptFileError as error:
         raise CorruptFileError(container.location, error.problem) from None
+    try:
+        return _decoded(container, schema, program, choice, threads)
+    except MemoryError:
+        problem = f"its {container.rows} rows take more memory than there is"
+        raise CorruptFileError(container.location, problem) from None
+
+
+def _decoded(
+    container: Container, schema: AvroNode, program: Program | None, choice: TakeFields, threads: int
+) -> Decoded:
     if program is None:
         from icefloe.manifests.reference_codec import decode_slowly
 

@@ -3,7 +3,7 @@
 import io
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import fastavro
 import pyarrow as pa
@@ -33,6 +33,8 @@ from icefloe.manifests.choices import (
 from icefloe.manifests.decode import Decoded
 from icefloe.manifests.program import field_of, smallest_size, without_null
 
+Shape = TypeVar("Shape")
+
 _ARROW = {
     "boolean": pa.bool_(),
     "int": pa.int32(),
@@ -43,11 +45,16 @@ _ARROW = {
     "string": pa.string(),
 }
 
+_ROW_BYTES = 512
+_OBJECT_BYTES = 16
+"""About what a row, and a byte of it, take as values of Python."""
+
 
 def decode_slowly(container: Container, schema: AvroNode, choice: TakeFields) -> Decoded:
     """The chosen fields of every row, as `decode` gives them."""
     if holds_empty_items(schema):
         raise CorruptFileError(container.location, "its schema has lists whose items take no bytes")
+    container.check_room(container.rows * _ROW_BYTES)
     rows = list(_rows(container, smallest_size(schema)))
     found = Decoded(len(rows), {}, {})
     try:
@@ -76,8 +83,11 @@ def _rows(container: Container, smallest: int) -> Iterable[Any]:
     # Logical types are our matter: without them the library gives plain numbers and bytes.
     try:
         schema = fastavro.parse_schema(_without_logical_types(json.loads(container.schema)))
+        inflated = 0
         for block, count in enumerate(container.blocks[:, 0].tolist()):
             data = inflate(container, block)
+            inflated += len(data)
+            container.check_room(inflated * _OBJECT_BYTES)
             if not 0 < smallest * count <= len(data) and count:
                 raise CorruptFileError(container.location, f"block {block} announces {count} rows")
             stream = io.BytesIO(data)
@@ -103,9 +113,9 @@ def _take(values: list[Any], node: AvroNode, choice: Choice, found: Decoded) -> 
     node = without_null(node)
     match choice:
         case TakeFields():
-            assert isinstance(node, AvroRecord)
+            record = _shaped(node, AvroRecord)
             for field_id, name, inner in choice.fields:
-                if (field := field_of(node, field_id, name)) is not None:
+                if (field := field_of(record, field_id, name)) is not None:
                     _take([value and value[field.name] for value in values], field.node, inner, found)
         case TakeEach():
             _take_each(values, node, choice, found)
@@ -114,8 +124,8 @@ def _take(values: list[Any], node: AvroNode, choice: Choice, found: Decoded) -> 
                 found.columns[choice.key] = pa.array(values, kind)
                 found.nodes[choice.key] = node
         case TakeList():
-            assert isinstance(node, AvroArray)
-            found.columns[choice.key] = pa.array(values, pa.list_(_kind(without_null(node.items))))
+            items = without_null(_shaped(node, AvroArray).items)
+            found.columns[choice.key] = pa.array(values, pa.list_(_kind(items)))
         case TakePairs():
             key, value = _pair(node)
             kind = pa.list_(pa.struct([("1", _kind(key)), ("2", _kind(value))]))
@@ -134,8 +144,7 @@ def _take(values: list[Any], node: AvroNode, choice: Choice, found: Decoded) -> 
 
 
 def _take_each(values: list[Any], node: AvroNode, choice: TakeEach, found: Decoded) -> None:
-    assert isinstance(node, AvroRecord)
-    for place, field in enumerate(node.fields):
+    for place, field in enumerate(_shaped(node, AvroRecord).fields):
         number: int = field.field_id if field.field_id is not None else -1 - place
         inner = without_null(field.node)
         if choice.only is not None and number not in choice.only:
@@ -146,9 +155,7 @@ def _take_each(values: list[Any], node: AvroNode, choice: TakeEach, found: Decod
 
 
 def _take_records(values: list[Any], node: AvroNode, choice: TakeRecords, found: Decoded) -> None:
-    assert isinstance(node, AvroArray)
-    record = without_null(node.items)
-    assert isinstance(record, AvroRecord)
+    record = _shaped(without_null(_shaped(node, AvroArray).items), AvroRecord)
     fields: list[tuple[str, Key, Any]] = []
     for field_id, name, key in choice.fields:
         if (field := field_of(record, field_id, name)) is not None:
@@ -161,10 +168,14 @@ def _take_records(values: list[Any], node: AvroNode, choice: TakeRecords, found:
     found.columns[choice.key] = pa.array(rows, kind)
 
 
+def _shaped(node: AvroNode, kind: type[Shape]) -> Shape:
+    if not isinstance(node, kind):
+        raise ValueError(f"{kind.__name__} was expected, not {node}")
+    return node
+
+
 def _pair(node: AvroNode) -> tuple[AvroNode, AvroNode]:
-    assert isinstance(node, AvroArray)
-    assert isinstance(node.items, AvroRecord)
-    key, value = node.items.fields
+    key, value = _shaped(_shaped(node, AvroArray).items, AvroRecord).fields
     return without_null(key.node), without_null(value.node)
 
 

@@ -5,6 +5,7 @@ It is tolerant of what older writers left out of v1, of unknown fields, and of s
 """
 
 import gzip
+import io
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
@@ -14,6 +15,7 @@ import msgspec
 from icefloe.errors import InvalidMetadataError
 from icefloe.metadata.check_codec import check_document, check_member
 from icefloe.metadata.files import MetadataCompression
+from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
 from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef, branch
 from icefloe.metadata.snapshot import MetadataLogEntry, SnapshotLogEntry
 from icefloe.metadata.table import TableMetadata
@@ -53,6 +55,7 @@ from icefloe.versions import Feature, allows, check_version
 
 _WHAT = "table metadata"
 _GZIP_MAGIC = b"\x1f\x8b"
+_PIECE = 4 << 20
 _NO_SNAPSHOT = -1
 _INITIAL_SPEC_ID = 0
 
@@ -150,19 +153,30 @@ def metadata_to_object(metadata: TableMetadata) -> JSON:
     return document
 
 
-def decode_metadata_file(data: bytes) -> TableMetadata:
+def decode_metadata_file(data: bytes, limits: Limits = DEFAULT_LIMITS) -> TableMetadata:
     """The table metadata in a file's bytes; that they are gzip is seen from the bytes, whatever the file's name."""
-    return metadata_from_json(unpack_metadata_file(data))
+    return metadata_from_json(unpack_metadata_file(data, limits))
 
 
-def unpack_metadata_file(data: bytes) -> bytes:
+def unpack_metadata_file(data: bytes, limits: Limits = DEFAULT_LIMITS) -> bytes:
     """The JSON text in a metadata file's bytes."""
+    allowed = limits.allowed(len(data))
     if not data.startswith(_GZIP_MAGIC):
+        if len(data) > limits.metadata_bytes:
+            raise InvalidMetadataError(f"{_WHAT} is too large: {limits.refusal(len(data))}")
         return data
     try:
-        return gzip.decompress(data)
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
+            parts, size = [], 0
+            # In pieces, so that what would be too large is seen before it is there.
+            while part := stream.read(min(_PIECE, allowed + 1 - size)):
+                parts.append(part)
+                size += len(part)
+                if size > allowed:
+                    raise InvalidMetadataError(f"{_WHAT} is too large: {limits.refusal(len(data))}")
     except (OSError, EOFError, zlib.error) as problem:
         raise InvalidMetadataError(f"{_WHAT} is not whole gzip data: {problem}") from None
+    return b"".join(parts)
 
 
 def encode_metadata_file(metadata: TableMetadata, compression: MetadataCompression = MetadataCompression.NONE) -> bytes:

@@ -215,6 +215,11 @@ GC_ENABLED = Property("gc.enabled", True, property_as_bool)
 GC_FOREIGN_FILES = Property("gc.foreign-files.enabled", False, property_as_bool)
 """Whether files outside of the table's own locations are deleted when nothing needs them any more; not known to the Java library."""
 
+LIMIT_FILE_BYTES = Property("read.limits.file-bytes", (1 << 31) - 1, _positive_long)
+LIMIT_METADATA_BYTES = Property("read.limits.metadata-bytes", 1024 * MIB, _positive_long)
+LIMIT_EXPANSION = Property("read.limits.expansion", 500, _positive)
+"""Bounds for what is read of others: see `metadata/limits.py`."""
+
 SPLIT_SIZE = Property("read.split.target-size", 128 * MIB, _positive_long)
 SPLIT_METADATA_SIZE = Property("read.split.metadata-target-size", 32 * MIB, _positive_long)
 SPLIT_LOOKBACK = Property("read.split.planning-lookback", 10, _positive)

@@ -8,6 +8,7 @@ import msgspec
 from icefloe.errors import InvalidMetadataError
 from icefloe.metadata.codec import pack_metadata_file, unpack_metadata_file
 from icefloe.metadata.files import MetadataCompression
+from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
 from icefloe.metadata.view import (
     OtherViewRepresentation,
     SQLViewRepresentation,
@@ -101,9 +102,9 @@ def view_to_object(view: ViewMetadata) -> JSON:
     }
 
 
-def decode_view_file(data: bytes) -> ViewMetadata:
+def decode_view_file(data: bytes, limits: Limits = DEFAULT_LIMITS) -> ViewMetadata:
     """The view in a metadata file's bytes, gzip or not."""
-    return view_from_json(unpack_metadata_file(data))
+    return view_from_json(unpack_metadata_file(data, limits))
 
 
 def encode_view_file(view: ViewMetadata, compression: MetadataCompression = MetadataCompression.NONE) -> bytes:

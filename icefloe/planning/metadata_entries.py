@@ -176,7 +176,8 @@ def partition_column(columns: ManifestColumns, kind: StructType, ids: Sequence[i
 
 
 def _as_type(stored: Any | None, target: Any, columns: ManifestColumns) -> Any:
-    if stored is None:
+    # A void field is stored in its source's type (spec: Partition Transforms), while other specs have that of a transform.
+    if stored is None or stored.null_count == len(stored):
         return pa.nulls(len(columns), target)
     try:
         if isinstance(target, pa.BaseExtensionType):

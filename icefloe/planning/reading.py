@@ -51,7 +51,9 @@ class ManifestSource:
                 place = resolve_location(self._relative_to, place)
             found = None if self.cache is None else self.cache.lists.find(place)
             if found is None:
-                found = read_manifest_list(place, self.storage.read, table_location=self._relative_to)
+                found = read_manifest_list(
+                    place, self.storage.read, table_location=self._relative_to, limits=self.storage.limits
+                )
                 if self.cache is not None:
                     self.cache.lists.keep(place, found)
             return found
@@ -70,6 +72,7 @@ class ManifestSource:
                 partition_type=kind,
                 table_location=self._relative_to,
                 threads=threads,
+                limits=self.storage.limits,
             )
 
         try:

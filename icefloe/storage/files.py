@@ -134,8 +134,8 @@ class OutputStream(ABC):
 class Files(Protocol):
     """The files of one store: one bucket, container or name node, or the local disk."""
 
-    def read(self, location: Location) -> bytes:
-        """The whole file."""
+    def read(self, location: Location, limit: int) -> bytes:
+        """The whole file; an error, before it is read, when it is longer than the limit."""
 
     def read_range(self, location: Location, offset: int, length: int) -> bytes:
         """Exactly these bytes; an error when the file has fewer."""
@@ -193,6 +193,16 @@ def check_range(location: Location, offset: int, length: int) -> None:
     """Refuse a range that no file can have."""
     if offset < 0 or length < 0:
         raise StorageError(str(location), f"has no {length} bytes from {offset}; both must be 0 or more")
+
+
+def check_length(location: Location, length: int, limit: int) -> None:
+    """Refuse to read a file whole that is longer than the limit."""
+    if length > limit:
+        raise StorageError(
+            str(location),
+            f"is not read: it has {length} bytes, and files that are read whole may have {limit}"
+            " (read.limits.file-bytes)",
+        )
 
 
 def short_read(location: Location, offset: int, length: int, got: int) -> StorageError:

@@ -14,7 +14,7 @@ from uuid import uuid4
 from pyarrow import fs
 
 from icefloe.errors import InvalidPropertyError, LocationNotFoundError, NotInstalledError, StorageError
-from icefloe.storage.files import DeleteFailure, FileInfo, OutputStream, Tail, check_range, short_read
+from icefloe.storage.files import DeleteFailure, FileInfo, OutputStream, Tail, check_length, check_range, short_read
 from icefloe.storage.locations import Location
 from icefloe.storage.properties import whole_number
 
@@ -51,11 +51,12 @@ class ArrowFiles:
     def __init__(self, system: Any) -> None:
         self._system = system
 
-    def read(self, location: Location) -> bytes:
+    def read(self, location: Location, limit: int) -> bytes:
         """The whole file."""
 
         def action() -> bytes:
             with self._system.open_input_file(location.path) as file:
+                check_length(location, int(file.size()), limit)
                 return bytes(file.read())
 
         return _attempt(location, action)
@@ -71,7 +72,9 @@ class ArrowFiles:
 
         def action() -> list[bytes]:
             with self._system.open_input_file(location.path) as file:
-                return [bytes(file.read_at(length, offset)) for offset, length in ranges]
+                # Memory is taken for what is asked for, so no more may be asked for than is there.
+                size = int(file.size())
+                return [bytes(file.read_at(max(0, min(length, size - at)), min(at, size))) for at, length in ranges]
 
         results = _attempt(location, action)
         for (offset, length), data in zip(ranges, results, strict=True):

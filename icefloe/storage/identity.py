@@ -109,7 +109,7 @@ def _may_need_resolving(paths: Any, root: _Root) -> bool:
     # In pieces that the processor's cache holds.
     for start in range(0, len(texts), _PIECE):
         piece = texts[start : start + _PIECE + 1]
-        pairs += np.count_nonzero((piece[:-1] == _SLASH) & ((piece[1:] | 1) == _SLASH))
+        pairs += int(np.count_nonzero((piece[:-1] == _SLASH) & ((piece[1:] | 1) == _SLASH)))
     begin = f"{root.text}/"
     expected = sum(begin[at] == "/" and begin[at + 1] == "/" for at in range(len(begin) - 1))
     return pairs != expected * len(paths) or bool((texts[ends[1:] - ends[0] - 1] == _SLASH).any())

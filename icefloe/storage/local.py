@@ -15,7 +15,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from icefloe.errors import LocationExistsError, LocationNotFoundError, NothingStoredError, StorageError
-from icefloe.storage.files import DeleteFailure, FileInfo, OutputStream, Tail, check_range, short_read
+from icefloe.storage.files import DeleteFailure, FileInfo, OutputStream, Tail, check_length, check_range, short_read
 from icefloe.storage.locations import Location
 
 TEMPORARY = ".icefloe-"
@@ -31,11 +31,13 @@ _SMALL_BUFFER = 4096
 class LocalFiles:
     """The files of the local disk."""
 
-    def read(self, location: Location) -> bytes:
+    def read(self, location: Location, limit: int) -> bytes:
         """The whole file."""
         try:
-            with open(location.path, "rb", buffering=0) as file:
-                return file.read()
+            with _open(location) as file:
+                size = os.fstat(file.fileno()).st_size
+                check_length(location, size, limit)
+                return _range(location, file, 0, size)
         except OSError as error:
             raise _translated(location, error) from error
 
@@ -46,7 +48,7 @@ class LocalFiles:
     def read_ranges(self, location: Location, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Several (offset, length) ranges of one file, in the order asked for."""
         try:
-            with open(location.path, "rb", buffering=0) as file:
+            with _open(location) as file:
                 return [_range(location, file, offset, length) for offset, length in ranges]
         except StorageError:
             raise
@@ -57,7 +59,7 @@ class LocalFiles:
         """The last bytes, all of them when the file is shorter, with the file's size."""
         check_range(location, 0, length)
         try:
-            with open(location.path, "rb", buffering=0) as file:
+            with _open(location) as file:
                 size = os.fstat(file.fileno()).st_size
                 start = max(0, size - length)
                 return Tail(_range(location, file, start, size - start), size)
@@ -148,6 +150,7 @@ class LocalFiles:
     def open_input(self, location: Location, size: int | None) -> Any:  # noqa: ARG002 - the system knows the size
         """pyarrow's own reader of local files."""
         try:
+            _check_regular(location, os.stat(location.path))
             return pa.OSFile(location.path, "rb")
         except OSError as error:
             raise _translated(location, error) from error
@@ -220,8 +223,30 @@ class LocalOutput(OutputStream):
             os.unlink(self._temporary)
 
 
+def _open(location: Location) -> Any:
+    """The file, open for reading; a folder, pipe or device is refused, and never waited for."""
+    handle = os.open(location.path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+    try:
+        _check_regular(location, os.fstat(handle))
+        return open(handle, "rb", buffering=0)
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def _check_regular(location: Location, found: os.stat_result) -> None:
+    if modes.S_ISDIR(found.st_mode):
+        raise StorageError(str(location), "is a folder, not a file")
+    if not modes.S_ISREG(found.st_mode):
+        raise StorageError(str(location), "is not a file but a pipe, socket or device, which are not read")
+
+
 def _range(location: Location, file: Any, offset: int, length: int) -> bytes:
     check_range(location, offset, length)
+    # What is asked for is asked for in memory, too, so that it must be there first.
+    there = max(0, os.fstat(file.fileno()).st_size - offset)
+    if length > there:
+        raise short_read(location, offset, length, there)
     data = os.pread(file.fileno(), length, offset) if length else b""
     while len(data) < length:
         more = os.pread(file.fileno(), length - len(data), offset + len(data))

@@ -128,7 +128,7 @@ def _file_path(path: str) -> str:
 
 def _azure_authority(text: str, authority: str) -> str:
     container, at, host = authority.rpartition("@")
-    if at and container and host:
+    if at and container and host and ":" not in container:
         # wasb names the blob end of an account and abfs the dfs end: the same bytes.
         return f"{container}@{host.lower().replace('.blob.', '.dfs.', 1)}"
     if at or not authority or "." in authority:

@@ -11,7 +11,16 @@ from typing import Any
 import pyarrow as pa
 
 from icefloe.errors import InvalidLocationError, LocationExistsError, LocationNotFoundError
-from icefloe.storage.files import DeleteFailure, FileInfo, OutputStream, Tail, check_range, marked, short_read
+from icefloe.storage.files import (
+    DeleteFailure,
+    FileInfo,
+    OutputStream,
+    Tail,
+    check_length,
+    check_range,
+    marked,
+    short_read,
+)
 from icefloe.storage.locations import Location
 
 
@@ -29,9 +38,11 @@ _FILES: dict[str, dict[str, _Stored]] = defaultdict(dict)
 class MemoryFiles:
     """The files in memory under one authority."""
 
-    def read(self, location: Location) -> bytes:
+    def read(self, location: Location, limit: int) -> bytes:
         """The whole file."""
-        return self._stored(location).data
+        data = self._stored(location).data
+        check_length(location, len(data), limit)
+        return data
 
     def read_range(self, location: Location, offset: int, length: int) -> bytes:
         """Exactly these bytes; an error when the file has fewer."""

@@ -35,7 +35,16 @@ from icefloe.errors import (
     LocationNotFoundError,
     StorageError,
 )
-from icefloe.storage.files import DeleteFailure, FileInfo, OutputStream, Tail, check_range, marked, short_read
+from icefloe.storage.files import (
+    DeleteFailure,
+    FileInfo,
+    OutputStream,
+    Tail,
+    check_length,
+    check_range,
+    marked,
+    short_read,
+)
 from icefloe.storage.locations import Location
 from icefloe.storage.properties import redacted
 from icefloe.storage.streams import SMALL_FILE, TAIL_LENGTH, RangedInput
@@ -131,10 +140,12 @@ class ObjectFiles:
         self._stores: dict[tuple[bool, str | None], RemoteStore] = {}
         self._conditional: bool | None = True if bucket.known_conditional else None
 
-    def read(self, location: Location) -> bytes:
+    def read(self, location: Location, limit: int) -> bytes:
         """The whole file, in one request."""
         store, key = self._place(location)
-        return self._attempt(location, lambda: bytes(obstore.get(store, key).bytes()))
+        answer = self._attempt(location, lambda: obstore.get(store, key))
+        check_length(location, answer.meta["size"], limit)
+        return self._attempt(location, lambda: bytes(answer.bytes()))
 
     def read_range(self, location: Location, offset: int, length: int) -> bytes:
         """Exactly these bytes, in one request; an error when the file has fewer."""
@@ -311,7 +322,7 @@ class ObjectFiles:
                 return pa.BufferReader(tail.data)
             return RangedInput(self, location, tail.size, tail)
         if size <= SMALL_FILE:
-            return pa.BufferReader(self.read(location))
+            return pa.BufferReader(self.read(location, size))
         return RangedInput(self, location, size, None)
 
     def open_output(self, location: Location) -> OutputStream:

@@ -48,6 +48,9 @@ SHOWN_KEYS = frozenset(
         "hdfs.host",
         "hdfs.port",
         "hdfs.user",
+        "read.limits.file-bytes",
+        "read.limits.metadata-bytes",
+        "read.limits.expansion",
     }
 )
 """Keys whose values hold no credential."""

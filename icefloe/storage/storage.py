@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from icefloe.errors import LocationNotFoundError
+from icefloe.metadata.limits import Limits
 from icefloe.storage import azure, gcs, hadoop, s3
 from icefloe.storage.files import DeleteFailure, FileInfo, Files, OutputStream, Tail
 from icefloe.storage.local import LocalFiles
@@ -23,6 +24,8 @@ class Storage:
 
     def __init__(self, properties: Mapping[str, object] | None = None) -> None:
         self._properties = checked_properties(properties)
+        self.limits = Limits.of(self._properties)
+        """How much may be read of what others wrote."""
         self._files: dict[tuple[str, str], Files] = {}
         self._lock = threading.Lock()
 
@@ -32,9 +35,9 @@ class Storage:
         return MappingProxyType(self._properties)
 
     def read(self, location: str) -> bytes:
-        """The whole file, in one request."""
+        """The whole file, in one request; one that is longer than `read.limits.file-bytes` is refused."""
         files, place = self._place(location)
-        return files.read(place)
+        return files.read(place, self.limits.file_bytes)
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
         """Exactly these bytes, in one request; an error when the file has fewer."""

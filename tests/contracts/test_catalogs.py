@@ -527,6 +527,18 @@ def test_a_catalog_travels_and_comes_back_from_being_closed(catalog: Catalog) ->
 
 
 @every_kind
+def test_a_table_travels_with_its_catalog_and_goes_on_where_it_is(catalog: Catalog) -> None:
+    table = create(catalog)
+    append(table, 1)
+    copy = pickle.loads(pickle.dumps(table))
+    assert copy.state == table.state
+    assert copy.name() == table.name()
+    append(copy, 2)
+    assert len(table.refresh().snapshots()) == 2
+    assert copy.storage.properties == table.storage.properties
+
+
+@every_kind
 def test_threads_share_a_catalog(catalog: Catalog) -> None:
     create(catalog, properties=PATIENT)
 

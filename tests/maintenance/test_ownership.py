@@ -25,12 +25,12 @@ def catalog_in(folder: Path) -> Catalog:
     return catalog
 
 
-def with_foreign_file(folder: Path, version: int = 2, **properties: str) -> tuple[Table, str]:
+def with_foreign_file(folder: Path, properties: dict[str, str], version: int = 2) -> tuple[Table, str]:
     os.makedirs(folder / "elsewhere")
     path = f"{folder}/elsewhere/a.parquet"
     pq.write_table(ROWS, path)
     table = catalog_in(folder).create_table(
-        "db.t", "id BIGINT", properties={"format-version": str(version), **properties}
+        "db.t", "id BIGINT", properties=properties | {"format-version": str(version)}
     )
     table.add_files([path])
     return table, path
@@ -38,7 +38,7 @@ def with_foreign_file(folder: Path, version: int = 2, **properties: str) -> tupl
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 def test_expiry_leaves_foreign_files_alone_and_says_so(version: int, tmp_path: Path) -> None:
-    table, path = with_foreign_file(tmp_path, version)
+    table, path = with_foreign_file(tmp_path, {}, version)
     table.append(ROWS)
     table.delete("id > 0")
     done = table.maintenance.expire_snapshots(older_than=FUTURE)
@@ -48,7 +48,7 @@ def test_expiry_leaves_foreign_files_alone_and_says_so(version: int, tmp_path: P
 
 
 def test_expiry_deletes_foreign_files_if_the_table_says_so(tmp_path: Path) -> None:
-    table, path = with_foreign_file(tmp_path, **{"gc.foreign-files.enabled": "true"})
+    table, path = with_foreign_file(tmp_path, {"gc.foreign-files.enabled": "true"})
     table.delete("id > 0")
     done = table.maintenance.expire_snapshots(older_than=FUTURE)
     assert (done.left_alone, done.deleted_data_files_count) == ((), 1)
@@ -57,7 +57,7 @@ def test_expiry_deletes_foreign_files_if_the_table_says_so(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("key", ["write.data.path", "write.object-storage.path", "write.folder-storage.path"])
 def test_the_folders_that_a_table_names_are_its_own(key: str, tmp_path: Path) -> None:
-    table, path = with_foreign_file(tmp_path, **{key: f"file:{tmp_path}//elsewhere/"})
+    table, path = with_foreign_file(tmp_path, {key: f"file:{tmp_path}//elsewhere/"})
     table.delete("id > 0")
     assert table.maintenance.expire_snapshots(older_than=FUTURE).deleted_data_files_count == 1
     assert not os.path.exists(path)
@@ -65,7 +65,7 @@ def test_the_folders_that_a_table_names_are_its_own(key: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("foreign", ["false", "true"])
 def test_purging_leaves_foreign_files_alone(foreign: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    table, path = with_foreign_file(tmp_path, **{"gc.foreign-files.enabled": foreign})
+    table, path = with_foreign_file(tmp_path, {"gc.foreign-files.enabled": foreign})
     table.append(ROWS)
     with caplog.at_level(logging.WARNING):
         catalog_in(tmp_path).purge_table("db.t")

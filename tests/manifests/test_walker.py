@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icefloe.errors import CorruptFileError
-from icefloe.formats.avro_blocks_codec import container_block, container_header, zigzag
+from icefloe.formats.avro_blocks_codec import container_block, container_header, deflate, zigzag
 from icefloe.manifests import avro_codec
 from icefloe.manifests.avro_codec import Container, open_container
 from icefloe.manifests.avro_schema_codec import parse_avro_schema
@@ -23,6 +23,7 @@ from icefloe.manifests.decode import decode
 from icefloe.manifests.program import compile_program
 from icefloe.manifests.reader import decode_rows
 from icefloe.manifests.reference_codec import decode_slowly, holds_empty_items
+from icefloe.metadata.limits import Limits
 from tests.manifests.avro_strategies import LEAVES, container, leaves, new_names, nullable, odd, pairs
 from tests.manifests.kernel_choice import compiled_kernels, plain_kernels
 
@@ -224,16 +225,51 @@ def test_rows_without_bytes_are_refused() -> None:
         decode_rows(open_container(hostile(record("null"), 2**39, b""), "f"), NONE)
 
 
-def test_counts_that_would_take_much_room_are_checked_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    from icefloe.manifests import decode as module
+def test_rows_that_would_take_much_room_are_refused_before_it_is_taken() -> None:
+    rows = [{"f0": 2**60 + i} for i in range(500)]
+    data = container(record("long"), rows, codec="null")
+    assert decode_rows(open_container(data, "f", Limits(metadata_bytes=5000)), ALL).rows == 500
+    with pytest.raises(CorruptFileError, match=r"would take more than 4000 .*read\.limits\.metadata-bytes"):
+        decode_rows(open_container(data, "f", Limits(metadata_bytes=4000)), ALL)
 
-    monkeypatch.setattr(module, "MAX_UNCHECKED_BYTES", 2000)
-    honest = container(record("long"), [{"f0": i} for i in range(500)], codec="null")
-    found = decode_rows(open_container(honest, "f"), ALL)
-    assert found.columns["f0", 0].to_pylist() == list(range(500))
-    larger = container(record("long"), [{"f0": 2**60 + i} for i in range(500)], codec="null")
-    with pytest.raises(CorruptFileError, match="inflates to more"):
-        decode_rows(open_container(larger, "f"), ALL)
+
+@pytest.mark.parametrize("codec", ["deflate", "zstandard"])
+def test_a_file_that_inflates_to_much_is_refused(codec: str) -> None:
+    bomb = hostile(record("string"), 1, deflate(codec, zigzag(70 << 20) + bytes(70 << 20), 9), codec=codec)
+    assert len(bomb) < 1 << 17
+    with pytest.raises(CorruptFileError, match="more than"):
+        decode_rows(open_container(bomb, "f"), ALL)
+    with pytest.raises(CorruptFileError, match="more than"):
+        decode_rows(open_container(bomb, "f", Limits(metadata_bytes=1 << 20)), NONE)
+
+
+@pytest.mark.parametrize("items", [1, 3, 400])
+def test_items_of_which_nothing_is_taken_are_counted_and_end(items: int) -> None:
+    kind = {
+        "type": "array",
+        "items": {"type": "record", "name": "r", "fields": [{"name": "x", "type": "boolean", "field-id": 9}]},
+    }
+    data = hostile(record(kind), 2, (zigzag(items) + b"\1" * items + zigzag(0)) * 2)
+    choice = TakeFields(((0, "f0", TakeRecords(("f0", 0), ((5, "known", ("known", 0)),))),))
+    for kernels in (plain_kernels, compiled_kernels):
+        with kernels():
+            found = decode_rows(open_container(data, "f"), choice)
+            assert [len(each) for each in found.columns["f0", 0].to_pylist()] == [items, items]
+
+
+def test_a_list_of_nulls_alone_is_refused() -> None:
+    data = hostile(record({"type": "array", "items": ["null"]}), 1, zigzag(1) + zigzag(0) + zigzag(0))
+    with pytest.raises(CorruptFileError, match="items of no type"):
+        decode_rows(open_container(data, "f"), TakeFields(((0, "f0", TakeList(("f0", 0))),)))
+
+
+def test_rows_that_take_next_to_nothing_are_refused_at_once() -> None:
+    rows = 30_000_000
+    bomb = hostile(record("long", "long"), rows, deflate("deflate", bytes(2 * rows), 1), codec="deflate")
+    started = time.process_time()
+    with pytest.raises(CorruptFileError, match="would take more than"):
+        decode_rows(open_container(bomb, "f"), ALL)
+    assert time.process_time() - started < 1
 
 
 def test_a_schema_that_multiplies_is_refused_at_once() -> None:

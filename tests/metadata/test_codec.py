@@ -3,6 +3,7 @@
 import gzip
 import json
 import pickle
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
@@ -25,6 +26,8 @@ from icefloe.metadata import (
     metadata_to_json,
     metadata_to_object,
 )
+from icefloe.metadata.limits import Limits
+from icefloe.metadata.view_codec import decode_view_file
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.golden import golden
 from tests.strategies import table_metadata
@@ -497,3 +500,31 @@ def test_gzip_is_told_by_the_bytes() -> None:
     packed = encode_metadata_file(decode_metadata_file(text), MetadataCompression.GZIP)
     assert packed == encode_metadata_file(decode_metadata_file(text), MetadataCompression.GZIP)
     assert json.loads(gzip.decompress(packed)) == document(3)
+
+
+def test_what_gzip_may_become_is_bounded() -> None:
+    text = json.dumps(document(3)).encode()
+    packed = gzip.compress(text)
+    assert decode_metadata_file(packed, Limits(metadata_bytes=len(text))) == decode_metadata_file(text)
+    for data in (packed, text):
+        with pytest.raises(InvalidMetadataError, match=r"too large: .*read\.limits\.metadata-bytes"):
+            decode_metadata_file(data, Limits(metadata_bytes=len(text) - 1))
+    # Several members count together, and a file may not grow without bound however much memory there is.
+    bomb = gzip.compress(b" " * (1 << 20), 9) * 80
+    with pytest.raises(InvalidMetadataError, match="too large"):
+        decode_metadata_file(bomb, Limits(expansion=100))
+    with pytest.raises(InvalidMetadataError, match="too large"):
+        decode_view_file(bomb, Limits(expansion=100))
+
+
+@versions
+@pytest.mark.parametrize("depth", [50, 3000, 200_000])
+def test_nesting_is_read_or_refused(version: int, depth: int) -> None:
+    text = json.dumps(document(version)).encode()
+    opening = b'{"type":"list","element-id":%d,"element-required":false,"element":'
+    kind = b"".join(opening % (10 + each) for each in range(depth)) + b'"long"' + b"}" * depth
+    column = b'"fields": [{"id": 2, "name": "deep", "required": false, "type": ' + kind + b"}, "
+    deep = text.replace(b'"fields": [', column, 1).replace(b'"last-column-id": 1', b'"last-column-id": 999999')
+    assert len(deep) > len(text)
+    with suppress(IcefloeError):
+        assert isinstance(decode_metadata_file(deep), TableMetadata)

@@ -191,3 +191,46 @@ def test_errors_of_the_disk_are_ours(tmp_path: Path) -> None:
     (failure,) = storage.delete([f"{tmp_path}/folder"])
     assert failure.location == f"{tmp_path}/folder"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+
+
+@pytest.mark.parametrize("read", ["read", "read_range", "read_tail", "open_input"])
+@pytest.mark.parametrize("kind", ["pipe", "device", "link to a device", "folder"])
+def test_only_files_are_read_and_nothing_is_waited_for(read: str, kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    match kind:
+        case "pipe":
+            os.mkfifo(path)
+        case "device":
+            path = Path("/dev/zero")
+        case "link to a device":
+            path.symlink_to("/dev/zero")
+        case _:
+            path.mkdir()
+    storage = Storage()
+    arguments = {"read_range": (0, 8), "read_tail": (8,)}.get(read, ())
+    started = time.monotonic()
+    with pytest.raises(StorageError, match=r"is a folder, not a file|pipe, socket or device"):
+        getattr(storage, read)(f"file://{path}", *arguments)
+    assert time.monotonic() - started < 5
+
+
+def test_a_range_takes_no_memory_before_it_is_known_to_be_there(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"12345678")
+    storage = Storage()
+    for offset, length in ((0, 1 << 60), (4, 5), (1 << 60, 1)):
+        with pytest.raises(StorageError, match="ends early"):
+            storage.read_range(f"file://{path}", offset, length)
+    assert storage.read_range(f"file://{path}", 4, 4) == b"5678"
+
+
+def test_a_file_that_is_too_long_to_be_read_whole_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(StorageError, match=r"1099511627776 bytes.*read\.limits\.file-bytes"):
+        Storage().read(f"file://{path}")
+    path.write_bytes(b"123456789")
+    assert Storage({"read.limits.file-bytes": "9"}).read(f"file://{path}") == b"123456789"
+    with pytest.raises(StorageError, match="files that are read whole may have 8"):
+        Storage({"read.limits.file-bytes": "8"}).read(f"file://{path}")

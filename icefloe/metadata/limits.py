@@ -1,0 +1,49 @@
+"""How much memory a file of metadata may take, whatever it says of itself: bounds that hold before the memory is taken.
+
+They are properties of the catalog or of the storage, never of a table: a table's own properties are part of what is bounded.
+"""
+
+from dataclasses import dataclass
+
+from icefloe.metadata.properties import (
+    LIMIT_EXPANSION,
+    LIMIT_FILE_BYTES,
+    LIMIT_METADATA_BYTES,
+    Properties,
+)
+
+_ALWAYS_ALLOWED = 64 << 20
+"""So much a file may take however small it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What may be read whole, and what may become of it."""
+
+    file_bytes: int = LIMIT_FILE_BYTES.default
+    """The longest file that is read whole: metadata, manifest lists and manifests."""
+    metadata_bytes: int = LIMIT_METADATA_BYTES.default
+    """The most that such a file may take in memory, decompressed or as columns."""
+    expansion: int = LIMIT_EXPANSION.default
+    """How many times its length that may be, beyond the first 64 MiB."""
+
+    @staticmethod
+    def of(properties: Properties) -> "Limits":
+        """What the properties say."""
+        return Limits(
+            LIMIT_FILE_BYTES.of(properties), LIMIT_METADATA_BYTES.of(properties), LIMIT_EXPANSION.of(properties)
+        )
+
+    def allowed(self, length: int) -> int:
+        """How many bytes a file of this length may take in memory."""
+        return min(self.metadata_bytes, max(_ALWAYS_ALLOWED, self.expansion * length))
+
+    def refusal(self, length: int) -> str:
+        """What is wrong with a file of this length that would take more."""
+        return (
+            f"its {length} bytes would take more than {self.allowed(length)} in memory; if that is right, raise"
+            f" {LIMIT_METADATA_BYTES.key} or {LIMIT_EXPANSION.key} of the catalog"
+        )
+
+
+DEFAULT_LIMITS = Limits()
