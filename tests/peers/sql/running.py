@@ -145,15 +145,22 @@ class _Running:
 
     def _crossed(self, name: str, both: Both[State], tables: Both[Table]) -> list[tuple[str, str]]:
         read = self._engines.crossed(self._namespace, name)
-        own = self._engines.read(self._namespace, name)
+        own = self._own_rows(name, both)
         found = [
-            (f"crossed.{who}", f"{_said(theirs)} / {_said(mine)}")
+            (f"crossed.{who}", f"{_said(theirs)} / {mine}")
             for who, theirs, mine in (("ours", read.ours, own.java), ("java", read.java, own.ours))
-            if _values(theirs) != _values(mine)
+            if _values(theirs) != mine
         ]
         for ref in sorted({*both.ours.metadata.get("refs", {})} & {*both.java.metadata.get("refs", {})} - {"main"}):
             found += self._of_ref(name, ref, tables)
         return found
+
+    def _own_rows(self, name: str, both: Both[State]) -> Both[Sequence[object] | None]:
+        """What each reads from its own table; as it was after the last step, unless settings may have changed it then."""
+        if not self._scenario.changes_session and isinstance(both.ours.rows, Rows) and isinstance(both.java.rows, Rows):
+            return Both(both.ours.rows.values, both.java.rows.values)
+        read = self._engines.read(self._namespace, name)
+        return Both(_values(read.ours), _values(read.java))
 
     def _of_ref(self, name: str, ref: str, tables: Both[Table]) -> list[tuple[str, str]]:
         own = self._engines.read(self._namespace, name, f" VERSION AS OF '{ref}'")

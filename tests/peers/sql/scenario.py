@@ -14,6 +14,8 @@ SHORT_MODES = {"cow": MODES[0], "mor": MODES[1]}
 DEFAULT_RUNS = "v2-cow v3-mor"
 KINDS = ("java", "choice", "defect")
 """Whose difference it is: a defect of Java, a choice that we made otherwise, or a defect of ours that is to be repaired."""
+SESSION_WORDS = ("SET", "RESET", "USE", "CACHE")
+"""Statements that change how later ones read."""
 _HEADER = re.compile(r"--\s*(name|runs|set|differs)\b([^:]*):\s*(.*)")
 _PROPERTIES = re.compile(r"\$props(?:\(([^)]*)\))?")
 _SNAPSHOT = re.compile(r"\$(?:(\w+):)?(s|ms|at)(\d+)\b")
@@ -80,6 +82,11 @@ class Scenario:
     def statements(self) -> tuple[str, ...]:
         """The statements as they are written."""
         return tuple(step.text for step in self.steps if step.text is not None)
+
+    @property
+    def changes_session(self) -> bool:
+        """Whether settings other than those of the start were there at a step."""
+        return bool(self.settings) or any(each.split()[0].upper() in SESSION_WORDS for each in self.statements)
 
 
 @dataclass
