@@ -105,13 +105,12 @@ class Engine(ABC):
         return found, self._times[found]
 
     def plain(self, namespace: str, rows: Rows) -> Rows:
-        """Rows without what is random: ids of snapshots as places, folders and UUIDs as a word."""
-        places = {
-            each: f"{table}.s{place}"
-            for (space, table), seen in self._seen.items()
-            if space == namespace
-            for place, each in enumerate(seen, 1)
-        }
+        """Rows without what is random: ids and times of snapshots as places, folders and UUIDs as a word."""
+        places: dict[int, str] = {}
+        for (space, table), seen in self._seen.items():
+            if space == namespace:
+                for place, each in enumerate(seen, 1):
+                    places |= {each: f"{table}.s{place}", self._times[each]: f"{table}.ms{place}"}
         return rows.mapped(lambda value: _plain(value, places, str(self.folder)))
 
 

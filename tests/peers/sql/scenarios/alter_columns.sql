@@ -18,7 +18,7 @@ INSERT INTO $t VALUES (10, 20, 30, 40);
 
 -- name: add what exists
 -- runs: v2
-CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id, named_struct('x', 1) AS s;
+CREATE TABLE $t (id INT, s STRUCT<x:INT>) USING iceberg $props;
 ALTER TABLE $t ADD COLUMN id STRING;
 ALTER TABLE $t ADD COLUMN ID STRING;
 ALTER TABLE $t ADD COLUMN s.x INT;
@@ -44,10 +44,12 @@ ALTER TABLE $t ADD COLUMN p.w INT;
 ALTER TABLE $t ADD COLUMN p.y.element.q DOUBLE;
 ALTER TABLE $t ADD COLUMN m.value.n INT FIRST;
 ALTER TABLE $t ADD COLUMN m.key.n INT;
+-- differs: outcome | defect | a new field of the structs in a list, read alone, makes the list null
 SELECT p.y.q, p.w, m FROM $t;
 
 -- name: drop columns
-CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id, 'a' AS s, named_struct('x', 1, 'y', 2) AS p;
+CREATE TABLE $t (id INT, s STRING, p STRUCT<x:INT, y:INT>) USING iceberg $props;
+INSERT INTO $t VALUES (1, 'a', named_struct('x', 1, 'y', 2));
 ALTER TABLE $t DROP COLUMN s;
 ALTER TABLE $t DROP COLUMN p.x;
 INSERT INTO $t VALUES (2, named_struct('y', 3));
@@ -72,13 +74,15 @@ INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, named_struct('a', 1, 
 ALTER TABLE $t DROP COLUMN s.a;
 ALTER TABLE $t ADD COLUMN s.a INT;
 INSERT INTO $t VALUES (3, named_struct('b', 5, 'a', 7));
+-- differs: outcome | defect | fields of structs whose name was used again read as null
 SELECT id, s.a FROM $t;
 SELECT s.b FROM $t WHERE s.a IS NULL;
 DELETE FROM $t WHERE s.a IS NULL AND id = 1;
 UPDATE $t SET s.a = 9 WHERE s.b = 4;
 
 -- name: rename columns
-CREATE TABLE $t USING iceberg PARTITIONED BY (s) $props AS SELECT 1 AS id, 'a' AS s, named_struct('x', 1) AS p, array(named_struct('e', 1)) AS l;
+CREATE TABLE $t (id INT, s STRING, p STRUCT<x:INT>, l ARRAY<STRUCT<e:INT>>) USING iceberg PARTITIONED BY (s) $props;
+INSERT INTO $t VALUES (1, 'a', named_struct('x', 1), array(named_struct('e', 1)));
 ALTER TABLE $t RENAME COLUMN id TO key;
 ALTER TABLE $t RENAME COLUMN s TO part;
 ALTER TABLE $t RENAME COLUMN p.x TO z;
@@ -104,18 +108,21 @@ INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, named_struct('a', 1, 
 ALTER TABLE $t RENAME COLUMN s.a TO c;
 ALTER TABLE $t RENAME COLUMN s.b TO a;
 ALTER TABLE $t RENAME COLUMN s.c TO b;
+-- differs: outcome | defect | fields of structs whose name was used again read as null
 SELECT s.a FROM $t;
 UPDATE $t SET s.a = 5 WHERE s.b = 1;
 
 -- name: a name in another case
 -- runs: v2
 CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id, 'a' AS s;
+-- differs: outcome | choice | a column may be renamed to its own name in another case; Spark says that it exists
 ALTER TABLE $t RENAME COLUMN id TO ID;
 SELECT id, Id FROM $t;
 ALTER TABLE $t RENAME COLUMN s TO ID;
 
 -- name: widen types
-CREATE TABLE $t USING iceberg $props AS SELECT 1 AS i, CAST(1.5 AS FLOAT) AS f, CAST(1.25 AS DECIMAL(5, 2)) AS d, named_struct('x', 1) AS s, array(1) AS a, map('k', 1) AS m;
+CREATE TABLE $t (i INT, f FLOAT, d DECIMAL(5, 2), s STRUCT<x:INT>, a ARRAY<INT>, m MAP<STRING, INT>) USING iceberg $props;
+INSERT INTO $t VALUES (1, 1.5, 1.25, named_struct('x', 1), array(1), map('k', 1));
 ALTER TABLE $t ALTER COLUMN i TYPE BIGINT;
 ALTER TABLE $t ALTER COLUMN f TYPE DOUBLE;
 ALTER TABLE $t ALTER COLUMN d TYPE DECIMAL(20, 2);
@@ -134,6 +141,7 @@ ALTER TABLE $t ALTER COLUMN d TYPE DECIMAL(20, 3);
 ALTER TABLE $t ALTER COLUMN d TYPE DECIMAL(4, 2);
 ALTER TABLE $t ALTER COLUMN s TYPE BINARY;
 ALTER TABLE $t ALTER COLUMN ts TYPE TIMESTAMP_NTZ;
+-- differs v3: outcome | java | apache/iceberg issue 14265: the specification lets a date of v3 become a timestamp, Java does not yet
 ALTER TABLE $t ALTER COLUMN dt TYPE TIMESTAMP_NTZ;
 ALTER TABLE $t ALTER COLUMN dt TYPE TIMESTAMP;
 ALTER TABLE $t ALTER COLUMN st TYPE STRUCT<x:INT, y:INT>;
@@ -159,7 +167,8 @@ DESCRIBE $t;
 
 -- name: order of columns
 -- runs: v1 v3
-CREATE TABLE $t USING iceberg $props AS SELECT 1 AS a, 2 AS b, 3 AS c, named_struct('x', 1, 'y', 2) AS s;
+CREATE TABLE $t (a INT, b INT, c INT, s STRUCT<x:INT, y:INT>) USING iceberg $props;
+INSERT INTO $t VALUES (1, 2, 3, named_struct('x', 1, 'y', 2));
 ALTER TABLE $t ALTER COLUMN c FIRST;
 ALTER TABLE $t ALTER COLUMN a AFTER b;
 ALTER TABLE $t ALTER COLUMN s.y FIRST;
@@ -171,6 +180,7 @@ ALTER TABLE $t ALTER COLUMN a AFTER a;
 -- name: replace all columns
 -- runs: v2
 CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id, 'a' AS s;
+-- differs: outcome | defect | ALTER TABLE REPLACE COLUMNS is refused
 ALTER TABLE $t REPLACE COLUMNS (id INT, n BIGINT);
 SELECT * FROM $t;
 
@@ -214,12 +224,14 @@ INSERT INTO $t VALUES (2, 'b');
 -- runs: v2
 -- set: spark.sql.caseSensitive=true
 CREATE TABLE $t (a INT, A INT) USING iceberg $props;
+-- differs: outcome | defect | names that differ by case do not work where case matters
 INSERT INTO $t VALUES (1, 2);
 SELECT A FROM $t WHERE a = 1;
 UPDATE $t SET A = 5 WHERE a = 1;
 ALTER TABLE $t ADD COLUMN b INT;
 ALTER TABLE $t ADD COLUMN B INT;
 ALTER TABLE $t RENAME COLUMN B TO c;
+-- differs: crossed | defect | names that differ by case do not work where case matters
 
 -- name: time travel over a change of columns
 CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id, 'a' AS s;
@@ -255,4 +267,5 @@ ALTER TABLE $t DROP COLUMN m.key;
 ALTER TABLE $t DROP COLUMN a.element;
 ALTER TABLE $t RENAME COLUMN a.element TO e;
 ALTER TABLE $t ALTER COLUMN m.key TYPE BINARY;
+-- differs: outcome | choice | keys, values and elements have no comments in the format; Java forgets it without a word
 ALTER TABLE $t ALTER COLUMN m.value COMMENT 'v';

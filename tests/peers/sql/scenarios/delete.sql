@@ -243,6 +243,7 @@ DELETE FROM $db.none WHERE id = 1;
 
 -- name: with a common table expression
 CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1), (2) AS v(id);
+-- differs: outcome | defect | WITH before DELETE is refused
 WITH c AS (SELECT 1 AS i) DELETE FROM $t WHERE id IN (SELECT i FROM c);
 
 -- name: by position and partition
