@@ -80,7 +80,7 @@ def refresh_view(name: tuple[str, ...], context: SqlContext) -> None:
     catalog = gateway.spark._jsparkSession.sessionState().catalog()
     view = None if name[-1].startswith(_PASSED) else option(catalog.getRawLocalOrGlobalTempView(gateway.seq(name)))
     plan = None if view is None else option(view.plan())
-    if plan is None:
+    if view is None or plan is None:
         return
     key = (name, int(gateway.jvm.java.lang.System.identityHashCode(plan)))
     if key in _WITHOUT_SCANS:
