@@ -15,6 +15,7 @@ from icefloe.commit.outcome import Committed, Outcome, Rejected
 from icefloe.commit.retry import Timing, result_of
 from icefloe.commit.statistics import StatisticsChange
 from icefloe.commit.structure import (
+    GiveNameMapping,
     SendUpdates,
     SetLocation,
     SetProperties,
@@ -552,8 +553,9 @@ class Transaction:
         given = [each if isinstance(each, ForeignFile) else foreign_file(storage, each) for each in file_paths]
         spec = None if spec_id is None else metadata.spec(spec_id)
         found = describe_files(given, metadata, storage, spec, workers)
-        if found.need_mapping and NAME_MAPPING.of(metadata.properties) is None:
-            self.set_properties({NAME_MAPPING.key: format_name_mapping(create_name_mapping(metadata.schema()))})
+        if found.need_mapping:
+            known = NAME_MAPPING.of(metadata.properties)
+            self.add(GiveNameMapping(known or format_name_mapping(create_name_mapping(metadata.schema()))))
         if not found.files:
             return None
         update = self.update_snapshot(branch, snapshot_properties)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from icefloe.commit.named import NamedFiles
 from icefloe.commit.partitions import Mask, PartitionSet
 from icefloe.commit.view import View
-from icefloe.commit.writing import write_entries
+from icefloe.commit.writing import form_of, write_entries
 from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.files import EntryStatus, ManifestFile
 from icefloe.manifests.wanted import WITHOUT_METRICS, Wanted
@@ -59,7 +59,7 @@ def remove_files(
             continue
         removed.append(columns.filter(chosen))
         kept += view.bench.remember(
-            ("filtered", view.metadata.format_version, manifest, chosen.tobytes()),
+            ("filtered", form_of(view.metadata), manifest, chosen.tobytes()),
             partial(_write_without, view, manifest, is_live, chosen),
         )
         replaced += 1

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.view import View
-from icefloe.commit.writing import write_entries
+from icefloe.commit.writing import form_of, write_entries
 from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.files import EntryStatus, ManifestContent, ManifestFile, Metric
 from icefloe.manifests.metrics import MetricColumns
@@ -42,7 +42,8 @@ def merge_manifests(view: View, manifests: Sequence[ManifestFile]) -> Merged:
             if not _is_worth_it(view, members, packed):
                 found += packed
                 continue
-            found += view.bench.remember(("merged", tuple(packed)), partial(_merge, view, packed))
+            key = ("merged", form_of(view.metadata), tuple(packed))
+            found += view.bench.remember(key, partial(_merge, view, packed))
             replaced += sum(each.added_snapshot_id != view.snapshot_id for each in packed)
     return Merged(tuple(found), replaced)
 

@@ -8,7 +8,7 @@ from icefloe.commit.merging import as_existing, concat_entries
 from icefloe.commit.partitions import partition_order
 from icefloe.commit.producer import Delta
 from icefloe.commit.view import View
-from icefloe.commit.writing import write_entries
+from icefloe.commit.writing import form_of, write_entries
 from icefloe.errors import ValidationError
 from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.files import ManifestContent, ManifestFile
@@ -44,7 +44,8 @@ class RewriteManifests:
         chosen = {each for members in groups for each in members}
         new: list[ManifestFile] = []
         for members in groups:
-            new += view.bench.remember(("rewritten", tuple(members)), partial(self._rewrite, view, members))
+            key = ("rewritten", form_of(view.metadata), tuple(members))
+            new += view.bench.remember(key, partial(self._rewrite, view, members))
         _check_same_files(chosen, new)
         return Delta(
             Operation.REPLACE,

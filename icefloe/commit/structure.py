@@ -152,6 +152,25 @@ class SetProperties(_WithoutSnapshots):
 
 
 @dataclass(frozen=True)
+class GiveNameMapping(_WithoutSnapshots):
+    """Let the table have the name mapping that files without field ids were read by."""
+
+    mapping: str
+
+    def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
+        """The mapping, if there is none; another one, that came by another commit, is neither replaced nor relied on."""
+        found = NAME_MAPPING.of(metadata.properties)
+        if found is None:
+            return Prepared((SetPropertiesUpdate({NAME_MAPPING.key: self.mapping}),))
+        if not parse_name_mapping(found).holds(parse_name_mapping(self.mapping)):
+            raise ValidationError(
+                "the name mapping of the table was changed by another commit since the files were read by it; load the table"
+                " and plan anew"
+            )
+        return Prepared()
+
+
+@dataclass(frozen=True)
 class SetLocation(_WithoutSnapshots):
     """Move the base location for new files."""
 

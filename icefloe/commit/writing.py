@@ -10,6 +10,7 @@ from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.files import ManifestContent, ManifestFile
 from icefloe.manifests.writer import ManifestFormat, write_manifests
 from icefloe.metadata.properties import MANIFEST_COMPRESSION, MANIFEST_COMPRESSION_LEVEL, MANIFEST_TARGET_SIZE_BYTES
+from icefloe.metadata.table import TableMetadata
 from icefloe.versions import Feature, allows
 
 
@@ -39,19 +40,27 @@ def write_entries(view: View, columns: ManifestColumns, content: ManifestContent
     )
 
 
+def form_of(metadata: TableMetadata) -> Hashable:
+    """What manifests of one attempt must have in common with those of another to be used again.
+
+    The version; and the location, where paths are relative to that: files stay where they are when the table moves.
+    """
+    version = metadata.format_version
+    return version, metadata.location if allows(version, Feature.RELATIVE_PATHS) else None
+
+
 def write_added(view: View, key: Hashable, groups: Sequence[FileGroup]) -> tuple[ManifestFile, ...]:
     """Manifests of new files, written in the first attempt and used again in later ones.
 
-    `key` tells the groups of one operation from those of others. An upgrade of the table in between makes new
-    manifests, and so does another id of their spec.
+    `key` tells the groups of one operation from those of others. Another id of their spec makes new manifests.
     """
-    version = view.metadata.format_version
     return tuple(
         manifest
         for place, group in enumerate(groups)
         if len(group.columns)
         for manifest in view.bench.remember(
-            ("added", key, version, place, group.spec_id), partial(write_entries, view, group.columns, group.content)
+            ("added", key, form_of(view.metadata), place, group.spec_id),
+            partial(write_entries, view, group.columns, group.content),
         )
     )
 

@@ -83,7 +83,10 @@ def view_from_json(document: str | bytes | Mapping[str, Any]) -> ViewMetadata:
 
 def view_to_json(view: ViewMetadata) -> bytes:
     """The view as JSON text."""
-    return msgspec.json.encode(view_to_object(view))
+    try:
+        return msgspec.json.encode(view_to_object(view))
+    except (TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        raise InvalidMetadataError(f"view metadata cannot be written as JSON: {error}") from error
 
 
 def view_to_object(view: ViewMetadata) -> JSON:

@@ -54,6 +54,10 @@ class NameMapping:
         found = self.find(path)
         return None if found is None else found.field_id
 
+    def holds(self, other: "NameMapping") -> bool:
+        """Whether every name of the other mapping stands for the same field in this one."""
+        return _holds(self.fields, other.fields)
+
 
 def create_name_mapping(schema: Schema) -> NameMapping:
     """The mapping in which every field has the one name that it has in the schema."""
@@ -98,6 +102,15 @@ def apply_name_mapping(schema: Schema, mapping: NameMapping) -> Schema:
         ),
         schema_id=schema.schema_id,
     )
+
+
+def _holds(fields: Sequence[MappedField], others: Sequence[MappedField]) -> bool:
+    for other in others:
+        for name in other.names:
+            found = next((field for field in fields if name in field.names), None)
+            if found is None or found.field_id != other.field_id or not _holds(found.fields, other.fields):
+                return False
+    return True
 
 
 def _map_field(field: NestedField) -> MappedField:

@@ -256,6 +256,24 @@ def test_what_is_wrong_after_an_upgrade_is_prepared_again(version: int) -> None:
     assert (snapshot.first_row_id is not None) is allows(version + 1, Feature.ROW_LINEAGE)
 
 
+@pytest.mark.parametrize("merge", [False, True])
+@every_version
+def test_files_stay_where_they_are_when_the_table_moves(version: int, merge: bool) -> None:
+    """From v4 on their paths are relative to the table's location where they can be."""
+    table, committer = new_table(version, properties={"commit.manifest.min-count-to-merge": "2"})
+    catalog = Strict(committer)
+    writer, other = handle(catalog), handle(catalog)
+    file = data_file(f"{table.location()}/data/a")
+    with writer.transaction() as tx:
+        if merge:
+            tx.update_snapshot().merge_append([file])
+        else:
+            tx.update_snapshot().fast_append([file])
+        other.transaction().update_location("memory://elsewhere/t").commit_transaction()
+    assert writer.location() == "memory://elsewhere/t"
+    assert live_paths(writer) == [file.file_path]
+
+
 def test_what_is_wrong_in_itself_is_not_tried_again() -> None:
     table, committer = new_table(2)
     clock = Clock()

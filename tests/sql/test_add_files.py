@@ -217,6 +217,24 @@ def test_the_mapping_goes_along_with_the_schema(catalog: Catalog, tmp_path: Path
     assert rows(table) == [(1, "a", None), (2, "b", 5)]
 
 
+def test_a_mapping_of_another_commit_is_neither_replaced_nor_relied_on(catalog: Catalog, tmp_path: Path) -> None:
+    table = make(catalog)
+    behind = [catalog.load_table("db.t") for _ in range(3)]
+    files = [str(put(tmp_path, f"{number}.parquet", id=longs(number), name=["a"])) for number in range(4)]
+    theirs = '[{"field-id": 1, "names": ["key"]}, {"field-id": 2, "names": ["name"]}]'
+    table.set_properties({NAME_MAPPING: theirs})
+    with pytest.raises(ValidationError, match="name mapping of the table was changed by another commit"):
+        behind[0].add_files([files[0]])
+    assert catalog.load_table("db.t").properties[NAME_MAPPING] == theirs
+    # One that says the same of the same names, and more of others, will do; one that is gone comes back.
+    table.set_properties({NAME_MAPPING: theirs.replace('"key"', '"key", "id"')})
+    behind[1].add_files([files[1]])
+    table.refresh().remove_properties(NAME_MAPPING)
+    behind[1].add_files([files[2]])
+    behind[2].add_files([files[3]])
+    assert rows(table.refresh()) == [(1, "a"), (2, "a"), (3, "a")]
+
+
 def test_the_oldest_timestamps_of_parquet(catalog: Catalog, tmp_path: Path) -> None:
     table = make(catalog, "at timestamptz, local timestamp")
     micros = pa.array([1_700_000_000_000_001, None], pa.timestamp("us"))
