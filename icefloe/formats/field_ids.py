@@ -11,8 +11,6 @@ from icefloe.schema.reserved import is_reserved_id
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import (
     IcebergType,
-    ListType,
-    MapType,
     NestedField,
     NestedType,
     StructType,
@@ -47,7 +45,7 @@ def _type_differences(found: IcebergType, wanted: IcebergType, path: str) -> Ite
             # Its parts have no ids, and not all libraries tell a variant from a struct.
             if not isinstance(found, VariantType | StructType):
                 yield f"column {path!r} is {found} and no variant"
-        case (StructType(), StructType()) | (ListType(), ListType()) | (MapType(), MapType()):
+        case NestedType(), NestedType() if type(found) is type(wanted):
             yield from _differences(found.fields, wanted.fields, f"{path}.")
         case _ if isinstance(found, NestedType) or isinstance(wanted, NestedType):
             yield f"column {path!r} is {found} and not {wanted}"

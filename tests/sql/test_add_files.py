@@ -245,3 +245,36 @@ def test_the_oldest_timestamps_of_parquet(catalog: Catalog, tmp_path: Path) -> N
     found = table.scan().to_arrow()
     assert found["at"].cast(pa.int64()).to_pylist() == [1_700_000_000_000_001, None]
     assert found["local"].cast(pa.int64()).to_pylist() == [1_700_000_000_000_001, None]
+
+
+def test_files_have_ids_everywhere_or_nowhere_and_only_those_of_the_table(catalog: Catalog, tmp_path: Path) -> None:
+    table = make(catalog, "id BIGINT, s STRUCT<a: INT, b: STRING>, l ARRAY<INT>")
+    (tmp_path / "in").mkdir()
+
+    def problem(ids: dict[str, int], columns: Any = None) -> str:
+        """Why a file with these ids is not added."""
+        made = columns or pa.table({"id": longs(1), "s": [{"a": 1, "b": "x"}], "l": [[1]]})
+        inner = [_with_id(each, ids.get(f"s.{each.name}")) for each in made.schema.field("s").type]
+        fields = [
+            _with_id(made.schema.field("id"), ids.get("id")),
+            _with_id(pa.field("s", pa.struct(inner)), ids.get("s")),
+            _with_id(
+                pa.field("l", pa.list_(_with_id(pa.field("element", pa.int64()), ids.get("l.element")))), ids.get("l")
+            ),
+        ]
+        pq.write_table(made.cast(pa.schema(fields)), tmp_path / "in" / "one.parquet")
+        with pytest.raises(IncompatibleChangeError) as caught:
+            added(catalog, tmp_path / "in")
+        return str(caught.value)
+
+    own = {name: table.schema().find_field(name).field_id for name in ("id", "s", "s.a", "s.b", "l", "l.element")}
+    assert "'s' in it has no field id" in problem({**own, "s": -1})
+    assert "'s.b' in it has no field id" in problem({**own, "s.b": -1})
+    assert "'l.element' in it has no field id" in problem({**own, "l.element": -1})
+    assert "that of 'l.element' in the table" in problem({**own, "s.a": own["l.element"], "l.element": own["s.a"]})
+    assert "has not given to a column yet" in problem({**own, "s.b": 99})
+    assert table.refresh().current_snapshot() is None
+
+
+def _with_id(field: Any, field_id: int | None) -> Any:
+    return field.with_metadata({} if field_id is None or field_id < 0 else {"PARQUET:field_id": str(field_id)})

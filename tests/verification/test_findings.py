@@ -1,10 +1,12 @@
 """Each kind of finding: a real table is damaged in just that way, and just that is found."""
 
+import io
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from icefloe.commit.history import Planned
@@ -465,6 +467,36 @@ def rows_of_another_partition(found: Damaged) -> None:
     made = found.write_rows(file.file_path, other)
     found.forget_totals()
     found.change_file(DATA, lambda _: replace(made, partition=file.partition))
+
+
+def with_ids(found: Damaged, ids: dict[str, int]) -> None:
+    """The newest data file again, with these ids on its columns and none on others."""
+    file = found.data_file()
+    table = pq.read_table(io.BytesIO(found.storage.read(file.file_path)))
+    fields = [
+        each.with_metadata({"PARQUET:field_id": str(ids[each.name])} if each.name in ids else {})
+        for each in table.schema
+    ]
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays(table.columns, schema=pa.schema(fields)), sink, store_schema=False)
+    found.storage.write(file.file_path, sink.getvalue())
+    found.change_file(DATA, lambda each: replace(each, file_size_in_bytes=len(sink.getvalue())))
+    found.forget_totals()
+
+
+@damage(Code.FIELD_IDS, level="footers")
+def a_column_without_its_id(found: Damaged) -> None:
+    with_ids(found, {"id": 1, "region": 2})
+
+
+@damage(Code.FIELD_IDS)
+def a_column_under_another_id(found: Damaged) -> None:
+    with_ids(found, {"id": 1, "region": 2, "price": 77})
+
+
+@damage(Code.FIELD_IDS, level="footers")
+def a_file_without_ids(found: Damaged) -> None:
+    with_ids(found, {})
 
 
 @damage(Code.VECTOR_CONTENT, Feature.DELETION_VECTORS)
