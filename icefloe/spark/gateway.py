@@ -49,7 +49,7 @@ def is_at_least(spark: Any, version: tuple[int, int]) -> bool:
 @contextmanager
 def active(spark: Any) -> Iterator[None]:
     """A session as the active one of this thread, where Spark looks for settings and names."""
-    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
+    sessions = Gateway(spark).jvm.org.apache.spark.sql.classic.SparkSession
     before = sessions.getActiveSession()
     sessions.setActiveSession(spark._jsparkSession)
     try:

@@ -21,8 +21,9 @@ from icefloe.spark.sql_names import Source
 from icefloe.spark.sql_nodes import argument, copy, items, kind_of, option, parts
 from icefloe.spark.sql_nodes import mapping as entries
 from icefloe.spark.sql_queries import resolve
-from icefloe.spark.store_assignment import check_policy, store_assigned
+from icefloe.spark.store_assignment import check_policy, store_assigned, with_names_of
 from icefloe.spark.types import mapping_of, schema_from_spark, user_type
+from icefloe.spark.user_side import quoted_name
 from icefloe.table import Table
 
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
@@ -117,7 +118,7 @@ def _insert(node: Any, target: Source, context: SqlContext) -> None:
             frame,
             tx.table_metadata.schema(),
             ".".join(table.name()),
-            by_position=not node.byName(),
+            by_position=not node.byName() and not node.userSpecifiedCols().size(),
             evolves=evolves,
         )
         to = destination(context.gateway.spark, table, target.ref)
@@ -254,11 +255,22 @@ def _named(
                 f" ({', '.join(frame.columns)}), and {len(wanted)} are wanted: {', '.join(wanted)}"
             )
         frame = frame.toDF(*wanted)
+        frame = _renamed(frame, table) if given_names else frame
     for name, value in given.items():
         field = table.schema().find_field(name, case_sensitive=False)
         shown = user_type(field.field_type, mapping_of(frame.sparkSession))
         frame = frame.withColumn(field.name, functions.lit(value).cast(shown))
     return frame
+
+
+def _renamed(frame: DataFrame, table: Table) -> DataFrame:
+    """The frame for a list of columns: fields are then found by name, as Spark does it, but those of its structs by position."""
+    changed = {}
+    for field in frame.schema.fields:
+        kind = with_names_of(field.dataType, table.schema().find_type(field.name, case_sensitive=False))
+        if kind != field.dataType:
+            changed[field.name] = frame[quoted_name(field.name)].cast(kind)
+    return frame.withColumns(changed) if changed else frame
 
 
 def _static_filter(static: dict[str, str | None], table: Table) -> Expression:

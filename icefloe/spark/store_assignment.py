@@ -87,6 +87,21 @@ def store_assigned(
     return gateway.frame(gateway.jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, made))
 
 
+def with_names_of(given: Any, kind: IcebergType) -> Any:
+    """A Spark type whose structs, but not those in lists and maps, have the names of a table's, if they are as wide."""
+    if not isinstance(given, spark_types.StructType) or not isinstance(kind, StructType):
+        return given
+    if len(given.fields) != len(kind.fields):
+        return given
+    pairs = zip(given.fields, kind.fields, strict=True)
+    return spark_types.StructType(
+        [
+            spark_types.StructField(own.name, with_names_of(each.dataType, own.field_type), each.nullable)
+            for each, own in pairs
+        ]
+    )
+
+
 def _filling(gateway: Gateway, *, evolves: bool) -> Any:
     """Whether fields that are missing in structs are filled, as this release of Spark wants to be told."""
     analysis = gateway.jvm.org.apache.spark.sql.catalyst.analysis
