@@ -1,5 +1,5 @@
 -- CREATE TABLE, CTAS, REPLACE, DROP, RENAME, SHOW, DESCRIBE.
--- runs: v1 v2 v3
+-- runs: v1 v3
 
 -- name: columns of every type
 CREATE TABLE $t (b BOOLEAN, i INT, l BIGINT, f FLOAT, d DOUBLE, dec DECIMAL(38, 10), dt DATE, ts TIMESTAMP, tn TIMESTAMP_NTZ, s STRING, bin BINARY, st STRUCT<a:INT, b:ARRAY<STRING>>, m MAP<STRING, STRUCT<x:INT>>) USING iceberg $props;
@@ -121,7 +121,7 @@ CREATE OR REPLACE TABLE $t USING iceberg $props AS SELECT 1 AS id;
 CREATE OR REPLACE TABLE $t USING iceberg PARTITIONED BY (id) AS SELECT 2 AS id, 'x' AS s;
 
 -- name: replace without rows
--- runs: v1 v2 v3
+-- runs: v1 v3
 CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id, 'a' AS s;
 CREATE OR REPLACE TABLE $t (id STRING, n INT) USING iceberg;
 INSERT INTO $t VALUES ('x', 1);
