@@ -54,6 +54,7 @@ INSERT INTO $t SELECT 3, CAST(TIMESTAMP'2020-01-01 00:00:00' AS VARIANT);
 INSERT INTO $t SELECT 4, CAST(X'01' AS VARIANT);
 INSERT INTO $t SELECT 5, CAST(array(1, 2) AS VARIANT);
 INSERT INTO $t SELECT 6, to_variant_object(named_struct('a', 1, 'b', map('k', 1.5D)));
+-- differs v3-cow: rows | defect | variants become null
 UPDATE $t SET id = id + 10 WHERE id < 4;
 SELECT id, schema_of_variant(v) FROM $t;
 
@@ -92,7 +93,9 @@ INSERT INTO $t VALUES (3, 5);
 CREATE TABLE $t (id INT, v VARIANT) USING iceberg $props;
 INSERT INTO $t SELECT /*+ COALESCE(1) */ id, parse_json(j) FROM VALUES (1, '{"a":1}'), (2, '{"a":2}') AS s(id, j);
 UPDATE $t SET v = parse_json('{"a":7}') WHERE variant_get(v, '$.a', 'int') = 1;
+-- differs v3-cow: rows | defect | variants become null
 DELETE FROM $t WHERE variant_get(v, '$.a', 'int') = 2;
+-- differs v3-cow: outcome | defect | variants become null
 SELECT * FROM $t;
 
 -- name: shredded
