@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from icefloe.errors import IcefloeError
 from icefloe.table import Table
 from tests.peers.sql.engines import CATALOG, Both, Engine, Engines, Outcome
 from tests.peers.sql.normal import Rows, rows_of
@@ -164,11 +165,19 @@ class _Running:
 
     def _of_ref(self, name: str, ref: str, tables: Both[Table]) -> list[tuple[str, str]]:
         own = self._engines.read(self._namespace, name, f" VERSION AS OF '{ref}'")
-        plain = [rows_of(table.scan(ref=ref).to_arrow()).in_any_order().values for table in (tables.ours, tables.java)]
+        plain = [_plainly(table, ref) for table in (tables.ours, tables.java)]
         pairs = [(_values(own.ours), plain[0]), (_values(own.java), plain[1])]
         if name not in self._apart:
             pairs.append((plain[0], plain[1]))
         return [(f"ref.{ref}", f"{one} / {two}") for one, two in pairs if one != two]
+
+
+def _plainly(table: Table, ref: str) -> Sequence[object] | None:
+    """What plain Python reads; None if it cannot, as for a query that is refused."""
+    try:
+        return rows_of(table.scan(ref=ref).to_arrow()).in_any_order().values
+    except IcefloeError:
+        return None
 
 
 def _verified(tables: Both[Table]) -> list[tuple[str, str]]:
@@ -186,7 +195,8 @@ def _values(outcome: Outcome) -> Sequence[object] | None:
 
 def _said(outcome: Outcome) -> str:
     if outcome.rows is None:
-        return f"refused: {str(outcome.error).splitlines()[0][:300]}"
+        # Py4J has the words of the JVM in its second line.
+        return f"refused: {' '.join(str(outcome.error).splitlines()[:2])[:300]}"
     return f"done: {outcome.rows.values}"
 
 

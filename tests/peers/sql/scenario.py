@@ -172,9 +172,12 @@ def _run(path: Path, text: str) -> Run:
 
 
 def filled(text: str, run: Run, namespace: str) -> str:
-    """A statement with the names of this run: `$t` and `$db` for the table and its namespace, `$props` for its properties."""
+    """A statement with the names of this run: `$t` and `$db` for the table and its namespace, `$ns` without catalog, `$props` for properties."""
     text = _PROPERTIES.sub(lambda found: run.properties(found[1]), text)
-    return re.sub(r"\$db\b", namespace, re.sub(r"\$t\b", f"{namespace}.t", text))
+    alone = namespace.partition(".")[2]
+    for name, value in (("t", f"{namespace}.t"), ("db", namespace), ("ns", alone)):
+        text = re.sub(rf"\${name}\b", value, text)
+    return text
 
 
 def with_snapshots(text: str, find: Callable[[str, int], tuple[int, int]]) -> str:

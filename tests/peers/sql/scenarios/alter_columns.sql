@@ -1,5 +1,5 @@
 -- ALTER TABLE: columns added, dropped, renamed, moved and changed, at the top and inside; identifier fields.
--- runs: v1 v2 v3
+-- runs: v1 v3
 
 -- name: add columns
 CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
@@ -28,7 +28,7 @@ ALTER TABLE $t ADD COLUMN none.x INT;
 ALTER TABLE $t ADD COLUMN id.x INT;
 
 -- name: add a required column
--- runs: v1 v2 v3
+-- runs: v1 v3
 CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
 ALTER TABLE $t ADD COLUMN n INT NOT NULL;
 CREATE TABLE $db.u (id INT) USING iceberg $props;
@@ -59,7 +59,7 @@ ALTER TABLE $t DROP COLUMN IF EXISTS none;
 ALTER TABLE $t DROP COLUMN p;
 
 -- name: drop and add the same name
--- runs: v1 v2 v3
+-- runs: v1 v3
 CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'b') AS v(id, s);
 ALTER TABLE $t DROP COLUMN s;
 ALTER TABLE $t ADD COLUMN s STRING;

@@ -27,6 +27,7 @@ ALTER TABLE $t CREATE BRANCH b WITH SNAPSHOT RETENTION;
 ALTER TABLE $t CREATE BRANCH b RETAIN 0 DAYS;
 ALTER TABLE $t CREATE BRANCH 123;
 ALTER TABLE $t CREATE BRANCH `123`;
+-- differs: ref.123 | choice | digits that are the name of a branch or tag mean it; Java takes them for the id of a snapshot
 
 -- name: a branch that exists
 CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
@@ -57,10 +58,12 @@ ALTER TABLE $t CREATE BRANCH main;
 -- name: an empty table
 -- runs: v1 v2 v3
 CREATE TABLE $t (id INT) USING iceberg $props;
+-- differs: outcome | defect | branches of tables without snapshots are refused
 ALTER TABLE $t CREATE BRANCH b;
 ALTER TABLE $t CREATE OR REPLACE BRANCH b2;
 ALTER TABLE $t CREATE TAG g;
 ALTER TABLE $t CREATE BRANCH IF NOT EXISTS b3;
+-- differs: outcome | defect | branches of tables without snapshots are refused
 INSERT INTO $t.branch_b VALUES (1);
 SELECT * FROM $t;
 SELECT * FROM $t VERSION AS OF 'b';
@@ -122,6 +125,7 @@ SELECT * FROM $t.branch_b;
 SELECT * FROM $t.branch_main;
 SELECT * FROM $t VERSION AS OF 'none';
 SELECT * FROM $t.branch_none;
+-- differs: outcome | choice | a branch in the name may be read at another ref; Java refuses
 SELECT * FROM $t.branch_b VERSION AS OF 'g';
 SELECT a.id, b.id AS other FROM $t a JOIN $t VERSION AS OF 'b' b ON a.id = b.id;
 
@@ -181,8 +185,10 @@ SELECT * FROM $t VERSION AS OF 'with space';
 CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
 INSERT INTO $t VALUES (2);
 ALTER TABLE $t CREATE TAG `1` AS OF VERSION $s1;
+-- differs: outcome | choice | digits that are the name of a branch or tag mean it; Java takes them for the id of a snapshot
 SELECT * FROM $t VERSION AS OF '1';
 SELECT * FROM $t VERSION AS OF 1;
+-- differs: ref.1 | choice | digits that are the name of a branch or tag mean it; Java takes them for the id of a snapshot
 
 -- name: a ref across a rollback
 -- runs: v1 v3

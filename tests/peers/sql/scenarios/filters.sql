@@ -2,7 +2,7 @@
 -- runs: v2
 
 -- name: comparisons on integers in several files
--- runs: v1 v2 v3
+-- runs: v1 v3
 CREATE TABLE $t (id INT, s STRING) USING iceberg $props;
 INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, NULL) AS v(id, s);
 INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (10, 'j'), (NULL, 'n') AS v(id, s);
@@ -57,20 +57,23 @@ CREATE TABLE $t (d DOUBLE, f FLOAT) USING iceberg $props;
 INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1.0D, FLOAT(1.0)), (DOUBLE('NaN'), FLOAT('NaN')) AS v(d, f);
 INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (-0.0D, FLOAT(-0.0)), (DOUBLE('-Infinity'), NULL) AS v(d, f);
 INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (DOUBLE('NaN'), FLOAT('NaN')) AS v(d, f);
+-- differs: outcome | java | apache/iceberg issue 9130: NaN is greater than all numbers in Spark, and Java skips files by bounds that leave NaN out
 SELECT d FROM $t WHERE d > 0.5;
 SELECT d FROM $t WHERE d < 0;
+-- differs: outcome | java | 0.0 and -0.0 are equal in Spark, and Java skips files by bounds in which -0.0 is less
 SELECT d FROM $t WHERE d = 0;
 SELECT d FROM $t WHERE d <= 0.0;
 SELECT d FROM $t WHERE isnan(d);
 SELECT d FROM $t WHERE NOT isnan(d);
 SELECT d FROM $t WHERE d = DOUBLE('NaN');
+-- differs: outcome | java | apache/iceberg issue 9130: NaN is greater than all numbers in Spark, and Java skips files by bounds that leave NaN out
 SELECT d FROM $t WHERE d > DOUBLE('Infinity');
 SELECT d FROM $t WHERE d <> DOUBLE('NaN');
 SELECT f FROM $t WHERE f IN (FLOAT(0.0), FLOAT('NaN'));
 SELECT f FROM $t WHERE f = 0.1;
 
 -- name: dates and times by days
--- runs: v1 v2 v3
+-- runs: v2 v3
 CREATE TABLE $t (id INT, ts TIMESTAMP, d DATE) USING iceberg PARTITIONED BY (days(ts), months(d)) $props;
 INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, TIMESTAMP'2020-01-01 00:00:00', DATE'2020-01-31'), (2, TIMESTAMP'2020-01-01 23:59:59.999999', DATE'2020-02-01'), (3, TIMESTAMP'1969-12-31 23:00:00', DATE'1969-12-31'), (4, NULL, NULL) AS v(id, ts, d);
 SELECT id FROM $t WHERE ts = TIMESTAMP'2020-01-01 00:00:00';
@@ -189,7 +192,7 @@ SELECT Id FROM $t WHERE CAST(s AS INT) IS NULL;
 SELECT Id / 0 FROM $t;
 
 -- name: filters after a rename and a widening
--- runs: v1 v2 v3
+-- runs: v1 v2
 CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, CAST(1.5 AS FLOAT)), (2, CAST(2.5 AS FLOAT)) AS v(id, f);
 ALTER TABLE $t RENAME COLUMN id TO key;
 ALTER TABLE $t ALTER COLUMN key TYPE BIGINT;

@@ -1,5 +1,5 @@
 -- INSERT: appends, overwrites (static, dynamic, by condition), columns by name, branches.
--- runs: v1 v2 v3
+-- runs: v1 v3
 
 -- name: append values
 CREATE TABLE $t (id BIGINT, data STRING) USING iceberg $props;
@@ -14,21 +14,21 @@ INSERT INTO $t VALUES (1, 'a');
 INSERT INTO $t SELECT * FROM $t WHERE id > 100;
 
 -- name: overwrite an unpartitioned table
--- runs: v1 v2 v3
+-- runs: v1 v2
 CREATE TABLE $t (id BIGINT, data STRING) USING iceberg $props;
 INSERT INTO $t VALUES (1, 'a'), (2, 'b');
 INSERT OVERWRITE $t VALUES (4, 'd'), (5, NULL);
 INSERT OVERWRITE TABLE $t SELECT 1L, 'x' WHERE false;
 
 -- name: overwrite a partitioned table, static mode
--- runs: v1 v2 v3
+-- runs: v1 v3
 CREATE TABLE $t (id BIGINT, data STRING) USING iceberg PARTITIONED BY (data) $props;
 INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'b'), (3, 'c') AS v(id, data);
 INSERT OVERWRITE $t SELECT /*+ COALESCE(1) */ * FROM VALUES (4, 'a'), (5, 'd') AS v(id, data);
 
 -- name: overwrite a partitioned table, dynamic mode
 -- set: spark.sql.sources.partitionOverwriteMode=dynamic
--- runs: v1 v2 v3
+-- runs: v2 v3
 CREATE TABLE $t (id BIGINT, data STRING) USING iceberg PARTITIONED BY (data) $props;
 INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'b'), (3, NULL) AS v(id, data);
 INSERT OVERWRITE $t SELECT /*+ COALESCE(1) */ * FROM VALUES (4, 'a'), (5, 'd') AS v(id, data);

@@ -1,5 +1,5 @@
 -- Time travel: by id, time, branch and tag; names with selectors; incremental reads.
--- runs: v1 v2 v3
+-- runs: v1 v3
 
 -- name: version as of
 CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;

@@ -17,7 +17,9 @@ INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, TIMESTAMP'2020-01-01 
 SELECT id FROM $t WHERE ts >= TIMESTAMP'2020-01-02 00:00:00';
 SELECT id FROM $t WHERE date(ts) = DATE'2020-01-01';
 SELECT id, CAST(ts AS STRING), CAST(tn AS STRING), hour(ts) FROM $t;
+-- differs: outcome | defect | metadata tables read times without a zone in that of the session
 SELECT partition FROM $t.files;
+-- differs: outcome | defect | what Spark stores in a column is refused
 UPDATE $t SET ts = tn, tn = ts WHERE id = 1;
 DELETE FROM $t WHERE ts = '2020-11-01 01:30:00';
 
@@ -26,7 +28,7 @@ DELETE FROM $t WHERE ts = '2020-11-01 01:30:00';
 CREATE TABLE $t USING iceberg PARTITIONED BY (hours(ts)) $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, TIMESTAMP'2020-01-01 00:15:00'), (2, TIMESTAMP'1969-12-31 23:59:59.999999') AS v(id, ts);
 SELECT id FROM $t WHERE ts > TIMESTAMP'2020-01-01 00:00:00';
 SELECT id FROM $t WHERE ts < DATE'1970-01-01';
-SELECT lake.system.days(ts), lake.system.hours(ts) FROM $t;
+SELECT lake.system.days(ts) AS c1, lake.system.hours(ts) AS c2 FROM $t;
 SET spark.sql.session.timeZone=UTC;
 SELECT id, CAST(ts AS STRING) FROM $t;
 SELECT id FROM $t WHERE date(ts) = DATE'2019-12-31';
@@ -57,21 +59,22 @@ SELECT * FROM $t TIMESTAMP AS OF TIMESTAMP'$at1 UTC';
 SELECT * FROM $t TIMESTAMP AS OF '$at1 UTC';
 
 -- name: functions of the catalog on times
-SELECT lake.system.years(DATE'1969-12-31'), lake.system.months(DATE'1969-12-31'), lake.system.days(DATE'1969-12-31'), lake.system.years(TIMESTAMP'1970-01-01 00:00:00'), lake.system.hours(TIMESTAMP'1969-12-31 23:59:59'), lake.system.days(TIMESTAMP_NTZ'2020-02-29 00:00:00');
-SELECT lake.system.years(NULL), lake.system.days(CAST(NULL AS DATE));
-SELECT lake.system.hours(DATE'2020-01-01');
-SELECT lake.system.years('2020-01-01');
-SELECT lake.system.days();
+SELECT lake.system.years(DATE'1969-12-31') AS c1, lake.system.months(DATE'1969-12-31') AS c2, lake.system.days(DATE'1969-12-31') AS c3, lake.system.years(TIMESTAMP'1970-01-01 00:00:00') AS c4, lake.system.hours(TIMESTAMP'1969-12-31 23:59:59') AS c5, lake.system.days(TIMESTAMP_NTZ'2020-02-29 00:00:00') AS c6;
+SELECT lake.system.years(NULL) AS c1, lake.system.days(CAST(NULL AS DATE)) AS c2;
+SELECT lake.system.hours(DATE'2020-01-01') AS c1;
+SELECT lake.system.years('2020-01-01') AS c1;
+SELECT lake.system.days() AS c1;
 
 -- name: functions of the catalog on values
-SELECT lake.system.bucket(16, 34), lake.system.bucket(16, 34L), lake.system.bucket(16, 'iceberg'), lake.system.bucket(16, X'00010203'), lake.system.bucket(16, DATE'2017-11-16'), lake.system.bucket(16, TIMESTAMP'2017-11-16 22:31:08'), lake.system.bucket(16, 14.20), lake.system.bucket(16, CAST(NULL AS INT));
-SELECT lake.system.truncate(10, 15), lake.system.truncate(10, -1), lake.system.truncate(10, -1L), lake.system.truncate(2, 'iceberg'), lake.system.truncate(2, X'010203'), lake.system.truncate(50, 10.65), lake.system.truncate(3, '😀😁😂x');
-SELECT lake.system.bucket(0, 1);
-SELECT lake.system.truncate(0, 1);
-SELECT lake.system.bucket(4, 1.5D);
-SELECT lake.system.bucket(4, true);
-SELECT lake.system.truncate(2, true);
-SELECT lake.system.bucket('x', 1);
-SELECT lake.system.truncate(10, -2147483648);
-SELECT lake.system.none(1);
-SELECT lake.system.iceberg_version() IS NOT NULL;
+SELECT lake.system.bucket(16, 34) AS c1, lake.system.bucket(16, 34L) AS c2, lake.system.bucket(16, 'iceberg') AS c3, lake.system.bucket(16, X'00010203') AS c4, lake.system.bucket(16, DATE'2017-11-16') AS c5, lake.system.bucket(16, TIMESTAMP'2017-11-16 22:31:08') AS c6, lake.system.bucket(16, 14.20) AS c7, lake.system.bucket(16, CAST(NULL AS INT)) AS c8;
+SELECT lake.system.truncate(10, 15) AS c1, lake.system.truncate(10, -1) AS c2, lake.system.truncate(10, -1L) AS c3, lake.system.truncate(2, 'iceberg') AS c4, lake.system.truncate(2, X'010203') AS c5, lake.system.truncate(50, 10.65) AS c6, lake.system.truncate(3, '😀😁😂x') AS c7;
+SELECT lake.system.bucket(0, 1) AS c1;
+SELECT lake.system.truncate(0, 1) AS c1;
+SELECT lake.system.bucket(4, 1.5D) AS c1;
+SELECT lake.system.bucket(4, true) AS c1;
+SELECT lake.system.truncate(2, true) AS c1;
+SELECT lake.system.bucket('x', 1) AS c1;
+-- differs: outcome | defect | truncate of the least int overflows
+SELECT lake.system.truncate(10, -2147483648) AS c1;
+SELECT lake.system.none(1) AS c1;
+SELECT lake.system.iceberg_version() IS NOT NULL AS c1;
