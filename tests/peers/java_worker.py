@@ -7,10 +7,31 @@ import base64
 import json
 import os
 import sys
+import time
 from typing import Any
 
 
 def answer(spark: Any, request: dict[str, Any]) -> dict[str, Any]:
+    """What a request asks for: the rows of one statement, or of several, or a session as it was at the start."""
+    if "each" in request:
+        return {"each": [attempt(spark, {"sql": text, "conf": {}}) for text in request["each"]]}
+    if "reset" in request:
+        _reset(spark, request["reset"])
+        return {}
+    return _rows(spark, request)
+
+
+def attempt(spark: Any, request: dict[str, Any]) -> dict[str, Any]:
+    """An answer, or the error instead of it, and the seconds that it took."""
+    start = time.monotonic()
+    try:
+        found = answer(spark, request)
+    except Exception as error:  # noqa: BLE001 - any failure of a statement is an answer
+        found = {"error": f"{type(error).__name__}: {error}"}
+    return found | {"seconds": time.monotonic() - start}
+
+
+def _rows(spark: Any, request: dict[str, Any]) -> dict[str, Any]:
     """The rows of a statement, as an Arrow stream in base64: exact values of all types."""
     import pyarrow as pa
 
@@ -32,6 +53,18 @@ def _configure(spark: Any, settings: dict[str, str | None]) -> None:
         if value is None:
             spark.conf.unset(key)
         else:
+            spark.conf.set(key, value)
+
+
+def _reset(spark: Any, baseline: dict[str, str]) -> None:
+    """Settings as they were, no cached tables, and Spark's own catalog as the current one."""
+    spark.catalog.clearCache()
+    spark.catalog.setCurrentCatalog("spark_catalog")
+    now = dict(spark.conf.getAll)
+    for key in now.keys() - baseline.keys():
+        spark.conf.unset(key)
+    for key, value in baseline.items():
+        if now.get(key) != value:
             spark.conf.set(key, value)
 
 
@@ -58,12 +91,9 @@ def main() -> None:
         answers.flush()
 
     spark = start(json.loads(sys.stdin.readline()))
-    say({"version": spark.version})
+    say({"version": spark.version, "settings": dict(spark.conf.getAll)})
     for line in sys.stdin:
-        try:
-            say(answer(spark, json.loads(line)))
-        except Exception as error:  # noqa: BLE001 - any failure of a statement is an answer
-            say({"error": f"{type(error).__name__}: {error}"})
+        say(attempt(spark, json.loads(line)))
     spark.stop()
 
 

@@ -20,6 +20,12 @@ class PeerError(Exception):
     """What a peer says of a statement that failed."""
 
 
+def arrow_of(answer: Mapping[str, Any]) -> Any:
+    """The Arrow table in an answer."""
+    with pa.ipc.open_stream(base64.b64decode(answer["arrow"])) as reader:
+        return reader.read_all()
+
+
 class Worker:
     """A script that runs in another Python; `sql` gives the rows of a statement."""
 
@@ -40,15 +46,17 @@ class Worker:
             )
         self._lines: queue.Queue[str] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
-        self.version = str(self._ask(settings)["version"])
+        started = self._ask(settings)
+        self.version = str(started["version"])
+        self.settings: dict[str, str] = started.get("settings", {})
+        """All settings of its session, where it has one."""
 
     def sql(self, text: str, **conf: str) -> Any:
         """The rows of a statement as an Arrow table; `conf` is set for this one only."""
         found = self._ask({"sql": text, "conf": conf})
         if "error" in found:
             raise PeerError(found["error"])
-        with pa.ipc.open_stream(base64.b64decode(found["arrow"])) as reader:
-            return reader.read_all()
+        return arrow_of(found)
 
     def rows(self, text: str, **conf: str) -> list[dict[str, Any]]:
         """The rows of a statement as dicts."""
@@ -64,21 +72,32 @@ class Worker:
             self._process.kill()
             self._process.wait()
 
-    def _ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def tell(self, request: Mapping[str, Any]) -> None:
+        """Send a request, whose answer `hear` waits for; requests are answered in their order."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
+        except OSError as error:
+            raise PeerError(self._last_words(f"cannot be asked {request}: {error}")) from error
+
+    def hear(self) -> dict[str, Any]:
+        """The next answer."""
+        try:
             line = self._lines.get(timeout=PATIENCE)
-        except (queue.Empty, OSError) as error:
+        except queue.Empty:
             self._process.kill()
-            line = ""
-            reason = f"{type(error).__name__} after at most {PATIENCE} s"
-        else:
-            reason = "it ended"
+            raise PeerError(self._last_words(f"no answer within {PATIENCE} s")) from None
         if not line:
-            raise PeerError(f"no answer to {request} ({reason}); its last words:\n{self.log.read_text()[-3000:]}")
+            raise PeerError(self._last_words("it ended"))
         return dict(json.loads(line))
+
+    def _ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        self.tell(request)
+        return self.hear()
+
+    def _last_words(self, reason: str) -> str:
+        return f"{reason}; its last words:\n{self.log.read_text()[-3000:]}"
 
     def _listen(self) -> None:
         assert self._process.stdout is not None

@@ -1,0 +1,223 @@
+"""What a table or view is after a step, read from its metadata file alone, in a form in which two engines' tables can be compared.
+
+Neither engine is asked: a file of JSON is read, so what one of them says about itself cannot hide what it wrote.
+"""
+
+import gzip
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.peers.sql.normal import Rows
+
+CATALOG = "lake"
+"""The catalog that statements name, on both sides."""
+OTHER = "other"
+"""What each calls the catalog of the other."""
+ENGINES_OWN = (
+    "owner",
+    "write.parquet.compression-codec",
+    "create_engine_version",
+    "engine_version",
+    "spark.query-column-names",
+)
+"""Properties that an engine adds by itself, and that say nothing of the table."""
+COUNTS = tuple(
+    f"{change}-{what}"
+    for change in ("added", "deleted", "removed", "total")
+    for what in (
+        "records",
+        "data-files",
+        "delete-files",
+        "position-deletes",
+        "equality-deletes",
+        "position-delete-files",
+        "equality-delete-files",
+        "dvs",
+    )
+)
+"""The counts in a snapshot's summary; sizes and what engines say of themselves are left out."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A table or view that a catalog has, by its newest metadata file."""
+
+    kind: str
+    location: str
+
+
+@dataclass(frozen=True)
+class State:
+    """A table or view after a step; `parts` are compared one by one."""
+
+    location: str
+    parts: Mapping[str, Any]
+    snapshot_ids: tuple[int, ...] = ()
+    times: tuple[int, ...] = ()
+    """When each of the snapshots was made, in milliseconds."""
+    metadata: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """The file as it is."""
+    rows: Rows | str | None = None
+    """What the engine reads from it, or why it cannot."""
+
+    def differences(self, other: "State") -> list[tuple[str, str]]:
+        """The parts in which another one is not the same, each with both values."""
+        mine, its = {**self.parts, "rows": self.rows}, {**other.parts, "rows": other.rows}
+        return [(key, _shown(mine.get(key), its.get(key))) for key in {**mine, **its} if mine.get(key) != its.get(key)]
+
+
+def _shown(mine: Any, its: Any) -> str:
+    if isinstance(mine, Mapping) and isinstance(its, Mapping):
+        keys = [key for key in {**mine, **its} if mine.get(key) != its.get(key)]
+        return "; ".join(f"{key}: {mine.get(key)!r} / {its.get(key)!r}" for key in keys)
+    if isinstance(mine, Rows) and isinstance(its, Rows):
+        if mine.columns != its.columns:
+            return f"{mine.columns} / {its.columns}"
+        ours = [row for row in mine.values if row not in its.values]
+        theirs = [row for row in its.values if row not in mine.values]
+        return f"{ours or mine.values!r} / {theirs or its.values!r}"
+    return f"{mine!r} / {its!r}"
+
+
+def entries(database: Path, namespace: str) -> dict[str, Entry]:
+    """The tables and views of a namespace, straight from the catalog's database."""
+    query = (
+        "SELECT table_name, metadata_location, iceberg_type FROM iceberg_tables"
+        " WHERE catalog_name = ? AND table_namespace = ?"
+    )
+    with closing(sqlite3.connect(database, timeout=30)) as connection:
+        found = connection.execute(query, (CATALOG, namespace)).fetchall()
+    return {str(name): Entry(str(kind or "TABLE").lower(), str(place)) for name, place, kind in found}
+
+
+def lend(database: Path, namespace: str, name: str) -> None:
+    """Let another catalog on the same database, which asks for its own name in each row, find a table."""
+    statement = (
+        "INSERT OR REPLACE INTO iceberg_tables"
+        " (catalog_name, table_namespace, table_name, metadata_location, previous_metadata_location, iceberg_type)"
+        " SELECT ?, table_namespace, table_name, metadata_location, previous_metadata_location, iceberg_type"
+        " FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?"
+    )
+    with closing(sqlite3.connect(database, timeout=30)) as connection:
+        connection.execute(statement, (OTHER, CATALOG, namespace, name))
+        connection.commit()
+
+
+def state_of(entry: Entry, seen: Sequence[int]) -> State:
+    """What a metadata file says; snapshots are known by the place at which they were first seen, as ids are random."""
+    metadata = _load(entry.location)
+    if entry.kind == "view":
+        return State(entry.location, _view(metadata), metadata=metadata)
+    snapshots = metadata.get("snapshots", [])
+    ids = [each["snapshot-id"] for each in snapshots]
+    places = {each: f"s{place}" for place, each in enumerate(dict.fromkeys([*seen, *ids]), 1)}
+    return State(
+        entry.location,
+        _table(metadata, places),
+        tuple(ids),
+        tuple(each["timestamp-ms"] for each in snapshots),
+        metadata,
+    )
+
+
+def _load(location: str) -> dict[str, Any]:
+    raw = Path(location.removeprefix("file://").removeprefix("file:")).read_bytes()
+    return dict(json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw))
+
+
+def _table(metadata: Mapping[str, Any], places: Mapping[int, str]) -> dict[str, Any]:
+    schema = next(each for each in metadata["schemas"] if each["schema-id"] == metadata["current-schema-id"])
+    names = _names(schema)
+    spec = next(each for each in metadata["partition-specs"] if each["spec-id"] == metadata["default-spec-id"])
+    order = next(each for each in metadata["sort-orders"] if each["order-id"] == metadata["default-sort-order-id"])
+    snapshots = metadata.get("snapshots", [])
+    return {
+        "version": metadata["format-version"],
+        "schema": {
+            "fields": _fields(schema),
+            "identifiers": sorted(names[each] for each in schema.get("identifier-field-ids", [])),
+            "last-column-id": metadata["last-column-id"],
+            "versions": len(metadata["schemas"]),
+        },
+        "spec": [
+            (each["name"], each["transform"], names.get(each["source-id"]), each["field-id"]) for each in spec["fields"]
+        ],
+        "specs": len(metadata["partition-specs"]),
+        "order": [
+            (each["transform"], names.get(each["source-id"]), each["direction"], each["null-order"])
+            for each in order["fields"]
+        ],
+        "properties": {key: value for key, value in metadata["properties"].items() if key not in ENGINES_OWN},
+        "history": [
+            (places[each["snapshot-id"]], each["summary"]["operation"], _place(places, each.get("parent-snapshot-id")))
+            for each in snapshots
+        ],
+        "current": _place(places, metadata.get("current-snapshot-id")),
+        "log": [_place(places, each["snapshot-id"]) for each in metadata.get("snapshot-log", [])],
+        "counts": {places[each["snapshot-id"]]: _counts(each["summary"]) for each in snapshots},
+        "lineage": {
+            "next-row-id": metadata.get("next-row-id"),
+            **{places[each["snapshot-id"]]: (each.get("first-row-id"), each.get("added-rows")) for each in snapshots},
+        },
+        "refs": {name: _ref(ref, places) for name, ref in metadata.get("refs", {}).items()},
+        "sequence": metadata.get("last-sequence-number"),
+        "statistics": (len(metadata.get("statistics", [])), len(metadata.get("partition-statistics", []))),
+    }
+
+
+def _view(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    version = next(each for each in metadata["versions"] if each["version-id"] == metadata["current-version-id"])
+    schema = next(each for each in metadata["schemas"] if each["schema-id"] == version["schema-id"])
+    return {
+        "schema": [(each["name"], _type(each["type"]), each.get("doc")) for each in schema["fields"]],
+        "sql": [" ".join(each["sql"].split()) for each in version["representations"]],
+        "versions": len(metadata["versions"]),
+        "properties": {key: value for key, value in metadata.get("properties", {}).items() if key not in ENGINES_OWN},
+    }
+
+
+def _place(places: Mapping[int, str], snapshot_id: int | None) -> str | None:
+    return None if snapshot_id in (None, -1) else places.get(snapshot_id, "gone")
+
+
+def _counts(summary: Mapping[str, str]) -> dict[str, int]:
+    # A count of zero may be written or left out.
+    return {key: int(summary[key]) for key in COUNTS if int(summary.get(key, 0))}
+
+
+def _ref(ref: Mapping[str, Any], places: Mapping[int, str]) -> tuple[Any, ...]:
+    kept = sorted((key, value) for key, value in ref.items() if key not in ("snapshot-id", "type"))
+    return (ref["type"], _place(places, ref["snapshot-id"]), *kept)
+
+
+def _names(kind: Mapping[str, Any], prefix: str = "") -> dict[int, str]:
+    found: dict[int, str] = {}
+    for each in kind["fields"]:
+        found[each["id"]] = prefix + each["name"]
+        if isinstance(each["type"], dict) and each["type"]["type"] == "struct":
+            found |= _names(each["type"], f"{prefix}{each['name']}.")
+    return found
+
+
+def _fields(kind: Mapping[str, Any]) -> list[Any]:
+    return [
+        {key: _type(value) if key == "type" else value for key, value in sorted(each.items())}
+        for each in kind["fields"]
+    ]
+
+
+def _type(kind: Any) -> Any:
+    match kind:
+        case {"type": "struct"}:
+            return {"struct": _fields(kind)}
+        case {"type": "list" | "map"}:
+            return {key: _type(value) for key, value in sorted(kind.items())}
+        case str():
+            return kind.replace(" ", "")
+        case _:
+            return kind
