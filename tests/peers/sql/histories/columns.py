@@ -191,7 +191,9 @@ def widen_column(draft: Draft) -> Statement | None:
         wider = chance.choice((INT, BIGINT, STRING, DOUBLE, DATE, TIMESTAMP, NTZ, Decimal(10, 2)))
         if wider == spot.type or isinstance(spot.type, Decimal) or spot.type in known or spot.type == DATE:
             return None
-    return Statement(seq(f"ALTER TABLE {TABLE} ALTER COLUMN ", spot.text(), f" TYPE {type_text(wider)}"), "widen column")
+    return Statement(
+        seq(f"ALTER TABLE {TABLE} ALTER COLUMN ", spot.text(), f" TYPE {type_text(wider)}"), "widen column"
+    )
 
 
 def _widens(kind: Type) -> bool:
@@ -212,10 +214,8 @@ def change_nullability(draft: Draft) -> Statement:
 def comment_column(draft: Draft) -> Statement:
     """A text about a column."""
     spot = draft.chance.choice(_fields_of(draft))
-    said = draft.chance.choice(("", "it's a \"comment\"", "ä\n"))
-    return Statement(
-        seq(f"ALTER TABLE {TABLE} ALTER COLUMN ", spot.text(), f" COMMENT {text(said)}"), "comment column"
-    )
+    said = draft.chance.choice(("", 'it\'s a "comment"', "ä\n"))
+    return Statement(seq(f"ALTER TABLE {TABLE} ALTER COLUMN ", spot.text(), f" COMMENT {text(said)}"), "comment column")
 
 
 def widened(field: Field) -> Field:

@@ -122,7 +122,7 @@ def _of_another(chance: random.Random, scope: Scope, kind: Type) -> Part:
 def _fitting(chance: random.Random, kind: Type, other: Type) -> Part:
     """A literal of another type; texts that can be read as the type, more often than not."""
     if other == STRING and chance.random() < 0.8:
-        samples = {
+        samples: dict[Type, str] = {
             BOOLEAN: "true",
             INT: "12",
             BIGINT: "12",
@@ -217,7 +217,7 @@ def predicate(chance: random.Random, scope: Scope, depth: int = 0) -> Part:
 
 
 def _comparison(chance: random.Random, scope: Scope, name: Part, kind: Type) -> Part:
-    if chance.random() < 0.2 or kind == VARIANT and chance.random() < 0.4:
+    if chance.random() < 0.2 or (kind == VARIANT and chance.random() < 0.4):
         return seq(name, chance.choice((" IS NULL", " IS NOT NULL")))
     operator = chance.choice((" = ", " = ", " < ", " >= ", " <> ", " > ", " <= ", " <=> "))
     match kind:

@@ -18,7 +18,9 @@ class Defect(Enum):
     CASE_TWINS = "names that differ by case alone are accepted, or do not work where they may"
     VOID_PARTITIONS = "v1 tables with a dropped partition field cannot be inspected"
     STORE_ASSIGNMENT = "values of other types are refused, and the policies STRICT and LEGACY are not followed"
-    NAMES_IN_MERGE = "bare names in NOT MATCHED BY SOURCE, NULL as a condition, qualified assignments, WITH before changes"
+    NAMES_IN_MERGE = (
+        "bare names in NOT MATCHED BY SOURCE, NULL as a condition, qualified assignments, WITH before changes"
+    )
     REPLACED_TYPES = "verify cannot read files from before a table was replaced with another type"
     NULL_PARTITIONS = "PARTITION (p = NULL) is not understood"
     PARTITION_COLUMN = "_partition cannot be read in UPDATE"

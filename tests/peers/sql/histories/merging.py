@@ -6,7 +6,20 @@ from tests.peers.sql.histories.model import TABLE, Draft, Statement
 from tests.peers.sql.histories.names import quoted
 from tests.peers.sql.histories.parts import Choice, Part, columns, items, seq
 from tests.peers.sql.histories.rows import assignments, target
-from tests.peers.sql.histories.types import INT, VARIANT, Array, Decimal, Field, Map, Path, Plain, Struct, Type, paths, type_text
+from tests.peers.sql.histories.types import (
+    INT,
+    VARIANT,
+    Array,
+    Decimal,
+    Field,
+    Map,
+    Path,
+    Plain,
+    Struct,
+    Type,
+    paths,
+    type_text,
+)
 from tests.peers.sql.histories.values import field_literal, literal
 
 
@@ -22,7 +35,12 @@ def merge(draft: Draft) -> Statement:
     into = target(draft)
     clauses = _clauses(draft, ours, theirs, star)
     text = seq(
-        f"MERGE INTO {into} t USING (", _source(draft, source), ") s ON ", _on(draft, ours, theirs, key, star), " ", items(clauses, " ")
+        f"MERGE INTO {into} t USING (",
+        _source(draft, source),
+        ") s ON ",
+        _on(draft, ours, theirs, key, star),
+        " ",
+        items(clauses, " "),
     )
     return Statement(text, "merge")
 
@@ -64,7 +82,9 @@ def _source(draft: Draft, fields: tuple[Field, ...]) -> Part:
         any(mine.name == each.name and mine.type == each.type for mine in draft.fields) for each in fields
     ):
         named = columns([(each.key, quoted(each.name)) for each in fields])
-        return seq("SELECT DISTINCT ", named, f" FROM {TABLE}") if not _holds_maps(fields) else items(rows, " UNION ALL ")
+        return (
+            seq("SELECT DISTINCT ", named, f" FROM {TABLE}") if not _holds_maps(fields) else items(rows, " UNION ALL ")
+        )
     return items(rows, " UNION ALL ")
 
 

@@ -103,10 +103,10 @@ def without(part: Part, key: str) -> Part | None:
             )
             return replace(part, items=kept) if len(kept) >= part.least else None
         case Choice(chosen, simpler):
-            left = without(chosen, key)
-            if left is not None:
-                return replace(part, part=left)
-            return next((rest for each in simpler if (rest := without(each, key)) is not None), None)
+            kept_part = without(chosen, key)
+            if kept_part is not None:
+                return replace(part, part=kept_part)
+            return next((other for each in simpler if (other := without(each, key)) is not None), None)
 
 
 def keys(part: Part) -> set[str]:

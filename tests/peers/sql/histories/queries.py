@@ -13,7 +13,9 @@ def query(draft: Draft) -> Statement:
     chance = draft.chance
     scope = Scope(draft.fields)
     found = list(paths(draft.fields))
-    shown: list[Part] = [_shown(draft, scope, path) for path in chance.sample(found, min(len(found), chance.randint(1, 3)))]
+    shown: list[Part] = [
+        _shown(draft, scope, path) for path in chance.sample(found, min(len(found), chance.randint(1, 3)))
+    ]
     named: list[Part] = [seq(part, f" AS r{i}") for i, part in enumerate(shown)]
     where = Choice(seq(" WHERE ", predicate(chance, scope)), ("",))
     return Statement(seq("SELECT ", items(named), f" FROM {TABLE}", where), "query")
@@ -45,7 +47,12 @@ def aggregate(draft: Draft) -> Statement:
         return Statement(seq(f"SELECT count(*) AS n FROM {TABLE}", where), "query")
     path = chance.choice(plain)
     name = scope.name(path)
-    measures: list[Part] = ["count(*) AS n", seq("count(", name, ") AS c"), seq("min(", name, ") AS least"), seq("max(", name, ") AS most")]
+    measures: list[Part] = [
+        "count(*) AS n",
+        seq("count(", name, ") AS c"),
+        seq("min(", name, ") AS least"),
+        seq("max(", name, ") AS most"),
+    ]
     if chance.random() < 0.3:
         group = scope.name(chance.choice(plain))
         return Statement(

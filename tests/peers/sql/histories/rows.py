@@ -79,9 +79,7 @@ def insert_select(draft: Draft) -> Statement:
         chosen = [each for each in draft.fields if draft.chance.random() < 0.9] or list(draft.fields)
         draft.chance.shuffle(chosen)
         scope = Scope(draft.fields)
-        shown = columns(
-            [(each.key, seq(inserted(draft, scope, each), " AS ", quoted(each.name))) for each in chosen]
-        )
+        shown = columns([(each.key, seq(inserted(draft, scope, each), " AS ", quoted(each.name))) for each in chosen])
         return Statement(
             seq("INSERT INTO ", target(draft), " BY NAME SELECT ", shown, f" FROM {TABLE}", condition), "insert"
         )
@@ -118,14 +116,25 @@ def overwrite(draft: Draft) -> Statement:
         condition = predicate(chance, Scope(draft.fields))
         return Statement(
             seq(
-                f"INSERT INTO {TABLE} REPLACE WHERE ", condition, " SELECT ", _selected(draft, draft.fields), f" FROM {TABLE}"
+                f"INSERT INTO {TABLE} REPLACE WHERE ",
+                condition,
+                " SELECT ",
+                _selected(draft, draft.fields),
+                f" FROM {TABLE}",
             ),
             "overwrite",
         )
     condition = Choice(seq(" WHERE ", predicate(chance, Scope(draft.fields))), ("",))
     if draw < 0.8:
         return Statement(
-            seq("INSERT OVERWRITE ", target(draft), " SELECT ", _selected(draft, draft.fields), f" FROM {TABLE}", condition),
+            seq(
+                "INSERT OVERWRITE ",
+                target(draft),
+                " SELECT ",
+                _selected(draft, draft.fields),
+                f" FROM {TABLE}",
+                condition,
+            ),
             "overwrite",
         )
     rows = [
@@ -140,16 +149,20 @@ def condition(draft: Draft, scope: Scope) -> Part:
     chance = draft.chance
     if chance.random() < 0.1:
         plain = [
-            each
-            for each in draft.fields
-            if not isinstance(each.type, Struct | Array | Map) and each.type != VARIANT
+            each for each in draft.fields if not isinstance(each.type, Struct | Array | Map) and each.type != VARIANT
         ]
         if plain:
             name = quoted(chance.choice(plain).name)
             key = next(each.key for each in plain if quoted(each.name) == name)
             inner = predicate(chance, Scope(draft.fields))
             return Choice(
-                seq(Ref(key, name), chance.choice((" IN ", " NOT IN ")), f"(SELECT {name} FROM {TABLE} WHERE ", inner, ")"),
+                seq(
+                    Ref(key, name),
+                    chance.choice((" IN ", " NOT IN ")),
+                    f"(SELECT {name} FROM {TABLE} WHERE ",
+                    inner,
+                    ")",
+                ),
                 ("true",),
             )
         return seq(f"EXISTS (SELECT 1 FROM {TABLE} WHERE ", predicate(chance, Scope(draft.fields)), ")")

@@ -43,7 +43,7 @@ WORKING: tuple[tuple[str, tuple[str, ...], float], ...] = (
     ("spark.sql.parquet.binaryAsString", ("true",), 0.1),
     ("spark.sql.parquet.mergeSchema", ("true",), 0.1),
     ("spark.sql.parquet.compression.codec", ("gzip", "uncompressed"), 0.1),
-    ("spark.sql.files.maxPartitionBytes", ("1", "100"), 0.1),
+    ("spark.sql.files.maxPartitionBytes", ("700",), 0.05),
     ("spark.sql.files.ignoreCorruptFiles", ("true",), 0.05),
     ("spark.sql.autoBroadcastJoinThreshold", ("-1",), 0.2),
     ("spark.sql.codegen.wholeStage", ("false",), 0.5),

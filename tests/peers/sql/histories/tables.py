@@ -9,8 +9,8 @@ from tests.peers.sql.histories.names import quoted
 from tests.peers.sql.histories.parts import Choice, Part, columns, items, seq
 from tests.peers.sql.histories.rows import copied
 from tests.peers.sql.histories.types import (
-    FLOAT,
     DOUBLE,
+    FLOAT,
     VARIANT,
     Decimal,
     Field,
@@ -30,14 +30,14 @@ PROPERTIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("write.object-storage.enabled", ("true",)),
     ("write.delete.granularity", ("file", "partition")),
     ("commit.manifest.min-count-to-merge", ("2",)),
-    ("write.parquet.row-group-size-bytes", ("1",)),
+    ("write.parquet.row-group-size-bytes", ("1000",)),
     ("write.parquet.compression-codec", ("gzip", "snappy", "uncompressed")),
-    ("write.target-file-size-bytes", ("1",)),
+    ("write.target-file-size-bytes", ("1000",)),
     ("write.spark.fanout.enabled", ("true",)),
     ("write.parquet.dict-size-bytes", ("1",)),
     ("read.parquet.vectorization.enabled", ("false",)),
     ("read.parquet.vectorization.batch-size", ("1", "2")),
-    ("read.split.target-size", ("1",)),
+    ("read.split.target-size", ("1000",)),
 )
 
 
@@ -148,7 +148,9 @@ def change_order(draft: Draft) -> Statement | None:
     if not plain:
         return None
     path = chance.choice(plain)
-    how = chance.choice(("WRITE ORDERED BY ", "WRITE LOCALLY ORDERED BY ", "WRITE DISTRIBUTED BY PARTITION ORDERED BY "))
+    how = chance.choice(
+        ("WRITE ORDERED BY ", "WRITE LOCALLY ORDERED BY ", "WRITE DISTRIBUTED BY PARTITION ORDERED BY ")
+    )
     direction = chance.choice(("", " DESC", " ASC NULLS LAST", " DESC NULLS FIRST"))
     return Statement(seq(f"ALTER TABLE {TABLE} {how}", Scope(draft.fields).name(path), direction), "order")
 

@@ -50,7 +50,14 @@ COMMON: dict[str, tuple[str, ...]] = {
 RARE: dict[str, tuple[str, ...]] = {
     "INT": ("2147483647", "-2147483648", "16777217"),
     "BIGINT": ("9223372036854775807L", "-9223372036854775807L - 1L", "9007199254740993L"),
-    "FLOAT": ("float('NaN')", "float('-0.0')", "float('Infinity')", "float('-Infinity')", "3.4028235E38F", "1.4E-45F"),
+    "FLOAT": (
+        "float('NaN')",
+        "float('-0.0')",
+        "float('Infinity')",
+        "float('-Infinity')",
+        "float('3.4028235E38')",
+        "float('1.4E-45')",
+    ),
     "DOUBLE": (
         "double('NaN')",
         "double('-0.0')",
