@@ -17,7 +17,7 @@ from tests.peers.sql.state import CATALOG, State
 
 ANSWERS = frozenset(("query", "travel", "view", "metadata"))
 """The kinds of statements whose rows are compared."""
-COMPARED = ("rows", "schema", "spec", "order", "version", "properties", "refs", "operations")
+COMPARED = ("rows", "schema", "spec", "order", "version", "properties", "refs")
 """What of a table is compared, the most important first."""
 TABLES = {"«t»": "t", "«u»": "u"}
 CHANGES = ("added-data", "deleted-data", "added-delete", "removed-delete")
@@ -223,8 +223,6 @@ def _shown_part(state: State, what: str) -> str:
     match what:
         case "rows":
             return _shown_rows(state.rows)
-        case "operations":
-            return repr([each["summary"]["operation"] for each in effective(state)])
         case "refs":
             return repr(
                 sorted((name, ref[0], ref[2:]) for name, ref in state.parts.get("refs", {}).items() if name != "main")
