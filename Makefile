@@ -60,8 +60,8 @@ $(CLICKHOUSE_VENV)/.ready: Makefile
 	$(CLICKHOUSE_VENV)/bin/python -m pip install -q --disable-pip-version-check 'chdb-core==26.9.0'
 	@touch $@
 
-test-peers: $(VENV)/.dev java-peer $(CLICKHOUSE_VENV)/.ready ## set up all peers, compare with them, and write docs/interoperability.md
-	ICEFLOE_PEERS_PAGE=docs/interoperability.md $(BIN)/python -m pytest -q tests/peers -m "not deep"
+test-peers: $(VENV)/.dev java-peer $(CLICKHOUSE_VENV)/.ready ## set up all peers, compare with them, and write docs/interoperability.md and docs/interoperability-sql.md
+	ICEFLOE_PEERS_PAGE=docs/interoperability.md ICEFLOE_SQL_PAGE=docs/interoperability-sql.md $(BIN)/python -m pytest -q tests/peers -m "not deep"
 
 test-sql-deep: $(VENV)/.dev java-peer ## random SQL histories on Java Iceberg and on us: START and COUNT, or SEEDS=1,5-9; goes on where it was stopped
 	$(BIN)/python -m tests.peers.sql.histories

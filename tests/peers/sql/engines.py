@@ -19,7 +19,8 @@ from icefloe.spark.session import Session, connect
 from icefloe.table import Table
 from tests.peers.java import Installation, JavaPeer
 from tests.peers.sql.normal import Rows, rows_of
-from tests.peers.sql.state import CATALOG, OTHER, State, entries, lend, state_of
+from tests.peers.sql.state import CATALOG as CATALOG
+from tests.peers.sql.state import OTHER, State, entries, lend, state_of
 from tests.peers.worker import arrow_of
 
 T = TypeVar("T")
@@ -173,6 +174,8 @@ class JavaEngine(Engine):
             **_java_catalog(OTHER, our_folder),
             "spark.sql.shuffle.partitions": "2",
             "spark.default.parallelism": "2",
+            # Tables have a few rows, so compiling a plan takes longer than running it.
+            "spark.sql.codegen.wholeStage": "false",
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
         self.peer = JavaPeer(installation, folder, settings)
@@ -270,6 +273,10 @@ class Engines:
         ours = self.ours.run(f"SELECT * FROM {OTHER}.{namespace}.{quoted(name)}{travel}")
         [java] = self.java.end()
         return Both(ours, java)
+
+    def read(self, namespace: str, name: str, travel: str = "") -> Both[Outcome]:
+        """What each reads from its own table."""
+        return self.run(f"SELECT * FROM {CATALOG}.{namespace}.{quoted(name)}{travel}")
 
     def close(self) -> None:
         """End both."""

@@ -6,7 +6,7 @@ Neither engine is asked: a file of JSON is read, so what one of them says about 
 import gzip
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +43,38 @@ COUNTS = tuple(
 """The counts in a snapshot's summary; sizes and what engines say of themselves are left out."""
 
 
+CONSEQUENCES = ("current", "log", "counts", "lineage", "refs.main")
+"""Parts that differ wherever histories do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The counts of a snapshot."""
+
+    all: Mapping[str, int]
+
+    def same_rows(self, other: "Counts") -> bool:
+        """Whether both say the same of rows; how many files they are in may depend on the engine.
+
+        Where a change deletes all rows of a file, we drop the file, and Java may write deletes for it.
+        """
+        return self.same_net(other) and self._of("added-records") == other._of("added-records")
+
+    def same_net(self, other: "Counts") -> bool:
+        """Whether both have as many rows before and after, which holds even if rows lie in other files, so that others are copied."""
+        return self._net() == other._net()
+
+    def _net(self) -> tuple[int, int]:
+        gone = self._of("deleted-records") + self._of("added-position-deletes") - self._of("removed-position-deletes")
+        return self._of("added-records") - gone, self._of("total-records") - self._of("total-position-deletes")
+
+    def _of(self, key: str) -> int:
+        return self.all.get(key, 0)
+
+    def __repr__(self) -> str:
+        return repr(dict(self.all))
+
+
 @dataclass(frozen=True)
 class Entry:
     """A table or view that a catalog has, by its newest metadata file."""
@@ -66,15 +98,44 @@ class State:
     """What the engine reads from it, or why it cannot."""
 
     def differences(self, other: "State") -> list[tuple[str, str]]:
-        """The parts in which another one is not the same, each with both values."""
+        """The parts in which another one is not the same, each with both values; parts of parts by their names, as `refs.b`."""
         mine, its = {**self.parts, "rows": self.rows}, {**other.parts, "rows": other.rows}
-        return [(key, _shown(mine.get(key), its.get(key))) for key in {**mine, **its} if mine.get(key) != its.get(key)]
+        found: list[tuple[str, str]] = []
+        for key in {**mine, **its}:
+            one, two = mine.get(key), its.get(key)
+            if key == "counts" and isinstance(one, Mapping) and isinstance(two, Mapping):
+                found += _count_differences(one, two)
+            elif isinstance(one, Mapping) and isinstance(two, Mapping):
+                inner = {name: (one.get(name), two.get(name)) for name in {**one, **two}}
+                found += [(f"{key}.{name}", _shown(*both)) for name, both in inner.items() if not _same(key, *both)]
+            elif not _same(key, one, two):
+                found.append((key, _shown(one, two)))
+        if self.parts.get("counts") != other.parts.get("counts"):
+            # Rows get their ids file by file, so other files may mean other ids.
+            found = [(part, shown) for part, shown in found if not part.startswith("lineage")]
+        if any(part == "history" for part, _ in found):
+            found = [(part, shown) for part, shown in found if not part.startswith(CONSEQUENCES)]
+        return found
+
+
+def _same(key: str, one: Any, two: Any) -> bool:
+    if key == "rows" and isinstance(one, str) and isinstance(two, str):
+        return True
+    return bool(one == two)
+
+
+def _count_differences(mine: Mapping[str, Counts], its: Mapping[str, Counts]) -> list[tuple[str, str]]:
+    found = []
+    same_files = True
+    for place in {**mine, **its}:
+        one, two = mine.get(place, Counts({})), its.get(place, Counts({}))
+        if not (one.same_rows(two) if same_files else one.same_net(two)):
+            found.append((f"counts.{place}", f"{one} / {two}"))
+        same_files = same_files and one == two
+    return found
 
 
 def _shown(mine: Any, its: Any) -> str:
-    if isinstance(mine, Mapping) and isinstance(its, Mapping):
-        keys = [key for key in {**mine, **its} if mine.get(key) != its.get(key)]
-        return "; ".join(f"{key}: {mine.get(key)!r} / {its.get(key)!r}" for key in keys)
     if isinstance(mine, Rows) and isinstance(its, Rows):
         if mine.columns != its.columns:
             return f"{mine.columns} / {its.columns}"
@@ -109,20 +170,34 @@ def lend(database: Path, namespace: str, name: str) -> None:
 
 
 def state_of(entry: Entry, seen: Sequence[int]) -> State:
-    """What a metadata file says; snapshots are known by the place at which they were first seen, as ids are random."""
+    """What a metadata file says; snapshots are known by the place at which they were first seen, as ids are random.
+
+    Snapshots that change nothing are left out: Java commits one where a statement finds no rows to change, and we do not.
+    """
     metadata = _load(entry.location)
     if entry.kind == "view":
         return State(entry.location, _view(metadata), metadata=metadata)
     snapshots = metadata.get("snapshots", [])
-    ids = [each["snapshot-id"] for each in snapshots]
-    places = {each: f"s{place}" for place, each in enumerate(dict.fromkeys([*seen, *ids]), 1)}
-    return State(
-        entry.location,
-        _table(metadata, places),
-        tuple(ids),
-        tuple(each["timestamp-ms"] for each in snapshots),
-        metadata,
-    )
+    kept = [each for each in snapshots if _changes(each["summary"])]
+    places = {each: f"s{place}" for place, each in enumerate(_in_order(seen, kept), 1)}
+    parents = {each["snapshot-id"]: each.get("parent-snapshot-id") for each in snapshots}
+
+    def place(snapshot_id: int | None) -> str | None:
+        while snapshot_id in parents and snapshot_id not in places:
+            snapshot_id = parents[snapshot_id]
+        return None if snapshot_id in (None, -1) else places.get(snapshot_id, "gone")
+
+    ids = tuple(each["snapshot-id"] for each in kept)
+    times = tuple(each["timestamp-ms"] for each in kept)
+    return State(entry.location, _table(metadata, kept, place), ids, times, metadata)
+
+
+def _in_order(seen: Sequence[int], snapshots: Sequence[Mapping[str, Any]]) -> list[int]:
+    return list(dict.fromkeys([*seen, *(each["snapshot-id"] for each in snapshots)]))
+
+
+def _changes(summary: Mapping[str, str]) -> bool:
+    return any(int(summary.get(key, 0)) for key in COUNTS if not key.startswith("total"))
 
 
 def _load(location: str) -> dict[str, Any]:
@@ -130,12 +205,19 @@ def _load(location: str) -> dict[str, Any]:
     return dict(json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw))
 
 
-def _table(metadata: Mapping[str, Any], places: Mapping[int, str]) -> dict[str, Any]:
+def _table(
+    metadata: Mapping[str, Any], snapshots: Sequence[Mapping[str, Any]], place: Callable[[int | None], str | None]
+) -> dict[str, Any]:
     schema = next(each for each in metadata["schemas"] if each["schema-id"] == metadata["current-schema-id"])
     names = _names(schema)
     spec = next(each for each in metadata["partition-specs"] if each["spec-id"] == metadata["default-spec-id"])
     order = next(each for each in metadata["sort-orders"] if each["order-id"] == metadata["default-sort-order-id"])
-    snapshots = metadata.get("snapshots", [])
+    current = place(metadata.get("current-snapshot-id"))
+    written = metadata.get("refs", {}).get("main", {})
+    main = (
+        {} if current is None else {"main": _ref({"type": "branch", **written, "snapshot-id": None}, lambda _: current)}
+    )
+    log = [place(each["snapshot-id"]) for each in metadata.get("snapshot-log", [])]
     return {
         "version": metadata["format-version"],
         "schema": {
@@ -154,18 +236,21 @@ def _table(metadata: Mapping[str, Any], places: Mapping[int, str]) -> dict[str, 
         ],
         "properties": {key: value for key, value in metadata["properties"].items() if key not in ENGINES_OWN},
         "history": [
-            (places[each["snapshot-id"]], each["summary"]["operation"], _place(places, each.get("parent-snapshot-id")))
+            (place(each["snapshot-id"]), each["summary"]["operation"], place(each.get("parent-snapshot-id")))
             for each in snapshots
         ],
-        "current": _place(places, metadata.get("current-snapshot-id")),
-        "log": [_place(places, each["snapshot-id"]) for each in metadata.get("snapshot-log", [])],
-        "counts": {places[each["snapshot-id"]]: _counts(each["summary"]) for each in snapshots},
+        "current": current,
+        "log": [each for before, each in zip([None, *log], log, strict=False) if each not in (None, before)],
+        "counts": {str(place(each["snapshot-id"])): Counts(_counts(each["summary"])) for each in snapshots},
         "lineage": {
             "next-row-id": metadata.get("next-row-id"),
-            **{places[each["snapshot-id"]]: (each.get("first-row-id"), each.get("added-rows")) for each in snapshots},
+            **{
+                str(place(each["snapshot-id"])): (each.get("first-row-id"), each.get("added-rows"))
+                for each in snapshots
+            },
         },
-        "refs": {name: _ref(ref, places) for name, ref in metadata.get("refs", {}).items()},
-        "sequence": metadata.get("last-sequence-number"),
+        # Main need not be written, as the current snapshot says it.
+        "refs": {name: _ref(ref, place) for name, ref in metadata.get("refs", {}).items() if name != "main"} | main,
         "statistics": (len(metadata.get("statistics", [])), len(metadata.get("partition-statistics", []))),
     }
 
@@ -181,18 +266,14 @@ def _view(metadata: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _place(places: Mapping[int, str], snapshot_id: int | None) -> str | None:
-    return None if snapshot_id in (None, -1) else places.get(snapshot_id, "gone")
-
-
 def _counts(summary: Mapping[str, str]) -> dict[str, int]:
     # A count of zero may be written or left out.
     return {key: int(summary[key]) for key in COUNTS if int(summary.get(key, 0))}
 
 
-def _ref(ref: Mapping[str, Any], places: Mapping[int, str]) -> tuple[Any, ...]:
+def _ref(ref: Mapping[str, Any], place: Callable[[int | None], str | None]) -> tuple[Any, ...]:
     kept = sorted((key, value) for key, value in ref.items() if key not in ("snapshot-id", "type"))
-    return (ref["type"], _place(places, ref["snapshot-id"]), *kept)
+    return (ref["type"], place(ref["snapshot-id"]), *kept)
 
 
 def _names(kind: Mapping[str, Any], prefix: str = "") -> dict[int, str]:
