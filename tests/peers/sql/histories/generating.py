@@ -64,7 +64,12 @@ def history(seed: int, avoid: frozenset[Defect] = KNOWN_DEFECTS, length: int = 1
     draft = Draft(
         chance=chance,
         keys=Keys(),
-        shapes=Shapes(variants=variants, twins=twins),
+        shapes=Shapes(
+            variants=variants,
+            twins=twins,
+            floats_inside=Defect.FLOATS_INSIDE not in avoid,
+            required_inside=Defect.REQUIRED_INSIDE not in avoid,
+        ),
         version=version,
         settings=dict(settings),
         avoid=avoid,

@@ -26,6 +26,9 @@ class Defect(Enum):
     PARTITION_COLUMN = "_partition cannot be read in UPDATE"
     EMPTY_BRANCHES = "a branch of an empty table cannot be made"
     TRUNCATED_LEAST = "truncate of the least int overflows"
+    FLOATS_INSIDE = "a field of a struct that holds a float anywhere reads as NULL"
+    ROW_READER = "without Spark's vectorized reader columns are not found by their ids"
+    REQUIRED_INSIDE = "values that may be NULL are refused for required fields of structs"
 
 
 KNOWN_DEFECTS: frozenset[Defect] = frozenset(Defect)

@@ -32,7 +32,11 @@ def run(text):
 
 def program(history: History, found: Difference) -> str:
     """The text of the program."""
-    lines = [HEAD.format(title=f"Seed {history.seed}: {found.what} differ")]
+    lines = [
+        HEAD.format(
+            title=f"Seed {history.seed}: {found.what} differ, {found.kind}: {found.statement[:60]}".replace('"', "'")
+        )
+    ]
     lines += [f"spark.conf.set({key!r}, {value!r})" for key, value in history.settings]
     lines += [f"run({_named(render(each.part))!r})" for each in history.statements]
     lines.append('run("SELECT * FROM lake.n.t")')

@@ -55,13 +55,18 @@ WORKING: tuple[tuple[str, tuple[str, ...], float], ...] = (
 )
 
 
+_CONCERNED = {
+    "spark.sql.storeAssignmentPolicy": Defect.STORE_ASSIGNMENT,
+    "spark.sql.parquet.enableVectorizedReader": Defect.ROW_READER,
+    "spark.sql.parquet.enableNestedColumnVectorizedReader": Defect.ROW_READER,
+}
+
+
 def random_settings(chance: random.Random, avoid: frozenset[Defect]) -> dict[str, str]:
     """A few settings that are not the defaults."""
     found: dict[str, str] = {}
     for key, values, share in (*MEANING, *WORKING):
         draw, value = chance.random(), chance.choice(values)
-        if key == "spark.sql.storeAssignmentPolicy" and Defect.STORE_ASSIGNMENT in avoid:
-            continue
-        if draw < share:
+        if draw < share and _CONCERNED.get(key) not in avoid:
             found[key] = value
     return found

@@ -32,7 +32,8 @@ def start_spark() -> Any:
     """A session of two cores."""
     from pyspark.sql import SparkSession
 
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     os.environ["TZ"] = "UTC"
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[2]").appName("icefloe-histories")

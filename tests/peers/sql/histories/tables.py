@@ -34,7 +34,7 @@ PROPERTIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("write.parquet.compression-codec", ("gzip", "snappy", "uncompressed")),
     ("write.target-file-size-bytes", ("1000",)),
     ("write.spark.fanout.enabled", ("true",)),
-    ("write.parquet.dict-size-bytes", ("1",)),
+    ("write.parquet.dict-size-bytes", ("100",)),
     ("read.parquet.vectorization.enabled", ("false",)),
     ("read.parquet.vectorization.batch-size", ("1", "2")),
     ("read.split.target-size", ("1000",)),

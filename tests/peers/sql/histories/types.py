@@ -98,16 +98,19 @@ class Shapes:
 
     variants: bool
     twins: bool
+    floats_inside: bool = True
+    required_inside: bool = True
     odd_names: float = 0.15
     deepest: int = 3
 
 
-def random_primitive(chance: random.Random) -> Type:
+def random_primitive(chance: random.Random, *, floats: bool = True) -> Type:
     """A type without parts: numbers, texts and times a little more often than the rest."""
     if chance.random() < 0.15:
         precision = chance.choice((9, 18, 19, 38, *(chance.randint(1, 38) for _ in range(6))))
         return Decimal(precision, chance.choice((0, precision, chance.randint(0, precision), min(2, precision))))
-    return chance.choice((*PLAIN, INT, BIGINT, STRING, TIMESTAMP))
+    chosen = chance.choice((*PLAIN, INT, BIGINT, STRING, TIMESTAMP))
+    return INT if chosen in (FLOAT, DOUBLE) and not floats else chosen
 
 
 def random_type(chance: random.Random, keys: Keys, shapes: Shapes, depth: int = 0) -> Type:
@@ -115,7 +118,7 @@ def random_type(chance: random.Random, keys: Keys, shapes: Shapes, depth: int = 
     if shapes.variants and chance.random() < 0.12:
         return VARIANT
     if depth >= shapes.deepest or chance.random() < (0.55, 0.55, 0.7)[depth]:
-        return random_primitive(chance)
+        return random_primitive(chance, floats=depth == 0 or shapes.floats_inside)
     match chance.randrange(4):
         case 0:
             return Array(random_type(chance, keys, shapes, depth + 1))
@@ -135,7 +138,8 @@ def random_fields(
     for _ in range(count):
         name = new_name(chance, taken + [field.name for field in found], odd=shapes.odd_names, twins=shapes.twins)
         kind = random_type(chance, keys, shapes, depth)
-        found.append(Field(keys.new(), name, kind, required=chance.random() < 0.12))
+        required = chance.random() < 0.12 and (depth == 0 or shapes.required_inside)
+        found.append(Field(keys.new(), name, kind, required))
     return tuple(found)
 
 
