@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.peers.sql.histories.generating import History, history
-from tests.peers.sql.histories.known import KNOWN_DEFECTS
+from tests.peers.sql.histories.generating import history
+from tests.peers.sql.histories.known import KNOWN_DEFECTS, Defect
 from tests.peers.sql.histories.program import program
 from tests.peers.sql.histories.running import Difference, Run, Runner
 from tests.peers.sql.histories.shrinking import shrunk
@@ -33,11 +33,18 @@ def seeds(environment: "dict[str, str] | os._Environ[str]") -> list[int]:
     return found
 
 
+def avoided(environment: "dict[str, str] | os._Environ[str]") -> frozenset[Defect]:
+    """The defects that histories go around: those of AVOID (`NAME,NAME`, or nothing), or all that are known."""
+    given = environment.get("AVOID")
+    return KNOWN_DEFECTS if given is None else frozenset(Defect[each] for each in given.split(",") if each)
+
+
 class Record:
     """What is known of each seed, as lines of JSON in a folder, with a page that sums it up."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, avoid: frozenset[Defect]) -> None:
         self.folder = folder
+        self.avoid = avoid
         folder.mkdir(parents=True, exist_ok=True)
         self.lines = folder / "results.jsonl"
         self.known: dict[int, dict[str, Any]] = {}
@@ -64,7 +71,7 @@ class Record:
                 explained[reason] = explained.get(reason, 0) + 1
         lines = [
             f"{len(results)} histories, {steps} statements, of which both engines refused {refused}; {seconds:.0f} s.",
-            f"{len(found)} histories with findings; what is avoided: {sorted(each.name for each in KNOWN_DEFECTS)}.",
+            f"{len(found)} histories with findings; what is avoided: {sorted(each.name for each in self.avoid)}.",
             *(f"- {count} times: {reason}" for reason, count in sorted(explained.items())),
         ]
         for each in found:
@@ -72,9 +79,9 @@ class Record:
         return "\n".join(lines) + "\n"
 
 
-def judged(runner: Runner, seed: int, patience: float) -> dict[str, Any]:
+def judged(runner: Runner, seed: int, avoid: frozenset[Defect], patience: float) -> dict[str, Any]:
     """Run the history of a seed, and shrink what it shows."""
-    whole = history(seed)
+    whole = history(seed, avoid)
     run = runner.run(whole)
     result: dict[str, Any] = {
         "seed": seed,
@@ -114,7 +121,7 @@ def _batches(wanted: list[int]) -> Iterator[list[int]]:
 
 def main() -> int:
     """Run what is not done yet; the number of findings decides the outcome."""
-    record = Record(Path(os.environ.get("FOLDER") or ".histories"))
+    record = Record(Path(os.environ.get("FOLDER") or ".histories"), avoided(os.environ))
     wanted = [seed for seed in seeds(os.environ) if seed not in record.known]
     patience = float(os.environ.get("SHRINK") or 120)
     limit = float(os.environ.get("SECONDS_AT_MOST") or 1e9)
@@ -126,7 +133,7 @@ def main() -> int:
                 for seed in batch:
                     if time.monotonic() - start > limit:
                         break
-                    result = judged(runner, seed, patience)
+                    result = judged(runner, seed, record.avoid, patience)
                     record.add(result)
                     said = f"{result['findings'][0]['what']} differ" if result["findings"] else "same"
                     sys.stdout.write(f"{seed}: {said}, {result['steps']} statements, {result['seconds']} s\n")
@@ -137,8 +144,6 @@ def main() -> int:
     sys.stdout.write(record.summary())
     return 1 if any(each["findings"] for each in record.known.values()) else 0
 
-
-__all__ = ["History", "main"]
 
 if __name__ == "__main__":
     sys.exit(main())
