@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-deep test-peers test-spark-versions java-peer check format bench bench-java bench-page docs clean lock
+.PHONY: help demo test test-slow test-deep test-peers test-sql-deep test-spark-versions java-peer check format bench bench-java bench-page docs clean lock
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ $(CLICKHOUSE_VENV)/.ready: Makefile
 test-peers: $(VENV)/.dev java-peer $(CLICKHOUSE_VENV)/.ready ## set up all peers, compare with them, and write docs/interoperability.md and docs/interoperability-sql.md
 	ICEFLOE_PEERS_PAGE=docs/interoperability.md ICEFLOE_SQL_PAGE=docs/interoperability-sql.md $(BIN)/python -m pytest -q tests/peers -m "not deep"
 
+test-sql-deep: $(VENV)/.dev java-peer ## random SQL histories on Java Iceberg and on us: START and COUNT, or SEEDS=1,5-9; goes on where it was stopped
+	$(BIN)/python -m tests.peers.sql.histories
+
 SPARK_VERSION ?= 4.0.1
 SPARK_VENV := .venv-spark-$(SPARK_VERSION)
 
@@ -110,5 +113,5 @@ lock: $(VENV)/.dev ## pin every dependency again, in constraints.txt
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --all-extras --upgrade --no-header --no-annotate -o constraints.txt pyproject.toml
 
 clean: ## remove all that was made here
-	rm -rf $(VENV) $(JAVA_VENV) $(CLICKHOUSE_VENV) .venv-spark-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis icefloe-warehouse
+	rm -rf $(VENV) $(JAVA_VENV) $(CLICKHOUSE_VENV) .venv-spark-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .histories icefloe-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

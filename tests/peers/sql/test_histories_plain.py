@@ -1,0 +1,37 @@
+"""Random histories of our Spark give the rows that a plain model of SQL says, in every version of the format."""
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from icefloe.spark.session import Session, connect
+from icefloe.versions import ALL_VERSIONS
+from tests.peers.sql.histories.plain import PlainTable
+from tests.peers.sql.normal import rows_of
+from tests.spark.reading import new_catalog
+
+SEEDS = (1, 2)
+
+
+@pytest.fixture(scope="module")
+def ice(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """A session on tables of its own."""
+    with connect(new_catalog(tmp_path_factory.mktemp("plain")), spark=spark) as session:
+        yield session
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_rows_are_those_of_the_model(ice: Session, version: int, seed: int) -> None:
+    table = PlainTable(random.Random(seed * 10 + version), f"db.plain_{version}_{seed}")
+    done = [table.create(version)]
+    ice.sql(done[0])
+    for text in table.statements(8):
+        done.append(text)
+        ice.sql(text)
+        found = rows_of(ice.sql(f"SELECT * FROM {table.name}").toArrow())
+        assert [name for name, _ in found.columns] == list(table.columns), done
+        assert list(found.in_any_order().values) == table.expected(), done
+    assert ice.load_table(table.name).verify(level="data").findings == ()
