@@ -67,7 +67,7 @@ def _problems(file: DataFile, view: View) -> Iterator[str]:
         return  # an entry that a test made up
     level = Level.DATA if file.record_count <= MOST_ROWS else Level.FOOTERS
     subject = Subject(metadata, None, storage, (), True, level, 1.0, (), 1, Findings(0), silent)
-    found, _ = Contents(subject).problems(file)
+    found, _ = Contents(subject).problems(file, view.snapshot_id)
     yield from (f"{code}: {message}" for code, message in found)
     if file.content is FileContent.DATA and NAME_MAPPING.of(metadata.properties) is None:
         yield from _other_ids(file, view)
