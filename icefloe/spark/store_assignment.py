@@ -134,15 +134,14 @@ class _Taker:
 
     def _fields(self, kind: StructType, given: Any) -> list[Any]:
         inner = given.fields if isinstance(given, spark_types.StructType) else []
-        named = {each.name.lower(): each.dataType for each in inner}
         placed = dict(enumerate(each.dataType for each in inner))
-        return [
-            spark_types.StructField(
-                field.name,
-                self.type(field.field_type, placed.get(place) if self.by_position else named.get(field.name.lower())),
-            )
-            for place, field in enumerate(kind.fields)
-        ]
+        named = {each.name.lower(): each.dataType for each in inner} | {each.name: each.dataType for each in inner}
+        found = []
+        for place, field in enumerate(kind.fields):
+            by_name = named.get(field.name, named.get(field.name.lower()))
+            own = self.type(field.field_type, placed.get(place) if self.by_position else by_name)
+            found.append(spark_types.StructField(field.name, own))
+        return found
 
 
 # -- UPDATE and MERGE
