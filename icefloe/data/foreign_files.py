@@ -11,6 +11,7 @@ from typing import Any
 from icefloe.data.foreign_partitions import check_told, infer_partition
 from icefloe.data.opening import open_file, partition_constants
 from icefloe.errors import IncompatibleChangeError, InvalidInputError, NoSuchColumnError
+from icefloe.formats.avro_schema_codec import avro_name
 from icefloe.formats.field_ids import misplaced_ids, missing_ids, variant_ids
 from icefloe.formats.file_formats import AVRO, ORC, PARQUET, file_reader
 from icefloe.formats.file_schema import file_columns
@@ -27,6 +28,7 @@ from icefloe.schema.name_mapping_codec import parse_name_mapping
 from icefloe.schema.projection import select_ids
 from icefloe.schema.reserved import POS
 from icefloe.schema.schema import MAX_COLUMN_ID, Schema
+from icefloe.schema.types import NestedType
 from icefloe.storage import Storage
 from icefloe.storage.locations import absolute_location, names_below
 
@@ -180,15 +182,21 @@ class _Describe:
 
     def _check_names(self, found: Schema) -> None:
         for field in found.fields:
-            names = {
-                schema.fields_by_id[field.field_id].name.lower()
-                for schema in self._metadata.schemas
-                if field.field_id in schema.fields_by_id
-            }
-            if names and field.name.lower() not in names:
+            own = [
+                each.fields_by_id[field.field_id]
+                for each in self._metadata.schemas
+                if field.field_id in each.fields_by_id
+            ]
+            names = {name for each in own for name in (each.name, avro_name(each.name))}
+            if names and field.name.lower() not in map(str.lower, names):
                 raise IncompatibleChangeError(
                     f"its column {field.name!r} has the field id {field.field_id}, which is that of"
                     f" {sorted(names)[0]!r} in the table; was it written for another table?"
+                )
+            if names and field.name not in names and isinstance(field.field_type, NestedType):
+                raise IncompatibleChangeError(
+                    f"its column {field.name!r} is {sorted(names)[0]!r} in the table, and Spark finds nested columns by name;"
+                    " write the file with the name that the table has"
                 )
 
     def _partition(self, given: ForeignFile, footer: Any) -> tuple[Any, ...]:

@@ -66,13 +66,6 @@ def inner_columns(fields: Sequence[NestedField], metadata: TableMetadata) -> Inn
     return InnerColumns(tuple(found), frozenset(whole), needs_ids)
 
 
-def is_renamed_inside(columns: InnerColumns, fields: Sequence[NestedField]) -> bool:
-    """Whether a nested column, or a field inside of one, goes by another name in the relation."""
-    own = {each.field_id: each.name for each in walk_fields(fields)}
-    nested = [each for each in columns.fields if isinstance(each.field_type, NestedType)]
-    return any(own.get(each.field_id) != each.name for each in walk_fields(nested))
-
-
 class _Names:
     """Which names fields of a table have and had."""
 

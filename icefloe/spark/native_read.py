@@ -155,7 +155,8 @@ class NativeScan:
                 ", ".join(each.name for each in constants),
             )
         )
-        session = columns.session(self.mapping)
+        schema = columns.schema(self.mapping)
+        session = columns.session(schema)
         index = ScanFileIndex(
             self.gateway,
             IndexLabel(self.name, None if snapshot is None else snapshot.snapshot_id, _PARTS[kind], identity),
@@ -164,9 +165,9 @@ class NativeScan:
             constants,
             size if kind is FileKind.CLEAN else 0,
             lambda: planner.report,
-            columns.check(session, self.mapping),
+            columns.check(session, schema),
         )
-        return relation_frame(self.gateway, index, columns.schema(self.mapping), constants, session)
+        return relation_frame(self.gateway, index, schema, constants, session)
 
     # -- deletes
 
@@ -209,7 +210,8 @@ class NativeScan:
         )
         constants = (facts.SEQUENCE_NUMBER, scope)
         snapshot = self.scan.snapshot()
-        session = read.session(self.mapping)
+        found = read.schema(self.mapping)
+        session = read.session(found)
         index = ScanFileIndex(
             self.gateway,
             IndexLabel(
@@ -223,9 +225,9 @@ class NativeScan:
             constants,
             sum(file.file_size_in_bytes for file, _ in group.files),
             lambda: None,
-            read.check(session, self.mapping),
+            read.check(session, found),
         )
-        rows = relation_frame(self.gateway, index, read.schema(self.mapping), constants, session)
+        rows = relation_frame(self.gateway, index, found, constants, session)
         return rows.select(
             *(read.raw(each).alias(f"key_{place}_{each}") for each in group.field_ids),
             col(facts.SEQUENCE_NUMBER.name).alias(f"number_{place}"),
@@ -336,17 +338,13 @@ class _Columns:
                 each.metadata = {}
         return found
 
-    def session(self, mapping: TypeMapping) -> Any:
-        """The session whose settings the relation is read with."""
-        if not self._needs_ids:
-            return self._gateway.spark._jsparkSession
-        return reading_session(self._gateway, self.schema(mapping))
+    def session(self, schema: Any) -> Any:
+        """The session whose settings the relation of this schema is read with."""
+        return reading_session(self._gateway, schema) if self._needs_ids else self._gateway.spark._jsparkSession
 
-    def check(self, session: Any, mapping: TypeMapping) -> Callable[[], None]:
+    def check(self, session: Any, schema: Any) -> Callable[[], None]:
         """What is to be checked before files are read with the settings of this session."""
-        if not self._needs_ids:
-            return lambda: None
-        return partial(check_settings, self._gateway, session, self.schema(mapping))
+        return partial(check_settings, self._gateway, session, schema) if self._needs_ids else lambda: None
 
     def has(self, field: NestedField) -> bool:
         """Whether files may hold it."""

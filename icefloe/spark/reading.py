@@ -23,7 +23,7 @@ from icefloe.schema.types import (
 )
 from icefloe.spark.arrow_read import arrow_frame
 from icefloe.spark.gateway import Gateway, is_at_least
-from icefloe.spark.inner_names import inner_columns, is_renamed_inside
+from icefloe.spark.inner_names import inner_columns
 from icefloe.spark.native_read import ROW_INDEX, NativeScan
 from icefloe.spark.scan_plan import SnapshotShape, shape_of
 from icefloe.spark.types import mapping_of
@@ -102,15 +102,22 @@ def _changed_inside(gateway: Gateway, scan: TableScan) -> str | None:
     a struct of which a file has none of the fields asked for to be null."""
     if is_at_least(gateway.spark, FIRST_WITH_NESTED_IDS):
         return None
+    inside = {each.field_id: each for each in inner_columns(scan.schema.fields, scan.metadata).fields}
     for column in scan.schema.fields:
-        inside = inner_columns([column], scan.metadata)
-        if is_renamed_inside(inside, [column]) or any(
-            each.field_id not in schema.fields_by_id and scan.schema.parents.get(each.field_id) in schema.fields_by_id
-            for schema in scan.metadata.schemas
-            for each in walk_fields([column])
+        if isinstance(column.field_type, NestedType) and (
+            inside[column.field_id] != column or _has_grown(column, scan)
         ):
             return column.name
     return None
+
+
+def _has_grown(column: NestedField, scan: TableScan) -> bool:
+    """Whether a struct in the column was there before one of its fields."""
+    return any(
+        each.field_id not in schema.fields_by_id and scan.schema.parents.get(each.field_id) in schema.fields_by_id
+        for schema in scan.metadata.schemas
+        for each in walk_fields([column])
+    )
 
 
 def _unknown_type(gateway: Gateway, scan: TableScan) -> str | None:
