@@ -4,7 +4,7 @@ The committer of most tests here is told nothing but updates and requirements, a
 the table is by now. `Strict` can tell that the base moved, as catalogs that keep pointers can.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -293,10 +293,11 @@ def test_updates_as_they_are_are_refused_where_they_would_mean_something_else(ve
     old = table.snapshots()[0].snapshot_id
     removal = RemoveSnapshotsUpdate((old,))
     catalog = Strict(committer)
-    for change in (
+    changes: list[Callable[[Table], object]] = [
         lambda other: other.manage_snapshots().create_tag("audit", old).commit(),
         lambda other: other.update_snapshot().fast_append([data_file()]),
-    ):
+    ]
+    for change in changes:
         behind = handle(catalog)
         change(handle(catalog))
         with pytest.raises(ValidationError, match=r"'audit' is at it|another state of the table"):
