@@ -167,10 +167,11 @@ SELECT * FROM $db.w;
 
 -- name: time travel inside, and of a view
 CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
+ALTER TABLE $t CREATE TAG g;
 INSERT INTO $t VALUES (2);
-CREATE VIEW $db.w AS SELECT * FROM $t VERSION AS OF $s1;
+CREATE VIEW $db.w AS SELECT * FROM $t VERSION AS OF 'g';
 SELECT * FROM $db.w;
-SELECT * FROM $db.w VERSION AS OF $s1;
+SELECT * FROM $db.w VERSION AS OF 'g';
 
 -- name: functions of the catalog inside
 CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
