@@ -16,6 +16,7 @@ SELECT * FROM $db.u;
 CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
 -- differs v3: outcome | java | apache/iceberg issue 16698: Java does not take defaults from Spark yet
 ALTER TABLE $t ADD COLUMN n INT DEFAULT 7;
+-- differs v3: outcome | java | apache/iceberg issue 16698: Java does not take defaults from Spark yet
 ALTER TABLE $t ADD COLUMNS (m INT DEFAULT 8, o STRING);
 SELECT * FROM $t;
 INSERT INTO $t (id) VALUES (2);
@@ -60,4 +61,5 @@ CREATE TABLE $t (id INT, s STRING) USING iceberg $props;
 -- differs: outcome | defect | spark.sql.defaultColumn.useNullsForMissingDefaultValues is not heeded
 INSERT INTO $t (id) VALUES (1);
 INSERT INTO $t VALUES (1);
+-- differs: outcome | defect | spark.sql.defaultColumn.useNullsForMissingDefaultValues is not heeded
 INSERT INTO $t BY NAME SELECT 2 AS id;

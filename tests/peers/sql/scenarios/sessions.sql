@@ -18,10 +18,12 @@ CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES 
 -- differs: outcome | defect | CACHE TABLE AS SELECT of a table of ours is refused
 CACHE TABLE cached_query_rows AS SELECT id * 10 AS x FROM $t;
 INSERT INTO $t VALUES (3);
+-- differs: outcome | defect | CACHE TABLE AS SELECT of a table of ours is refused
 SELECT * FROM cached_query_rows;
 MERGE INTO $t t USING (SELECT 3 AS id) q ON t.id = q.id WHEN MATCHED THEN DELETE;
 -- differs: outcome | defect | CACHE TABLE AS SELECT of a table of ours is refused
 SELECT * FROM cached_query_rows;
+-- differs: outcome | defect | CACHE TABLE AS SELECT of a table of ours is refused
 UNCACHE TABLE cached_query_rows;
 -- differs: outcome | defect | DROP VIEW of a temporary view is refused in ice.sql
 DROP VIEW cached_query_rows;
