@@ -60,12 +60,15 @@ ALTER TABLE $t CREATE BRANCH main;
 CREATE TABLE $t (id INT) USING iceberg $props;
 -- differs: outcome | defect | branches of tables without snapshots are refused
 ALTER TABLE $t CREATE BRANCH b;
+-- differs: outcome | defect | branches of tables without snapshots are refused
 ALTER TABLE $t CREATE OR REPLACE BRANCH b2;
 ALTER TABLE $t CREATE TAG g;
+-- differs: outcome | defect | branches of tables without snapshots are refused
 ALTER TABLE $t CREATE BRANCH IF NOT EXISTS b3;
 -- differs: outcome | defect | branches of tables without snapshots are refused
 INSERT INTO $t.branch_b VALUES (1);
 SELECT * FROM $t;
+-- differs: outcome | defect | branches of tables without snapshots are refused
 SELECT * FROM $t VERSION AS OF 'b';
 
 -- name: drop a branch
@@ -187,6 +190,7 @@ INSERT INTO $t VALUES (2);
 ALTER TABLE $t CREATE TAG `1` AS OF VERSION $s1;
 -- differs: outcome | choice | digits that are the name of a branch or tag mean it; Java takes them for the id of a snapshot
 SELECT * FROM $t VERSION AS OF '1';
+-- differs: outcome | choice | digits that are the name of a branch or tag mean it; Java takes them for the id of a snapshot
 SELECT * FROM $t VERSION AS OF 1;
 -- differs: ref.1 | choice | digits that are the name of a branch or tag mean it; Java takes them for the id of a snapshot
 

@@ -124,6 +124,7 @@ SELECT * FROM $t VERSION AS OF $s1;
 -- name: replace what does not exist
 -- runs: v2
 REPLACE TABLE $db.none USING iceberg AS SELECT 1 AS id;
+-- differs: history | defect | the snapshot of REPLACE TABLE AS SELECT is an append
 CREATE OR REPLACE TABLE $t USING iceberg $props AS SELECT 1 AS id;
 CREATE OR REPLACE TABLE $t USING iceberg PARTITIONED BY (id) AS SELECT 2 AS id, 'x' AS s;
 

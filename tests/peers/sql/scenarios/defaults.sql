@@ -3,7 +3,7 @@
 
 -- name: create with defaults
 -- runs: v2 v3
--- differs v3: outcome | java | Java does not take defaults from Spark yet
+-- differs v3: outcome | java | apache/iceberg issue 16698: Java does not take defaults from Spark yet
 CREATE TABLE $t (id INT, n INT DEFAULT 5, s STRING DEFAULT 'x') USING iceberg $props;
 CREATE TABLE $db.u (id INT, n INT) USING iceberg $props;
 INSERT INTO $db.u (id) VALUES (1);
@@ -14,8 +14,9 @@ SELECT * FROM $db.u;
 -- name: add a column with a default
 -- runs: v2 v3
 CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
--- differs v3: outcome | java | Java does not take defaults from Spark yet
+-- differs v3: outcome | java | apache/iceberg issue 16698: Java does not take defaults from Spark yet
 ALTER TABLE $t ADD COLUMN n INT DEFAULT 7;
+-- differs v3: outcome | java | apache/iceberg issue 16698: Java does not take defaults from Spark yet
 ALTER TABLE $t ADD COLUMNS (m INT DEFAULT 8, o STRING);
 SELECT * FROM $t;
 INSERT INTO $t (id) VALUES (2);
@@ -23,9 +24,9 @@ INSERT INTO $t (id) VALUES (2);
 -- name: change a default
 -- runs: v2 v3
 CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id, 2 AS n;
--- differs v3: outcome | java | Java does not take defaults from Spark yet
+-- differs v3: outcome | java | apache/iceberg issue 16698: Java does not take defaults from Spark yet
 ALTER TABLE $t ALTER COLUMN n SET DEFAULT 9;
--- differs: outcome | java | Java does not take defaults from Spark yet
+-- differs: outcome | java | apache/iceberg issue 16698: Java does not take defaults from Spark yet
 ALTER TABLE $t ALTER COLUMN n DROP DEFAULT;
 
 -- name: the keyword where there is no default
@@ -60,4 +61,5 @@ CREATE TABLE $t (id INT, s STRING) USING iceberg $props;
 -- differs: outcome | defect | spark.sql.defaultColumn.useNullsForMissingDefaultValues is not heeded
 INSERT INTO $t (id) VALUES (1);
 INSERT INTO $t VALUES (1);
+-- differs: outcome | defect | spark.sql.defaultColumn.useNullsForMissingDefaultValues is not heeded
 INSERT INTO $t BY NAME SELECT 2 AS id;

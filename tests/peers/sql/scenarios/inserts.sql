@@ -64,6 +64,7 @@ CREATE TABLE $t (id BIGINT, data STRING) USING iceberg PARTITIONED BY (data) $pr
 INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, NULL) AS v(id, data);
 -- differs: outcome | defect | PARTITION (p = NULL) is refused
 INSERT OVERWRITE $t PARTITION (data = NULL) SELECT 10L;
+-- differs: outcome | defect | PARTITION (p = NULL) is refused
 INSERT INTO $t PARTITION (data = NULL) SELECT 11L;
 
 -- name: one static and one dynamic partition
@@ -87,6 +88,7 @@ CREATE TABLE $t (id BIGINT, data STRING) USING iceberg PARTITIONED BY (bucket(2,
 -- differs: outcome | defect | PARTITION with a column that is no partition column is accepted
 INSERT OVERWRITE $t PARTITION (data = 'a') SELECT 10L;
 INSERT INTO $t PARTITION (none = 'a') SELECT 10L;
+-- differs: outcome | defect | PARTITION with a column that is no partition column is accepted
 INSERT INTO $t PARTITION (id = 1) SELECT 'x';
 
 -- name: replace where

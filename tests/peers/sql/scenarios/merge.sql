@@ -235,6 +235,7 @@ INSERT INTO $t VALUES (1, 1);
 MERGE INTO $t t USING (SELECT 1 AS id) s ON t.id = s.id AND t.id < (SELECT max(id) + 1 FROM $t) WHEN MATCHED THEN UPDATE SET v = -1;
 -- differs: outcome | choice | subqueries in the condition of a clause are allowed; Spark refuses them for its own writers
 MERGE INTO $t t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED AND t.id IN (SELECT 1) THEN UPDATE SET v = -2;
+-- differs: outcome | choice | subqueries in the condition of a clause are allowed; Spark refuses them for its own writers
 MERGE INTO $t t USING (SELECT 2 AS id) s ON t.id = s.id WHEN NOT MATCHED AND s.id NOT IN (SELECT id FROM $t) THEN INSERT (id, v) VALUES (s.id, 0);
 
 -- name: a condition that is a constant

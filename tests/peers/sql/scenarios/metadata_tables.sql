@@ -133,16 +133,23 @@ SELECT operation FROM $t.SNAPSHOTS;
 SELECT Operation FROM $t.Snapshots;
 -- differs: outcome | defect | DESCRIBE of metadata tables is refused
 DESCRIBE $t.snapshots;
+-- differs: outcome | defect | DESCRIBE of metadata tables is refused
 DESCRIBE $t.files;
+-- differs: outcome | defect | DESCRIBE of metadata tables is refused
 DESCRIBE $t.partitions;
+-- differs: outcome | defect | DESCRIBE of metadata tables is refused
 DESCRIBE $t.refs;
 -- differs: outcome | defect | DESCRIBE of metadata tables is refused
 DESCRIBE $t.history;
+-- differs: outcome | defect | DESCRIBE of metadata tables is refused
 DESCRIBE $t.manifests;
+-- differs: outcome | defect | DESCRIBE of metadata tables is refused
 DESCRIBE $t.entries;
+-- differs: outcome | defect | DESCRIBE of metadata tables is refused
 DESCRIBE $t.position_deletes;
 -- differs: outcome | defect | DESCRIBE of metadata tables is refused
 DESCRIBE $t.metadata_log_entries;
+-- differs: outcome | defect | DESCRIBE of metadata tables is refused
 DESCRIBE $t.all_manifests;
 INSERT INTO $t.snapshots VALUES (1);
 DELETE FROM $t.files;

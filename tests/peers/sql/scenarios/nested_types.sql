@@ -101,6 +101,7 @@ INSERT INTO $t SELECT 2, named_struct('a', 1, 'b', 'x', 'c', 2);
 -- differs: outcome | defect | a struct that lacks a field is stored with null
 UPDATE $t SET s = named_struct('a', 1);
 UPDATE $t SET s = named_struct('a', 1, 'b', 'x', 'c', 1);
+-- differs: outcome | defect | a struct that lacks a field is stored with null
 MERGE INTO $t t USING (SELECT 1 AS id, named_struct('a', 5) AS s) q ON t.id = q.id WHEN MATCHED THEN UPDATE SET s = q.s;
 
 -- name: higher functions and generators

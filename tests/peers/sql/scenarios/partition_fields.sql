@@ -86,6 +86,7 @@ INSERT INTO $t VALUES (1, 'a', 'x');
 ALTER TABLE $t DROP PARTITION FIELD c;
 -- differs v1: outcome | defect | the column of a dropped partition field cannot be dropped in v1
 ALTER TABLE $t DROP COLUMN c;
+-- differs v1: outcome | defect | the column of a dropped partition field cannot be dropped in v1
 INSERT INTO $t VALUES (2, 'y');
 SELECT * FROM $t;
 SELECT record_count, spec_id FROM $t.files;
@@ -108,8 +109,10 @@ INSERT INTO $t VALUES (1, 'a');
 ALTER TABLE $t DROP PARTITION FIELD c;
 -- differs v1: outcome | defect | the column of a dropped partition field cannot be dropped in v1
 ALTER TABLE $t DROP COLUMN c;
+-- differs v1: outcome | defect | the column of a dropped partition field cannot be dropped in v1
 ALTER TABLE $t ADD COLUMN c STRING;
 ALTER TABLE $t ADD PARTITION FIELD c;
+-- differs v1: outcome | defect | the column of a dropped partition field cannot be dropped in v1
 INSERT INTO $t VALUES (2, 'b');
 SELECT * FROM $t WHERE c = 'b';
 

@@ -76,7 +76,9 @@ UPDATE $t SET id = NULL;
 -- differs: outcome | defect | a value that cannot be stored is refused only if there are rows
 UPDATE $t SET id = 'not a number';
 UPDATE $t SET s = named_struct('x', NULL);
+-- differs: outcome | defect | a value that cannot be stored is refused only if there are rows
 UPDATE $t SET s = named_struct('y', 1);
+-- differs: outcome | defect | a value that cannot be stored is refused only if there are rows
 UPDATE $t SET s.x = 'text';
 
 -- name: values that do not fit, strictly
@@ -87,6 +89,7 @@ INSERT INTO $t VALUES (1, 2L, named_struct('x', 1));
 UPDATE $t SET id = CAST(5 AS BIGINT);
 UPDATE $t SET l = 5;
 UPDATE $t SET id = '5';
+-- differs: outcome | defect | the policy STRICT is not known
 UPDATE $t SET s.x = 5L;
 UPDATE $t SET id = NULL;
 

@@ -95,6 +95,7 @@ ALTER TABLE $t CREATE BRANCH b;
 SET spark.wap.branch=w;
 -- differs: outcome | defect | a branch by its name is refused while spark.wap.branch is set
 INSERT INTO $t.branch_b VALUES (2);
+-- differs: outcome | defect | a branch by its name is refused while spark.wap.branch is set
 DELETE FROM $t.branch_b WHERE id = 1;
 SELECT * FROM $t.branch_b;
 SELECT * FROM $t VERSION AS OF 'b';
@@ -108,6 +109,7 @@ CREATE TABLE $t (id INT) USING iceberg $props('write.wap.enabled'='true');
 INSERT INTO $t VALUES (1);
 -- differs: outcome | defect | spark.wap.id and spark.wap.branch at once are refused by appends only
 DELETE FROM $t WHERE id = 1;
+-- differs: outcome | defect | spark.wap.id and spark.wap.branch at once are refused by appends only
 SELECT * FROM $t;
 
 -- name: a table without it
@@ -117,6 +119,7 @@ CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
 -- differs: outcome | defect | spark.wap.* is refused on tables without WAP
 INSERT INTO $t VALUES (2);
 UPDATE $t SET id = 3 WHERE id = 2;
+-- differs: outcome | defect | spark.wap.* is refused on tables without WAP
 DELETE FROM $t WHERE id = 1;
 SELECT * FROM $t;
 
