@@ -9,8 +9,10 @@ from tests.peers.sql.histories.names import quoted
 from tests.peers.sql.histories.parts import Choice, Part, columns, items, seq
 from tests.peers.sql.histories.rows import copied
 from tests.peers.sql.histories.types import (
+    BIGINT,
     DOUBLE,
     FLOAT,
+    INT,
     VARIANT,
     Decimal,
     Field,
@@ -105,6 +107,8 @@ def _partition_field(draft: Draft) -> PartitionField | None:
         return None
     path = chance.choice(sources)
     transform = chance.choice(transforms_of(path.last.type))
+    if transform == "truncate" and path.last.type in (INT, BIGINT) and not draft.may(Defect.TRUNCATED_LEAST):
+        transform = "bucket"
     name = Scope(draft.fields).name(path)
     width = chance.choice((1, 2, 3, 5, 100))
     part = seq(f"{transform}({width}, " if transform in ("bucket", "truncate") else f"{transform}(", name, ")")
