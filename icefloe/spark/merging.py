@@ -91,8 +91,8 @@ class MergeBuilder:
             self.matched,
             self.not_matched,
             self.by_source,
-            self.target_alias,
-            self.source_alias,
+            (self.target_alias,),
+            None if self.source_alias is None else (self.source_alias,),
             self.evolves,
         )
         return merge_rows(self.spark, self.table, self.source, merge, branch=self.branch, notes=self.notes)

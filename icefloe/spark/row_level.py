@@ -29,7 +29,7 @@ from icefloe.metadata.refs import MAIN_BRANCH
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.metadata.table import TableMetadata
 from icefloe.planning.tasks import FileScanTask
-from icefloe.schema.reserved import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
+from icefloe.schema.reserved import DELETED, LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
 from icefloe.schema.schema import Schema
 from icefloe.spark.engine import SparkEngine
 from icefloe.spark.gateway import Gateway, col, lit
@@ -43,6 +43,7 @@ _COPY = "copy-on-write"
 FILE = "__icefloe_file"
 POS = "__icefloe_pos"
 _PLACE = {"_file": FILE, "_pos": POS}
+_DELETED = DELETED.name
 _CHOSEN = "__icefloe_chosen"
 _CHUNK_BITS = 18
 """So many low bits of a position tell rows apart that are gathered as one list, so that no list is long."""
@@ -77,6 +78,8 @@ class RowChange:
     branch: str | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
     begun: Transaction | None = None
+    mentioned: tuple[str, ...] = ()
+    """Metadata columns that conditions and values may name."""
 
     @property
     def metadata(self) -> TableMetadata:
@@ -102,6 +105,7 @@ class RowChange:
     def scan(self, row_filter: Expression | None = None) -> DataScan:
         """The rows that may be changed, with where they are and which ids they have."""
         about = ("_file", "_pos", *(LINEAGE if self.has_lineage else ()))
+        about += tuple(each for each in self._hidden if each not in (*about, _DELETED))
         ref = self.branch if self.branch in self.metadata.refs else None
         return replace(self.table.scan(row_filter, ("*", *about), ref=ref), metadata=self.metadata)
 
@@ -110,13 +114,30 @@ class RowChange:
         spark = self.spark
         gateway = Gateway(spark)
         schema = gateway.type(user_schema(self.scan().projection(), mapping_of(spark)))
-        made = gateway.frame(spark._jsparkSession.createDataFrame(gateway.list(()), schema))
-        return made.withColumnsRenamed(_PLACE)
+        return self._placed(gateway.frame(spark._jsparkSession.createDataFrame(gateway.list(()), schema)))
 
     def frame(self, scan: DataScan, name: str = "") -> DataFrame:
         """The rows of such a scan, with their place under names that no column has."""
         label = ".".join(self.table.name()) + name
-        return read_scan(self.spark, scan, label).withColumnsRenamed(_PLACE)
+        return self._placed(read_scan(self.spark, scan, label))
+
+    @property
+    def _hidden(self) -> tuple[str, ...]:
+        """The metadata columns that are mentioned, and no columns of the table."""
+        return tuple(each for each in self.mentioned if each not in self.columns)
+
+    def _placed(self, rows: DataFrame) -> DataFrame:
+        found = rows.withColumnsRenamed(_PLACE)
+        again = {name: col(place) for name, place in _PLACE.items() if name in self._hidden}
+        if _DELETED in self._hidden:
+            # No row is deleted that a change can find.
+            again[_DELETED] = lit(False)
+        return found.withColumns(again) if again else found
+
+    def plain(self, rows: DataFrame) -> DataFrame:
+        """Rows of such a frame as they are written: the table's own columns, and the ids of rows."""
+        kept = LINEAGE if self.has_lineage else ()
+        return rows.drop(FILE, POS, *(each for each in self._hidden if each not in kept))
 
     def rows_of(self, files: Iterable[str]) -> DataFrame:
         """The rows of some files."""
@@ -130,8 +151,8 @@ class RowChange:
         label = f"{'.'.join(self.table.name())} [{len(places)} files, {uuid.uuid4()}]"
         native = native_scan(self.spark, self._scan_of(frozenset(places)), label)
         if native is None:
-            return without_places(self.rows_of(places), gone).drop(FILE, POS)
-        return replace(native, hidden=places).frame().drop(*_PLACE)
+            return self.plain(without_places(self.rows_of(places), gone))
+        return self.plain(replace(native, hidden=places).frame().drop(*_PLACE))
 
     def _scan_of(self, paths: frozenset[str]) -> ScanOfFiles:
         whole = self.scan()

@@ -1,43 +1,51 @@
 """`INSERT`, `DELETE`, `UPDATE` and `MERGE`: what the nodes of such a statement say, and who runs it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, functions
 
 from icefloe.catalog.identifiers import show
 from icefloe.errors import InvalidInputError, NoSuchSnapshotError, NoSuchTableError
-from icefloe.expressions import EqualTo, Expression, IdReference, Literal
+from icefloe.expressions import EqualTo, Expression, IdReference, IsNull, Literal
 from icefloe.expressions.values import conjunction
 from icefloe.metadata.refs import SnapshotRefType
+from icefloe.partitioning import IdentityTransform, PartitionField
+from icefloe.schema.schema import Schema
 from icefloe.schema.types import NestedType
 from icefloe.schema.values import parse_text
+from icefloe.spark.column_names import column_path
 from icefloe.spark.literals import sql_literal
 from icefloe.spark.row_merge import Action, Clause, Merge, merge_rows
 from icefloe.spark.row_statements import Assignment, delete_rows, update_rows
+from icefloe.spark.shaping import is_case_sensitive, shape_frame
 from icefloe.spark.sql_conditions import predicate_text
 from icefloe.spark.sql_context import SqlContext
 from icefloe.spark.sql_names import Source
-from icefloe.spark.sql_nodes import argument, copy, items, kind_of, option, parts
+from icefloe.spark.sql_nodes import argument, copy, is_name, items, kind_of, option, parts, rebuilt_expressions
 from icefloe.spark.sql_nodes import mapping as entries
-from icefloe.spark.sql_queries import resolve
+from icefloe.spark.sql_queries import qualifier_of, resolve
 from icefloe.spark.store_assignment import store_assigned
 from icefloe.spark.types import mapping_of, schema_from_spark, user_type
+from icefloe.spark.user_side import quoted_name
 from icefloe.table import Table
 
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
+_INSERTS = ("InsertIntoStatement", "OverwriteByExpression")
+_CHANGES = ("DeleteFromTable", "UpdateTable", "MergeIntoTable")
+_SUBQUERIES = ("ScalarSubquery", "ListQuery", "Exists", "LateralSubquery")
 _WAP = {"spark.wap.id": "wap.id", "spark.wap.branch": "wap.branch"}
 
 
 def run_changes(node: Any, context: SqlContext) -> Any | None:
     """The result plan of a change of rows of a table of ours; None if it is none."""
     match kind_of(node):
-        case "UnresolvedWith" if kind_of(node.child()) in ("InsertIntoStatement", "OverwriteByExpression"):
-            inner = node.child()
-            query = copy(context.gateway, node, child=inner.query())
-            return run_changes(copy(context.gateway, inner, query=query), context)
+        case "UnresolvedWith" if kind_of(node.child()) in (*_INSERTS, *_CHANGES, "Union"):
+            return run_changes(_with_inside(node, node.child(), context), context)
         case "InsertIntoStatement":
-            return _run(node.table(), context, lambda target: _insert(node, target, context))
+            return _run(node.table(), context, lambda target: _insert(node, target, context)())
+        case "Union":
+            return _insert_each(items(node.children()), context)
         case "OverwriteByExpression":
             # What older releases of Spark make of INSERT INTO ... REPLACE WHERE.
             return _run(node.table(), context, lambda target: _replace_where(node, target, context))
@@ -49,6 +57,60 @@ def run_changes(node: Any, context: SqlContext) -> Any | None:
             return _run(node.targetTable(), context, lambda target: _merge(node, target, context))
         case _:
             return None
+
+
+def _with_inside(around: Any, node: Any, context: SqlContext) -> Any:
+    """A change that is below common table expressions, with these around each of the queries in it instead."""
+
+    def query(plan: Any) -> Any:
+        return copy(context.gateway, around, child=plan)
+
+    match kind_of(node):
+        case kind if kind in _INSERTS:
+            return copy(context.gateway, node, query=query(node.query()))
+        case "Union":
+            children = [_with_inside(around, each, context) for each in items(node.children())]
+            return copy(context.gateway, node, children=context.gateway.seq(children))
+        case kind if kind in _CHANGES:
+            changed = rebuilt_expressions(
+                node, lambda each: each.withNewPlan(query(each.plan())) if kind_of(each) in _SUBQUERIES else each
+            )
+            if kind != "MergeIntoTable":
+                return changed
+            source, alias = _without_alias(node.sourceTable())
+            name = alias or (parts(source)[-1] if is_name(source) else None)
+            inner = query(source) if name is None else context.named_plan(query(source), (name,))
+            return copy(context.gateway, changed, sourceTable=inner)
+        case _:
+            return query(node)
+
+
+def _insert_each(nodes: Sequence[Any], context: SqlContext) -> Any | None:
+    """`FROM ... INSERT INTO ... INSERT INTO ...`: all are understood before the first is run; None if none is ours."""
+    if any(kind_of(each) != "InsertIntoStatement" for each in nodes):
+        return None
+    targets = [target_of(_without_alias(each.table())[0], context) for each in nodes]
+    if not any(targets):
+        return None
+    runs = [
+        _sparks_insert(node, context) if target is None else _insert(node, target, context, is_checked=True)
+        for node, target in zip(nodes, targets, strict=True)
+    ]
+    for run in runs:
+        run()
+    return context.result()
+
+
+def _sparks_insert(node: Any, context: SqlContext) -> Callable[[], None]:
+    plan = resolve(node, context)
+    analyzer = context.gateway.spark._jsparkSession.sessionState().analyzer()
+    analyzer.checkAnalysis(analyzer.execute(plan))
+
+    def run() -> None:
+        # Spark runs a command when its frame is made.
+        context.frame_of(plan)
+
+    return run
 
 
 def _run(relation: Any, context: SqlContext, change: Callable[[Source], None]) -> Any | None:
@@ -65,9 +127,10 @@ def _without_alias(node: Any) -> tuple[Any, str | None]:
     return node, None
 
 
-def _alias_of(node: Any) -> str:
+def _qualifier(node: Any, target: Source) -> tuple[str, ...]:
+    """What the columns of the target may be qualified by."""
     relation, alias = _without_alias(node)
-    return alias or parts(relation)[-1]
+    return qualifier_of(target, parts(relation)) if alias is None else (alias,)
 
 
 def target_of(node: Any, context: SqlContext) -> Source | None:
@@ -104,9 +167,11 @@ def notes_of(context: SqlContext) -> dict[str, str]:
     return {key: conf.get(setting) for setting, key in _WAP.items() if conf.get(setting, None)}
 
 
-def _insert(node: Any, target: Source, context: SqlContext) -> None:
+def _insert(node: Any, target: Source, context: SqlContext, *, is_checked: bool = False) -> Callable[[], None]:
+    """What runs an INSERT; all that needs no run is looked at before."""
     table = target.catalog.load_table(target.identifier)
-    static = {name: option(value) for name, value in entries(context.gateway, node.partitionSpec()).items()}
+    partition = entries(context.gateway, node.partitionSpec())
+    static = _static_partition(partition, table, context)
     frame = context.frame_of(resolve(node.query(), context))
     frame = _named(frame, table, static, by_name=node.byName(), given_names=items(node.userSpecifiedCols()))
     frame = store_assigned(frame, table.schema())
@@ -114,19 +179,47 @@ def _insert(node: Any, target: Source, context: SqlContext) -> None:
     criteria = None if criteria is None else option(criteria)
     if criteria is not None and kind_of(criteria) != "InsertReplaceWhere":
         raise InvalidInputError("only REPLACE WHERE says which rows an INSERT takes the place of")
-    with table.transaction() as tx:
-        if argument(node, "withSchemaEvolution", False):
-            with tx.update_schema() as update:
-                update.union_by_name(schema_from_spark(frame.schema))
-        rows = tx.rows(target.ref, notes_of(context))
-        if criteria is not None:
-            rows.overwrite(frame, predicate_text(criteria.cond().sql(), context.gateway.spark))
-        elif not node.overwrite():
-            rows.append(frame)
-        elif str(context.gateway.spark.conf.get(_OVERWRITE_MODE)).lower() == "dynamic":
-            rows.dynamic_partition_overwrite(frame)
-        else:
-            rows.overwrite(frame, _static_filter(static, table))
+    evolves = argument(node, "withSchemaEvolution", False)
+    if is_checked and not evolves:
+        shape_frame(frame, table.schema())
+
+    def run() -> None:
+        with table.transaction() as tx:
+            if evolves:
+                with tx.update_schema(case_sensitive=context.is_case_sensitive) as update:
+                    update.union_by_name(schema_from_spark(frame.schema))
+            rows = tx.rows(target.ref, notes_of(context))
+            if criteria is not None:
+                rows.overwrite(frame, predicate_text(criteria.cond().sql(), context.gateway.spark))
+            elif not node.overwrite():
+                rows.append(frame)
+            elif str(context.gateway.spark.conf.get(_OVERWRITE_MODE)).lower() == "dynamic":
+                rows.dynamic_partition_overwrite(frame)
+            else:
+                rows.overwrite(frame, _static_filter(static, table))
+
+    return run
+
+
+def _static_partition(given: Mapping[str, Any], table: Table, context: SqlContext) -> dict[str, str | None]:
+    """The values of a PARTITION clause by column, None being NULL; columns that have none there are in the data."""
+    by = [table.schema().names_by_id.get(each.source_id) for each in table.spec().fields if _is_identity(each)]
+    found = {}
+    for name, value in given.items():
+        field = table.schema().find_id(name, context.is_case_sensitive)
+        column = None if field is None else table.schema().names_by_id[field]
+        if column not in by:
+            raise InvalidInputError(
+                f"[NON_PARTITION_COLUMN] PARTITION names {name!r}, by whose values the table is not partitioned;"
+                f" it is by those of {', '.join(filter(None, by)) or 'no column'}"
+            )
+        if value.isDefined():
+            found[str(column)] = value.get()
+    return found
+
+
+def _is_identity(field: PartitionField) -> bool:
+    return isinstance(field.transform, IdentityTransform)
 
 
 def _replace_where(node: Any, target: Source, context: SqlContext) -> None:
@@ -142,45 +235,62 @@ def _delete(node: Any, target: Source, context: SqlContext) -> None:
         context.gateway.spark,
         target.catalog.load_table(target.identifier),
         condition,
-        alias=_alias_of(node.table()),
+        alias=_qualifier(node.table(), target),
+        metadata_columns=context.metadata_columns(),
         branch=target.ref,
         notes=notes_of(context),
     )
 
 
 def _update(node: Any, target: Source, context: SqlContext) -> None:
-    table, alias = target.catalog.load_table(target.identifier), _alias_of(node.table())
+    table, name = target.catalog.load_table(target.identifier), _qualifier(node.table(), target)
     found = resolve(node, context)
     condition = option(found.condition())
     update_rows(
         context.gateway.spark,
         table,
-        _assignments(found.assignments(), table, alias, context),
+        _assignments(found.assignments(), table, name, context),
         None if condition is None else _condition(condition, context),
-        alias=alias,
+        alias=name,
+        metadata_columns=context.metadata_columns(),
         branch=target.ref,
         notes=notes_of(context),
     )
 
 
 def _merge(node: Any, target: Source, context: SqlContext) -> None:
-    table, alias = target.catalog.load_table(target.identifier), _alias_of(node.targetTable())
+    table, name = target.catalog.load_table(target.identifier), _qualifier(node.targetTable(), target)
     found = resolve(node, context)
-    source, name = context.frame_of(found.sourceTable()), _without_alias(found.sourceTable())[1]
+    source = context.frame_of(found.sourceTable())
     matched, not_matched, by_source = (
-        tuple(_clause(each, table, alias, context) for each in items(actions))
+        tuple(_clause(each, table, name, context) for each in items(actions))
         for actions in (found.matchedActions(), found.notMatchedActions(), found.notMatchedBySourceActions())
     )
     on = context.gateway.column(found.mergeCondition())
     evolves = bool(argument(node, "withSchemaEvolution", False))
-    merge = Merge(on, matched, not_matched, by_source, alias, name, evolves)
-    merge_rows(context.gateway.spark, table, source, merge, branch=target.ref, notes=notes_of(context))
+    merge = Merge(on, matched, not_matched, by_source, name, _alias_of(found.sourceTable()), evolves)
+    merge_rows(
+        context.gateway.spark,
+        table,
+        source,
+        merge,
+        metadata_columns=context.metadata_columns(),
+        branch=target.ref,
+        notes=notes_of(context),
+    )
 
 
-def _clause(action: Any, table: Table, alias: str, context: SqlContext) -> Clause:
+def _alias_of(node: Any) -> tuple[str, ...] | None:
+    """The name that a relation was given, all its parts."""
+    if kind_of(node) != "SubqueryAlias":
+        return None
+    return (*items(node.identifier().qualifier()), node.identifier().name())
+
+
+def _clause(action: Any, table: Table, name: tuple[str, ...], context: SqlContext) -> Clause:
     kind = kind_of(action)
     condition = option(action.condition())
-    column = None if condition is None else context.gateway.column(condition)
+    column = None if condition is None else _clause_condition(condition, context)
     match kind:
         case "DeleteAction":
             return Clause(Action.DELETE, column)
@@ -189,34 +299,35 @@ def _clause(action: Any, table: Table, alias: str, context: SqlContext) -> Claus
         case "InsertStarAction":
             return Clause(Action.INSERT, column)
         case "UpdateAction" | "InsertAction":
-            made = tuple(_assignments(action.assignments(), table, alias, context))
+            made = tuple(_assignments(action.assignments(), table, name, context))
             return Clause(Action.UPDATE if kind == "UpdateAction" else Action.INSERT, column, made)
         case _:
             raise InvalidInputError(f"MERGE: {kind} is not understood")
 
 
-def _assignments(found: Any, table: Table, alias: str, context: SqlContext) -> list[Assignment]:
+def _clause_condition(expression: Any, context: SqlContext) -> Column:
+    """The condition of a clause, where NULL may stand for one that is never true."""
+    column = context.gateway.column(expression)
+    is_null = kind_of(expression) == "Literal" and kind_of(expression.dataType()) == "NullType"
+    return column.cast("boolean") if is_null else column
+
+
+def _assignments(found: Any, table: Table, name: tuple[str, ...], context: SqlContext) -> list[Assignment]:
     made = []
     for each in items(found):
         path = tuple(items(each.key().nameParts()))
-        if len(path) > 1 and path[0].lower() == alias.lower() and not _is_column(path[0], table):
-            path = path[1:]
-        made.append(Assignment(path, _value(each.value(), path, table, context)))
+        made.append(Assignment(path, _value(each.value(), path, table, name, context)))
     return made
 
 
-def _is_column(name: str, table: Table) -> bool:
-    return any(each.name.lower() == name.lower() for each in table.schema().fields)
-
-
-def _value(expression: Any, path: tuple[str, ...], table: Table, context: SqlContext) -> Column:
+def _value(expression: Any, path: tuple[str, ...], table: Table, name: tuple[str, ...], context: SqlContext) -> Column:
     """What is assigned; the word DEFAULT is what writers put where they are given nothing."""
     is_default = kind_of(expression) == "UnresolvedAttribute" and [
         each.upper() for each in items(expression.nameParts())
     ] == ["DEFAULT"]
     if not is_default:
         return context.gateway.column(expression)
-    field = table.schema().find_field(".".join(path), case_sensitive=False)
+    field = table.schema().find_field(".".join(column_path(path, table.schema(), context.is_case_sensitive, name)))
     if field.write_default is None:
         return functions.lit(None)
     shown = user_type(field.field_type, mapping_of(context.gateway.spark))
@@ -232,48 +343,59 @@ def _condition(expression: Any, context: SqlContext) -> Column | None:
 def _named(
     frame: DataFrame,
     table: Table,
-    static: dict[str, str | None],
+    static: Mapping[str, str | None],
     *,
     by_name: bool = False,
     given_names: Sequence[str] = (),
 ) -> DataFrame:
     """The frame with the table's column names, by position unless the statement says otherwise."""
-    for name in static:
-        table.schema().find_field(name, case_sensitive=False)
-    given = {name: value for name, value in static.items() if value is not None}
-    if not by_name:
-        lower = {name.lower() for name in given}
-        wanted = list(given_names) or [field.name for field in table.schema().fields if field.name.lower() not in lower]
+    schema, sensitive = table.schema(), is_case_sensitive(frame.sparkSession)
+    if by_name:
+        for name in frame.columns:
+            schema.find_id(name, sensitive)
+    else:
+        wanted = [_column_named(name, schema, sensitive) for name in given_names]
+        if twice := [name for name in wanted if name in static]:
+            raise InvalidInputError(
+                f"[STATIC_PARTITION_COLUMN_IN_INSERT_COLUMN_LIST] {twice[0]!r} has a value in PARTITION, and is in the"
+                " list of columns; leave it out of one of them"
+            )
+        wanted = wanted or [field.name for field in schema.fields if field.name not in static]
         if len(frame.columns) != len(wanted):
             raise InvalidInputError(
                 f"INSERT INTO {'.'.join(table.name())}: the data has {len(frame.columns)} columns"
                 f" ({', '.join(frame.columns)}), and {len(wanted)} are wanted: {', '.join(wanted)}"
             )
-        frame = _by_position(frame.toDF(*wanted), table)
-    for name, value in given.items():
-        field = table.schema().find_field(name, case_sensitive=False)
-        shown = user_type(field.field_type, mapping_of(frame.sparkSession))
-        frame = frame.withColumn(field.name, functions.lit(value).cast(shown))
+        frame = _by_position(frame.toDF(*wanted), table, sensitive)
+    for name, value in static.items():
+        shown = user_type(schema.find_type(name), mapping_of(frame.sparkSession))
+        frame = frame.withColumn(name, functions.lit(value).cast(shown))
     return frame
 
 
-def _by_position(frame: DataFrame, table: Table) -> DataFrame:
+def _column_named(name: str, schema: Schema, case_sensitive: bool) -> str:
+    return column_path((name,), schema, case_sensitive)[0]
+
+
+def _by_position(frame: DataFrame, table: Table, case_sensitive: bool) -> DataFrame:
     """The fields of structs are given by position too, so a cast gives them the table's names."""
     mapping = mapping_of(frame.sparkSession)
     changed = {}
     for name, field in zip(frame.columns, frame.schema.fields, strict=True):
-        kind = table.schema().find_type(name, case_sensitive=False)
+        kind = table.schema().find_type(name, case_sensitive)
         if isinstance(kind, NestedType) and field.dataType != user_type(kind, mapping):
-            changed[name] = frame[name].cast(user_type(kind, mapping))
+            changed[name] = frame[quoted_name(name)].cast(user_type(kind, mapping))
     return frame.withColumns(changed) if changed else frame
 
 
-def _static_filter(static: dict[str, str | None], table: Table) -> Expression:
+def _static_filter(static: Mapping[str, str | None], table: Table) -> Expression:
     """What the rows match that an overwrite of these partitions takes away; all rows if none is given."""
-    found = []
+    found: list[Expression] = []
     for name, value in static.items():
-        if value is not None:
-            field = table.schema().find_field(name, case_sensitive=False)
-            literal = Literal(parse_text(value, field.field_type), field.field_type)
-            found.append(EqualTo(IdReference(field.field_id), literal))
+        field = table.schema().find_field(name)
+        column = IdReference(field.field_id)
+        if value is None:
+            found.append(IsNull(column))
+        else:
+            found.append(EqualTo(column, Literal(parse_text(value, field.field_type), field.field_type)))
     return conjunction(*found)

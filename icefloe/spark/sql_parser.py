@@ -23,6 +23,7 @@ from icefloe.spark.sql_changes import run_changes
 from icefloe.spark.sql_columns import run_columns
 from icefloe.spark.sql_context import ReadSource, SqlContext
 from icefloe.spark.sql_describe import run_describe
+from icefloe.spark.sql_identifiers import with_identifiers
 from icefloe.spark.sql_names import Names
 from icefloe.spark.sql_namespaces import run_namespaces
 from icefloe.spark.sql_nodes import copy, kind_of
@@ -96,7 +97,7 @@ class SqlDoor:
             if place is not None:
                 run(statement, place.catalog.load_table(place.parts))
                 return context.result()
-        node = parse(text)
+        node = with_identifiers(parse(text), context)
         if kind_of(node) == "ExplainCommand":
             return copy(self._gateway, node, logicalPlan=_explained(node.logicalPlan(), context))
         for statement_of in _STATEMENTS:
