@@ -10,7 +10,7 @@ from icefloe.errors import InvalidInputError, NoSuchSnapshotError, NoSuchTableEr
 from icefloe.expressions import EqualTo, Expression, IdReference, IsNull, Literal
 from icefloe.expressions.values import conjunction
 from icefloe.metadata.refs import SnapshotRefType
-from icefloe.partitioning import IdentityTransform, PartitionField
+from icefloe.partitioning import IdentityTransform
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import NestedType
 from icefloe.schema.values import parse_text
@@ -19,14 +19,14 @@ from icefloe.spark.literals import sql_literal
 from icefloe.spark.row_merge import Action, Clause, Merge, merge_rows
 from icefloe.spark.row_statements import Assignment, delete_rows, update_rows
 from icefloe.spark.shaping import is_case_sensitive, shape_frame
-from icefloe.spark.sql_conditions import predicate_text
+from icefloe.spark.sql_conditions import predicate_of
 from icefloe.spark.sql_context import SqlContext
 from icefloe.spark.sql_names import Source
 from icefloe.spark.sql_nodes import argument, copy, is_name, items, kind_of, option, parts, rebuilt_expressions
 from icefloe.spark.sql_nodes import mapping as entries
 from icefloe.spark.sql_queries import qualifier_of, resolve
 from icefloe.spark.store_assignment import store_assigned
-from icefloe.spark.types import mapping_of, schema_from_spark, user_type
+from icefloe.spark.types import mapping_of, schema_from_spark, user_schema, user_type
 from icefloe.spark.user_side import quoted_name
 from icefloe.table import Table
 
@@ -190,7 +190,7 @@ def _insert(node: Any, target: Source, context: SqlContext, *, is_checked: bool 
                     update.union_by_name(schema_from_spark(frame.schema))
             rows = tx.rows(target.ref, notes_of(context))
             if criteria is not None:
-                rows.overwrite(frame, predicate_text(criteria.cond().sql(), context.gateway.spark))
+                rows.overwrite(frame, _rows_where(criteria.cond(), table, context))
             elif not node.overwrite():
                 rows.append(frame)
             elif str(context.gateway.spark.conf.get(_OVERWRITE_MODE)).lower() == "dynamic":
@@ -203,30 +203,33 @@ def _insert(node: Any, target: Source, context: SqlContext, *, is_checked: bool 
 
 def _static_partition(given: Mapping[str, Any], table: Table, context: SqlContext) -> dict[str, str | None]:
     """The values of a PARTITION clause by column, None being NULL; columns that have none there are in the data."""
-    by = [table.schema().names_by_id.get(each.source_id) for each in table.spec().fields if _is_identity(each)]
+    sources = {each.source_id for each in table.spec().fields if isinstance(each.transform, IdentityTransform)}
+    by = {each.field_id: each.name for each in table.schema().fields if each.field_id in sources}
     found = {}
     for name, value in given.items():
-        field = table.schema().find_id(name, context.is_case_sensitive)
-        column = None if field is None else table.schema().names_by_id[field]
-        if column not in by:
+        column = by.get(table.schema().find_id(name, context.is_case_sensitive) or 0)
+        if column is None:
             raise InvalidInputError(
                 f"[NON_PARTITION_COLUMN] PARTITION names {name!r}, by whose values the table is not partitioned;"
-                f" it is by those of {', '.join(filter(None, by)) or 'no column'}"
+                f" it is by those of {', '.join(by.values()) or 'no column'}"
             )
         if value.isDefined():
-            found[str(column)] = value.get()
+            found[column] = value.get()
     return found
-
-
-def _is_identity(field: PartitionField) -> bool:
-    return isinstance(field.transform, IdentityTransform)
 
 
 def _replace_where(node: Any, target: Source, context: SqlContext) -> None:
     table = target.catalog.load_table(target.identifier)
     frame = _named(context.frame_of(resolve(node.query(), context)), table, {}, by_name=node.isByName())
-    where = predicate_text(node.deleteExpr().sql(), context.gateway.spark)
+    where = _rows_where(node.deleteExpr(), table, context)
     table.overwrite(store_assigned(frame, table.schema()), where, notes_of(context), branch=target.ref)
+
+
+def _rows_where(condition: Any, table: Table, context: SqlContext) -> str:
+    """The condition of REPLACE WHERE as we read it, its columns found by Spark."""
+    spark = context.gateway.spark
+    columns = spark.createDataFrame([], user_schema(table.schema(), mapping_of(spark)))
+    return predicate_of(context.gateway.column(condition), columns)
 
 
 def _delete(node: Any, target: Source, context: SqlContext) -> None:

@@ -95,7 +95,7 @@ class SqlDoor:
         if statement is not None:
             place = self._names.table(statement.table, default=context.default)
             if place is not None:
-                run(statement, place.catalog.load_table(place.parts))
+                run(statement, place.catalog.load_table(place.parts), context.is_case_sensitive)
                 return context.result()
         node = with_identifiers(parse(text), context)
         if kind_of(node) == "ExplainCommand":

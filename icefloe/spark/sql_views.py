@@ -5,6 +5,7 @@ from typing import Any
 from pyspark.sql.types import StructField, StructType
 
 from icefloe.errors import InvalidInputError
+from icefloe.spark.column_names import check_no_twins
 from icefloe.spark.sql_context import SqlContext
 from icefloe.spark.sql_nodes import items, kind_of, mapping, option
 from icefloe.spark.sql_queries import mentions_ours, resolve
@@ -46,10 +47,12 @@ def _create(node: Any, context: SqlContext) -> Any | None:
     properties = mapping(context.gateway, node.properties())
     if (comment := option(node.comment())) is not None:
         properties["comment"] = comment
+    schema = schema_from_spark(_commented(frame.schema, docs))
+    check_no_twins(schema, context.is_case_sensitive)
     make = place.catalog.replace_view if exists and node.replace() else place.catalog.create_view
     make(
         place.parts,
-        schema_from_spark(_commented(frame.schema, docs)),
+        schema,
         {"spark": text},
         properties=properties,
         **_home(context),

@@ -5,6 +5,7 @@ from pyspark.sql import DataFrame
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import NestedType
 from icefloe.spark.gateway import Gateway
+from icefloe.spark.shaping import is_case_sensitive
 from icefloe.spark.types import mapping_of, user_type
 from icefloe.spark.user_side import quoted_name
 
@@ -18,10 +19,11 @@ def store_assigned(frame: DataFrame, schema: Schema) -> DataFrame:
         return frame
     gateway, mapping = Gateway(spark), mapping_of(spark)
     rules = gateway.jvm.org.apache.spark.sql.catalyst.expressions.Cast
-    columns = {field.name.lower(): field for field in schema.fields}
+    key = str if is_case_sensitive(spark) else str.lower
+    columns = {key(field.name): field for field in schema.fields}
     casts = {}
     for field in frame.schema.fields:
-        wanted = columns.get(field.name.lower())
+        wanted = columns.get(key(field.name))
         if wanted is None or isinstance(wanted.field_type, NestedType):
             continue
         shown = user_type(wanted.field_type, mapping)

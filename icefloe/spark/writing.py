@@ -27,7 +27,9 @@ from icefloe.metadata.properties import (
 )
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.row_operations import RowOperations
+from icefloe.spark.column_names import check_no_twins
 from icefloe.spark.distribution import FANOUT
+from icefloe.spark.shaping import is_case_sensitive
 from icefloe.spark.shaping_merge import check_nullability, new_table_schema, schema_to_merge
 from icefloe.table import Transaction
 
@@ -168,6 +170,7 @@ class TableWrite:
             raise InvalidInputError(f"a table is made on its main branch; leave out the option {BRANCH!r}")
         self._check()
         schema = new_table_schema(self.frame)
+        check_no_twins(schema, is_case_sensitive(self.frame.sparkSession))
         transaction = begin(self.identifier, schema, self.place, self.spec or None, self.order or None, self.properties)
         return self._run(transaction, lambda rows: rows.append(self.frame))
 
