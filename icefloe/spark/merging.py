@@ -15,6 +15,7 @@ from icefloe.errors import InvalidInputError
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.spark.row_merge import Action, Clause, Merge, merge_rows
 from icefloe.spark.row_statements import Assignment
+from icefloe.spark.sql_context import mentioned_metadata
 from icefloe.spark.user_side import quoted_name
 from icefloe.table import Table
 
@@ -95,7 +96,15 @@ class MergeBuilder:
             None if self.source_alias is None else (self.source_alias,),
             self.evolves,
         )
-        return merge_rows(self.spark, self.table, self.source, merge, branch=self.branch, notes=self.notes)
+        return merge_rows(
+            self.spark,
+            self.table,
+            self.source,
+            merge,
+            metadata_columns=mentioned_metadata(f"{merge}"),
+            branch=self.branch,
+            notes=self.notes,
+        )
 
     def _condition(self, on: Condition | Sequence[str]) -> Column:
         if isinstance(on, str | Column):

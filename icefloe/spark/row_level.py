@@ -21,6 +21,7 @@ from icefloe.data.engines import WriteRequest
 from icefloe.data.matching import MatchedRows, matched_rows
 from icefloe.data.row_changes import write_deletes
 from icefloe.data.task_reader import ReadContext
+from icefloe.errors import InvalidInputError
 from icefloe.expressions import Expression
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.manifests import DataFile
@@ -34,6 +35,7 @@ from icefloe.schema.schema import Schema
 from icefloe.spark.engine import SparkEngine
 from icefloe.spark.gateway import Gateway, col, lit
 from icefloe.spark.reading import native_scan, read_scan
+from icefloe.spark.shaping import is_case_sensitive
 from icefloe.spark.store_assignment import store_assigned
 from icefloe.spark.types import mapping_of, user_schema
 from icefloe.table import DataScan, Table, Transaction
@@ -105,7 +107,8 @@ class RowChange:
     def scan(self, row_filter: Expression | None = None) -> DataScan:
         """The rows that may be changed, with where they are and which ids they have."""
         about = ("_file", "_pos", *(LINEAGE if self.has_lineage else ()))
-        about += tuple(each for each in self._hidden if each not in (*about, _DELETED))
+        about += tuple(each for each in self.mentioned if each not in (*about, _DELETED))
+        self._check_names(about)
         ref = self.branch if self.branch in self.metadata.refs else None
         return replace(self.table.scan(row_filter, ("*", *about), ref=ref), metadata=self.metadata)
 
@@ -121,15 +124,18 @@ class RowChange:
         label = ".".join(self.table.name()) + name
         return self._placed(read_scan(self.spark, scan, label))
 
-    @property
-    def _hidden(self) -> tuple[str, ...]:
-        """The metadata columns that are mentioned, and no columns of the table."""
-        return tuple(each for each in self.mentioned if each not in self.columns)
+    def _check_names(self, about: Sequence[str]) -> None:
+        """Fail if a column is named like what is to be known of rows: nobody could tell the one from the other."""
+        key = str if is_case_sensitive(self.spark) else str.lower
+        if taken := [each for each in self.columns if key(each) in about]:
+            raise InvalidInputError(
+                f"column {taken[0]!r} has the name of a metadata column, by which rows to change are found; rename it"
+            )
 
     def _placed(self, rows: DataFrame) -> DataFrame:
         found = rows.withColumnsRenamed(_PLACE)
-        again = {name: col(place) for name, place in _PLACE.items() if name in self._hidden}
-        if _DELETED in self._hidden:
+        again = {name: col(place) for name, place in _PLACE.items() if name in self.mentioned}
+        if _DELETED in self.mentioned:
             # No row is deleted that a change can find.
             again[_DELETED] = lit(False)
         return found.withColumns(again) if again else found
@@ -137,7 +143,7 @@ class RowChange:
     def plain(self, rows: DataFrame) -> DataFrame:
         """Rows of such a frame as they are written: the table's own columns, and the ids of rows."""
         kept = LINEAGE if self.has_lineage else ()
-        return rows.drop(FILE, POS, *(each for each in self._hidden if each not in kept))
+        return rows.drop(FILE, POS, *(each for each in self.mentioned if each not in kept))
 
     def rows_of(self, files: Iterable[str]) -> DataFrame:
         """The rows of some files."""

@@ -26,6 +26,7 @@ from icefloe.spark.merging import MergeBuilder, assignments_of
 from icefloe.spark.reading import is_classic, read_scan
 from icefloe.spark.row_statements import delete_rows, update_rows
 from icefloe.spark.settings import catalogs_in
+from icefloe.spark.sql_context import mentioned_metadata
 from icefloe.spark.sql_drop_in import install
 from icefloe.spark.sql_drop_in_names import DropInNames
 from icefloe.spark.sql_names import Source
@@ -150,7 +151,14 @@ class Session:
         """Delete the rows for which a condition is true, found by Spark."""
         self._check_classic()
         column = expr(condition) if isinstance(condition, str) else condition
-        return delete_rows(self.spark, self.load_table(name), column, branch=branch, notes=snapshot_properties)
+        return delete_rows(
+            self.spark,
+            self.load_table(name),
+            column,
+            metadata_columns=mentioned_metadata(str(condition)),
+            branch=branch,
+            notes=snapshot_properties,
+        )
 
     def update(
         self,
@@ -169,6 +177,7 @@ class Session:
             self.load_table(name),
             assignments_of(values) or (),
             column,
+            metadata_columns=mentioned_metadata(f"{condition} {values}"),
             branch=branch,
             notes=snapshot_properties,
         )

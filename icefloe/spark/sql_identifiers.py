@@ -25,6 +25,8 @@ def _replaced(plan: Any, context: SqlContext) -> Any:
             case "InsertIntoStatement" | "OverwriteByExpression" if kind_of(node.table()) == _CLAUSE:
                 # The table that rows go into is no child of the node.
                 return copy(context.gateway, node, table=_named(node.table(), context))
+            case "UnresolvedInsert" if kind_of(node.table()) == _CLAUSE:
+                return _insert(node, context)
             case "UnresolvedWith":
                 # Nor are these.
                 relations = [_relation(each, context) for each in items(node.cteRelations())]
@@ -33,6 +35,16 @@ def _replaced(plan: Any, context: SqlContext) -> Any:
                 return node
 
     return rebuilt_from_above(plan, replace)
+
+
+def _insert(node: Any, context: SqlContext) -> Any:
+    """From Spark 4.3 on, an INSERT into what a clause names is a node of its own until the name is known."""
+    target = _named(node.table(), context)
+    name = target.multipartIdentifier()
+    if context.names.table(tuple(items(name)), default=context.default) is None:
+        return copy(context.gateway, node, table=target)
+    relation = context.gateway.jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
+    return node.toInsertIntoStatement(relation(name, target.options(), False))
 
 
 def _relation(relation: Any, context: SqlContext) -> Any:
