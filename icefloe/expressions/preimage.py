@@ -20,6 +20,7 @@ from icefloe.expressions.values import (
     NotEqualTo,
     StartsWith,
     conjunction,
+    disjunction,
     negation,
 )
 from icefloe.partitioning.transforms import (
@@ -32,6 +33,7 @@ from icefloe.partitioning.transforms import (
     Transform,
     TruncateTransform,
     YearTransform,
+    wrapped_range,
 )
 from icefloe.schema.temporal import days_from_civil
 from icefloe.schema.types import (
@@ -75,6 +77,34 @@ def unit_count(transform: TimeTransform, text: str) -> int:
 
 def without_transform(predicate: LiteralPredicate, transform: Transform, column: BoundReference) -> Expression:
     """The predicate on the column that holds where this one holds for the transform of it."""
+    found = _in_order(predicate, transform, column)
+    wrapped = wrapped_range(transform, column.kind)
+    if wrapped is None or isinstance(predicate, NotEqualTo):
+        return found
+    edge = Literal(wrapped.end, column.kind)
+    if _holds(predicate, wrapped.result):
+        return disjunction(LessThan(column, edge), found)
+    is_open_below = isinstance(predicate, LessThan | LessThanOrEqual)
+    return conjunction(GreaterThanOrEqual(column, edge), found) if is_open_below else found
+
+
+def _holds(predicate: LiteralPredicate, result: int) -> bool:
+    constant = predicate.literal.value
+    match predicate:
+        case LessThan():
+            return bool(result < constant)
+        case LessThanOrEqual():
+            return bool(result <= constant)
+        case GreaterThan():
+            return bool(result > constant)
+        case GreaterThanOrEqual():
+            return bool(result >= constant)
+        case _:
+            return bool(result == constant)
+
+
+def _in_order(predicate: LiteralPredicate, transform: Transform, column: BoundReference) -> Expression:
+    """The same for a transform that preserves the order of all values."""
     constant = predicate.literal
     match predicate:
         case LessThan():

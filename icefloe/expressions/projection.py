@@ -53,6 +53,8 @@ from icefloe.partitioning.transforms import (
     TruncateTransform,
     UnknownTransform,
     VoidTransform,
+    WrappedRange,
+    wrapped_range,
 )
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import DateType, IcebergType, NestedField
@@ -122,6 +124,11 @@ class _Part:
         found = [self.result(constant.value) for constant in _constants(predicate)]
         return None if None in found else found
 
+    @property
+    def wrapped(self) -> WrappedRange | None:
+        """The lowest column values, if their results are not the lowest ones."""
+        return wrapped_range(self.transform, self.source)
+
     def literal(self, value: Any) -> Literal:
         return Literal(value, self.partition.kind)
 
@@ -190,8 +197,12 @@ def _inclusive_range(predicate: LiteralPredicate, part: _Part) -> Expression:
     result = part.result(from_steps(edge, part.source))
     if result is None:
         return AlwaysTrue()
+    wrapped = part.wrapped
+    if wrapped is not None and edge < wrapped.end:
+        return EqualTo(part.partition, part.literal(wrapped.result)) if is_upper else NotNull(part.partition)
     if is_upper:
-        return LessThanOrEqual(part.partition, part.literal(max(_one_larger([result], part))))
+        below = LessThanOrEqual(part.partition, part.literal(max(_one_larger([result], part))))
+        return below if wrapped is None else disjunction(below, EqualTo(part.partition, part.literal(wrapped.result)))
     return GreaterThanOrEqual(part.partition, part.literal(result))
 
 
@@ -233,9 +244,17 @@ def _strict_range(predicate: LiteralPredicate, part: _Part) -> Expression:
     result = part.result(from_steps(edge, part.source))
     if result is None:
         return AlwaysFalse()
-    if isinstance(predicate, LessThan | LessThanOrEqual):
-        return LessThan(part.partition, part.literal(result))
-    return GreaterThan(part.partition, part.literal(max(_one_larger([result], part))))
+    wrapped, is_upper = part.wrapped, isinstance(predicate, LessThan | LessThanOrEqual)
+    is_low = wrapped is not None and edge < wrapped.end
+    if is_upper:
+        return AlwaysFalse() if is_low else LessThan(part.partition, part.literal(result))
+    above = GreaterThan(part.partition, part.literal(max(_one_larger([result], part))))
+    if wrapped is None:
+        return above
+    # The lowest values of all have a great result.
+    return conjunction(
+        NotNull(part.partition) if is_low else above, NotEqualTo(part.partition, part.literal(wrapped.result))
+    )
 
 
 def _strict_text_range(predicate: LiteralPredicate, part: _Part) -> Expression:

@@ -153,10 +153,8 @@ def _truncated(transform: TruncateTransform, array: Any, kind: IcebergType) -> A
             typed = _as_type(array, kind)
             values = _values(typed, np.int32 if isinstance(kind, IntegerType) else np.int64)
             width = values.dtype.type(transform.width)
-            results = values - values % width
-            # Only below the least value of the type does subtraction wrap around and make a number greater.
-            _refuse(typed, results > values, f"{transform} of it is below the least value of type {kind}")
-            return _with_nulls_of(typed, results, typed.type)
+            # Below the least value of the type subtraction comes round to the greatest ones, as it does in Java.
+            return _with_nulls_of(typed, values - values % width, typed.type)
 
 
 def _truncated_decimals(transform: TruncateTransform, array: Any, kind: DecimalType) -> Any:

@@ -129,7 +129,7 @@ class Transform:
 
     @property
     def preserves_order(self) -> bool:
-        """Whether a < b gives apply(a) <= apply(b)."""
+        """Whether a < b gives apply(a) <= apply(b); `wrapped_range` says where that does not hold."""
         return isinstance(self, IdentityTransform | TruncateTransform | TimeTransform)
 
     def satisfies_order_of(self, other: "Transform", kind: IcebergType | None = None) -> bool:
@@ -317,17 +317,43 @@ def _truncate(transform: TruncateTransform, value: Any, kind: IcebergType) -> An
         case StringType() | BinaryType():
             return value[: transform.width]
         case DecimalType():
-            number, least = unscaled(value, kind), 1 - 10**kind.precision
-        case IntegerType():
-            number, least = value, -(2**31)
+            return _truncate_decimal(transform, value, kind)
         case _:
-            number, least = value, -(2**63)
+            result = value - value % transform.width
+            least = _least(kind)
+            # As in Java, what is below the least value of the type comes round to the greatest ones.
+            return result if result >= least else result - 2 * least
+
+
+def _truncate_decimal(transform: TruncateTransform, value: Any, kind: DecimalType) -> Decimal:
+    number, least = unscaled(value, kind), 1 - 10**kind.precision
     result = number - number % transform.width
     if result < least:
         raise InvalidValueError(f"{transform} of {value} gives {result}, below the least value of type {kind}, {least}")
-    if isinstance(kind, DecimalType):
-        return Decimal((int(result < 0), tuple(map(int, str(abs(result)))), -kind.scale))
-    return result
+    return Decimal((int(result < 0), tuple(map(int, str(abs(result)))), -kind.scale))
+
+
+def _least(kind: IcebergType) -> int:
+    return -(2**31) if isinstance(kind, IntegerType) else -(2**63)
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedRange:
+    """The lowest values of a column, all below `end`, whose truncated value lies below the least of the type: it is `result`,
+    a great one, and no other value gives it."""
+
+    end: int
+    result: int
+
+
+def wrapped_range(transform: Transform, kind: IcebergType) -> WrappedRange | None:
+    """Where a transform that preserves the order otherwise does not; None if there is no such place."""
+    if not isinstance(transform, TruncateTransform) or not isinstance(kind, IntegerType | LongType):
+        return None
+    least = _least(kind)
+    if least % transform.width == 0:
+        return None
+    return WrappedRange(least - least % transform.width + transform.width, _truncate(transform, least, kind))
 
 
 def _count_units(transform: TimeTransform, days: int) -> int:

@@ -16,6 +16,7 @@ from icefloe.metadata.snapshot import Snapshot
 from icefloe.spark.auditing import destination
 from icefloe.spark.row_merge import Action, Clause, Merge, merge_rows
 from icefloe.spark.row_statements import Assignment
+from icefloe.spark.sql_context import mentioned_metadata
 from icefloe.spark.user_side import quoted_name
 from icefloe.table import Table
 
@@ -92,13 +93,20 @@ class MergeBuilder:
             self.matched,
             self.not_matched,
             self.by_source,
-            self.target_alias,
-            self.source_alias,
+            (self.target_alias,),
+            None if self.source_alias is None else (self.source_alias,),
             self.evolves,
         )
         to = destination(self.spark, self.table, self.branch)
-        notes = {**to.notes, **self.notes}
-        return merge_rows(self.spark, self.table, self.source, merge, branch=to.branch, notes=notes)
+        return merge_rows(
+            self.spark,
+            self.table,
+            self.source,
+            merge,
+            metadata_columns=mentioned_metadata(f"{merge}"),
+            branch=to.branch,
+            notes={**to.notes, **self.notes},
+        )
 
     def _condition(self, on: Condition | Sequence[str]) -> Column:
         if isinstance(on, str | Column):

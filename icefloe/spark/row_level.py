@@ -21,6 +21,7 @@ from icefloe.data.engines import WriteRequest
 from icefloe.data.matching import MatchedRows, matched_rows
 from icefloe.data.row_changes import write_deletes
 from icefloe.data.task_reader import ReadContext
+from icefloe.errors import InvalidInputError
 from icefloe.expressions import Expression
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.manifests import DataFile
@@ -29,12 +30,12 @@ from icefloe.metadata.refs import MAIN_BRANCH
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.metadata.table import TableMetadata
 from icefloe.planning.tasks import FileScanTask
-from icefloe.schema.reserved import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
+from icefloe.schema.reserved import DELETED, LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
 from icefloe.schema.schema import Schema
 from icefloe.spark.engine import SparkEngine
 from icefloe.spark.gateway import Gateway, col, lit
 from icefloe.spark.reading import native_scan, read_scan
-from icefloe.spark.shaping import bare_type
+from icefloe.spark.shaping import bare_type, is_case_sensitive
 from icefloe.spark.store_assignment import Assigner
 from icefloe.spark.types import mapping_of, user_schema
 from icefloe.table import DataScan, Table, Transaction
@@ -44,6 +45,7 @@ _COPY = "copy-on-write"
 FILE = "__icefloe_file"
 POS = "__icefloe_pos"
 _PLACE = {"_file": FILE, "_pos": POS}
+_DELETED = DELETED.name
 _CHOSEN = "__icefloe_chosen"
 _CHUNK_BITS = 18
 """So many low bits of a position tell rows apart that are gathered as one list, so that no list is long."""
@@ -78,6 +80,8 @@ class RowChange:
     branch: str | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
     begun: Transaction | None = None
+    mentioned: tuple[str, ...] = ()
+    """Metadata columns that conditions and values may name."""
 
     @property
     def metadata(self) -> TableMetadata:
@@ -103,6 +107,8 @@ class RowChange:
     def scan(self, row_filter: Expression | None = None) -> DataScan:
         """The rows that may be changed, with where they are and which ids they have."""
         about = ("_file", "_pos", *(LINEAGE if self.has_lineage else ()))
+        about += tuple(each for each in self.mentioned if each not in (*about, _DELETED))
+        self._check_names(about)
         ref = self.branch if self.branch in self.metadata.refs else None
         return replace(self.table.scan(row_filter, ("*", *about), ref=ref), metadata=self.metadata)
 
@@ -111,13 +117,33 @@ class RowChange:
         spark = self.spark
         gateway = Gateway(spark)
         schema = gateway.type(user_schema(self.scan().projection(), mapping_of(spark)))
-        made = gateway.frame(spark._jsparkSession.createDataFrame(gateway.list(()), schema))
-        return made.withColumnsRenamed(_PLACE)
+        return self._placed(gateway.frame(spark._jsparkSession.createDataFrame(gateway.list(()), schema)))
 
     def frame(self, scan: DataScan, name: str = "") -> DataFrame:
         """The rows of such a scan, with their place under names that no column has."""
         label = ".".join(self.table.name()) + name
-        return read_scan(self.spark, scan, label).withColumnsRenamed(_PLACE)
+        return self._placed(read_scan(self.spark, scan, label))
+
+    def _check_names(self, about: Sequence[str]) -> None:
+        """Fail if a column is named like what is to be known of rows: nobody could tell the one from the other."""
+        key = str if is_case_sensitive(self.spark) else str.lower
+        if taken := [each for each in self.columns if key(each) in about]:
+            raise InvalidInputError(
+                f"column {taken[0]!r} has the name of a metadata column, by which rows to change are found; rename it"
+            )
+
+    def _placed(self, rows: DataFrame) -> DataFrame:
+        found = rows.withColumnsRenamed(_PLACE)
+        again = {name: col(place) for name, place in _PLACE.items() if name in self.mentioned}
+        if _DELETED in self.mentioned:
+            # No row is deleted that a change can find.
+            again[_DELETED] = lit(False)
+        return found.withColumns(again) if again else found
+
+    def plain(self, rows: DataFrame) -> DataFrame:
+        """Rows of such a frame as they are written: the table's own columns, and the ids of rows."""
+        kept = LINEAGE if self.has_lineage else ()
+        return rows.drop(FILE, POS, *(each for each in self.mentioned if each not in kept))
 
     def rows_of(self, files: Iterable[str]) -> DataFrame:
         """The rows of some files."""
@@ -131,8 +157,8 @@ class RowChange:
         label = f"{'.'.join(self.table.name())} [{len(places)} files, {uuid.uuid4()}]"
         native = native_scan(self.spark, self._scan_of(frozenset(places)), label)
         if native is None:
-            return without_places(self.rows_of(places), gone).drop(FILE, POS)
-        return replace(native, hidden=places).frame().drop(*_PLACE)
+            return self.plain(without_places(self.rows_of(places), gone))
+        return self.plain(replace(native, hidden=places).frame().drop(*_PLACE))
 
     def _scan_of(self, paths: frozenset[str]) -> ScanOfFiles:
         whole = self.scan()

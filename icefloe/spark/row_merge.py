@@ -7,7 +7,7 @@ they were given, and for copy-on-write the other rows of the files that change a
 As soon as the source is held its size is known. A small one is sent to all tasks, and all that follows is planned once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property, reduce
@@ -26,8 +26,9 @@ from icefloe.metadata.properties import MERGE_ISOLATION_LEVEL, MERGE_MODE
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import NestedField
+from icefloe.spark.column_names import Qualifier, bare_path
 from icefloe.spark.distribution import distribution_of
-from icefloe.spark.gateway import col, lit, when, without_call_sites
+from icefloe.spark.gateway import Gateway, col, lit, when, without_call_sites
 from icefloe.spark.row_filters import check_deterministic, check_deterministic_join, key_filter
 from icefloe.spark.row_level import (
     FILE,
@@ -47,11 +48,13 @@ from icefloe.spark.row_statements import (
     Assignment,
     check_assignments,
     default_column,
+    exact_assignments,
     new_values,
     old_values,
     resolved_path,
     with_old,
 )
+from icefloe.spark.shaping import frame_columns, is_case_sensitive
 from icefloe.spark.shaping_merge import schema_to_merge
 from icefloe.spark.static_session import in_session, static_session
 from icefloe.spark.types import mapping_of
@@ -61,6 +64,7 @@ from icefloe.table import Table, Transaction
 SOURCE = "__icefloe_source"
 ACTION = "__icefloe_action"
 NEW = "__icefloe_new_"
+MATCHED = "__icefloe_matched_"
 _NOTHING = -1
 _HELD_PER_TASK = 4 << 20
 """Bytes that are held of the source for a task that adds rows of it, so that a small one does not make many small files."""
@@ -91,8 +95,8 @@ class Merge:
     matched: tuple[Clause, ...] = ()
     not_matched: tuple[Clause, ...] = ()
     by_source: tuple[Clause, ...] = ()
-    target_alias: str | None = None
-    source_alias: str | None = None
+    target_alias: Qualifier | None = None
+    source_alias: Qualifier | None = None
     evolves: bool = False
     """Whether the table takes in the columns of the source that it lacks and the clauses name, and wider types."""
 
@@ -104,11 +108,14 @@ def merge_rows(
     source: DataFrame,
     merge: Merge,
     *,
+    metadata_columns: Sequence[str] = (),
     branch: str | None = None,
     notes: Mapping[str, str] | None = None,
 ) -> Snapshot | None:
     """Run a MERGE into a table in one commit; None if it changes nothing."""
-    change = RowChange(spark, table, MERGE_MODE, MERGE_ISOLATION_LEVEL, branch, notes or {})
+    change = RowChange(
+        spark, table, MERGE_MODE, MERGE_ISOLATION_LEVEL, branch, notes or {}, mentioned=tuple(metadata_columns)
+    )
     if not merge.evolves:
         return _merged(change, source, merge)
     with table.transaction() as tx:
@@ -121,6 +128,7 @@ def merge_rows(
 
 
 def _merged(change: RowChange, source: DataFrame, merge: Merge) -> Snapshot | None:
+    merge = _with_exact_names(merge, change)
     _check(merge, source, change.metadata.schema())
     with fixed(source.withColumn(SOURCE, F.monotonically_increasing_id())) as held:
         static = replace(change, spark=static_session(change.spark))
@@ -138,9 +146,12 @@ def _merged(change: RowChange, source: DataFrame, merge: Merge) -> Snapshot | No
 def _schema_to_merge(merge: Merge, source: DataFrame, tx: Transaction) -> Schema | None:
     """What the table takes in: of all columns of the source if a clause says `*`, else of those that are assigned."""
     clauses = [each for each in (*merge.matched, *merge.not_matched) if each.action is not Action.DELETE]
-    named = {each.path[0].lower() for clause in clauses for each in clause.assignments or ()}
+    key = _key(source)
+    paths = [each.path for clause in clauses for each in clause.assignments or ()]
+    # What comes first in a name may be the table or a column that has fields.
+    named = {key(name) for path in paths for name in (path[0], bare_path(path, merge.target_alias)[0])}
     has_star = any(each.assignments is None for each in clauses)
-    wanted = [quoted_name(name) for name in source.columns if has_star or name.lower() in named]
+    wanted = [quoted_name(name) for name in source.columns if has_star or key(name) in named]
     metadata = tx.table_metadata
     return schema_to_merge(source.select(*wanted), metadata.schema(), metadata.format_version) if wanted else None
 
@@ -162,7 +173,7 @@ class _Merging:
         """The source with each column once more under a name of ours, under its alias."""
         copies = {f"{NEW}{place}": col(quoted_name(name)) for place, name in enumerate(_names(self.held))}
         rows = self.held.withColumns(copies)
-        return rows if self.merge.source_alias is None else rows.alias(self.merge.source_alias)
+        return _aliased(rows, self.merge.source_alias)
 
     @cached_property
     def blank(self) -> DataFrame:
@@ -194,13 +205,22 @@ class _Merging:
         return key_filter(self.joined, self.blank, self.source, self.schema)
 
     def target(self, rows: DataFrame) -> DataFrame:
-        found = with_old(rows, self.change.columns)
-        return found if self.merge.target_alias is None else found.alias(self.merge.target_alias)
+        return _aliased(with_old(rows, self.change.columns), self.merge.target_alias)
 
     @property
     def target_clauses(self) -> tuple[Clause, ...]:
         """The clauses that change rows of the target."""
         return (*self.merge.matched, *self.merge.by_source)
+
+    @property
+    def updates(self) -> bool:
+        """Whether rows of the target get other values."""
+        return any(each.action is Action.UPDATE for each in self.target_clauses)
+
+    @property
+    def row_ids(self) -> list[Column]:
+        """The ids that updated rows keep."""
+        return [col(LINEAGE[0])] if self.updates and self.change.has_lineage else []
 
     def clause_of(self, clauses: Sequence[Clause], first: int = 0) -> Column:
         """The place of the first clause whose condition is true."""
@@ -210,9 +230,11 @@ class _Merging:
             found = when(test, here) if found is None else found.when(test, here)
         return lit(_NOTHING) if found is None else found.otherwise(lit(_NOTHING))
 
-    def values(self, rows: DataFrame, clauses: Sequence[Clause], action: Column) -> tuple[DataFrame, dict[str, Column]]:
+    def values(
+        self, rows: DataFrame, clauses: Sequence[Clause], action: Column, first: int = 0
+    ) -> tuple[DataFrame, dict[str, Column]]:
         """Each column as the clause of a row says; null where none updates it, so that a column is read only if it is kept."""
-        updates = {place: clause for place, clause in enumerate(clauses) if clause.action is Action.UPDATE}
+        updates = {place: clause for place, clause in enumerate(clauses, first) if clause.action is Action.UPDATE}
         assigned = [self._assignments(clause) for clause in updates.values()]
         are_stars = [clause.assignments is None for clause in updates.values()]
         wider, new = new_values(rows, assigned, self.change.assigner(evolves=self.merge.evolves), are_stars)
@@ -230,17 +252,16 @@ class _Merging:
 
     def star(self) -> dict[str, Column]:
         """Each column of the table from the source's column of the same name, where there is one."""
-        given = {name.lower(): f"{NEW}{place}" for place, name in enumerate(_names(self.source))}
-        return {name: col(given[name.lower()]) for name in self.change.columns if name.lower() in given}
+        key = _key(self.source)
+        given = {key(name): f"{NEW}{place}" for place, name in enumerate(_names(self.source))}
+        return {name: col(given[key(name)]) for name in self.change.columns if key(name) in given}
 
     def inserts(self, matched: DataFrame) -> DataFrame | None:
         """The rows to add: those of the source that nothing matched, by the clauses for them."""
         clauses = self.merge.not_matched
         if not clauses:
             return None
-        rest = self.source.join(matched, SOURCE, "left_anti")
-        if self.merge.source_alias is not None:
-            rest = rest.alias(self.merge.source_alias)
+        rest = _aliased(self.source.join(matched, SOURCE, "left_anti"), self.merge.source_alias)
         rest = rest.withColumn(ACTION, self.clause_of(clauses)).filter(col(ACTION) != _NOTHING)
         # One choice for each column, and not a query for each clause: a row then falls to one of them, whatever they ask.
         rest, inserted = self._inserted(rest, clauses)
@@ -334,21 +355,41 @@ def _decided(merging: _Merging, read: Expression, *, is_static: bool) -> DataFra
     change, merge = merging.change, merging.merge
     target = merging.target(change.frame(change.scan(None if isinstance(read, AlwaysTrue) else read)))
     source = F.broadcast(merging.source) if is_static else merging.source
-    matched = merging.clause_of(merge.matched)
     if merge.by_source:
-        is_matched = col(SOURCE).isNotNull()
-        by_source = merging.clause_of(merge.by_source, len(merge.matched))
-        rows = target.join(source, merge.on, "left")
-        rows = rows.withColumn(ACTION, F.when(is_matched, matched).otherwise(by_source))
-        rows = rows.filter(is_matched | (col(ACTION) != _NOTHING))
-    else:
-        rows = target.join(source, merge.on, "inner").withColumn(ACTION, matched)
-    columns = []
-    if any(each.action is Action.UPDATE for each in merging.target_clauses):
-        rows, values = merging.values(rows, merging.target_clauses, col(ACTION))
-        columns = [column.alias(name) for name, column in values.items()]
-        columns += [col(LINEAGE[0])] if change.has_lineage else []
-    return rows.select(FILE, POS, SOURCE, ACTION, *columns)
+        return _decided_by_source(merging, target, target.join(source, merge.on, "left"))
+    rows = target.join(source, merge.on, "inner").withColumn(ACTION, merging.clause_of(merge.matched))
+    rows, values = merging.values(rows, merge.matched, col(ACTION)) if merging.updates else (rows, {})
+    return rows.select(FILE, POS, SOURCE, ACTION, *_named(values), *merging.row_ids)
+
+
+def _decided_by_source(merging: _Merging, target: DataFrame, rows: DataFrame) -> DataFrame:
+    """The same where rows without a source row have clauses, too: these see the columns of the target alone."""
+    merge, first = merging.merge, len(merging.merge.matched)
+    is_matched = col(SOURCE).isNotNull()
+    rows = rows.withColumn(ACTION, F.when(is_matched, merging.clause_of(merge.matched)))
+    rows, values = merging.values(rows, merge.matched, col(ACTION)) if merging.updates else (rows, {})
+    rows = rows.select(*_first_columns(rows, len(target.columns)), SOURCE, ACTION, *_named(values, MATCHED))
+    rows = rows.withColumn(ACTION, F.when(is_matched, col(ACTION)).otherwise(merging.clause_of(merge.by_source, first)))
+    rows = rows.filter(is_matched | (col(ACTION) != _NOTHING))
+    rows, others = merging.values(rows, merge.by_source, col(ACTION), first) if merging.updates else (rows, {})
+    chosen = {
+        name: F.when(is_matched, col(f"{MATCHED}{place}")).otherwise(other)
+        for place, (name, other) in enumerate(others.items())
+    }
+    return rows.select(FILE, POS, SOURCE, ACTION, *_named(chosen), *merging.row_ids)
+
+
+def _first_columns(rows: DataFrame, count: int) -> list[Column]:
+    """The columns of one side of a join, whatever their names are."""
+    return [column for _, column in frame_columns(rows)[:count]]
+
+
+def _named(values: Mapping[str, Column], by_place: str | None = None) -> list[Column]:
+    """Columns under their names, or under names of ours by their places."""
+    return [
+        column.alias(name if by_place is None else f"{by_place}{place}")
+        for place, (name, column) in enumerate(values.items())
+    ]
 
 
 def _updates(rows: DataFrame, clauses: Sequence[Clause], change: RowChange) -> DataFrame | None:
@@ -367,7 +408,8 @@ def _updates(rows: DataFrame, clauses: Sequence[Clause], change: RowChange) -> D
 def _check(merge: Merge, source: DataFrame, schema: Schema) -> None:
     if not (merge.matched or merge.not_matched or merge.by_source):
         raise InvalidInputError("a MERGE has at least one WHEN clause")
-    known = {name.lower() for name in source.columns}
+    key = _key(source)
+    known = {key(name) for name in source.columns}
     if len(known) < len(source.columns):
         raise InvalidInputError(f"the source has a column twice: {', '.join(source.columns)}")
     for clause in (*merge.matched, *merge.not_matched, *merge.by_source):
@@ -376,7 +418,7 @@ def _check(merge: Merge, source: DataFrame, schema: Schema) -> None:
         if clause.assignments is not None:
             check_assignments(clause.assignments, schema)
             continue
-        missing = [each.name for each in schema.fields if each.name.lower() not in known]
+        missing = [each.name for each in schema.fields if key(each.name) not in known]
         if missing and not merge.evolves:
             raise InvalidInputError(
                 f"MERGE ... *: the source has no column {missing[0]!r}; it has {', '.join(source.columns)}."
@@ -394,6 +436,34 @@ def _check_cardinality(found: Gathered, clauses: Sequence[Clause]) -> None:
             f"MERGE: {count} rows of the target match more than one row of the source, such as row"
             f" {position} of {file}; make the source's keys unique"
         )
+
+
+def _with_exact_names(merge: Merge, change: RowChange) -> Merge:
+    """The merge with the columns that it assigns as the table writes them."""
+    schema = change.metadata.schema()
+
+    def exact(clauses: tuple[Clause, ...]) -> tuple[Clause, ...]:
+        return tuple(
+            each
+            if each.assignments is None
+            else replace(
+                each, assignments=exact_assignments(each.assignments, schema, change.spark, merge.target_alias)
+            )
+            for each in clauses
+        )
+
+    return replace(
+        merge, matched=exact(merge.matched), not_matched=exact(merge.not_matched), by_source=exact(merge.by_source)
+    )
+
+
+def _aliased(rows: DataFrame, alias: Qualifier | None) -> DataFrame:
+    return rows if alias is None else Gateway(rows.sparkSession).named_frame(rows, alias)
+
+
+def _key(frame: DataFrame) -> Callable[[str], str]:
+    """What a name is looked up by in the frame's session."""
+    return str if is_case_sensitive(frame.sparkSession) else str.lower
 
 
 def _conditions(clauses: Sequence[Clause]) -> list[Column | None]:

@@ -1,7 +1,7 @@
 """`DELETE` and `UPDATE` of rows on Spark, from conditions and assignments to a commit."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -18,10 +18,12 @@ from icefloe.metadata.snapshot import Snapshot
 from icefloe.schema.reserved import LAST_UPDATED_SEQUENCE_NUMBER
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import IcebergType, StructType
-from icefloe.spark.gateway import col, lit, without_call_sites
+from icefloe.spark.column_names import Qualifier, column_path
+from icefloe.spark.gateway import Gateway, col, lit, without_call_sites
 from icefloe.spark.literals import sql_literal
 from icefloe.spark.row_filters import asks_python, check_deterministic, implied_filter, is_lasting
 from icefloe.spark.row_level import FILE, LINEAGE, POS, RowChange, is_true, kept, without_places
+from icefloe.spark.shaping import is_case_sensitive
 from icefloe.spark.static_session import in_session, static_session
 from icefloe.spark.store_assignment import Assigner
 from icefloe.spark.types import TypeMapping, user_type
@@ -46,14 +48,17 @@ def delete_rows(
     table: Table,
     condition: Column | None,
     *,
-    alias: str | None = None,
+    alias: Qualifier | None = None,
+    metadata_columns: Sequence[str] = (),
     branch: str | None = None,
     notes: Mapping[str, str] | None = None,
 ) -> Snapshot | None:
     """Delete the rows for which the condition is true, all of them without one."""
     if condition is None:
         return table.delete("true", notes, branch)
-    change = RowChange(spark, table, DELETE_MODE, DELETE_ISOLATION_LEVEL, branch, notes or {})
+    change = RowChange(
+        spark, table, DELETE_MODE, DELETE_ISOLATION_LEVEL, branch, notes or {}, mentioned=tuple(metadata_columns)
+    )
     planned = change.planned()
     rows = _aliased(change.frame(change.scan()), alias)
     check_deterministic(rows, (condition,), "DELETE")
@@ -68,7 +73,7 @@ def delete_rows(
         touched = _files(chosen)
 
         def rest() -> DataFrame:
-            return _without_place(_aliased(change.rows_of(touched), alias).filter(~is_true(condition)))
+            return change.plain(_aliased(change.rows_of(touched), alias).filter(~is_true(condition)))
 
         return change.commit_copies(planned, touched, rest, read) if touched else None
     with kept(chosen.select(FILE, POS)) as gone:
@@ -83,13 +88,17 @@ def update_rows(
     assignments: Sequence[Assignment],
     condition: Column | None = None,
     *,
-    alias: str | None = None,
+    alias: Qualifier | None = None,
+    metadata_columns: Sequence[str] = (),
     branch: str | None = None,
     notes: Mapping[str, str] | None = None,
 ) -> Snapshot | None:
     """Give columns other values in the rows for which the condition is true, in all of them without one."""
-    change = RowChange(spark, table, UPDATE_MODE, UPDATE_ISOLATION_LEVEL, branch, notes or {})
+    change = RowChange(
+        spark, table, UPDATE_MODE, UPDATE_ISOLATION_LEVEL, branch, notes or {}, mentioned=tuple(metadata_columns)
+    )
     planned = change.planned()
+    assignments = exact_assignments(assignments, table.schema(), spark, alias)
     check_assignments(assignments, table.schema())
     rows = _aliased(with_old(change.frame(change.scan()), change.columns), alias)
     check_deterministic(rows, (condition,), "UPDATE")
@@ -124,7 +133,7 @@ def _copied(change: RowChange, files: Sequence[str], made: DataFrame) -> DataFra
 
 
 def _others(change: RowChange, files: Sequence[str], gone: DataFrame) -> DataFrame:
-    return _without_place(without_places(change.rows_of(files), gone))
+    return change.plain(without_places(change.rows_of(files), gone))
 
 
 def updated(
@@ -192,8 +201,16 @@ def default_column(value: Any, kind: IcebergType, mapping: TypeMapping) -> Colum
     return F.expr(str(sql_literal(value, kind, shown))).cast(shown)
 
 
+def exact_assignments(
+    assignments: Sequence[Assignment], schema: Schema, spark: Any, alias: Qualifier | None
+) -> tuple[Assignment, ...]:
+    """The assignments with their columns as the table writes them, and not qualified."""
+    sensitive = is_case_sensitive(spark)
+    return tuple(replace(each, path=column_path(each.path, schema, sensitive, alias)) for each in assignments)
+
+
 def resolved_path(path: Sequence[str], schema: Schema) -> tuple[str, ...]:
-    """A path as the table writes it, in any case."""
+    """A path as the table writes it; names that were made exact are found whatever others there are in another case."""
     found: list[str] = []
     fields = schema.fields
     for part in path:
@@ -223,12 +240,8 @@ def check_assignments(assignments: Sequence[Assignment], schema: Schema) -> None
         raise InvalidInputError("an update assigns at least one column")
 
 
-def _aliased(rows: DataFrame, alias: str | None) -> DataFrame:
-    return rows if alias is None else rows.alias(alias)
-
-
-def _without_place(rows: DataFrame) -> DataFrame:
-    return rows.select(*(quoted_name(each) for each in rows.columns if not each.startswith("__icefloe_")))
+def _aliased(rows: DataFrame, alias: Qualifier | None) -> DataFrame:
+    return rows if alias is None else Gateway(rows.sparkSession).named_frame(rows, alias)
 
 
 def _files(rows: DataFrame) -> list[str]:

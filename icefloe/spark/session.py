@@ -28,6 +28,7 @@ from icefloe.spark.merging import MergeBuilder, assignments_of
 from icefloe.spark.reading import is_classic, read_scan
 from icefloe.spark.row_statements import delete_rows, update_rows
 from icefloe.spark.settings import catalogs_in
+from icefloe.spark.sql_context import mentioned_metadata
 from icefloe.spark.sql_drop_in import install
 from icefloe.spark.sql_drop_in_names import DropInNames
 from icefloe.spark.sql_names import Source
@@ -160,8 +161,14 @@ class Session:
         column = expr(condition) if isinstance(condition, str) else condition
         table = self.load_table(name)
         to = destination(self.spark, table, branch)
-        notes = {**to.notes, **(snapshot_properties or {})}
-        return delete_rows(self.spark, table, column, branch=to.branch, notes=notes)
+        return delete_rows(
+            self.spark,
+            table,
+            column,
+            metadata_columns=mentioned_metadata(str(condition)),
+            branch=to.branch,
+            notes={**to.notes, **(snapshot_properties or {})},
+        )
 
     def update(
         self,
@@ -177,9 +184,15 @@ class Session:
         column = expr(condition) if isinstance(condition, str) else condition
         table = self.load_table(name)
         to = destination(self.spark, table, branch)
-        notes = {**to.notes, **(snapshot_properties or {})}
-        assignments = assignments_of(values) or ()
-        return update_rows(self.spark, table, assignments, column, branch=to.branch, notes=notes)
+        return update_rows(
+            self.spark,
+            table,
+            assignments_of(values) or (),
+            column,
+            metadata_columns=mentioned_metadata(f"{condition} {values}"),
+            branch=to.branch,
+            notes={**to.notes, **(snapshot_properties or {})},
+        )
 
     def _check_classic(self) -> None:
         if self._door is None:

@@ -1,6 +1,6 @@
 """`INSERT`, `DELETE`, `UPDATE` and `MERGE`: what the nodes of such a statement say, and who runs it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, functions
@@ -8,36 +8,43 @@ from pyspark.sql import Column, DataFrame, functions
 from icefloe.catalog.identifiers import show
 from icefloe.data.shaping import write_default
 from icefloe.errors import InvalidInputError, NoSuchSnapshotError, NoSuchTableError
-from icefloe.expressions import EqualTo, Expression, IdReference, Literal
+from icefloe.expressions import EqualTo, Expression, IdReference, IsNull, Literal
 from icefloe.expressions.values import conjunction
 from icefloe.metadata.refs import SnapshotRefType
+from icefloe.partitioning import IdentityTransform
+from icefloe.schema.schema import Schema
 from icefloe.schema.values import parse_text
 from icefloe.spark.auditing import destination
+from icefloe.spark.column_names import column_path
 from icefloe.spark.row_merge import Action, Clause, Merge, merge_rows
 from icefloe.spark.row_statements import Assignment, default_column, delete_rows, update_rows
-from icefloe.spark.sql_conditions import predicate_text
+from icefloe.spark.shaping import is_case_sensitive, shape_frame
+from icefloe.spark.sql_conditions import predicate_of
 from icefloe.spark.sql_context import SqlContext
 from icefloe.spark.sql_names import Source
-from icefloe.spark.sql_nodes import argument, copy, items, kind_of, option, parts
+from icefloe.spark.sql_nodes import argument, copy, is_name, items, kind_of, option, parts, rebuilt_expressions
 from icefloe.spark.sql_nodes import mapping as entries
-from icefloe.spark.sql_queries import resolve
+from icefloe.spark.sql_queries import qualifier_of, resolve
 from icefloe.spark.store_assignment import check_policy, store_assigned, with_names_of
-from icefloe.spark.types import mapping_of, schema_from_spark, user_type
+from icefloe.spark.types import mapping_of, schema_from_spark, user_schema, user_type
 from icefloe.spark.user_side import quoted_name
 from icefloe.table import Table
 
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
+_INSERTS = ("InsertIntoStatement", "OverwriteByExpression")
+_CHANGES = ("DeleteFromTable", "UpdateTable", "MergeIntoTable")
+_SUBQUERIES = ("ScalarSubquery", "ListQuery", "Exists", "LateralSubquery")
 
 
 def run_changes(node: Any, context: SqlContext) -> Any | None:
     """The result plan of a change of rows of a table of ours; None if it is none."""
     match kind_of(node):
-        case "UnresolvedWith" if kind_of(node.child()) in ("InsertIntoStatement", "OverwriteByExpression"):
-            inner = node.child()
-            query = copy(context.gateway, node, child=inner.query())
-            return run_changes(copy(context.gateway, inner, query=query), context)
+        case "UnresolvedWith" if kind_of(node.child()) in (*_INSERTS, *_CHANGES, "Union"):
+            return run_changes(_with_inside(node, node.child(), context), context)
         case "InsertIntoStatement":
-            return _run(node.table(), context, lambda target: _insert(node, target, context))
+            return _run(node.table(), context, lambda target: _insert(node, target, context)())
+        case "Union":
+            return _insert_each(items(node.children()), context)
         case "OverwriteByExpression":
             # What older releases of Spark make of INSERT INTO ... REPLACE WHERE.
             return _run(node.table(), context, lambda target: _replace_where(node, target, context))
@@ -49,6 +56,60 @@ def run_changes(node: Any, context: SqlContext) -> Any | None:
             return _run(node.targetTable(), context, lambda target: _merge(node, target, context))
         case _:
             return None
+
+
+def _with_inside(around: Any, node: Any, context: SqlContext) -> Any:
+    """A change that is below common table expressions, with these around each of the queries in it instead."""
+
+    def query(plan: Any) -> Any:
+        return copy(context.gateway, around, child=plan)
+
+    match kind_of(node):
+        case kind if kind in _INSERTS:
+            return copy(context.gateway, node, query=query(node.query()))
+        case "Union":
+            children = [_with_inside(around, each, context) for each in items(node.children())]
+            return copy(context.gateway, node, children=context.gateway.seq(children))
+        case kind if kind in _CHANGES:
+            changed = rebuilt_expressions(
+                node, lambda each: each.withNewPlan(query(each.plan())) if kind_of(each) in _SUBQUERIES else each
+            )
+            if kind != "MergeIntoTable":
+                return changed
+            source, alias = _without_alias(node.sourceTable())
+            name = alias or (parts(source)[-1] if is_name(source) else None)
+            inner = query(source) if name is None else context.named_plan(query(source), (name,))
+            return copy(context.gateway, changed, sourceTable=inner)
+        case _:
+            return query(node)
+
+
+def _insert_each(nodes: Sequence[Any], context: SqlContext) -> Any | None:
+    """`FROM ... INSERT INTO ... INSERT INTO ...`: all are understood before the first is run; None if none is ours."""
+    if any(kind_of(each) != "InsertIntoStatement" for each in nodes):
+        return None
+    targets = [target_of(_without_alias(each.table())[0], context) for each in nodes]
+    if not any(targets):
+        return None
+    runs = [
+        _sparks_insert(node, context) if target is None else _insert(node, target, context, is_checked=True)
+        for node, target in zip(nodes, targets, strict=True)
+    ]
+    for run in runs:
+        run()
+    return context.result()
+
+
+def _sparks_insert(node: Any, context: SqlContext) -> Callable[[], None]:
+    plan = resolve(node, context)
+    analyzer = context.gateway.spark._jsparkSession.sessionState().analyzer()
+    analyzer.checkAnalysis(analyzer.execute(plan))
+
+    def run() -> None:
+        # Spark runs a command when its frame is made.
+        context.frame_of(plan)
+
+    return run
 
 
 def _run(relation: Any, context: SqlContext, change: Callable[[Source], None]) -> Any | None:
@@ -65,9 +126,10 @@ def _without_alias(node: Any) -> tuple[Any, str | None]:
     return node, None
 
 
-def _alias_of(node: Any) -> str:
+def _qualifier(node: Any, target: Source) -> tuple[str, ...]:
+    """What the columns of the target may be qualified by."""
     relation, alias = _without_alias(node)
-    return alias or parts(relation)[-1]
+    return qualifier_of(target, parts(relation)) if alias is None else (alias,)
 
 
 def target_of(node: Any, context: SqlContext) -> Source | None:
@@ -98,9 +160,11 @@ def check_branch(source: Source) -> None:
         raise InvalidInputError(f"{source.ref!r} of table {show(source.identifier)} is a tag, which cannot be changed")
 
 
-def _insert(node: Any, target: Source, context: SqlContext) -> None:
+def _insert(node: Any, target: Source, context: SqlContext, *, is_checked: bool = False) -> Callable[[], None]:
+    """What runs an INSERT; all that needs no run is looked at before."""
     table = target.catalog.load_table(target.identifier)
-    static = {name: option(value) for name, value in entries(context.gateway, node.partitionSpec()).items()}
+    partition = entries(context.gateway, node.partitionSpec())
+    static = _static_partition(partition, table, context)
     frame = context.frame_of(resolve(node.query(), context))
     if frame.columns != [field.name for field in table.schema().fields]:
         check_policy(context.gateway.spark)
@@ -109,75 +173,121 @@ def _insert(node: Any, target: Source, context: SqlContext) -> None:
     criteria = None if criteria is None else option(criteria)
     if criteria is not None and kind_of(criteria) != "InsertReplaceWhere":
         raise InvalidInputError("only REPLACE WHERE says which rows an INSERT takes the place of")
-    with table.transaction() as tx:
-        evolves = bool(argument(node, "withSchemaEvolution", False))
-        if evolves:
-            with tx.update_schema() as update:
-                update.union_by_name(schema_from_spark(frame.schema))
-        frame = store_assigned(
-            frame,
-            tx.table_metadata.schema(),
-            ".".join(table.name()),
-            by_position=not node.byName() and not node.userSpecifiedCols().size(),
-            evolves=evolves,
-        )
-        to = destination(context.gateway.spark, table, target.ref)
-        rows = tx.rows(to.branch, to.notes)
-        if criteria is not None:
-            rows.overwrite(frame, predicate_text(criteria.cond().sql(), context.gateway.spark))
-        elif not node.overwrite():
-            rows.append(frame)
-        elif str(context.gateway.spark.conf.get(_OVERWRITE_MODE)).lower() == "dynamic":
-            rows.dynamic_partition_overwrite(frame)
-        else:
-            rows.overwrite(frame, _static_filter(static, table))
+    evolves = bool(argument(node, "withSchemaEvolution", False))
+
+    def assigned(schema: Schema) -> DataFrame:
+        by_position = not node.byName() and not node.userSpecifiedCols().size()
+        return store_assigned(frame, schema, ".".join(table.name()), by_position=by_position, evolves=evolves)
+
+    if is_checked and not evolves:
+        shape_frame(assigned(table.schema()), table.schema())
+
+    def run() -> None:
+        with table.transaction() as tx:
+            if evolves:
+                with tx.update_schema(case_sensitive=context.is_case_sensitive) as update:
+                    update.union_by_name(schema_from_spark(frame.schema))
+            given = assigned(tx.table_metadata.schema())
+            to = destination(context.gateway.spark, table, target.ref)
+            rows = tx.rows(to.branch, to.notes)
+            if criteria is not None:
+                rows.overwrite(given, _rows_where(criteria.cond(), table, context))
+            elif not node.overwrite():
+                rows.append(given)
+            elif str(context.gateway.spark.conf.get(_OVERWRITE_MODE)).lower() == "dynamic":
+                rows.dynamic_partition_overwrite(given)
+            else:
+                rows.overwrite(given, _static_filter(static, table))
+
+    return run
+
+
+def _static_partition(given: Mapping[str, Any], table: Table, context: SqlContext) -> dict[str, str | None]:
+    """The values of a PARTITION clause by column, None being NULL; columns that have none there are in the data."""
+    sources = {each.source_id for each in table.spec().fields if isinstance(each.transform, IdentityTransform)}
+    by = {each.field_id: each.name for each in table.schema().fields if each.field_id in sources}
+    found = {}
+    for name, value in given.items():
+        column = by.get(table.schema().find_id(name, context.is_case_sensitive) or 0)
+        if column is None:
+            raise InvalidInputError(
+                f"[NON_PARTITION_COLUMN] PARTITION names {name!r}, by whose values the table is not partitioned;"
+                f" it is by those of {', '.join(by.values()) or 'no column'}"
+            )
+        if value.isDefined():
+            found[column] = value.get()
+    return found
 
 
 def _replace_where(node: Any, target: Source, context: SqlContext) -> None:
     table = target.catalog.load_table(target.identifier)
     frame = _named(context.frame_of(resolve(node.query(), context)), table, {}, by_name=node.isByName())
-    where = predicate_text(node.deleteExpr().sql(), context.gateway.spark)
+    where = _rows_where(node.deleteExpr(), table, context)
     frame = store_assigned(frame, table.schema(), ".".join(table.name()), by_position=not node.isByName())
     to = destination(context.gateway.spark, table, target.ref)
     table.overwrite(frame, where, to.notes, branch=to.branch)
 
 
+def _rows_where(condition: Any, table: Table, context: SqlContext) -> str:
+    """The condition of REPLACE WHERE as we read it, its columns found by Spark."""
+    spark = context.gateway.spark
+    columns = spark.createDataFrame([], user_schema(table.schema(), mapping_of(spark)))
+    return predicate_of(context.gateway.column(condition), columns)
+
+
 def _delete(node: Any, target: Source, context: SqlContext) -> None:
-    spark, table = context.gateway.spark, target.catalog.load_table(target.identifier)
+    table = target.catalog.load_table(target.identifier)
     condition = _condition(_resolved(node, "table", context).condition(), context)
-    to = destination(spark, table, target.ref)
-    delete_rows(spark, table, condition, alias=_alias_of(node.table()), branch=to.branch, notes=to.notes)
+    to = destination(context.gateway.spark, table, target.ref)
+    delete_rows(
+        context.gateway.spark,
+        table,
+        condition,
+        alias=_qualifier(node.table(), target),
+        metadata_columns=context.metadata_columns(),
+        branch=to.branch,
+        notes=to.notes,
+    )
 
 
 def _update(node: Any, target: Source, context: SqlContext) -> None:
-    table, alias = target.catalog.load_table(target.identifier), _alias_of(node.table())
+    table, name = target.catalog.load_table(target.identifier), _qualifier(node.table(), target)
     found = _resolved(node, "table", context)
     condition = option(found.condition())
     to = destination(context.gateway.spark, table, target.ref)
     update_rows(
         context.gateway.spark,
         table,
-        _assignments(found.assignments(), table, alias, context),
+        _assignments(found.assignments(), table, name, context),
         None if condition is None else _condition(condition, context),
-        alias=alias,
+        alias=name,
+        metadata_columns=context.metadata_columns(),
         branch=to.branch,
         notes=to.notes,
     )
 
 
 def _merge(node: Any, target: Source, context: SqlContext) -> None:
-    table, alias = target.catalog.load_table(target.identifier), _alias_of(node.targetTable())
+    table, name = target.catalog.load_table(target.identifier), _qualifier(node.targetTable(), target)
     found = _resolved(node, "targetTable", context)
-    source, name = context.frame_of(found.sourceTable()), _without_alias(found.sourceTable())[1]
+    source = context.frame_of(found.sourceTable())
     matched, not_matched, by_source = (
-        tuple(_clause(each, table, alias, context) for each in items(actions))
+        tuple(_clause(each, table, name, context) for each in items(actions))
         for actions in (found.matchedActions(), found.notMatchedActions(), found.notMatchedBySourceActions())
     )
     on = context.gateway.column(found.mergeCondition())
     evolves = bool(argument(node, "withSchemaEvolution", False))
-    merge = Merge(on, matched, not_matched, by_source, alias, name, evolves)
+    merge = Merge(on, matched, not_matched, by_source, name, _alias_of(found.sourceTable()), evolves)
     to = destination(context.gateway.spark, table, target.ref)
-    merge_rows(context.gateway.spark, table, source, merge, branch=to.branch, notes=to.notes)
+    merge_rows(
+        context.gateway.spark,
+        table,
+        source,
+        merge,
+        metadata_columns=context.metadata_columns(),
+        branch=to.branch,
+        notes=to.notes,
+    )
 
 
 def _resolved(node: Any, target: str, context: SqlContext) -> Any:
@@ -185,10 +295,17 @@ def _resolved(node: Any, target: str, context: SqlContext) -> Any:
     return resolve(copy(context.gateway, node, **{target: context.result()}), context)
 
 
-def _clause(action: Any, table: Table, alias: str, context: SqlContext) -> Clause:
+def _alias_of(node: Any) -> tuple[str, ...] | None:
+    """The name that a relation was given, all its parts."""
+    if kind_of(node) != "SubqueryAlias":
+        return None
+    return (*items(node.identifier().qualifier()), node.identifier().name())
+
+
+def _clause(action: Any, table: Table, name: tuple[str, ...], context: SqlContext) -> Clause:
     kind = kind_of(action)
     condition = option(action.condition())
-    column = None if condition is None else context.gateway.column(condition)
+    column = None if condition is None else _clause_condition(condition, context)
     match kind:
         case "DeleteAction":
             return Clause(Action.DELETE, column)
@@ -197,34 +314,35 @@ def _clause(action: Any, table: Table, alias: str, context: SqlContext) -> Claus
         case "InsertStarAction":
             return Clause(Action.INSERT, column)
         case "UpdateAction" | "InsertAction":
-            made = tuple(_assignments(action.assignments(), table, alias, context))
+            made = tuple(_assignments(action.assignments(), table, name, context))
             return Clause(Action.UPDATE if kind == "UpdateAction" else Action.INSERT, column, made)
         case _:
             raise InvalidInputError(f"MERGE: {kind} is not understood")
 
 
-def _assignments(found: Any, table: Table, alias: str, context: SqlContext) -> list[Assignment]:
+def _clause_condition(expression: Any, context: SqlContext) -> Column:
+    """The condition of a clause, where NULL may stand for one that is never true."""
+    column = context.gateway.column(expression)
+    is_null = kind_of(expression) == "Literal" and kind_of(expression.dataType()) == "NullType"
+    return column.cast("boolean") if is_null else column
+
+
+def _assignments(found: Any, table: Table, name: tuple[str, ...], context: SqlContext) -> list[Assignment]:
     made = []
     for each in items(found):
         path = tuple(items(each.key().nameParts()))
-        if len(path) > 1 and path[0].lower() == alias.lower() and not _is_column(path[0], table):
-            path = path[1:]
-        made.append(Assignment(path, _value(each.value(), path, table, context)))
+        made.append(Assignment(path, _value(each.value(), path, table, name, context)))
     return made
 
 
-def _is_column(name: str, table: Table) -> bool:
-    return any(each.name.lower() == name.lower() for each in table.schema().fields)
-
-
-def _value(expression: Any, path: tuple[str, ...], table: Table, context: SqlContext) -> Column:
+def _value(expression: Any, path: tuple[str, ...], table: Table, name: tuple[str, ...], context: SqlContext) -> Column:
     """What is assigned; the word DEFAULT is what writers put where they are given nothing."""
     is_default = kind_of(expression) == "UnresolvedAttribute" and [
         each.upper() for each in items(expression.nameParts())
     ] == ["DEFAULT"]
     if not is_default:
         return context.gateway.column(expression)
-    field = table.schema().find_field(".".join(path), case_sensitive=False)
+    field = table.schema().find_field(".".join(column_path(path, table.schema(), context.is_case_sensitive, name)))
     return default_column(write_default(field), field.field_type, mapping_of(context.gateway.spark))
 
 
@@ -237,48 +355,59 @@ def _condition(expression: Any, context: SqlContext) -> Column | None:
 def _named(
     frame: DataFrame,
     table: Table,
-    static: dict[str, str | None],
+    static: Mapping[str, str | None],
     *,
     by_name: bool = False,
     given_names: Sequence[str] = (),
 ) -> DataFrame:
     """The frame with the table's column names, by position unless the statement says otherwise."""
-    for name in (*static, *given_names):
-        table.schema().find_field(name, case_sensitive=False)
-    given = {name: value for name, value in static.items() if value is not None}
-    if not by_name:
-        lower = {name.lower() for name in given}
-        wanted = list(given_names) or [field.name for field in table.schema().fields if field.name.lower() not in lower]
+    schema, sensitive = table.schema(), is_case_sensitive(frame.sparkSession)
+    if by_name:
+        for name in frame.columns:
+            schema.find_id(name, sensitive)
+    else:
+        wanted = [_column_named(name, schema, sensitive) for name in given_names]
+        if twice := [name for name in wanted if name in static]:
+            raise InvalidInputError(
+                f"[STATIC_PARTITION_COLUMN_IN_INSERT_COLUMN_LIST] {twice[0]!r} has a value in PARTITION, and is in the"
+                " list of columns; leave it out of one of them"
+            )
+        wanted = wanted or [field.name for field in schema.fields if field.name not in static]
         if len(frame.columns) != len(wanted):
             raise InvalidInputError(
                 f"INSERT INTO {'.'.join(table.name())}: the data has {len(frame.columns)} columns"
                 f" ({', '.join(frame.columns)}), and {len(wanted)} are wanted: {', '.join(wanted)}"
             )
         frame = frame.toDF(*wanted)
-        frame = _renamed(frame, table) if given_names else frame
-    for name, value in given.items():
-        field = table.schema().find_field(name, case_sensitive=False)
-        shown = user_type(field.field_type, mapping_of(frame.sparkSession))
-        frame = frame.withColumn(field.name, functions.lit(value).cast(shown))
+        frame = _renamed(frame, schema) if given_names else frame
+    for name, value in static.items():
+        shown = user_type(schema.find_type(name), mapping_of(frame.sparkSession))
+        frame = frame.withColumn(name, functions.lit(value).cast(shown))
     return frame
 
 
-def _renamed(frame: DataFrame, table: Table) -> DataFrame:
+def _column_named(name: str, schema: Schema, case_sensitive: bool) -> str:
+    return column_path((name,), schema, case_sensitive)[0]
+
+
+def _renamed(frame: DataFrame, schema: Schema) -> DataFrame:
     """The frame for a list of columns: fields are then found by name, as Spark does it, but those of its structs by position."""
     changed = {}
     for field in frame.schema.fields:
-        kind = with_names_of(field.dataType, table.schema().find_type(field.name, case_sensitive=False))
+        kind = with_names_of(field.dataType, schema.find_type(field.name))
         if kind != field.dataType:
             changed[field.name] = frame[quoted_name(field.name)].cast(kind)
     return frame.withColumns(changed) if changed else frame
 
 
-def _static_filter(static: dict[str, str | None], table: Table) -> Expression:
+def _static_filter(static: Mapping[str, str | None], table: Table) -> Expression:
     """What the rows match that an overwrite of these partitions takes away; all rows if none is given."""
-    found = []
+    found: list[Expression] = []
     for name, value in static.items():
-        if value is not None:
-            field = table.schema().find_field(name, case_sensitive=False)
-            literal = Literal(parse_text(value, field.field_type), field.field_type)
-            found.append(EqualTo(IdReference(field.field_id), literal))
+        field = table.schema().find_field(name)
+        column = IdReference(field.field_id)
+        if value is None:
+            found.append(IsNull(column))
+        else:
+            found.append(EqualTo(column, Literal(parse_text(value, field.field_type), field.field_type)))
     return conjunction(*found)

@@ -4,9 +4,11 @@ from typing import Any
 
 from pyspark.sql import types as spark_types
 
-from icefloe.errors import NoSuchColumnError
+from icefloe.errors import AlreadyExistsError, NoSuchColumnError
 from icefloe.schema.evolution import SchemaUpdate
+from icefloe.schema.schema import Schema
 from icefloe.schema.types import NestedField
+from icefloe.spark.column_names import check_no_twins
 from icefloe.spark.literals import value_of_literal
 from icefloe.spark.sql_context import SqlContext
 from icefloe.spark.sql_nodes import default_text, drops_default, items, kind_of, option, spark_type
@@ -21,41 +23,57 @@ def run_columns(node: Any, context: SqlContext) -> Any | None:
     table = context.existing(node.child())
     if table is None:
         return None
-    with table.update_schema(case_sensitive=_is_case_sensitive(context)) as update:
+    sensitive = context.is_case_sensitive
+    with table.update_schema(case_sensitive=sensitive) as update:
         match kind_of(node):
             case "AddColumns":
                 for column in items(node.columnsToAdd()):
-                    _add(column, update)
+                    _add(column, update, sensitive)
             case "DropColumns":
-                _drop(node, update)
+                _drop(node, update, sensitive)
             case "RenameColumn":
-                update.rename_column(_path(node.column()), node.newName())
+                _rename(_path(node.column()), node.newName(), update, table, sensitive)
             case _:
                 for spec in items(node.specs()):
-                    _alter(spec, update, table)
+                    _alter(spec, update, table, sensitive)
     return context.result()
-
-
-def _is_case_sensitive(context: SqlContext) -> bool:
-    return str(context.gateway.spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
 
 
 def _path(name: Any) -> tuple[str, ...]:
     return tuple(items(name.name()))
 
 
-def _add(column: Any, update: SchemaUpdate) -> None:
+def _add(column: Any, update: SchemaUpdate, case_sensitive: bool) -> None:
     around = option(column.path())
     path = (*(() if around is None else _path(around)), column.colName())
     field = _field(column)
-    update.add_column(
-        path,
-        field.field_type,
-        doc=option(column.comment()),
-        required=not column.nullable(),
-        default_value=field.initial_default,
-    )
+    check_no_twins(Schema(field), case_sensitive)
+    try:
+        update.add_column(
+            path,
+            field.field_type,
+            doc=option(column.comment()),
+            required=not column.nullable(),
+            default_value=field.initial_default,
+        )
+    except AlreadyExistsError as error:
+        raise AlreadyExistsError(f"[FIELD_ALREADY_EXISTS] {error}") from None
     _move(path, option(column.position()), update)
+
+
+def _rename(path: tuple[str, ...], name: str, update: SchemaUpdate, table: Table, case_sensitive: bool) -> None:
+    """As in Spark, a name that is there cannot be taken, not even by the column that has it in another case."""
+    new_path = ".".join((*path[:-1], name))
+    found = [each for each in table.schema().column_names if _is_same(each, new_path, case_sensitive)]
+    update.rename_column(path, name)
+    if found:
+        raise AlreadyExistsError(
+            f"[FIELD_ALREADY_EXISTS] cannot rename {'.'.join(path)!r} to {name!r}: there is a column {found[0]!r}"
+        )
+
+
+def _is_same(one: str, other: str, case_sensitive: bool) -> bool:
+    return one == other or (not case_sensitive and one.lower() == other.lower())
 
 
 def _field(column: Any) -> NestedField:
@@ -65,9 +83,10 @@ def _field(column: Any) -> NestedField:
     return schema_from_spark(spark_types.StructType([shown])).fields[0]
 
 
-def _drop(node: Any, update: SchemaUpdate) -> None:
-    for name in items(node.columnsToDrop()):
-        path = _path(name)
+def _drop(node: Any, update: SchemaUpdate, case_sensitive: bool) -> None:
+    paths = [_path(name) for name in items(node.columnsToDrop())]
+    # Spark takes no offence at a column that is named twice.
+    for path in {tuple(each if case_sensitive else each.lower() for each in path): path for path in paths}.values():
         try:
             update.delete_column(path)
         except NoSuchColumnError:
@@ -75,7 +94,7 @@ def _drop(node: Any, update: SchemaUpdate) -> None:
                 raise
 
 
-def _alter(spec: Any, update: SchemaUpdate, table: Table) -> None:
+def _alter(spec: Any, update: SchemaUpdate, table: Table, case_sensitive: bool) -> None:
     path = _path(spec.column())
     kind, nullable, comment = (option(each) for each in (spec.newDataType(), spec.newNullability(), spec.newComment()))
     if kind is not None:
@@ -88,14 +107,14 @@ def _alter(spec: Any, update: SchemaUpdate, table: Table) -> None:
     if comment is not None:
         update.set_doc(path, comment)
     _move(path, option(spec.newPosition()), update)
-    _default(spec, path, update, table)
+    _default(spec, path, update, table, case_sensitive)
 
 
-def _default(spec: Any, path: tuple[str, ...], update: SchemaUpdate, table: Table) -> None:
+def _default(spec: Any, path: tuple[str, ...], update: SchemaUpdate, table: Table, case_sensitive: bool) -> None:
     default = option(spec.newDefaultExpression())
     text = "" if default is None else default_text(default).strip()
     if text:
-        kind = table.schema().find_type(".".join(path), case_sensitive=False)
+        kind = table.schema().find_type(".".join(path), case_sensitive)
         update.set_default_value(path, value_of_literal(text, kind))
     elif default is not None or drops_default(spec):
         update.set_default_value(path, None)

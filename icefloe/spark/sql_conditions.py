@@ -7,6 +7,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, functions
 
 from icefloe.errors import InvalidInputError
+from icefloe.spark.gateway import Gateway
+from icefloe.spark.sql_nodes import copy, items, kind_of, rebuilt_expressions
 
 _TOKEN = re.compile(
     r"""TIMESTAMP\ '(?P<moment>[^']*)'          # in the time zone of the session
@@ -45,7 +47,25 @@ def predicate_of(condition: str | Column, frame: DataFrame) -> str:
     plan = rules.UnwrapCastInBinaryComparison.apply(rules.ConstantFolding.apply(plan))
     if plan.getClass().getSimpleName() != "Filter":
         raise InvalidInputError(f"{condition} is no condition of columns alone; only those choose what is overwritten")
-    return predicate_text(plan.condition().sql(), spark)
+    return predicate_text(_with_exact_names(plan, frame).condition().sql(), spark)
+
+
+def _with_exact_names(plan: Any, frame: DataFrame) -> Any:
+    """The filter with columns and fields as the frame writes them, and not in the case that the condition does."""
+    gateway = Gateway(frame.sparkSession).callbacks()
+    output = frame._jdf.queryExecution().analyzed().output()
+    columns = {each.exprId().id(): each for each in items(output)}
+
+    def exact(node: Any) -> Any:
+        match kind_of(node):
+            case "AttributeReference":
+                return columns.get(node.exprId().id(), node)
+            case "GetStructField":
+                return copy(gateway, node, name=gateway.none())
+            case _:
+                return node
+
+    return rebuilt_expressions(plan, exact)
 
 
 def _in_utc(text: str, spark: Any) -> str:

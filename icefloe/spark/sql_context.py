@@ -12,6 +12,7 @@ from icefloe.catalog.identifiers import show
 from icefloe.errors import InvalidInputError, NoSuchObjectError
 from icefloe.schema.reserved import DELETED, FILE, LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID, SPEC_ID
 from icefloe.spark.gateway import Gateway, is_at_least
+from icefloe.spark.shaping import is_case_sensitive
 from icefloe.spark.sql_names import Names, Place, Source
 from icefloe.spark.sql_nodes import is_name, items, parts
 from icefloe.spark.user_side import quoted_name
@@ -74,29 +75,31 @@ class SqlContext:
         catalog = self.gateway.spark._jsparkSession.sessionState().catalog()
         return bool(catalog.isTempView(self.gateway.seq((name,))))
 
+    @property
+    def is_case_sensitive(self) -> bool:
+        """Whether the session tells columns apart by case."""
+        return is_case_sensitive(self.gateway.spark)
+
     def metadata_columns(self) -> tuple[str, ...]:
         """The metadata columns that the statement may mean: those whose names are in its text."""
-        return tuple(name for name in METADATA_COLUMNS if re.search(rf"\b{name}\b", self.mentions))
+        return mentioned_metadata(self.mentions)
 
     def relation_plan(self, frame: DataFrame, qualifier: Sequence[str]) -> Any:
         """The logical plan of a frame under a table's name, so that columns can be qualified by it."""
-        jvm = self.gateway.jvm
-        *around, name = qualifier
-        alias = self.gateway.kept(
-            ("alias", tuple(qualifier)),
-            lambda: jvm.org.apache.spark.sql.catalyst.AliasIdentifier(name, self.gateway.seq(around)),
-        )
-        named = jvm.org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias
         wanted = self.metadata_columns()
         hidden = [each for each in wanted if each in frame.columns] if wanted else []
         if not hidden:
-            return named(alias, plan_of(frame))
+            return self.named_plan(plan_of(frame), qualifier)
         shown = [quoted_name(each) for each in frame.columns if each not in hidden]
         marks = [functions.col(each).alias(each, metadata={_HIDDEN: "true"}) for each in hidden]
         inner = frame.select(*shown, *marks)._jdf.queryExecution().analyzed()
         if is_at_least(self.gateway.spark, _HIDES_UNDER_NAMES):
-            return named(alias, self._hiding(inner, hidden))
-        return self._hiding(named(alias, inner), hidden)
+            return self.named_plan(self._hiding(inner, hidden), qualifier)
+        return self._hiding(self.named_plan(inner, qualifier), hidden)
+
+    def named_plan(self, plan: Any, name: Sequence[str]) -> Any:
+        """A plan under a name of one or more parts."""
+        return self.gateway.named_plan(plan, name)
 
     def _hiding(self, plan: Any, hidden: Sequence[str]) -> Any:
         """A plan whose metadata columns are there when they are named, and not in `*`."""
@@ -120,6 +123,11 @@ class SqlContext:
         session = self.gateway.spark
         dataset = self.gateway.jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
         return DataFrame(dataset, session)
+
+
+def mentioned_metadata(text: str) -> tuple[str, ...]:
+    """The metadata columns that a text may mean."""
+    return tuple(name for name in METADATA_COLUMNS if re.search(rf"\b{name}\b", text))
 
 
 def plan_of(frame: DataFrame) -> Any:

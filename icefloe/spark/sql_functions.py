@@ -42,8 +42,8 @@ _OF_COLUMN: dict[str, Callable[[], Transform]] = {
 _OF_NUMBER: dict[str, Callable[[Any], Transform]] = {"bucket": BucketTransform, "truncate": TruncateTransform}
 _NAMES = (*_OF_COLUMN, *_OF_NUMBER, _VERSION)
 _MENTIONED = re.compile(rf"\b{_SYSTEM}`?\s*\.\s*`?({'|'.join(_NAMES)})\b", re.IGNORECASE)
-_SMALL = ("tinyint", "smallint")
-"""Types that are ints to us."""
+_SMALL = {"tinyint": 1 << 7, "smallint": 1 << 15}
+"""Types that are ints to us, with how many of their values are below zero."""
 
 _REGISTERED: MutableMapping[Any, set[str]] = WeakKeyDictionary()
 _LOCK = threading.Lock()
@@ -131,7 +131,11 @@ class _Builder:
         if given.simpleString() not in _SMALL:
             return transform_column(self._gateway, transform, column, type_from_spark(given))
         found = transform_column(self._gateway, transform, column.cast("int"), type_from_spark(given))
-        return found.cast(given) if isinstance(transform, TruncateTransform) else found
+        if not isinstance(transform, TruncateTransform):
+            return found
+        # Below the least value of the small type, too, it comes round.
+        half = _SMALL[given.simpleString()]
+        return (F.pmod(found + half, F.lit(2 * half)) - half).cast(given)
 
     class Java:
         """What py4j makes of it."""

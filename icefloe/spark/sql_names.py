@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from icefloe.catalog.catalog import Catalog
-from icefloe.errors import NoSuchObjectError
+from icefloe.errors import InvalidInputError, NoSuchObjectError
 from icefloe.planning.metadata_schemas import TABLE_NAMES
 
 _SELECTORS = {
@@ -94,10 +94,10 @@ class Names:
 
 def _in_catalog(place: Place) -> Source | None:
     catalog, parts = place.catalog, place.parts
-    if catalog.table_exists(parts):
+    if _exists(catalog, parts):
         return Source(catalog, parts)
     base, last = parts[:-1], parts[-1]
-    if len(base) < 2 or not catalog.table_exists(base):
+    if len(base) < 2 or not _exists(catalog, base):
         return None
     if last.lower() in TABLE_NAMES:
         return Source(catalog, base, last.lower())
@@ -113,3 +113,11 @@ def _in_catalog(place: Place) -> Source | None:
                 as_of=int(text) if kind == "as_of" else None,
             )
     return None
+
+
+def _exists(catalog: Catalog, parts: tuple[str, ...]) -> bool:
+    """Whether there is such a table; none has a name that its catalog cannot keep, such as a namespace with a dot in it."""
+    try:
+        return catalog.table_exists(parts)
+    except InvalidInputError:
+        return False

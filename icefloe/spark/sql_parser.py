@@ -24,6 +24,7 @@ from icefloe.spark.sql_changes import run_changes
 from icefloe.spark.sql_columns import run_columns
 from icefloe.spark.sql_context import ReadSource, SqlContext
 from icefloe.spark.sql_describe import run_describe
+from icefloe.spark.sql_identifiers import with_identifiers
 from icefloe.spark.sql_names import Names
 from icefloe.spark.sql_namespaces import run_namespaces
 from icefloe.spark.sql_nodes import copy, kind_of
@@ -113,10 +114,10 @@ class SqlDoor:
         if statement is not None:
             place = self._names.table(statement.table, default=context.default)
             if place is not None:
-                run(statement, place.catalog.load_table(place.parts))
+                run(statement, place.catalog.load_table(place.parts), context.is_case_sensitive)
                 refresh_caches(context)
                 return context.result()
-        node = parse(text)
+        node = with_identifiers(parse(text), context)
         if kind_of(node) == "ExplainCommand":
             return copy(self._gateway, node, logicalPlan=_explained(node.logicalPlan(), context))
         for statement_of in _STATEMENTS:

@@ -76,7 +76,7 @@ def _relation(node: Any, context: SqlContext, hidden: frozenset[str]) -> Any:
     source = context.names.source(name, default=context.default)
     if source is None:
         return _view(node, name, context)
-    return context.relation_plan(_read(source, context), _qualifier(source, name))
+    return context.relation_plan(_read(source, context), qualifier_of(source, name))
 
 
 def _read(source: Source, context: SqlContext) -> DataFrame:
@@ -86,7 +86,8 @@ def _read(source: Source, context: SqlContext) -> DataFrame:
         raise NoSuchSnapshotError(f"table {show(source.identifier)}: {error}") from None
 
 
-def _qualifier(source: Source, name: tuple[str, ...]) -> tuple[str, ...]:
+def qualifier_of(source: Source, name: tuple[str, ...]) -> tuple[str, ...]:
+    """What the columns of a relation may be qualified by: its whole name."""
     if source.metadata_table is None and source.ref is None and source.snapshot_id is None and source.as_of is None:
         return (source.catalog.name, *source.identifier)
     return (source.catalog.name, *source.identifier, name[-1])

@@ -1,6 +1,6 @@
 """Statements that make, replace, drop and rename tables, and those that set what a table is as a whole."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -9,8 +9,10 @@ from pyspark.sql import types as spark_types
 from icefloe.catalog.catalog import Catalog
 from icefloe.errors import InvalidInputError, NoSuchTableError
 from icefloe.metadata.properties import WRITE_FORMAT
+from icefloe.partitioning.terms import parse_term
 from icefloe.schema.schema import Schema
 from icefloe.spark.auditing import destination
+from icefloe.spark.column_names import check_no_twins
 from icefloe.spark.sql_context import SqlContext, full_name
 from icefloe.spark.sql_names import Place
 from icefloe.spark.sql_nodes import default_text, items, kind_of, mapping, option, parts, spark_type
@@ -66,10 +68,27 @@ def _create(node: Any, context: SqlContext) -> Any | None:
         action = "create_or_replace" if node.orCreate() else "replace"
     if kind.endswith("AsSelect"):
         frame = context.frame_of(resolve(node.query(), context))
-        _make_with_rows(place, frame, action, definition)
+        schema = schema_from_spark(_plain(frame.schema))
+        _make_with_rows(place, frame, schema, action, _with_exact_names(definition, schema, context))
     else:
-        _make(place, _schema(node), action, definition)
+        schema = _schema(node)
+        _make(place, schema, action, _with_exact_names(definition, schema, context))
     return context.result()
+
+
+def _with_exact_names(definition: Definition, schema: Schema, context: SqlContext) -> Definition:
+    """What is said of a table, with the columns to partition by in the case that they have there."""
+    sensitive = context.is_case_sensitive
+    check_no_twins(schema, sensitive)
+    if sensitive:
+        return definition
+    return replace(definition, partitioning=tuple(_exact_term(each, schema) for each in definition.partitioning))
+
+
+def _exact_term(text: str, schema: Schema) -> str:
+    term = parse_term(text)
+    name = schema.names_by_id[schema.find_field(term.column, case_sensitive=False).field_id]
+    return text if name == term.column else str(replace(term, column=name))
 
 
 def _make(place: Place, schema: Schema, action: str, definition: Definition) -> None:
@@ -83,8 +102,8 @@ def _make(place: Place, schema: Schema, action: str, definition: Definition) -> 
             catalog.create_or_replace_table(place.parts, schema, *given)
 
 
-def _make_with_rows(place: Place, frame: DataFrame, action: str, definition: Definition) -> None:
-    catalog, schema = place.catalog, schema_from_spark(_plain(frame.schema))
+def _make_with_rows(place: Place, frame: DataFrame, schema: Schema, action: str, definition: Definition) -> None:
+    catalog = place.catalog
     given = (definition.location, list(definition.partitioning), None, definition.properties)
     match action:
         case "create":

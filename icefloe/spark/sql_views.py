@@ -8,6 +8,7 @@ from pyspark.sql.types import StructField, StructType
 
 from icefloe.catalog.identifiers import show
 from icefloe.errors import InvalidInputError
+from icefloe.spark.column_names import check_no_twins
 from icefloe.spark.sql_context import SqlContext
 from icefloe.spark.sql_names import Place
 from icefloe.spark.sql_nodes import (
@@ -66,10 +67,12 @@ def _create(node: Any, context: SqlContext) -> Any | None:
     properties = mapping(context.gateway, node.properties())
     if (comment := option(node.comment())) is not None:
         properties["comment"] = comment
+    schema = schema_from_spark(_commented(frame.schema, docs))
+    check_no_twins(schema, context.is_case_sensitive)
     make = place.catalog.replace_view if exists and node.replace() else place.catalog.create_view
     make(
         place.parts,
-        schema_from_spark(_commented(frame.schema, docs)),
+        schema,
         {"spark": text},
         properties=properties,
         **_home(context),

@@ -46,6 +46,8 @@ from icefloe.spark.types import TypeMapping, mapping_of, user_type
 
 _MURMUR = "org.apache.spark.unsafe.hash.Murmur3_x86_32"
 _MATH = "java.lang.Math"
+_INTEGER = "java.lang.Integer"
+_LONG_CLASS = "java.lang.Long"
 _BIG_DECIMAL = "java.math.BigDecimal"
 _NANOS_PER_MICRO = 1000
 _EPOCH_YEAR = 1970
@@ -147,8 +149,10 @@ def _truncated(gateway: Gateway, width: int, column: Column, kind: IcebergType) 
 
 
 def _rounded_down(gateway: Gateway, column: Column, width: Column, kind: Any) -> Column:
+    """By a sum that comes round below the least value, as Spark's own arithmetic may not."""
     rest = gateway.static_invoke(_MATH, "floorMod", kind, column, width)
-    return gateway.static_invoke(_MATH, "subtractExact", kind, column, rest)
+    less = gateway.static_invoke(_MATH, "negateExact", kind, rest)
+    return gateway.static_invoke(_INTEGER if kind == _INT else _LONG_CLASS, "sum", kind, column, less)
 
 
 def _truncated_decimal(gateway: Gateway, width: int, column: Column, kind: DecimalType) -> Column:

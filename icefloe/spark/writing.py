@@ -29,7 +29,9 @@ from icefloe.metadata.snapshot import Snapshot
 from icefloe.row_operations import RowOperations
 from icefloe.schema.schema import Schema
 from icefloe.spark.auditing import Destination, destination
+from icefloe.spark.column_names import check_no_twins
 from icefloe.spark.distribution import FANOUT
+from icefloe.spark.shaping import is_case_sensitive
 from icefloe.spark.shaping_merge import check_nullability, new_table_schema, schema_to_merge
 from icefloe.table import Transaction
 
@@ -173,6 +175,7 @@ class TableWrite:
             raise InvalidInputError(f"a table is made on its main branch; leave out the option {BRANCH!r}")
         self._check()
         schema = new_table_schema(self.frame)
+        check_no_twins(schema, is_case_sensitive(self.frame.sparkSession))
         transaction = begin(self.identifier, schema, self.place, self.spec or None, self.order or None, self.properties)
         return self._run(transaction, lambda tx: change(self._rows(tx, Destination()), self.frame))
 

@@ -20,26 +20,26 @@ from icefloe.sql.statements import (
 from icefloe.table import Table
 
 
-def run(statement: Statement, table: Table) -> None:
-    """Do it, in one commit."""
+def run(statement: Statement, table: Table, case_sensitive: bool = True) -> None:
+    """Do it, in one commit; columns may be named in another case unless names are told apart by it."""
     match statement:
         case AddPartitionField(term=term, name=name):
-            with table.update_spec() as spec:
+            with table.update_spec(case_sensitive) as spec:
                 spec.add_field(term, name=name)
         case DropPartitionField(term=term):
-            with table.update_spec() as spec:
+            with table.update_spec(case_sensitive) as spec:
                 spec.remove_field(term)
         case ReplacePartitionField(old=old, new=new, name=name):
-            with table.update_spec() as spec:
+            with table.update_spec(case_sensitive) as spec:
                 spec.remove_field(old)
                 spec.add_field(new, name=name)
         case SetWriteOrder():
-            _set_write_order(statement, table)
+            _set_write_order(statement, table, case_sensitive)
         case SetIdentifierFields(columns=columns):
-            with table.update_schema() as schema:
+            with table.update_schema(case_sensitive=case_sensitive) as schema:
                 schema.set_identifier_fields(*columns)
         case DropIdentifierFields(columns=columns):
-            _drop_identifier_fields(columns, table)
+            _drop_identifier_fields(columns, table, case_sensitive)
         case CreateRef():
             _create_ref(statement, table)
         case DropRef():
@@ -48,9 +48,9 @@ def run(statement: Statement, table: Table) -> None:
             raise AssertionError(f"{statement} is of no known kind")
 
 
-def _set_write_order(statement: SetWriteOrder, table: Table) -> None:
+def _set_write_order(statement: SetWriteOrder, table: Table, case_sensitive: bool) -> None:
     with table.transaction() as tx:
-        with tx.update_sort_order() as order:
+        with tx.update_sort_order(case_sensitive) as order:
             for key in statement.order:
                 by = order.asc if key.direction is SortDirection.ASC else order.desc
                 by(key.term, null_order=key.null_order)
@@ -58,15 +58,19 @@ def _set_write_order(statement: SetWriteOrder, table: Table) -> None:
             tx.set_properties({DISTRIBUTION_MODE.key: statement.distribution})
 
 
-def _drop_identifier_fields(columns: tuple[str, ...], table: Table) -> None:
-    held = table.schema().identifier_field_names
+def _drop_identifier_fields(columns: tuple[str, ...], table: Table, case_sensitive: bool) -> None:
+    current = table.schema()
+    held = current.identifier_field_names
+    dropped = []
     for column in columns:
-        if column not in held:
+        field_id = current.find_id(column, case_sensitive)
+        if field_id not in current.identifier_field_ids:
             raise NoSuchColumnError(
                 f"{column!r} is no identifier field; identifier fields are {', '.join(held) or 'none'}"
             )
+        dropped.append(current.find_column_name(field_id))
     with table.update_schema() as schema:
-        schema.set_identifier_fields(*(name for name in held if name not in columns))
+        schema.set_identifier_fields(*(name for name in held if name not in dropped))
 
 
 def _create_ref(statement: CreateRef, table: Table) -> None:
@@ -76,6 +80,10 @@ def _create_ref(statement: CreateRef, table: Table) -> None:
         return
     replaces = when is WhenRefExists.REPLACE or (when is WhenRefExists.CREATE_OR_REPLACE and exists)
     ages = (statement.max_ref_age_ms, statement.max_snapshot_age_ms, statement.min_snapshots_to_keep)
+    has_target = statement.snapshot_id is not None or table.metadata.current_snapshot() is not None
+    if statement.kind is SnapshotRefType.BRANCH and not replaces and not exists and not has_target:
+        _create_empty_branch(statement.name, ages, table)
+        return
     with table.manage_snapshots() as refs:
         match statement.kind, replaces:
             case SnapshotRefType.BRANCH, False:
@@ -88,6 +96,15 @@ def _create_ref(statement: CreateRef, table: Table) -> None:
                 refs.replace_tag(statement.name, _target(statement, table.metadata))
         if replaces and any(age is not None for age in ages):
             refs.set_retention(statement.name, *ages)
+
+
+def _create_empty_branch(name: str, ages: tuple[int | None, int | None, int | None], table: Table) -> None:
+    """A branch of a table that main has no snapshot of: it begins with one of its own that adds nothing."""
+    with table.transaction() as tx:
+        tx.update_snapshot(branch=name).fast_append(())
+        if any(age is not None for age in ages):
+            with tx.manage_snapshots() as refs:
+                refs.set_retention(name, *ages)
 
 
 def _target(statement: CreateRef, metadata: TableMetadata) -> int:

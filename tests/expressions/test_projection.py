@@ -108,7 +108,8 @@ INCLUSIVE = [
     ("bucket(16, id) > 3", "bucket(16, id)", "id_bucket > 3"),
     ("bucket(8, id) = 3", "bucket(16, id)", "true"),
     ("bucket(8, id) = 3", "id", "bucket(8, id) = 3"),
-    ("small < 20", "truncate(10, small)", "small_trunc <= 10"),
+    ("small < 20", "truncate(10, small)", "small_trunc <= 10 or small_trunc = 2147483646"),
+    ("small < 20", "truncate(16, small)", "small_trunc <= 16"),
     ("small > 19", "truncate(10, small)", "small_trunc >= 20"),
     ("price = 10.65", "truncate(50, price)", "price_trunc = 10.50"),
     ("name like 'ab%'", "truncate(3, name)", "name_trunc like 'ab%'"),
@@ -144,7 +145,8 @@ STRICT = [
     ("bucket(16, id) = 3", "bucket(16, id)", "id_bucket = 3"),
     ("small < 20", "truncate(10, small)", "small_trunc < 20"),
     ("small <= 19", "truncate(10, small)", "small_trunc < 20"),
-    ("small >= 10", "truncate(10, small)", "small_trunc > 0"),
+    ("small >= 10", "truncate(10, small)", "small_trunc > 0 and small_trunc is distinct from 2147483646"),
+    ("small >= 16", "truncate(16, small)", "small_trunc > 0"),
     ("name = 'ab'", "truncate(3, name)", "name_trunc = 'ab'"),
     ("name = 'abc'", "truncate(3, name)", "false"),
     ("name in ('ab', 'abc')", "truncate(3, name)", "name_trunc = 'ab'"),
@@ -192,14 +194,30 @@ def test_fields_of_one_column_are_all_asked_inclusively_and_one_is_enough_strict
     )
 
 
-def test_a_value_without_a_partition_does_not_prune() -> None:
+def test_the_least_values_may_have_a_great_result() -> None:
     spec = parse_partition_spec(["truncate(10, small)"], FILTER_SCHEMA)
     least = -(2**31)
-    assert str(inclusive_projection(parse_expression(f"small = {least}"), spec, FILTER_SCHEMA)) == "true"
-    assert str(strict_projection(parse_expression(f"small != {least}"), spec, FILTER_SCHEMA)) == "false"
-    assert str(inclusive_projection(parse_expression(f"small < {least}"), spec, FILTER_SCHEMA)) == "false"
+    for predicate, inclusive, strict in (
+        (f"small = {least}", "small_trunc = 2147483646", "false"),
+        (f"small != {least}", "small_trunc is not null", "small_trunc != 2147483646"),
+        (f"small < {least + 3}", "small_trunc = 2147483646", "false"),
+        (f"small > {least + 3}", "small_trunc is not null", "small_trunc != 2147483646"),
+        (f"small < {least}", "false", "false"),
+        (f"small >= {least}", "small_trunc is not null", "small_trunc is not null"),
+    ):
+        found = parse_expression(predicate)
+        assert str(inclusive_projection(found, spec, FILTER_SCHEMA)) == inclusive, predicate
+        assert str(strict_projection(found, spec, FILTER_SCHEMA)) == strict, predicate
+
+
+def test_a_value_without_a_partition_does_not_prune() -> None:
+    spec = parse_partition_spec(["truncate(10, price)"], FILTER_SCHEMA)
+    least = "-9999999.99"
+    assert str(inclusive_projection(parse_expression(f"price = {least}"), spec, FILTER_SCHEMA)) == "true"
+    assert str(strict_projection(parse_expression(f"price != {least}"), spec, FILTER_SCHEMA)) == "false"
+    assert str(inclusive_projection(parse_expression(f"price < {least}"), spec, FILTER_SCHEMA)) == "false"
     assert (
-        str(strict_projection(parse_expression(f"small >= {least}"), spec, FILTER_SCHEMA)) == "small_trunc is not null"
+        str(strict_projection(parse_expression(f"price >= {least}"), spec, FILTER_SCHEMA)) == "price_trunc is not null"
     )
 
 

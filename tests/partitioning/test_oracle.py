@@ -17,7 +17,7 @@ from icefloe.errors import InvalidValueError
 from icefloe.partitioning.codec import order_from_json, order_to_json, spec_from_json, spec_to_json
 from icefloe.partitioning.paths import partition_path
 from icefloe.partitioning.spec import parse_partition_spec
-from icefloe.partitioning.transforms import Transform
+from icefloe.partitioning.transforms import Transform, wrapped_range
 from icefloe.schema.codec import schema_to_json
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import (
@@ -68,6 +68,9 @@ def test_partition_values(case: tuple[IcebergType, Transform, Any]) -> None:
     except InvalidValueError:
         return  # they go below the least value of the type instead
     found = their_transform(str(transform)).transform(theirs(kind))(value)
+    wrapped = wrapped_range(transform, kind)
+    if wrapped is not None and value < wrapped.end:
+        return  # there, too; Java's writers come round to great values, and so do we
     assert found == ours
 
 

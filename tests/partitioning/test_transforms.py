@@ -24,6 +24,7 @@ from icefloe.partitioning.transforms import (
     VoidTransform,
     YearTransform,
     parse_transform,
+    wrapped_range,
 )
 from icefloe.schema.types import (
     BinaryType,
@@ -233,16 +234,39 @@ def test_truncate_as_in_the_spec(width: int, kind: IcebergType, value: object, e
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
-        (IntegerType(), INT_MIN),
-        (LongType(), LONG_MIN),
         (DecimalType(4, 2), Decimal("-99.99")),
         (DecimalType(38, 0), Decimal("-" + "9" * 38)),
     ],
     ids=str,
 )
-def test_truncate_below_the_least_value_is_refused(kind: IcebergType, value: object) -> None:
+def test_truncated_decimals_below_the_least_value_are_refused(kind: IcebergType, value: object) -> None:
     with pytest.raises(InvalidValueError, match="below the least value"):
         TruncateTransform(7).apply(value, kind)
+
+
+def test_truncate_comes_round_below_the_least_value_as_in_java() -> None:
+    for width, kind, value, result in (
+        (10, IntegerType(), INT_MIN, 2147483646),
+        (10, IntegerType(), INT_MIN + 7, 2147483646),
+        (10, IntegerType(), INT_MIN + 8, INT_MIN + 8),
+        (7, IntegerType(), INT_MIN + 1, 2147483643),
+        (10, LongType(), LONG_MIN, 9223372036854775806),
+        (16, LongType(), LONG_MIN, LONG_MIN),
+    ):
+        assert TruncateTransform(width).apply(value, kind) == result
+
+
+@pytest.mark.parametrize("kind", [IntegerType(), LongType()], ids=str)
+def test_the_values_that_come_round_are_known(kind: IcebergType) -> None:
+    least = INT_MIN if isinstance(kind, IntegerType) else LONG_MIN
+    for width in (1, 7, 10, 16, 1000, 2**30 + 1):
+        found = wrapped_range(TruncateTransform(width), kind)
+        values = range(least, least + min(3 * width, 4000))
+        round_about = [each for each in values if TruncateTransform(width).apply(each, kind) > each]
+        assert round_about == ([] if found is None else list(range(least, min(found.end, values.stop))))
+        results = {TruncateTransform(width).apply(each, kind) for each in round_about}
+        assert results == (set() if found is None else {found.result})
+    assert wrapped_range(TruncateTransform(3), StringType()) is None
 
 
 @given(st.integers(INT_MIN, INT_MAX), st.integers(1, INT_MAX))
@@ -349,6 +373,8 @@ ORDERED = st.sampled_from(
 def test_what_preserves_order_does(case: tuple[IcebergType, Transform, list[Any]]) -> None:
     kind, transform, items = case
     assume(transform.preserves_order)
+    wrapped = wrapped_range(transform, kind)
+    assume(wrapped is None or min(items) >= wrapped.end)
     try:
         results = [transform.apply(value, kind) for value in sorted(items)]
     except InvalidValueError:

@@ -217,12 +217,16 @@ def test_text_is_cut_by_code_points(spark: Any) -> None:
     assert found == [["a🦆", "日本", "", None]]
 
 
+def test_truncate_comes_round_below_the_least_value(spark: Any) -> None:
+    ints, longs = [-(2**31), -(2**31) + 8, None], [-(2**63), -(2**63) + 8, None]
+    found = results(spark, [(IntegerType(), TruncateTransform(10), ints), (LongType(), TruncateTransform(10), longs)])
+    assert found == [[2147483646, -2147483640, None], [9223372036854775806, -9223372036854775800, None]]
+
+
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize(
     ("kind", "transform", "value"),
     [
-        (IntegerType(), TruncateTransform(10), -(2**31)),
-        (LongType(), TruncateTransform(10), -(2**63)),
         (DecimalType(38, 2), TruncateTransform(7), coerce("-" + "9" * 36 + ".99", DecimalType(38, 2))),
         (TimestampType(), HourTransform(), 2**63 - 1),
     ],
