@@ -35,11 +35,18 @@ def attribute(name: str) -> dict[str, Any]:
     return node("AttributeReference", name=name)
 
 
+def field(place: int, of: tuple[dict[str, Any], ...], **more: Any) -> tuple[dict[str, Any], ...]:
+    """A field of a struct by its place, which is all that Spark always says of it."""
+    return (node("GetStructField", 1, ordinal=place, **more), *of)
+
+
 def literal(value: Any) -> dict[str, Any]:
     return node("Literal", value=value)
 
 
 ID, NAME, SCORE = attribute("id"), attribute("name"), attribute("score")
+PART = {"type": "struct", "fields": [{"name": "other", "type": "long"}, {"name": "n", "type": "long"}]}
+PARTS = node("AttributeReference", name="part", dataType=PART)
 EQUAL = (node("EqualTo", 2), ID, literal("5"))
 STRANGE = (node("Rand", 1), ID)
 
@@ -64,7 +71,9 @@ STRANGE = (node("Rand", 1), ID)
         ((node("EqualTo", 2), SCORE, literal("NaN")), "field_id(3) is nan"),
         ((node("GreaterThan", 2), SCORE, literal("NaN")), "false"),
         ((node("LessThanOrEqual", 2), SCORE, literal("NaN")), "field_id(3) is not null"),
-        ((node("EqualTo", 2), node("GetStructField", 1, name="n"), attribute("part"), literal("7")), "field_id(5) = 7"),
+        ((node("EqualTo", 2), *field(1, (PARTS,), name="N"), literal("7")), "field_id(5) = 7"),
+        ((node("EqualTo", 2), *field(1, (node("KnownNullable", 1), PARTS)), literal("7")), "field_id(5) = 7"),
+        ((node("EqualTo", 2), *field(0, (PARTS,), name="n"), literal("7")), "true"),
         ((node("And", 2), *EQUAL, *STRANGE), "field_id(1) = 5"),
         ((node("Or", 2), *EQUAL, *STRANGE), "true"),
         ((node("Not", 1), node("And", 2), *EQUAL, *STRANGE), "true"),
