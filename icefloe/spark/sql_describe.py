@@ -10,7 +10,7 @@ from icefloe.spark.sql_context import SqlContext, full_name
 from icefloe.spark.sql_describe_views import describe_view
 from icefloe.spark.sql_names import Place
 from icefloe.spark.sql_namespaces import matches
-from icefloe.spark.sql_nodes import items, kind_of, option
+from icefloe.spark.sql_nodes import is_name, items, kind_of, option, parts
 from icefloe.spark.types import TypeMapping, mapping_of, user_schema, user_type
 from icefloe.table import Table
 
@@ -31,6 +31,9 @@ def run_describe(node: Any, context: SqlContext) -> Any | None:
         "ShowPartitions",
     ):
         return None
+    named = parts(node.child()) if is_name(node.child()) else ()
+    if len(named) == 1 and context.is_temporary(named[0]):
+        return None
     mapping = mapping_of(context.gateway.spark)
     place = context.table_place(node.child())
     if place is not None and place.catalog.view_exists(place.parts):
@@ -38,16 +41,16 @@ def run_describe(node: Any, context: SqlContext) -> Any | None:
     table = context.existing(node.child())
     if table is None or place is None:
         return None
-    name = full_name(place.catalog, place.parts)
+    shown = full_name(place.catalog, place.parts)
     match kind:
         case "DescribeRelation":
-            rows = _describe(table, name, mapping, extended=node.isExtended())
+            rows = _describe(table, shown, mapping, extended=node.isExtended())
             return context.result(rows, "col_name string, data_type string, comment string")
         case "DescribeColumn":
             name = ".".join(items(node.column().nameParts()))
             return context.result(_describe_column(table, name, mapping), "info_name string, info_value string")
         case "ShowCreateTable":
-            return context.result([(_create_statement(table, name, mapping),)], "createtab_stmt string")
+            return context.result([(_create_statement(table, shown, mapping),)], "createtab_stmt string")
         case "ShowTableProperties":
             return context.result(_properties(table, option(node.propertyKey())), "key string, value string")
         case "ShowColumns":

@@ -6,8 +6,10 @@ carries a note of where it came from; all that was done with it since stays as i
 
 import json
 from collections import OrderedDict
+from collections.abc import MutableMapping
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame
 
@@ -24,8 +26,8 @@ _TAG = "icefloe scan"
 _PASSED = "_pyspark_"
 """How the names begin under which PySpark passes frames to a SQL text: those are what they are in Python."""
 _MOST_KNOWN = 1000
-_WITHOUT_SCANS: OrderedDict[tuple[tuple[str, ...], int], None] = OrderedDict()
-"""Views, and the plans that they had, in which no scan of ours was found."""
+_WITHOUT_SCANS: MutableMapping[Any, OrderedDict[tuple[tuple[str, ...], int], None]] = WeakKeyDictionary()
+"""Views, and the plans that they had, in which no scan of ours was found, for each connection to a JVM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,8 @@ def refresh_view(name: tuple[str, ...], context: SqlContext) -> None:
     if view is None or plan is None:
         return
     key = (name, int(gateway.jvm.java.lang.System.identityHashCode(plan)))
-    if key in _WITHOUT_SCANS:
+    plain = _WITHOUT_SCANS.setdefault(gateway.spark._jvm._gateway_client, OrderedDict())
+    if key in plain:
         return
     tag, notes, changed = _tag(gateway), [], []
 
@@ -103,9 +106,9 @@ def refresh_view(name: tuple[str, ...], context: SqlContext) -> None:
         place = gateway.jvm.scala.Option.apply(name[0] if len(name) > 1 else None)
         catalog.alterTempViewDefinition(catalyst.TableIdentifier(name[-1], place), fresh)
     elif not notes:
-        _WITHOUT_SCANS[key] = None
-        if len(_WITHOUT_SCANS) > _MOST_KNOWN:
-            _WITHOUT_SCANS.popitem(last=False)
+        plain[key] = None
+        if len(plain) > _MOST_KNOWN:
+            plain.popitem(last=False)
 
 
 def _tag(gateway: Gateway) -> Any:

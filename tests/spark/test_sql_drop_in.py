@@ -225,6 +225,29 @@ def test_catalog_functions(ice: Session, spark: Any, frame: Any) -> None:
     assert found.currentDatabase() == "default"
 
 
+def test_cached_tables_and_views_of_frames(ice: Session, spark: Any, frame: Any) -> None:
+    name = "prod.db.held"
+    frame.writeTo(name).tableProperty("write.wap.enabled", "true").create()
+    spark.table(name).filter("id > 1").createOrReplaceTempView("held_view")
+    spark.catalog.cacheTable(name)
+    assert spark.catalog.isCached(name)
+    spark.sql(f"INSERT INTO {name} VALUES (3, 'c')")
+    assert (spark.catalog.isCached(name), ids(spark.table(name))) == (True, [1, 2, 3])
+    frame.writeTo(name).append()
+    assert (spark.catalog.isCached(name), ids(spark.table(name))) == (False, [1, 1, 2, 2, 3])
+    assert ids(spark.table("held_view")) == [2, 2, 3]
+    spark.catalog.refreshTable(name)
+    assert spark.catalog.isCached(name)
+    spark.catalog.uncacheTable(name)
+    assert not spark.catalog.isCached(name)
+    spark.conf.set("spark.wap.branch", "audit")
+    frame.writeTo(name).overwrite(F.lit(True))
+    assert ids(spark.table(name)) == [1, 2]
+    spark.conf.unset("spark.wap.branch")
+    assert len(ids(spark.table(name))) == 5
+    spark.catalog.dropTempView("held_view")
+
+
 def test_all_is_undone(spark: Any, tmp_path: Path) -> None:
     before = type(spark), ClassicFrame.__dict__["write"], ClassicFrame.__dict__["writeTo"]
     catalog = load_catalog("short", type="memory", warehouse=str(tmp_path))

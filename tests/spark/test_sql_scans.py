@@ -96,6 +96,7 @@ def test_a_temporary_view_finds_the_names_of_where_it_was_made(ice: Session) -> 
         spark.sql("CREATE TEMP VIEW near AS SELECT 1000 AS id")
         spark.sql("CREATE TABLE nearby AS SELECT 2000 AS id")
         assert rows(spark, "TABLE here") == [(1,), (100,)]
+        assert "Location" not in [row[0] for row in spark.sql("DESCRIBE EXTENDED near").collect()]
         spark.sql("USE spark_catalog.default")
         spark.sql("INSERT INTO scanned.db.near VALUES (2)").collect()
         assert rows(spark, "TABLE here") == [(1,), (2,), (100,)]
