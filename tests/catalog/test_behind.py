@@ -6,7 +6,9 @@ made of it, or the second one is refused and it is what the first one made of it
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,8 +21,6 @@ from icefloe.storage import memory
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.catalog.behind import KINDS, NAME, Base, make_base, observed
 
-CATALOGS = ("memory", "sql", "hadoop")
-
 
 @dataclass
 class Place:
@@ -30,7 +30,9 @@ class Place:
     begin: Callable[[], Catalog]
 
 
-def _in_memory(version: int) -> Iterator[Place]:
+@cache
+def in_memory(version: int) -> Place:
+    """One for all tests: it is made as it was in no time."""
     catalog = load_catalog("lake", type="memory")
     assert isinstance(catalog, MemoryCatalog)
     catalog.create_namespace("shop")
@@ -42,11 +44,12 @@ def _in_memory(version: int) -> Iterator[Place]:
         catalog._content.pointers = dict(pointers)
         return catalog
 
-    yield Place(base, begin)
-    del memory._FILES[catalog._content.token]
+    return Place(base, begin)
 
 
-def _in_folder(kind: str, version: int, folder: Path) -> Iterator[Place]:
+@contextmanager
+def in_folder(kind: str, version: int, folder: Path) -> Iterator[Place]:
+    """One in files, which is made as it was by copying them."""
     made: list[Catalog] = []
     original, copy = folder / "original", folder / "lake"
     places = {"warehouse": str(copy / "warehouse")}
@@ -73,12 +76,6 @@ def _in_folder(kind: str, version: int, folder: Path) -> Iterator[Place]:
 
     yield Place(base, begin)
     made[0].close()
-
-
-@pytest.fixture
-def place(kind: str, version: int, tmp_path: Path) -> Iterator[Place]:
-    """The place for the kind of catalog and the version that a test is parametrized with."""
-    yield from _in_memory(version) if kind == "memory" else _in_folder(kind, version, tmp_path)
 
 
 def check(place: Place, catalog_kind: str, first: str, second: str) -> None:
@@ -117,22 +114,43 @@ def versions_for(catalog_kind: str) -> list[int]:
     return [each for each in ALL_VERSIONS if catalog_kind != "hadoop" or allows(each, Feature.FILE_SYSTEM_TABLES)]
 
 
-EVERYWHERE = [(kind, version) for kind in CATALOGS for version in versions_for(kind)]
+IN_MEMORY = [(version, first) for version in ALL_VERSIONS for first in kinds_for("memory", version)]
+IN_FOLDERS = [(kind, version) for kind in ("sql", "hadoop") for version in versions_for(kind)]
 
 
-@pytest.mark.parametrize(("kind", "version"), EVERYWHERE)
-def test_a_handle_that_is_behind_loses_nothing(place: Place, kind: str, version: int) -> None:
-    # In memory every pair in one of the versions, and elsewhere some of them; the slow tests have them all.
+@pytest.mark.parametrize(("version", "first"), IN_MEMORY)
+def test_a_handle_that_is_behind_loses_nothing(version: int, first: str) -> None:
+    # Every pair in one of the versions; the slow tests have them all.
+    known = kinds_for("memory", version)
+    every = len(ALL_VERSIONS)
+    for second in known[(version - known.index(first)) % every :: every]:
+        check(in_memory(version), "memory", first, second)
+
+
+@pytest.mark.parametrize(("kind", "version"), IN_FOLDERS)
+def test_nor_does_it_in_catalogs_that_others_share(kind: str, version: int, tmp_path: Path) -> None:
     known = kinds_for(kind, version)
-    every = len(ALL_VERSIONS) if kind == "memory" else 75
-    for position, first in enumerate(known):
-        for second in known[(version - position) % every :: every]:
-            check(place, kind, first, second)
+    with in_folder(kind, version, tmp_path) as place:
+        for position, first in enumerate(known):
+            for second in known[(7 * position + version) % 75 :: 75]:
+                check(place, kind, first, second)
+        check(place, kind, "create tag", "expire by age")
+        check(place, kind, "create branch", "expire by id")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "version"), EVERYWHERE)
-def test_no_handle_that_is_behind_loses_anything(place: Place, kind: str, version: int) -> None:
-    for first in kinds_for(kind, version):
+@pytest.mark.parametrize(("version", "first"), IN_MEMORY)
+def test_no_handle_that_is_behind_loses_anything(version: int, first: str) -> None:
+    for second in kinds_for("memory", version):
+        check(in_memory(version), "memory", first, second)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "version", "first"),
+    [(kind, version, each) for kind, version in IN_FOLDERS for each in kinds_for(kind, version)],
+)
+def test_nor_anything_in_catalogs_that_others_share(kind: str, version: int, first: str, tmp_path: Path) -> None:
+    with in_folder(kind, version, tmp_path) as place:
         for second in kinds_for(kind, version):
             check(place, kind, first, second)
