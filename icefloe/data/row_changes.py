@@ -36,6 +36,7 @@ from icefloe.planning.tasks import FileScanTask
 from icefloe.schema.reserved import POS, ROW_LINEAGE_COLUMNS
 from icefloe.schema.schema import Schema
 from icefloe.storage import Storage
+from icefloe.storage.identity import is_same_file
 from icefloe.versions import Feature, allows, require
 
 _PUFFIN = "puffin"
@@ -127,7 +128,7 @@ def _of_one_file(match: MatchedRows) -> list[DataFile]:
     """The deletes that are about the match's file alone."""
     vector = match.task.deletion_vector
     path = match.task.file.file_path
-    positions = [file for file in match.task.position_deletes if file.referenced_data_file == path]
+    positions = [file for file in match.task.position_deletes if is_same_file(file.referenced_data_file, path)]
     return positions if vector is None else [vector, *positions]
 
 

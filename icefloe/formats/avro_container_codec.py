@@ -16,9 +16,10 @@ from icefloe.formats.avro_blocks_codec import (
     deflate,
     inflate,
 )
+from icefloe.metadata.limits import DEFAULT_LIMITS
 from icefloe.metadata.properties import AVRO_COMPRESSION, AVRO_COMPRESSION_LEVEL, property_as_int
 
-MAX_BLOCK_BYTES = 1 << 30
+MAX_BLOCK_BYTES = 256 << 20
 """The most that one block may hold when inflated; writers stay far below it, and a hostile one may not fill the memory."""
 
 _WINDOW = 1 << 22
@@ -219,6 +220,6 @@ class AvroContainer:
 
     def _inflated(self, data: bytes, at: int) -> bytes:
         try:
-            return bytes(inflate(self.header.codec, data, MAX_BLOCK_BYTES))
+            return bytes(inflate(self.header.codec, data, min(MAX_BLOCK_BYTES, DEFAULT_LIMITS.allowed(len(data)))))
         except CODEC_ERRORS as problem:
             raise self._bad(f"the block at byte {at} cannot be decompressed: {problem}") from None

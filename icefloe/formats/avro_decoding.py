@@ -54,7 +54,8 @@ _DAMAGE = (
 )
 """What fastavro and pyarrow raise over bytes that are not what the schema says."""
 
-_MOST_EMPTY_ROWS = 1 << 24
+_MOST_ROWS = 1 << 22
+"""How many rows one block may hold; writers end a block after some ten thousand bytes."""
 
 
 class RowDecoder:
@@ -101,8 +102,8 @@ class RowDecoder:
 
 
 def check_rows(block: AvroBlock, smallest: int, location: str) -> None:
-    """Fail if the block has more rows than its bytes can hold; rows of no bytes are only counted, up to a bound."""
-    most = len(block.data) // smallest if smallest else _MOST_EMPTY_ROWS
+    """Fail if the block has more rows than its bytes can hold, or than memory should: they become values of Python."""
+    most = min(len(block.data) // smallest, _MOST_ROWS) if smallest else _MOST_ROWS
     if block.rows > most:
         raise CorruptFileError(location, f"a block of {len(block.data)} bytes says that it holds {block.rows} rows")
 

@@ -20,6 +20,7 @@ from icefloe.planning.splits import pack_tasks
 from icefloe.planning.tasks import CombinedScanTask, FileScanTask
 from icefloe.schema.schema import Schema
 from icefloe.storage import Storage
+from icefloe.storage.identity import identity
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class IncrementalAppendScan:
                 each for each in found if each.content is ManifestContent.DATA and each.added_snapshot_id in ids
             )
             # A manifest is in the lists of all later snapshots too.
-            return list({each.manifest_path: each for each in appended}.values())
+            return list({identity(each.manifest_path): each for each in appended}.values())
 
         def entries(columns: ManifestColumns) -> Mask:
             is_added = pc.equal(columns.column("status"), int(EntryStatus.ADDED))

@@ -20,6 +20,7 @@ from icefloe.planning.reading import ManifestSource, read_ahead
 from icefloe.schema.arrow import field_to_arrow, schema_to_arrow, type_to_arrow
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import NestedField, StructType
+from icefloe.storage.identity import identity
 
 NEEDED = ALWAYS | {"file_path", "file_size_in_bytes"}
 """What is read of a manifest in any case."""
@@ -74,8 +75,8 @@ def manifests_of(request: MetadataRequest) -> Iterator[FoundManifest]:
 
     for source, manifests in zip(sources, read_ahead(read, range(len(sources)), request.workers), strict=True):
         for manifest in manifests:
-            if manifest.manifest_path not in seen:
-                seen.add(manifest.manifest_path)
+            if (name := identity(manifest.manifest_path)) not in seen:
+                seen.add(name)
                 yield source, manifest
 
 

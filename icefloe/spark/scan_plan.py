@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from icefloe.data.task_deletes import DeleteLoader
-from icefloe.errors import StateError
+from icefloe.errors import CorruptFileError, StateError
 from icefloe.expressions import Expression, as_expression
 from icefloe.expressions.values import conjunction
 from icefloe.formats.deletion_vectors import DeletionVector
@@ -32,6 +32,8 @@ _MANIFESTS_LOOKED_AT = 64
 """How many data manifests are read to know the formats of the files before a query is planned."""
 
 _BITS_PER_WORD = 64
+_MOST_ROWS = 1 << 33
+"""A bit for each of so many rows is a gigabyte."""
 _OF_DATA = wanted("file_path", "file_format", "file_size_in_bytes", "key_metadata", "split_offsets", "sort_order_id")
 """What a plan without a filter decodes, so that it finds these manifests in memory."""
 
@@ -156,6 +158,10 @@ class Planner:
         Spark's test of a bit reads memory unchecked, so every row of the file must have one.
         """
         rows = task.file.record_count
+        if not 0 <= rows <= _MOST_ROWS:
+            raise CorruptFileError(
+                task.file.file_path, f"its manifest claims {rows} rows, more than can be deleted from"
+            )
         gone = np.zeros((rows // _BITS_PER_WORD + 1) * _BITS_PER_WORD, np.bool_)
         vector = self._deletes.positions(task)
         if self._hidden is not None:

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LARGEST_SINGLE_PUT = 64 << 20
+_LARGEST_SMALL_FILE = 64 << 20
 _DELETE_BATCH = 1000
 _DELETE_THREADS = 16
 _UPLOADS_AT_ONCE = 6
@@ -322,7 +323,8 @@ class ObjectFiles:
                 return pa.BufferReader(tail.data)
             return RangedInput(self, location, tail.size, tail)
         if size <= SMALL_FILE:
-            return pa.BufferReader(self.read(location, size))
+            # What is recorded of the size may be wrong, but not by any amount.
+            return pa.BufferReader(self.read(location, _LARGEST_SMALL_FILE))
         return RangedInput(self, location, size, None)
 
     def open_output(self, location: Location) -> OutputStream:

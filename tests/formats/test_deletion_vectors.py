@@ -357,7 +357,7 @@ def test_blobs_with_wrong_frames_are_refused() -> None:
     broken = {
         "too short": data[:19],
         "states a length": data + b"\0",
-        "starts with": data[:4] + b"\0" + data[5:],
+        "does not start with": data[:4] + b"\0" + data[5:],
         "checksum": data[:-1] + bytes([data[-1] ^ 1]),
         "do not fit": blob_of(struct.pack("<Q", 2**63)),
         "follow the last": blob_of(struct.pack("<Q", 0) + b"\0"),

@@ -238,8 +238,8 @@ def test_files_that_are_cut_or_lie_about_their_footer_are_refused() -> None:
     data, footer = encode_puffin([Blob("t", (1,), 1, 1, b"content")])
     broken = {
         "too few": data[:31],
-        "starts with": b"PFA2" + data[4:],
-        "ends with": data[:-1] + b"2",
+        "does not start with": b"PFA2" + data[4:],
+        "does not end with": data[:-1] + b"2",
         "unknown flags": data[:-8] + b"\x02\0\0\0" + MAGIC,
         "payload of -": data[:-12] + b"\xff" * 4 + bytes(4) + MAGIC,
         "too long": data[:-12] + b"\xff\xff\xff\x7f" + bytes(4) + MAGIC,
