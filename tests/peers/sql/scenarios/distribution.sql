@@ -8,7 +8,6 @@ ALTER TABLE $t WRITE ORDERED BY c, bucket(16, id), id;
 ALTER TABLE $t WRITE ORDERED BY id DESC, c ASC;
 ALTER TABLE $t WRITE ORDERED BY id ASC NULLS LAST, days(ts) DESC NULLS FIRST;
 INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (2, 'a', NULL), (1, 'a', NULL), (NULL, 'a', NULL) AS v(id, c, ts);
-SELECT id, _pos FROM $t;
 
 -- name: locally ordered and unordered
 CREATE TABLE $t (id INT, c STRING) USING iceberg PARTITIONED BY (c) $props;
