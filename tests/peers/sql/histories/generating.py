@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tests.peers.sql.histories import columns, merging, queries, refs, rows, tables
 from tests.peers.sql.histories.known import KNOWN_DEFECTS, Defect
-from tests.peers.sql.histories.model import Draft, Statement
+from tests.peers.sql.histories.model import MODES, Draft, Statement
 from tests.peers.sql.histories.settings import random_settings
 from tests.peers.sql.histories.types import Keys, Shapes
 
@@ -74,7 +74,7 @@ def history(seed: int, avoid: frozenset[Defect] = KNOWN_DEFECTS, length: int = 1
         settings=dict(settings),
         avoid=avoid,
         wap=chance.random() < 0.12,
-        mode=chance.choice(("copy-on-write", "merge-on-read")),
+        mode=chance.choice(MODES[: min(version, 2)]),
     )
     statements = [tables.create(draft), rows.insert_values(draft)]
     weights = [weight for weight, _ in KINDS]

@@ -28,6 +28,9 @@ from tests.peers.sql.histories.types import (
 TABLE, COPY, VIEW = "«t»", "«u»", "«v»"
 """Stand for the table, another one that is made from it, and a temporary view of it."""
 
+MODES = ("copy-on-write", "merge-on-read")
+"""The first version of the format has the first alone: Java refuses the other there, and we copy."""
+
 
 @dataclass(frozen=True, slots=True)
 class Statement:

@@ -4,7 +4,16 @@ from dataclasses import replace
 
 from tests.peers.sql.histories.expressions import Scope, predicate
 from tests.peers.sql.histories.known import Defect
-from tests.peers.sql.histories.model import COPY, TABLE, Draft, PartitionField, Statement, partitionable, transforms_of
+from tests.peers.sql.histories.model import (
+    COPY,
+    MODES,
+    TABLE,
+    Draft,
+    PartitionField,
+    Statement,
+    partitionable,
+    transforms_of,
+)
 from tests.peers.sql.histories.names import quoted
 from tests.peers.sql.histories.parts import Choice, Part, columns, items, seq
 from tests.peers.sql.histories.rows import copied
@@ -167,7 +176,7 @@ def change_properties(draft: Draft) -> Statement:
         draft.version += 1
         return Statement(f"ALTER TABLE {TABLE} SET TBLPROPERTIES ('format-version'='{draft.version}')", "upgrade")
     if draw < 0.5:
-        draft.mode = chance.choice(("copy-on-write", "merge-on-read"))
+        draft.mode = chance.choice(MODES[: min(draft.version, 2)])
         what = chance.choice(("delete", "update", "merge"))
         return Statement(f"ALTER TABLE {TABLE} SET TBLPROPERTIES ('write.{what}.mode'='{draft.mode}')", "properties")
     key, values = chance.choice(PROPERTIES)
