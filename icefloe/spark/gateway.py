@@ -248,6 +248,22 @@ class Gateway:
         text = kind.json()
         return self.kept(("type", text), lambda: self.jvm.org.apache.spark.sql.types.DataType.fromJson(text))
 
+    def named_plan(self, plan: Any, name: Sequence[str]) -> Any:
+        """A logical plan under a name of one or more parts, by the last of which, or more, its columns can be qualified."""
+        *around, last = name
+        catalyst = self.jvm.org.apache.spark.sql.catalyst
+        alias = self.kept(("alias", tuple(name)), lambda: catalyst.AliasIdentifier(last, self.seq(around)))
+        return catalyst.plans.logical.SubqueryAlias(alias, plan)
+
+    def named_frame(self, frame: DataFrame, name: Sequence[str]) -> DataFrame:
+        """The same of a frame."""
+        if len(name) == 1:
+            return frame.alias(name[0])
+        session = frame.sparkSession
+        plan = self.named_plan(frame._jdf.queryExecution().logical(), name)
+        made = self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
+        return DataFrame(made, session)
+
     def load_class(self, name: str) -> Any:
         """The `Class` of a name, by the loader that knows Spark's."""
         lang = self.jvm.java.lang
@@ -314,22 +330,6 @@ class Gateway:
         changes = [expressions.DropField(name) for name in dropped]
         changes += [expressions.WithField(name, self.expression(each)) for name, each in added]
         return self.column(expressions.UpdateFields(self.expression(column), self.seq(changes)))
-
-    def named_plan(self, plan: Any, name: Sequence[str]) -> Any:
-        """A logical plan under a name of one or more parts, by the last of which, or more, its columns can be qualified."""
-        *around, last = name
-        catalyst = self.jvm.org.apache.spark.sql.catalyst
-        alias = self.kept(("alias", tuple(name)), lambda: catalyst.AliasIdentifier(last, self.seq(around)))
-        return catalyst.plans.logical.SubqueryAlias(alias, plan)
-
-    def named_frame(self, frame: DataFrame, name: Sequence[str]) -> DataFrame:
-        """The same of a frame."""
-        if len(name) == 1:
-            return frame.alias(name[0])
-        session = frame.sparkSession
-        plan = self.named_plan(frame._jdf.queryExecution().logical(), name)
-        made = self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
-        return DataFrame(made, session)
 
     def frame(self, plan_or_dataset: Any) -> DataFrame:
         """The DataFrame of a Java `Dataset`."""

@@ -107,8 +107,11 @@ class RowChange:
     def scan(self, row_filter: Expression | None = None) -> DataScan:
         """The rows that may be changed, with where they are and which ids they have."""
         about = ("_file", "_pos", *(LINEAGE if self.has_lineage else ()))
-        about += tuple(each for each in self.mentioned if each not in (*about, _DELETED))
-        self._check_names(about)
+        if taken := self._columns_named(about):
+            raise InvalidInputError(
+                f"column {taken[0]!r} has the name of a metadata column, by which rows to change are found; rename it"
+            )
+        about += tuple(each for each in self._hidden if each not in (*about, _DELETED))
         ref = self.branch if self.branch in self.metadata.refs else None
         return replace(self.table.scan(row_filter, ("*", *about), ref=ref), metadata=self.metadata)
 
@@ -124,18 +127,19 @@ class RowChange:
         label = ".".join(self.table.name()) + name
         return self._placed(read_scan(self.spark, scan, label))
 
-    def _check_names(self, about: Sequence[str]) -> None:
-        """Fail if a column is named like what is to be known of rows: nobody could tell the one from the other."""
+    @property
+    def _hidden(self) -> tuple[str, ...]:
+        """The metadata columns that are mentioned, but for those that are columns of the table."""
+        return tuple(each for each in self.mentioned if not self._columns_named((each,)))
+
+    def _columns_named(self, names: Sequence[str]) -> list[str]:
         key = str if is_case_sensitive(self.spark) else str.lower
-        if taken := [each for each in self.columns if key(each) in about]:
-            raise InvalidInputError(
-                f"column {taken[0]!r} has the name of a metadata column, by which rows to change are found; rename it"
-            )
+        return [each for each in self.columns if key(each) in names]
 
     def _placed(self, rows: DataFrame) -> DataFrame:
         found = rows.withColumnsRenamed(_PLACE)
-        again = {name: col(place) for name, place in _PLACE.items() if name in self.mentioned}
-        if _DELETED in self.mentioned:
+        again = {name: col(place) for name, place in _PLACE.items() if name in self._hidden}
+        if _DELETED in self._hidden:
             # No row is deleted that a change can find.
             again[_DELETED] = lit(False)
         return found.withColumns(again) if again else found
@@ -143,7 +147,7 @@ class RowChange:
     def plain(self, rows: DataFrame) -> DataFrame:
         """Rows of such a frame as they are written: the table's own columns, and the ids of rows."""
         kept = LINEAGE if self.has_lineage else ()
-        return rows.drop(FILE, POS, *(each for each in self.mentioned if each not in kept))
+        return rows.drop(FILE, POS, *(each for each in self._hidden if each not in kept))
 
     def rows_of(self, files: Iterable[str]) -> DataFrame:
         """The rows of some files."""
@@ -179,7 +183,8 @@ class RowChange:
 
     def write(self, frame: DataFrame, written: list[DataFile]) -> list[DataFile]:
         """Write rows as data files, with their ids if the frame has them."""
-        metadata = with_lineage(self.metadata) if ROW_ID.name in frame.columns else self.metadata
+        has_ids = self.has_lineage and ROW_ID.name in frame.columns
+        metadata = with_lineage(self.metadata) if has_ids else self.metadata
         self._check_kept(frame, metadata.schema())
         return SparkEngine().write(frame, WriteRequest(metadata, self.table.storage, written))
 

@@ -39,11 +39,11 @@ _SUBQUERIES = ("ScalarSubquery", "ListQuery", "Exists", "LateralSubquery")
 def run_changes(node: Any, context: SqlContext) -> Any | None:
     """The result plan of a change of rows of a table of ours; None if it is none."""
     match kind_of(node):
-        case "UnresolvedWith" if kind_of(node.child()) in (*_INSERTS, *_CHANGES, "Union"):
+        case "UnresolvedWith" if kind_of(node.child()) in (*_INSERTS, *_CHANGES) or _is_inserts(node.child()):
             return run_changes(_with_inside(node, node.child(), context), context)
         case "InsertIntoStatement":
             return _run(node.table(), context, lambda target: _insert(node, target, context)())
-        case "Union":
+        case "Union" if _is_inserts(node):
             return _insert_each(items(node.children()), context)
         case "OverwriteByExpression":
             # What older releases of Spark make of INSERT INTO ... REPLACE WHERE.
@@ -70,7 +70,7 @@ def _with_inside(around: Any, node: Any, context: SqlContext) -> Any:
         case "Union":
             children = [_with_inside(around, each, context) for each in items(node.children())]
             return copy(context.gateway, node, children=context.gateway.seq(children))
-        case kind if kind in _CHANGES:
+        case kind:
             changed = rebuilt_expressions(
                 node, lambda each: each.withNewPlan(query(each.plan())) if kind_of(each) in _SUBQUERIES else each
             )
@@ -80,14 +80,15 @@ def _with_inside(around: Any, node: Any, context: SqlContext) -> Any:
             name = alias or (parts(source)[-1] if is_name(source) else None)
             inner = query(source) if name is None else context.named_plan(query(source), (name,))
             return copy(context.gateway, changed, sourceTable=inner)
-        case _:
-            return query(node)
+
+
+def _is_inserts(node: Any) -> bool:
+    """Whether it is `FROM ... INSERT INTO ... INSERT INTO ...`."""
+    return kind_of(node) == "Union" and all(kind_of(each) == "InsertIntoStatement" for each in items(node.children()))
 
 
 def _insert_each(nodes: Sequence[Any], context: SqlContext) -> Any | None:
-    """`FROM ... INSERT INTO ... INSERT INTO ...`: all are understood before the first is run; None if none is ours."""
-    if any(kind_of(each) != "InsertIntoStatement" for each in nodes):
-        return None
+    """Several inserts from one query: all are understood before the first is run; None if none is ours."""
     targets = [target_of(_without_alias(each.table())[0], context) for each in nodes]
     if not any(targets):
         return None

@@ -173,7 +173,8 @@ def test_a_column_named_like_what_rows_are_found_by(ice: Session) -> None:
     for statement in (f"DELETE FROM {t} WHERE id = 2", f"UPDATE {t} SET id = 5"):
         with pytest.raises(InvalidInputError, match="metadata column"):
             ice.spark.sql(statement)
-    ice.spark.sql(f"ALTER TABLE {t} RENAME COLUMN _pos TO pos")
+    ice.spark.sql(f"ALTER TABLE {t} RENAME COLUMN _pos TO _row_id")
+    ice.spark.sql(f"UPDATE {t} SET id = _row_id + 1 WHERE _row_id = 3")
     ice.spark.sql(f"DELETE FROM {t} WHERE id = 2")
     assert rows(ice, f"SELECT * FROM {t}") == [(3, 4)]
 
