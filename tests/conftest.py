@@ -1,5 +1,6 @@
 """Settings for the whole suite: one hypothesis profile that does not depend on the speed of the machine, and who runs what."""
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,6 +8,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.written_files import checked_files
+
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+"""For every JVM of the suite: its queries are small and many, so that optimizing their code takes longer than it saves."""
 
 ROOMS_OF_ONE_WORKER = ("tests/spark/", "tests/peers/")
 """Tests that share a Spark, or a Java Iceberg, which take long to start."""
