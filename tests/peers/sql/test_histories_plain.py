@@ -12,7 +12,7 @@ from tests.peers.sql.histories.plain import PlainTable
 from tests.peers.sql.normal import rows_of
 from tests.spark.reading import new_catalog
 
-SEEDS = (1, 2)
+SEEDS = (1,)
 
 
 @pytest.fixture(scope="module")

@@ -53,8 +53,11 @@ def procedure(draft: Draft) -> Statement | None:
         f"cherrypick_snapshot({NAME}, {_snapshot(draft)})",
         f"rewrite_manifests({NAME})",
         f"rewrite_manifests({NAME}, false)",
-        f"expire_snapshots(table => {NAME}, older_than => TIMESTAMP'2999-01-01', retain_last => {chance.randint(1, 3)})",
     ]
+    if draft.may(Defect.EXPIRE_CALL):
+        calls.append(
+            f"expire_snapshots(table => {NAME}, older_than => TIMESTAMP'2999-01-01', retain_last => {chance.randint(1, 3)})"
+        )
     if draft.branches:
         calls.append(f"fast_forward({NAME}, 'main', '{chance.choice(draft.branches)}')")
         calls.append(f"fast_forward({NAME}, '{chance.choice(draft.branches)}', 'main')")

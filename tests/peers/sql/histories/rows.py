@@ -6,7 +6,7 @@ from tests.peers.sql.histories.expressions import Scope, exact, expression, pred
 from tests.peers.sql.histories.known import Defect
 from tests.peers.sql.histories.model import TABLE, Draft, Statement
 from tests.peers.sql.histories.names import quoted
-from tests.peers.sql.histories.parts import Choice, Part, Ref, columns, items, seq
+from tests.peers.sql.histories.parts import Choice, Part, Ref, columns, items, render, seq
 from tests.peers.sql.histories.types import VARIANT, Array, Field, Map, Struct, has, paths, type_text
 from tests.peers.sql.histories.values import field_literal, literal
 
@@ -114,6 +114,8 @@ def overwrite(draft: Draft) -> Statement:
             return Statement(seq(into, TABLE, static, items(rows)), "overwrite")
     if draw < 0.55:
         condition = predicate(chance, Scope(draft.fields))
+        while "BETWEEN" in render(condition) and not draft.may(Defect.REPLACE_BETWEEN):
+            condition = predicate(chance, Scope(draft.fields))
         return Statement(
             seq(
                 f"INSERT INTO {TABLE} REPLACE WHERE ",
