@@ -1,7 +1,6 @@
 """The procedures that `CALL system.<name>(...)` finds, with the parameters and result columns that Java Iceberg has."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple
 from typing import Any
 
 import pyarrow as pa
@@ -112,7 +111,7 @@ def _expire_snapshots(given: Call) -> Rows:
         given.get("snapshot_ids") or (),
         clean_expired_metadata=bool(given.get("clean_expired_metadata")),
     )
-    return [astuple(done)[1:]]
+    return [done.counts]
 
 
 def _rewrite_manifests(given: Call) -> Rows:
