@@ -38,6 +38,18 @@ class ExpiredFiles:
     problem: str | None = field(default=None, kw_only=True)
     """Why no file was deleted, although snapshots are gone: their files stay behind."""
 
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The counts of files, in the order of Java's procedure."""
+        return (
+            self.deleted_data_files_count,
+            self.deleted_position_delete_files_count,
+            self.deleted_equality_delete_files_count,
+            self.deleted_manifest_files_count,
+            self.deleted_manifest_lists_count,
+            self.deleted_statistics_files_count,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class _Unneeded:
