@@ -59,9 +59,9 @@ CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES 
 INSERT INTO $t VALUES (3);
 SELECT id FROM $t WHERE _row_id = 1;
 SELECT id FROM $t WHERE _last_updated_sequence_number > 1;
--- differs v3-mor: outcome | java | Java does not find the columns of lineage in the conditions of changes
+-- differs: outcome | java | Java does not find the columns of lineage in the conditions of changes
 DELETE FROM $t WHERE _row_id = 0;
--- differs v3-mor: outcome | java | Java does not find the columns of lineage in the conditions of changes
+-- differs: outcome | java | Java does not find the columns of lineage in the conditions of changes
 UPDATE $t SET id = 100 WHERE _last_updated_sequence_number = 2;
 SELECT id, _row_id FROM $t;
 
