@@ -34,6 +34,7 @@ SHOW TABLES;
 MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN DELETE;
 ALTER TABLE t ADD COLUMN n INT;
 DROP TABLE u;
+-- differs: outcome | defect | USE of a catalog of ours leaves current_catalog as it was
 SELECT current_catalog();
 
 -- name: tables that do not exist
@@ -42,6 +43,7 @@ SELECT * FROM lake.none.none;
 DESCRIBE $db.none;
 ALTER TABLE $db.none ADD COLUMN x INT;
 DROP TABLE $db.none;
+-- differs: outcome | choice | a table needs a namespace that exists; Java's JDBC catalog does not ask
 CREATE TABLE lake.nowhere.t (id INT) USING iceberg;
 TRUNCATE TABLE $db.none;
 REFRESH TABLE $db.none;

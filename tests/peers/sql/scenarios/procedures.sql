@@ -175,7 +175,6 @@ CALL lake.system.rewrite_position_delete_files('$t');
 CALL lake.system.remove_orphan_files(table => '$t', dry_run => true);
 -- differs: outcome | choice | docs/sql.md: this procedure is not offered in SQL
 CALL lake.system.compute_table_stats('$t');
--- differs: outcome | choice | docs/sql.md: this procedure is not offered in SQL
 CALL lake.system.compute_partition_stats('$t');
 -- differs: outcome | choice | docs/sql.md: this procedure is not offered in SQL
 CALL lake.system.create_changelog_view(table => '$t', changelog_view => 'cl_not_offered');
