@@ -233,3 +233,25 @@ def test_keys_of_a_type_that_came_later_are_read_when_nobody_asks_for_their_colu
 def test_the_first_spec_stays_unpartitioned() -> None:
     """What the equality deletes of everywhere rely on."""
     assert Story(2, random.Random(0)).table.spec() == UNPARTITIONED
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_rows_whose_truncated_value_comes_round_are_found_and_kept(version: int) -> None:
+    catalog = icefloe.load_catalog("memory", type="memory")
+    catalog.create_namespace("db")
+    schema = pa.schema([("i", pa.int32())])
+    properties = {"format-version": str(version)}
+    table = catalog.create_table("db.least", schema, partition_spec=["truncate(10, i)"], properties=properties)
+    values = [-(2**31), -(2**31) + 7, -(2**31) + 8, -5, 5, 2**31 - 1]
+    table.append(pa.table({"i": pa.array(values, pa.int32())}))
+    for text, test in (
+        ("i < 0", lambda i: i < 0),
+        ("i <= -2147483645", lambda i: i <= -2147483645),
+        ("i > -2147483645", lambda i: i > -2147483645),
+        ("i = -2147483648", lambda i: i == -2147483648),
+        ("truncate(10, i) > 0", lambda i: i > 9 or i < -2147483640),
+    ):
+        assert sorted(table.scan(text).to_arrow()["i"].to_pylist()) == sorted(filter(test, values)), text
+    table.delete("i > 0")
+    assert sorted(table.scan().to_arrow()["i"].to_pylist()) == values[:4]
+    assert not table.verify(level="data", progress=silent).codes

@@ -7,6 +7,7 @@ be those of a schema of the table, and their counts and bounds must hold: for th
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ from icefloe.verification.contents import Contents
 from icefloe.verification.report import Findings
 from icefloe.verification.subject import Subject
 
-MOST_FILES = 4
+MOST_FILES = 2
 """How many files of a commit are looked at."""
 MOST_ROWS = 20_000
 """Files of more rows are checked by their footers."""
@@ -40,8 +41,9 @@ def checked_files() -> Iterator[list[str]]:
     make = producer.make_snapshot
 
     def make_checked(view: View, delta: Delta, *more: Any) -> Any:
+        check = _Check(view)
         for file in _new_files(delta):
-            problems.extend(f"{file.file_path}: {each}" for each in _problems(file, view))
+            problems.extend(f"{file.file_path}: {each}" for each in check.problems(file))
         return make(view, delta, *more)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -58,19 +60,38 @@ def _new_files(delta: Delta) -> Iterator[DataFile]:
                 yield file
 
 
-def _problems(file: DataFile, view: View) -> Iterator[str]:
-    storage, metadata = view.bench.storage, view.metadata
-    try:
-        if file.key_metadata is not None or storage.stat(file.file_path).size != file.file_size_in_bytes:
+class _Check:
+    """Looks at the files of one commit."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def problems(self, file: DataFile) -> Iterator[str]:
+        """What is wrong with a file; nothing if it is not there, being an entry that a test made up."""
+        storage = self._view.bench.storage
+        try:
+            if file.key_metadata is not None or storage.stat(file.file_path).size != file.file_size_in_bytes:
+                return
+        except (IcefloeError, OSError):
             return
-    except (IcefloeError, OSError):
-        return  # an entry that a test made up
-    level = Level.DATA if file.record_count <= MOST_ROWS else Level.FOOTERS
-    subject = Subject(metadata, None, storage, (), True, level, 1.0, (), 1, Findings(0), silent)
-    found, _ = Contents(subject).problems(file, view.snapshot_id)
-    yield from (f"{code}: {message}" for code, message in found)
-    if file.content is FileContent.DATA and NAME_MAPPING.of(metadata.properties) is None:
-        yield from _other_ids(file, view)
+        contents = self._by_rows if file.record_count <= MOST_ROWS else self._by_footer
+        yield from (f"{code}: {message}" for code, message in contents.problems(file, self._view.snapshot_id)[0])
+        if file.content is FileContent.DATA and NAME_MAPPING.of(self._view.metadata.properties) is None:
+            yield from _other_ids(file, self._view)
+
+    @cached_property
+    def _by_rows(self) -> Contents:
+        return self._contents(Level.DATA)
+
+    @cached_property
+    def _by_footer(self) -> Contents:
+        return self._contents(Level.FOOTERS)
+
+    def _contents(self, level: Level) -> Contents:
+        view = self._view
+        return Contents(
+            Subject(view.metadata, None, view.bench.storage, (), True, level, 1.0, (), 1, Findings(0), silent)
+        )
 
 
 def _other_ids(file: DataFile, view: View) -> Iterator[str]:

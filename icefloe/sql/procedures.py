@@ -1,7 +1,6 @@
 """The procedures that `CALL system.<name>(...)` finds, with the parameters and result columns that Java Iceberg has."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple
 from typing import Any
 
 import pyarrow as pa
@@ -104,6 +103,16 @@ def _register_table(given: Call) -> Rows:
     return [(current.snapshot_id, *(None if total is None else int(total) for total in totals))]
 
 
+_EXPIRED_COUNTS = (
+    "deleted_data_files_count",
+    "deleted_position_delete_files_count",
+    "deleted_equality_delete_files_count",
+    "deleted_manifest_files_count",
+    "deleted_manifest_lists_count",
+    "deleted_statistics_files_count",
+)
+
+
 def _expire_snapshots(given: Call) -> Rows:
     # How deletes are run is ours to choose: in bulk, several at a time, and nothing is collected on a driver.
     done = given.table().maintenance.expire_snapshots(
@@ -112,7 +121,7 @@ def _expire_snapshots(given: Call) -> Rows:
         given.get("snapshot_ids") or (),
         clean_expired_metadata=bool(given.get("clean_expired_metadata")),
     )
-    return [astuple(done)[1:]]
+    return [tuple(getattr(done, name) for name in _EXPIRED_COUNTS)]
 
 
 def _rewrite_manifests(given: Call) -> Rows:
@@ -223,14 +232,7 @@ PROCEDURES: Mapping[str, Procedure] = {
                 Parameter("snapshot_ids", Kind.LONGS),
                 Parameter("clean_expired_metadata", Kind.BOOLEAN),
             ),
-            _longs(
-                "deleted_data_files_count",
-                "deleted_position_delete_files_count",
-                "deleted_equality_delete_files_count",
-                "deleted_manifest_files_count",
-                "deleted_manifest_lists_count",
-                "deleted_statistics_files_count",
-            ),
+            _longs(*_EXPIRED_COUNTS),
             _expire_snapshots,
         ),
         Procedure(
