@@ -44,6 +44,6 @@ DESCRIBE $db.none;
 ALTER TABLE $db.none ADD COLUMN x INT;
 DROP TABLE $db.none;
 -- differs: outcome | choice | a table needs a namespace that exists; Java's JDBC catalog does not ask
-CREATE TABLE lake.nowhere.t (id INT) USING iceberg;
+CREATE TABLE $db.nowhere.t (id INT) USING iceberg;
 TRUNCATE TABLE $db.none;
 REFRESH TABLE $db.none;

@@ -18,6 +18,7 @@ INSERT INTO $t SELECT /*+ COALESCE(1) */ id, parse_json(j) FROM VALUES (1, '{"a"
 SELECT id FROM $t WHERE variant_get(v, '$.a', 'int') = 2;
 SELECT id FROM $t WHERE try_variant_get(v, '$.a', 'int') IS NULL;
 SELECT id, v:a::int AS a FROM $t;
+-- differs v3-cow: rows | defect | variants become null
 DELETE FROM $t WHERE variant_get(v, '$.a', 'int') = 1;
 UPDATE $t SET id = -1 WHERE v:b::int = 1;
 
@@ -26,6 +27,7 @@ CREATE TABLE $t (id INT, s STRUCT<v:VARIANT, n:INT>, l ARRAY<VARIANT>, m MAP<STR
 INSERT INTO $t SELECT 1, named_struct('v', parse_json('{"a":1}'), 'n', 5), array(parse_json('1'), NULL), map('k', parse_json('"x"'));
 INSERT INTO $t VALUES (2, NULL, NULL, NULL);
 SELECT id, variant_get(s.v, '$.a', 'int'), size(l) FROM $t;
+-- differs v3-cow: outcome | java | Java 1.12 fails to rewrite files with variants inside of other types
 UPDATE $t SET s.n = 6 WHERE id = 1;
 SELECT s.n, s.v IS NULL FROM $t;
 DELETE FROM $t WHERE id = 2;
