@@ -28,7 +28,7 @@ def test_rows_are_those_of_the_model(ice: Session, version: int, seed: int) -> N
     table = PlainTable(random.Random(seed * 10 + version), f"db.plain_{version}_{seed}")
     done = [table.create(version)]
     ice.sql(done[0])
-    for text in table.statements(8):
+    for text in table.statements(6):
         done.append(text)
         ice.sql(text)
         found = rows_of(ice.sql(f"SELECT * FROM {table.name}").toArrow())
