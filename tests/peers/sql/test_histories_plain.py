@@ -6,19 +6,22 @@ from typing import Any
 
 import pytest
 
+from icefloe.catalog import load_catalog
 from icefloe.spark.session import Session, connect
 from icefloe.versions import ALL_VERSIONS
 from tests.peers.sql.histories.plain import PlainTable
 from tests.peers.sql.normal import rows_of
-from tests.spark.reading import new_catalog
 
 SEEDS = (1,)
 
 
 @pytest.fixture(scope="module")
 def ice(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    """A session on tables of its own."""
-    with connect(new_catalog(tmp_path_factory.mktemp("plain")), spark=spark) as session:
+    """A session on tables of its own, in a catalog whose name no other test of this Spark has."""
+    folder = tmp_path_factory.mktemp("plain")
+    catalog = load_catalog("plain", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"{folder}/warehouse")
+    catalog.create_namespace("db")
+    with connect(catalog, spark=spark) as session:
         yield session
 
 

@@ -88,7 +88,6 @@ CREATE TABLE IF NOT EXISTS $t (other STRING) USING iceberg $props;
 CREATE TABLE $t USING iceberg AS SELECT 1 AS x;
 CREATE TABLE IF NOT EXISTS $t USING iceberg AS SELECT 1 AS x;
 CREATE TABLE $db.u (id INT, id INT) USING iceberg;
--- differs: outcome | defect | names that differ by case only are accepted
 CREATE TABLE $db.u (id INT, Id INT) USING iceberg;
 
 -- name: create table as select
@@ -116,7 +115,6 @@ CREATE TABLE $t USING iceberg $props AS SELECT 1, 2 + 3;
 
 -- name: replace as select
 CREATE TABLE $t USING iceberg $props('p'='1') AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'b') AS v(id, s);
--- differs: history | defect | the snapshot of REPLACE TABLE AS SELECT is an append
 REPLACE TABLE $t USING iceberg PARTITIONED BY (part) TBLPROPERTIES ('q'='2') AS SELECT /*+ COALESCE(1) */ id, s, CASE WHEN id % 2 = 0 THEN 'even' ELSE 'odd' END AS part FROM $t;
 REPLACE TABLE $t USING iceberg AS SELECT 7L AS id;
 SELECT * FROM $t VERSION AS OF $s1;
@@ -124,7 +122,6 @@ SELECT * FROM $t VERSION AS OF $s1;
 -- name: replace what does not exist
 -- runs: v2
 REPLACE TABLE $db.none USING iceberg AS SELECT 1 AS id;
--- differs: history | defect | the snapshot of REPLACE TABLE AS SELECT is an append
 CREATE OR REPLACE TABLE $t USING iceberg $props AS SELECT 1 AS id;
 CREATE OR REPLACE TABLE $t USING iceberg PARTITIONED BY (id) AS SELECT 2 AS id, 'x' AS s;
 
@@ -134,17 +131,14 @@ CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id, 'a' AS s;
 CREATE OR REPLACE TABLE $t (id STRING, n INT) USING iceberg;
 INSERT INTO $t VALUES ('x', 1);
 REPLACE TABLE $t (s STRING) USING iceberg PARTITIONED BY (truncate(2, s));
--- differs: verify | defect | files of older snapshots are verified with the newest schema
 
 -- name: replace keeps branches and tags
 -- runs: v2
 CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
 ALTER TABLE $t CREATE BRANCH b;
 ALTER TABLE $t CREATE TAG g;
--- differs: history | defect | the snapshot of REPLACE TABLE AS SELECT is an append
 CREATE OR REPLACE TABLE $t USING iceberg AS SELECT 'x' AS id;
 SELECT * FROM $t VERSION AS OF 'g';
--- differs: verify | defect | files of older snapshots are verified with the newest schema
 
 -- name: replace with the same spec and columns
 -- runs: v1 v2

@@ -30,7 +30,6 @@ ALTER TABLE $t WRITE DISTRIBUTED BY PARTITION;
 
 -- name: names in another case
 CREATE TABLE $t (Id INT, c STRING) USING iceberg $props;
--- differs: outcome | defect | names in another case are not found by WRITE ORDERED BY
 ALTER TABLE $t WRITE ORDERED BY ID;
 SET spark.sql.caseSensitive=true;
 ALTER TABLE $t WRITE ORDERED BY C;
