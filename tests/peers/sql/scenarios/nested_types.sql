@@ -127,7 +127,5 @@ CREATE TABLE $t (id INT, s STRUCT<a:INT, f:FLOAT>, l ARRAY<INT>, m MAP<INT, DECI
 INSERT INTO $t VALUES (1, named_struct('a', 1, 'f', 1.5), array(1), map(1, 1.5));
 ALTER TABLE $t ALTER COLUMN l.element TYPE BIGINT;
 INSERT INTO $t VALUES (2, named_struct('a', 30, 'f', 1.5), array(3000000000), map(2, 12.5));
--- differs: outcome | defect | after the elements of a list were widened, fields of structs read as null
 SELECT id, s.a FROM $t;
--- differs: rows, counts, history | defect | after the elements of a list were widened, fields of structs read as null
 DELETE FROM $t WHERE s.a > 5;

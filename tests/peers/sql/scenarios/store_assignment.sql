@@ -104,9 +104,7 @@ UPDATE $t SET s = 5 WHERE id = 1;
 UPDATE $t SET s = d WHERE id = 1;
 UPDATE $t SET n = id + 0.125 WHERE id = 2;
 UPDATE $t SET d = TIMESTAMP'2021-01-01 10:00:00' WHERE id = 1;
--- differs v2-cow: outcome | defect | a value that cannot be stored is refused only if there are rows
 UPDATE $t SET id = '9' WHERE id = 1;
--- differs v2-cow: outcome | defect | a value that cannot be stored is refused only if there are rows
 UPDATE $t SET n = 99999 WHERE id = 1;
 MERGE INTO $t t USING (SELECT 1 AS id, 7 AS s, 3 AS n) q ON t.id = q.id WHEN MATCHED THEN UPDATE SET s = q.s, n = q.n;
 MERGE INTO $t t USING (SELECT 5L AS id, true AS s) q ON t.id = q.id WHEN NOT MATCHED THEN INSERT (id, s) VALUES (q.id, q.s);

@@ -16,7 +16,6 @@ INSERT INTO $t SELECT /*+ COALESCE(1) */ id, parse_json(j) FROM VALUES (1, '{"a"
 SELECT id FROM $t WHERE variant_get(v, '$.a', 'int') = 2;
 SELECT id FROM $t WHERE try_variant_get(v, '$.a', 'int') IS NULL;
 SELECT id, v:a::int AS a FROM $t;
--- differs v3-cow: rows | defect | variants become null
 DELETE FROM $t WHERE variant_get(v, '$.a', 'int') = 1;
 UPDATE $t SET id = -1 WHERE v:b::int = 1;
 
