@@ -43,8 +43,14 @@ def predicate_of(condition: str | Column, frame: DataFrame) -> str:
     spark = frame.sparkSession
     plan: Any = frame.filter(chosen)._jdf.queryExecution().analyzed()
     rules = spark._jvm.org.apache.spark.sql.catalyst.optimizer
-    # Literals come with casts around them until these rules take them away.
-    plan = rules.UnwrapCastInBinaryComparison.apply(rules.ConstantFolding.apply(plan))
+    # BETWEEN and the like stand for plainer comparisons; literals come with casts around them until these rules take them away.
+    for rule in (
+        rules.ReplaceExpressions,
+        rules.RewriteWithExpression,
+        rules.ConstantFolding,
+        rules.UnwrapCastInBinaryComparison,
+    ):
+        plan = rule.apply(plan)
     if plan.getClass().getSimpleName() != "Filter":
         raise InvalidInputError(f"{condition} is no condition of columns alone; only those choose what is overwritten")
     return predicate_text(_with_exact_names(plan, frame).condition().sql(), spark)

@@ -358,6 +358,8 @@ def test_inserts_of_all_kinds(ice: Session, spark: Any) -> None:
     assert rows(ice, "SELECT id FROM db.into ORDER BY id") == [(3,), (10,), (20,)]
     ice.sql("INSERT INTO db.into REPLACE WHERE p = 1 SELECT 11L, NULL, 1")
     assert rows(ice, "SELECT id FROM db.into ORDER BY id") == [(3,), (11,), (20,)]
+    ice.sql("INSERT INTO db.into REPLACE WHERE p BETWEEN 1 AND 1 SELECT 12L, NULL, 1")
+    assert rows(ice, "SELECT id FROM db.into ORDER BY id") == [(3,), (12,), (20,)]
     ice.sql("INSERT OVERWRITE db.into SELECT 99L, NULL, 9")
     assert rows(ice, "SELECT id FROM db.into") == [(99,)]
     with pytest.raises(InvalidInputError, match="2 columns"):
