@@ -137,6 +137,7 @@ def test_a_file_that_does_not_fit_its_spec(catalog: Catalog, version: int) -> No
 
 
 @every_version
+@pytest.mark.commits_wrong_files
 def test_wrong_field_ids(catalog: Catalog, version: int) -> None:
     table = create(catalog, version)
     (file,) = files_of(table, rows(3))

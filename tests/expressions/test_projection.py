@@ -201,7 +201,11 @@ def test_the_least_values_may_have_a_great_result() -> None:
         (f"small = {least}", "small_trunc = 2147483646", "false"),
         (f"small != {least}", "small_trunc is not null", "small_trunc != 2147483646"),
         (f"small < {least + 3}", "small_trunc = 2147483646", "false"),
-        (f"small > {least + 3}", "small_trunc is not null", "small_trunc != 2147483646"),
+        (
+            f"small > {least + 3}",
+            "small_trunc is not null",
+            "small_trunc is not null and small_trunc is distinct from 2147483646",
+        ),
         (f"small < {least}", "false", "false"),
         (f"small >= {least}", "small_trunc is not null", "small_trunc is not null"),
     ):
