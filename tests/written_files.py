@@ -75,7 +75,12 @@ class _Check:
         except (IcefloeError, OSError):
             return
         contents = self._by_rows if file.record_count <= MOST_ROWS else self._by_footer
-        yield from (f"{code}: {message}" for code, message in contents.problems(file, self._view.snapshot_id)[0])
+        try:
+            found, _ = contents.problems(file, self._view.snapshot_id)
+        except IcefloeError as problem:
+            yield str(problem)
+            return
+        yield from (f"{code}: {message}" for code, message in found)
         if file.content is FileContent.DATA and NAME_MAPPING.of(self._view.metadata.properties) is None:
             yield from _other_ids(file, self._view)
 

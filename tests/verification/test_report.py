@@ -148,6 +148,7 @@ class Counting(Storage):
         return super().stat(location)
 
 
+@pytest.mark.commits_wrong_files
 @pytest.mark.parametrize("files", [10, WORTH_IT])
 def test_many_files_are_listed_and_not_asked_for_one_by_one(files: int) -> None:
     table = create(2)
