@@ -11,8 +11,8 @@ from bench.__main__ import AGAINST_JAVA, names
 from bench.report import Row, shown
 
 ON_SPARK = "spark_scan"
-HEAVY = {"scaling", "spark_merge", "spark_write", *AGAINST_JAVA}
-"""These start several processes, or take half a minute each until Spark is warm: `make test-slow` runs them."""
+HEAVY = {"planning", "scaling", "spark_merge", "spark_write", *AGAINST_JAVA}
+"""These start several processes, or take half a minute or more each: `make test-slow` runs them."""
 PLAIN = sorted(set(names()) - HEAVY - {ON_SPARK})
 
 _IN_A_PROCESS = """
