@@ -28,7 +28,7 @@ from icefloe.schema.schema import Schema
 from icefloe.schema.types import NestedField
 from icefloe.spark.column_names import Qualifier, bare_path
 from icefloe.spark.distribution import distribution_of
-from icefloe.spark.gateway import Gateway, col, lit, when, without_call_sites
+from icefloe.spark.gateway import col, lit, when, without_call_sites
 from icefloe.spark.row_filters import check_deterministic, check_deterministic_join, key_filter
 from icefloe.spark.row_level import (
     FILE,
@@ -46,6 +46,7 @@ from icefloe.spark.row_level import (
 )
 from icefloe.spark.row_statements import (
     Assignment,
+    aliased,
     check_assignments,
     default_column,
     exact_assignments,
@@ -173,7 +174,7 @@ class _Merging:
         """The source with each column once more under a name of ours, under its alias."""
         copies = {f"{NEW}{place}": col(quoted_name(name)) for place, name in enumerate(_names(self.held))}
         rows = self.held.withColumns(copies)
-        return _aliased(rows, self.merge.source_alias)
+        return aliased(rows, self.merge.source_alias)
 
     @cached_property
     def blank(self) -> DataFrame:
@@ -205,7 +206,7 @@ class _Merging:
         return key_filter(self.joined, self.blank, self.source, self.schema)
 
     def target(self, rows: DataFrame) -> DataFrame:
-        return _aliased(with_old(rows, self.change.columns), self.merge.target_alias)
+        return aliased(with_old(rows, self.change.columns), self.merge.target_alias)
 
     @property
     def target_clauses(self) -> tuple[Clause, ...]:
@@ -261,7 +262,7 @@ class _Merging:
         clauses = self.merge.not_matched
         if not clauses:
             return None
-        rest = _aliased(self.source.join(matched, SOURCE, "left_anti"), self.merge.source_alias)
+        rest = aliased(self.source.join(matched, SOURCE, "left_anti"), self.merge.source_alias)
         rest = rest.withColumn(ACTION, self.clause_of(clauses)).filter(col(ACTION) != _NOTHING)
         # One choice for each column, and not a query for each clause: a row then falls to one of them, whatever they ask.
         rest, inserted = self._inserted(rest, clauses)
@@ -455,10 +456,6 @@ def _with_exact_names(merge: Merge, change: RowChange) -> Merge:
     return replace(
         merge, matched=exact(merge.matched), not_matched=exact(merge.not_matched), by_source=exact(merge.by_source)
     )
-
-
-def _aliased(rows: DataFrame, alias: Qualifier | None) -> DataFrame:
-    return rows if alias is None else Gateway(rows.sparkSession).named_frame(rows, alias)
 
 
 def _key(frame: DataFrame) -> Callable[[str], str]:

@@ -60,7 +60,7 @@ def delete_rows(
         spark, table, DELETE_MODE, DELETE_ISOLATION_LEVEL, branch, notes or {}, mentioned=tuple(metadata_columns)
     )
     planned = change.planned()
-    rows = _aliased(change.frame(change.scan()), alias)
+    rows = aliased(change.frame(change.scan()), alias)
     check_deterministic(rows, (condition,), "DELETE")
     read = implied_filter(rows, condition, table.schema())
     lasting = is_lasting(rows, condition)
@@ -73,7 +73,7 @@ def delete_rows(
         touched = _files(chosen)
 
         def rest() -> DataFrame:
-            return change.plain(_aliased(change.rows_of(touched), alias).filter(~is_true(condition)))
+            return change.plain(aliased(change.rows_of(touched), alias).filter(~is_true(condition)))
 
         return change.commit_copies(planned, touched, rest, read) if touched else None
     with kept(chosen.select(FILE, POS)) as gone:
@@ -100,7 +100,7 @@ def update_rows(
     planned = change.planned()
     assignments = exact_assignments(assignments, table.schema(), spark, alias)
     check_assignments(assignments, table.schema())
-    rows = _aliased(with_old(change.frame(change.scan()), change.columns), alias)
+    rows = aliased(with_old(change.frame(change.scan()), change.columns), alias)
     check_deterministic(rows, (condition,), "UPDATE")
     read = implied_filter(rows, condition, table.schema())
     chosen = rows if condition is None else rows.filter(condition)
@@ -110,7 +110,7 @@ def update_rows(
         touched = _files(in_session(chosen, static_session(spark)))
 
         def all_rows() -> DataFrame:
-            again = _aliased(with_old(change.rows_of(touched), change.columns), alias)
+            again = aliased(with_old(change.rows_of(touched), change.columns), alias)
             return updated(again, assignments, change, condition=condition)
 
         return change.commit_copies(planned, touched, all_rows, read) if touched else None
@@ -240,7 +240,8 @@ def check_assignments(assignments: Sequence[Assignment], schema: Schema) -> None
         raise InvalidInputError("an update assigns at least one column")
 
 
-def _aliased(rows: DataFrame, alias: Qualifier | None) -> DataFrame:
+def aliased(rows: DataFrame, alias: Qualifier | None) -> DataFrame:
+    """The rows under a name that their columns may be qualified by."""
     return rows if alias is None else Gateway(rows.sparkSession).named_frame(rows, alias)
 
 

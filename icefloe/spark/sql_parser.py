@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 
 from icefloe.catalog.catalog import Catalog
 from icefloe.errors import IcefloeError, InvalidInputError
-from icefloe.spark.gateway import Gateway, Returned
+from icefloe.spark.delegating_parser import DelegatingParser
+from icefloe.spark.gateway import Gateway
 from icefloe.spark.sql_caches import refresh_caches, run_caches
 from icefloe.spark.sql_calls import run_call
 from icefloe.spark.sql_changes import run_changes
@@ -190,13 +191,12 @@ class _Known(logging.Filter):
         return not (isinstance(problem, RuntimeError) and _ERROR in str(problem))
 
 
-class PythonParser:
+class PythonParser(DelegatingParser):
     """What Spark sees as its parser."""
 
     def __init__(self, door: SqlDoor, sparks: Any) -> None:
+        super().__init__(sparks)
         self._door = door
-        self._sparks = sparks
-        self._returned = Returned()
 
     def parsePlan(self, text: str) -> Any:  # noqa: N802 - a name of the interface
         return self._returned(self._door.plan(text, self._sparks.parsePlan))
@@ -204,12 +204,3 @@ class PythonParser:
     def parsePlanWithParameters(self, text: str, parameters: Any) -> Any:  # noqa: N802 - a name of the interface
         plan = self._door.plan(text, lambda plain: self._sparks.parsePlanWithParameters(plain, parameters))
         return self._returned(plan)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        method = getattr(self._sparks, name)
-        return lambda *arguments: self._returned(method(*arguments))
-
-    class Java:
-        implements = ("org.apache.spark.sql.catalyst.parser.ParserInterface",)

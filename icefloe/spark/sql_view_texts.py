@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from icefloe.spark.gateway import Gateway, Returned
+from icefloe.spark.delegating_parser import DelegatingParser
+from icefloe.spark.gateway import Gateway
 
 _MARK = "icefloe view of: "
 _MARKED = re.compile(rf"(.*)\n/\* {_MARK}(.*) \*/", re.DOTALL)
@@ -42,25 +43,15 @@ def read_view(text: str) -> ViewText:
     return ViewText(found[1], (catalog, tuple(namespace)), frozenset(temporary))
 
 
-class ViewParser:
+class ViewParser(DelegatingParser):
     """What Spark's session catalog sees as its parser: views are the only queries that it asks for."""
 
     def __init__(self, plan: Callable[[str, Callable[[str], Any]], Any], sparks: Any) -> None:
+        super().__init__(sparks)
         self._plan = plan
-        self._sparks = sparks
-        self._returned = Returned()
 
     def parseQuery(self, text: str) -> Any:  # noqa: N802 - a name of the interface
         return self._returned(self._plan(text, self._sparks.parseQuery))
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        method = getattr(self._sparks, name)
-        return lambda *arguments: self._returned(method(*arguments))
-
-    class Java:
-        implements = ("org.apache.spark.sql.catalyst.parser.ParserInterface",)
 
 
 def install_view_parser(gateway: Gateway, plan: Callable[[str, Callable[[str], Any]], Any]) -> None:
