@@ -15,7 +15,7 @@ import pytest
 from icefloe.commit import producer
 from icefloe.commit.producer import Delta
 from icefloe.commit.view import View
-from icefloe.errors import IcefloeError
+from icefloe.errors import IcefloeError, StorageError
 from icefloe.formats.arrow_types import stored_schema
 from icefloe.formats.field_ids import check_written_ids
 from icefloe.formats.file_formats import DATA_FORMATS, file_reader
@@ -67,7 +67,7 @@ class _Check:
         self._view = view
 
     def problems(self, file: DataFile) -> Iterator[str]:
-        """What is wrong with a file; nothing if it is not there, being an entry that a test made up."""
+        """What is wrong with a file; nothing if a test made it up, or lets its storage fail."""
         storage = self._view.bench.storage
         try:
             if file.key_metadata is not None or storage.stat(file.file_path).size != file.file_size_in_bytes:
@@ -77,6 +77,8 @@ class _Check:
         contents = self._by_rows if file.record_count <= MOST_ROWS else self._by_footer
         try:
             found, _ = contents.problems(file, self._view.snapshot_id)
+        except StorageError:
+            return
         except IcefloeError as problem:
             yield str(problem)
             return

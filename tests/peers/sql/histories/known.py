@@ -33,7 +33,7 @@ class Defect(Enum):
     REQUIRED_INSIDE = "values that may be NULL are refused for required fields of structs"
 
 
-KNOWN_DEFECTS: frozenset[Defect] = frozenset((Defect.EXPIRE_CALL, Defect.REPLACE_BETWEEN))
+KNOWN_DEFECTS: frozenset[Defect] = frozenset()
 """Those that are not repaired yet."""
 
 
