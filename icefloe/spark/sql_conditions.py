@@ -13,6 +13,7 @@ from icefloe.spark.sql_nodes import copy, items, kind_of, rebuilt_expressions
 _TOKEN = re.compile(
     r"""TIMESTAMP\ '(?P<moment>[^']*)'          # in the time zone of the session
       | TIMESTAMP_NTZ\ '(?P<local>[^']*)'
+      | CAST\('(?P<real>[^']*)'\ AS\ (?P<kind>FLOAT|DOUBLE)\)   # numbers that have no letter of their own
       | (?P<text>'(?:[^'\\]|\\.|'')*')            # quotes and backslashes come after a backslash
       | (?P<name>`(?:[^`]|``)*`)
       | (?<![\w.])(?P<number>\d+(?:\.\d*)?(?:E[+-]?\d+)?)(?:L|S|Y|D|F|BD)\b""",
@@ -29,6 +30,8 @@ def predicate_text(sql: str, spark: Any) -> str:
             return f"TIMESTAMP '{_in_utc(moment, spark)}'"
         if (local := found["local"]) is not None:
             return f"TIMESTAMP '{local}'"
+        if (real := found["real"]) is not None:
+            return f"{found['kind']} '{real}'"
         if (text := found["text"]) is not None:
             plain = re.sub(r"\\(.)|''", lambda each: each[1] or "'", text[1:-1])
             return "'" + plain.replace("'", "''") + "'"

@@ -360,6 +360,11 @@ def test_inserts_of_all_kinds(ice: Session, spark: Any) -> None:
     assert rows(ice, "SELECT id FROM db.into ORDER BY id") == [(3,), (11,), (20,)]
     ice.sql("INSERT INTO db.into REPLACE WHERE p BETWEEN 1 AND 1 SELECT 12L, NULL, 1")
     assert rows(ice, "SELECT id FROM db.into ORDER BY id") == [(3,), (12,), (20,)]
+    create(ice, "reals", columns="f FLOAT, d DOUBLE, p INT")
+    ice.sql("INSERT INTO db.reals VALUES (0.1F, 1D, 1), (-2.0F, 2D, 1), (float('inf'), double('-inf'), 1)")
+    ice.sql("INSERT INTO db.reals REPLACE WHERE f <= 0.1F AND f > -2.0F SELECT 0.5F, 3D, 1")
+    ice.sql("INSERT INTO db.reals REPLACE WHERE d = double('-inf') OR d > 2.5D SELECT 9F, 9D, 1")
+    assert rows(ice, "SELECT f, d FROM db.reals ORDER BY f") == [(-2.0, 2.0), (9.0, 9.0)]
     ice.sql("INSERT OVERWRITE db.into SELECT 99L, NULL, 9")
     assert rows(ice, "SELECT id FROM db.into") == [(99,)]
     with pytest.raises(InvalidInputError, match="2 columns"):

@@ -23,6 +23,8 @@ from icefloe.formats.variant_reading import decode
 from icefloe.formats.variant_values import Variant
 from icefloe.manifests import DataFile
 from icefloe.schema.arrow import schema_to_arrow
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import NestedField, StringType
 from icefloe.spark.engine import SparkEngine
 from icefloe.spark.native_write import why_not_native
 from icefloe.table import Table
@@ -287,6 +289,15 @@ def test_avro_and_orc_tables_are_written_by_our_writer(spark: Any, catalog: Cata
         table.append(spark.range(5).selectExpr("id", "cast(id as string) s"))
         assert {file.file_format for file in files_of(table)} == {name}
         assert sorted(table.scan().to_arrow().column("s").to_pylist()) == ["0", "1", "2", "3", "4"]
+
+
+def test_names_may_be_anything_for_both_writers(spark: Any, catalog: Catalog) -> None:
+    names = ("a.b", "tick`", "`q`", "a b", "é")
+    for form in ("parquet", "avro"):
+        schema = Schema(*(NestedField(place, name, StringType(), required=False) for place, name in enumerate(names, 1)))
+        table = catalog.create_table(f"db.{form}", schema, properties={"write.format.default": form})
+        table.append(spark.createDataFrame([names], ", ".join(f"`{name.replace('`', '``')}` string" for name in names)))
+        assert table.scan().to_arrow().to_pylist() == [dict(zip(names, names, strict=True))]
 
 
 def test_tables_in_memory_are_written_here(spark: Any) -> None:
