@@ -39,13 +39,24 @@ def _rows(spark: Any, request: dict[str, Any]) -> dict[str, Any]:
     before = {key: spark.conf.get(key, None) for key in settings}
     _configure(spark, settings)
     try:
-        table = spark.sql(request["sql"]).toArrow()
+        table = arrow_rows(spark.sql(request["sql"]))
     finally:
         _configure(spark, before)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return {"arrow": base64.b64encode(sink.getvalue().to_pybytes()).decode()}
+
+
+def arrow_rows(frame: Any) -> Any:
+    """The rows of a frame as an Arrow table."""
+    import pyarrow as pa
+
+    try:
+        return frame.toArrow()
+    except pa.ArrowInvalid:
+        # PySpark fails on NULL in place of a struct with required fields, when it has all rows already.
+        return pa.Table.from_batches(frame._collect_as_arrow(empty_list_if_zero_records=False))
 
 
 def _configure(spark: Any, settings: dict[str, str | None]) -> None:

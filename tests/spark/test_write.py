@@ -294,7 +294,9 @@ def test_avro_and_orc_tables_are_written_by_our_writer(spark: Any, catalog: Cata
 def test_names_may_be_anything_for_both_writers(spark: Any, catalog: Catalog) -> None:
     names = ("a.b", "tick`", "`q`", "a b", "é")
     for form in ("parquet", "avro"):
-        schema = Schema(*(NestedField(place, name, StringType(), required=False) for place, name in enumerate(names, 1)))
+        schema = Schema(
+            *(NestedField(place, name, StringType(), required=False) for place, name in enumerate(names, 1))
+        )
         table = catalog.create_table(f"db.{form}", schema, properties={"write.format.default": form})
         table.append(spark.createDataFrame([names], ", ".join(f"`{name.replace('`', '``')}` string" for name in names)))
         assert table.scan().to_arrow().to_pylist() == [dict(zip(names, names, strict=True))]

@@ -93,6 +93,8 @@ class Runner:
             outcome, text = self._both(namespace, statement)
             refused += outcome.ours.failed and outcome.java.failed
             differences = list(_of_outcome(step, statement.kind, text, outcome))
+            if differences and differences[0].what == "answer" and self._lists_snapshots_of_nothing(namespace, text):
+                differences = []
             # Settings decide what a reader of the table sees.
             if statement.kind == "setting":
                 known = {}
@@ -102,6 +104,14 @@ class Runner:
             if differences:
                 return [_explained(each) for each in differences], step + 1, refused
         return [_explained(each) for each in self._end(namespace, known)], len(history.statements), refused
+
+    def _lists_snapshots_of_nothing(self, namespace: str, text: str) -> bool:
+        """Whether a statement asks for snapshots, of which Java has some that changed nothing."""
+        table = self.engines.java.entries(namespace).get("t")
+        snapshots = () if table is None else table.metadata.get("snapshots", ())
+        return (
+            text.endswith((".snapshots", ".history")) and table is not None and len(effective(table)) < len(snapshots)
+        )
 
     def _both(self, namespace: str, statement: Statement) -> tuple[Both[Outcome], str]:
         text = render(statement.part)
