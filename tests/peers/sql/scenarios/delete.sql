@@ -249,5 +249,7 @@ WITH c AS (SELECT 1 AS i) DELETE FROM $t WHERE id IN (SELECT i FROM c);
 
 -- name: by position and partition
 CREATE TABLE $t USING iceberg PARTITIONED BY (p) $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'a'), (3, 'b') AS v(id, p);
+-- differs v2-cow: outcome | java | Java does not find metadata columns in the conditions of copy-on-write deletes
 DELETE FROM $t WHERE _pos = 1;
+-- differs v2-cow: outcome | java | Java does not find metadata columns in the conditions of copy-on-write deletes
 DELETE FROM $t WHERE _partition.p = 'b';
