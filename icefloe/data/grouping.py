@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.errors import InvalidPartitionSpecError
+from icefloe.errors import InvalidPartitionSpecError, InvalidValueError
 from icefloe.manifests.arrow_values import to_internal
 from icefloe.partitioning import PartitionField, PartitionSpec, VoidTransform, transform_array
 from icefloe.schema.schema import Schema
@@ -74,7 +74,12 @@ class _Column:
         if isinstance(source.field_type, UnknownType):
             self.codes, self._values, self.count = np.zeros(table.num_rows, np.int64), [None], 1
             return
-        values = transform_array(field.transform, source_column(table, field.source_id, schema), source.field_type)
+        try:
+            values = transform_array(field.transform, source_column(table, field.source_id, schema), source.field_type)
+        except pa.ArrowInvalid as problem:
+            raise InvalidValueError(
+                f"column {source.name!r} has a value that {field.transform} cannot take: {problem}"
+            ) from None
         if isinstance(values.type, pa.BaseExtensionType):
             values = values.cast(values.type.storage_type)
         encoded = pc.dictionary_encode(values.combine_chunks(), null_encoding="encode")

@@ -93,7 +93,10 @@ class IdFormat:
 
 
 def with_ids(given: Any, known: Any, around: str) -> Any:
-    """The Spark struct that is given, with the ids of the one that is known, field by field; the names must be the same."""
+    """The Spark struct that is given, with the ids of the one that is known, field by field; the names must be the same.
+
+    What may be null is the known one's as well: values of required fields were checked when they were shaped.
+    """
     if [each.name for each in given.fields] != [each.name for each in known.fields]:
         raise StateError(
             f"Spark would write the fields {', '.join(given.names)} of {around or 'the table'}, which has"
@@ -104,7 +107,7 @@ def with_ids(given: Any, known: Any, around: str) -> Any:
             spark_types.StructField(
                 one.name,
                 _type_with_ids(one.dataType, other.dataType, f"{around}.{one.name}" if around else one.name),
-                one.nullable,
+                other.nullable,
                 {FIELD_ID: other.metadata[FIELD_ID]},
             )
             for one, other in zip(given.fields, known.fields, strict=True)

@@ -214,8 +214,7 @@ class _Shaper:
             columns = [self.gateway.column(ordinal(inner, place, none)) for place in range(len(given.fields))]
         shaped = self.fields(kind, list(given.fields), columns, f"{path}.")
         fields = [child.alias(field.name) for field, child in zip(kind.fields, shaped, strict=True)]
-        made = F.struct(*fields).cast(_with_ids(kind, self.mapping, self.lists_as_they_are))
-        return F.when(column.isNotNull(), made)
+        return F.when(column.isNotNull(), F.struct(*fields))
 
     def _list(self, column: Column, given: Any, kind: ListType, path: str) -> Column:
         if _is_plain(given.elementType, kind.element_type, self.mapping):
@@ -241,23 +240,6 @@ class _Shaper:
         message = marked(f"required column {path!r} of type {field.field_type} has null in the data; it must have none")
         check = self.gateway.jvm.org.apache.spark.sql.catalyst.expressions.objects.AssertNotNull
         return self.gateway.column(check(self.gateway.expression(column), self.gateway.seq((message,))))
-
-
-def _with_ids(kind: StructType, mapping: TypeMapping, all_nullable: bool) -> Any:
-    """The Spark type of a struct, with ids in its fields' metadata, so that Spark's writer puts them into files."""
-    return spark_types.StructType(
-        [
-            spark_types.StructField(
-                field.name,
-                _with_ids(field.field_type, mapping, all_nullable)
-                if isinstance(field.field_type, StructType)
-                else stored_type(field.field_type, mapping),
-                all_nullable or field.optional,
-                {FIELD_ID: field.field_id},
-            )
-            for field in kind.fields
-        ]
-    )
 
 
 def _is_plain(given: Any, kind: IcebergType, mapping: TypeMapping) -> bool:

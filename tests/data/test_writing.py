@@ -98,6 +98,15 @@ def test_rows_are_grouped_in_their_order() -> None:
     assert not list(group_rows(data.slice(0, 0), spec, SCHEMA))
 
 
+def test_text_that_is_no_utf_8_has_no_partition() -> None:
+    raw = pa.array([b"\xff\xffx"])
+    broken = pa.Array.from_buffers(pa.string(), 1, raw.buffers())
+    spec = parse_partition_spec(["truncate(2, region)"], SCHEMA)
+    data = pa.table({"id": [1], "region": broken, "ratio": [1.0]})
+    with pytest.raises(InvalidValueError, match=r"'region' has a value that truncate\[2\] cannot take: .*UTF-?8"):
+        list(group_rows(data, spec, SCHEMA))
+
+
 def test_nan_is_one_partition_and_the_zeros_are_two() -> None:
     table = RowTable(SCHEMA, 2, parse_partition_spec(["ratio"], SCHEMA))
     batches = [pa.record_batch({"ratio": [float("nan"), 0.0, -0.0]}) for _ in range(3)]

@@ -351,6 +351,20 @@ def test_variants_are_written_by_spark(spark: Any, catalog: Catalog) -> None:
         assert ("typed_value" in names) is (shred == "true" and SPARK >= (4, 1))
 
 
+def test_required_variants_inside_of_other_types(spark: Any, catalog: Catalog) -> None:
+    frame = spark.sql("SELECT named_struct('v', parse_json('1')) s, array(named_struct('v', parse_json('2'))) l")
+    for columns in (
+        "s struct<v: variant not null>",
+        "s struct<v: variant not null>, l list<struct<v: variant not null>>",
+    ):
+        properties = {"format-version": "3"}
+        table = catalog.create_table(f"db.of_{len(columns)}", columns, properties=properties)
+        table.append(frame.select(*(field.name for field in table.schema().fields)))
+        (row,) = table.scan().to_arrow().to_pylist()
+        found = [row["s"], *row.get("l", ())]
+        assert [variant_of(each["v"]["metadata"], each["v"]["value"]) for each in found] == [1, 2][: len(found)]
+
+
 def test_engines_are_found_by_the_data(spark: Any) -> None:
     assert isinstance(engine_for(spark.range(1)), SparkEngine)
     assert engine_for(pa.table({"a": [1]})) is None
