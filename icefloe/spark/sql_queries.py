@@ -3,13 +3,18 @@
 from typing import Any
 
 from pyspark.sql import DataFrame, functions
+from pyspark.sql.types import DataType
 
 from icefloe.catalog.identifiers import show
 from icefloe.errors import InvalidInputError, NoSuchSnapshotError, NoSuchTableError
+from icefloe.schema.schema import Schema
+from icefloe.spark.constants import PREFIX
+from icefloe.spark.shaping import bare_type
 from icefloe.spark.sql_context import SqlContext
 from icefloe.spark.sql_functions import names_functions, with_functions
 from icefloe.spark.sql_names import Source
 from icefloe.spark.sql_nodes import argument, copy, items, kind_of, option, parts, rebuilt, rebuilt_from_above, tuple_of
+from icefloe.spark.types import mapping_of, of_query, user_schema
 from icefloe.spark.view_plans import names_temporary, refresh_view
 
 _ASIDE = "__icefloe_with"
@@ -121,8 +126,38 @@ def _view(node: Any, name: tuple[str, ...], context: SqlContext) -> Any:
         within=(*context.within, full),
     )
     plan = resolve(context.gateway.spark._jsparkSession.sessionState().sqlParser().parseQuery(text), inner)
-    frame = context.frame_of(plan).toDF(*(field.name for field in view.schema().fields))
-    return context.relation_plan(frame, full)
+    return context.relation_plan(_as_kept(context.frame_of(plan), view.schema(), full, context), full)
+
+
+def _as_kept(frame: DataFrame, schema: Schema, view: tuple[str, ...], context: SqlContext) -> DataFrame:
+    """The columns that a view was made with, whatever its query gives now: by their places, in types that lose nothing."""
+    wanted = of_query(user_schema(schema, mapping_of(context.gateway.spark))).fields
+    given = frame.schema.fields
+    if len(given) < len(wanted):
+        raise InvalidInputError(
+            f"view {show(view)} was made with {len(wanted)} columns and its query now gives {len(given)}; replace the view"
+        )
+    frame = frame.toDF(*(f"{PREFIX}{place}" for place in range(len(given))))
+    columns = []
+    for place, (field, now) in enumerate(zip(wanted, given, strict=False)):
+        column = functions.col(f"{PREFIX}{place}")
+        if bare_type(now.dataType) != bare_type(field.dataType):
+            if not _fits(now.dataType, field.dataType, context):
+                raise InvalidInputError(
+                    f"view {show(view)}: column {field.name!r} was {field.dataType.simpleString()} when the view was made,"
+                    f" and its query now gives {now.dataType.simpleString()}, which may not fit; replace the view"
+                )
+            column = column.cast(field.dataType)
+        columns.append(column.alias(field.name, metadata=field.metadata))
+    return frame.select(*columns)
+
+
+def _fits(given: DataType, wanted: DataType, context: SqlContext) -> bool:
+    """Whether Spark casts one type into the other where no value may be lost."""
+    gateway = context.gateway
+    return bool(
+        gateway.jvm.org.apache.spark.sql.catalyst.expressions.Cast.canUpCast(gateway.type(given), gateway.type(wanted))
+    )
 
 
 def _time_travel(node: Any, context: SqlContext) -> Any:

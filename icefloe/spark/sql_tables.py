@@ -17,7 +17,7 @@ from icefloe.spark.sql_context import SqlContext, full_name
 from icefloe.spark.sql_names import Place
 from icefloe.spark.sql_nodes import default_text, items, kind_of, mapping, option, parts, spark_type
 from icefloe.spark.sql_queries import resolve
-from icefloe.spark.types import COMMENT, CURRENT_DEFAULT, EXACT_TYPE, EXISTS_DEFAULT, schema_from_spark
+from icefloe.spark.types import COMMENT, CURRENT_DEFAULT, EXISTS_DEFAULT, schema_from_spark, schema_of_query
 from icefloe.table import Table
 
 _FORMATS = ("parquet", "orc", "avro")
@@ -68,7 +68,7 @@ def _create(node: Any, context: SqlContext) -> Any | None:
         action = "create_or_replace" if node.orCreate() else "replace"
     if kind.endswith("AsSelect"):
         frame = context.frame_of(resolve(node.query(), context))
-        schema = schema_from_spark(_plain(frame.schema))
+        schema = schema_of_query(frame.schema)
         _make_with_rows(place, frame, schema, action, _with_exact_names(definition, schema, context))
     else:
         schema = _schema(node)
@@ -115,21 +115,6 @@ def _make_with_rows(place: Place, frame: DataFrame, schema: Schema, action: str,
         case _:
             with catalog.create_or_replace_table_transaction(place.parts, schema, *given) as tx:
                 tx.rows().fill(frame)
-
-
-def _plain(struct: Any) -> Any:
-    """The columns of a query with nothing of the tables that they came from but comments."""
-    return spark_types.StructType(
-        [
-            spark_types.StructField(
-                each.name,
-                each.dataType,
-                True,
-                {key: value for key, value in (each.metadata or {}).items() if key in (COMMENT, EXACT_TYPE)},
-            )
-            for each in struct.fields
-        ]
-    )
 
 
 def _definition(node: Any, context: SqlContext) -> Definition:

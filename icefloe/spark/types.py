@@ -231,6 +231,37 @@ def schema_from_spark(struct: Any) -> Schema:
     return assign_fresh_ids(found) if reader.missing_ids else found
 
 
+def schema_of_query(struct: Any) -> Schema:
+    """The columns of a query as a new table or view has them: fresh ids, nothing required, and no defaults.
+
+    What the tables behind the query say of their fields is theirs; two columns may be of the same field.
+    """
+    return schema_from_spark(of_query(struct))
+
+
+def of_query(kind: Any) -> Any:
+    """A type of Spark's that says of its fields what a query can: comments, and which types they stand for."""
+    match kind:
+        case spark_types.StructType():
+            return spark_types.StructType(
+                [
+                    spark_types.StructField(
+                        field.name,
+                        of_query(field.dataType),
+                        True,
+                        {key: value for key, value in (field.metadata or {}).items() if key in (COMMENT, EXACT_TYPE)},
+                    )
+                    for field in kind.fields
+                ]
+            )
+        case spark_types.ArrayType():
+            return spark_types.ArrayType(of_query(kind.elementType), True)
+        case spark_types.MapType():
+            return spark_types.MapType(of_query(kind.keyType), of_query(kind.valueType), True)
+        case _:
+            return kind
+
+
 def type_from_spark(kind: Any) -> IcebergType:
     """The type of a Spark type; fields nested in it have ids only where its metadata says so, else negative ones."""
     return _Reader().type(kind, "type")
