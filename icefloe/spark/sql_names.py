@@ -35,6 +35,11 @@ class Source:
     snapshot_id: int | None = None
     as_of: int | None = None
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the table by its own name, with nothing after it."""
+        return self.metadata_table is None and self.ref is None and self.snapshot_id is None and self.as_of is None
+
 
 @dataclass
 class Names:
@@ -94,10 +99,10 @@ class Names:
 
 def _in_catalog(place: Place) -> Source | None:
     catalog, parts = place.catalog, place.parts
-    if _exists(catalog, parts):
+    if exists(Place(catalog, parts)):
         return Source(catalog, parts)
     base, last = parts[:-1], parts[-1]
-    if len(base) < 2 or not _exists(catalog, base):
+    if len(base) < 2 or not exists(Place(catalog, base)):
         return None
     if last.lower() in TABLE_NAMES:
         return Source(catalog, base, last.lower())
@@ -115,9 +120,9 @@ def _in_catalog(place: Place) -> Source | None:
     return None
 
 
-def _exists(catalog: Catalog, parts: tuple[str, ...]) -> bool:
+def exists(place: Place) -> bool:
     """Whether there is such a table; none has a name that its catalog cannot keep, such as a namespace with a dot in it."""
     try:
-        return catalog.table_exists(parts)
+        return place.catalog.table_exists(place.parts)
     except InvalidInputError:
         return False
