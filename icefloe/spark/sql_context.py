@@ -51,6 +51,13 @@ class SqlContext:
     within: tuple[tuple[str, ...], ...] = ()
     """The views that the text is of, or is to be of, the outermost first: none of them can be part of it."""
 
+    session: Names | None = None
+    """The names of the session, in the text of a view, which has names of its own."""
+
+    def home(self) -> tuple[str, tuple[str, ...]] | None:
+        """The catalog and namespace of ours that are current in the session."""
+        return (self.session or self.names).home(self.default)
+
     def place(self, node: Any) -> Place | None:
         """The namespace that a node names, if it is ours."""
         return self.names.place(parts(node), default=self.default)
