@@ -9,13 +9,14 @@ from pyspark.sql import DataFrame, functions
 
 from icefloe.catalog.catalog import Catalog
 from icefloe.catalog.identifiers import show
-from icefloe.errors import InvalidInputError, NoSuchObjectError
+from icefloe.errors import InvalidInputError, InvalidLocationError, NoSuchObjectError
 from icefloe.schema.reserved import DELETED, FILE, LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID, SPEC_ID
 from icefloe.spark.gateway import Gateway, is_at_least
 from icefloe.spark.shaping import is_case_sensitive
 from icefloe.spark.sql_names import Names, Place, Source
 from icefloe.spark.sql_nodes import is_name, items, parts
 from icefloe.spark.user_side import quoted_name
+from icefloe.storage.locations import parse_location
 from icefloe.table import Table
 
 METADATA_COLUMNS = (
@@ -150,6 +151,17 @@ def full_name(catalog: Catalog, identifier: Sequence[str]) -> str:
 def ours_only(what: str, name: Sequence[str]) -> NoSuchObjectError:
     """An error for something that is not in one of our catalogs though it must be."""
     return NoSuchObjectError(f"{what} {'.'.join(name)} is not in a catalog of icefloe")
+
+
+def whole_location(text: str) -> str:
+    """A location that a statement gives, which must not depend on the folder that the program happens to run in."""
+    if text and ":" not in text and not text.startswith("/"):
+        raise InvalidLocationError(
+            f"LOCATION {text!r} is relative, and to nothing that others would know;"
+            " write a whole path such as '/data/t', or a URI such as 's3://bucket/t'"
+        )
+    parse_location(text)
+    return text
 
 
 def unsupported(statement: str, why: str) -> InvalidInputError:

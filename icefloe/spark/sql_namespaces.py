@@ -5,7 +5,7 @@ from typing import Any
 
 from icefloe.catalog.identifiers import show
 from icefloe.errors import NoSuchNamespaceError
-from icefloe.spark.sql_context import SqlContext
+from icefloe.spark.sql_context import SqlContext, whole_location
 from icefloe.spark.sql_nodes import items, kind_of, mapping, option, parts
 
 
@@ -89,6 +89,8 @@ def _change(node: Any, context: SqlContext) -> Any | None:
     match kind_of(node):
         case "CreateNamespace":
             properties = mapping(context.gateway, node.properties())
+            if "location" in properties:
+                whole_location(properties["location"])
             if not (node.ifNotExists() and catalog.namespace_exists(namespace)):
                 catalog.create_namespace(namespace, properties)
         case "DropNamespace":
@@ -104,7 +106,7 @@ def _change(node: Any, context: SqlContext) -> Any | None:
         case "CommentOnNamespace":
             catalog.update_namespace_properties(namespace, updates={"comment": node.comment()})
         case "SetNamespaceLocation":
-            catalog.update_namespace_properties(namespace, updates={"location": node.location()})
+            catalog.update_namespace_properties(namespace, updates={"location": whole_location(node.location())})
         case _:
             return _describe(catalog, namespace, node.extended(), context)
     return context.result()

@@ -26,6 +26,7 @@ from icefloe.spark.sql_changes import run_changes
 from icefloe.spark.sql_columns import run_columns
 from icefloe.spark.sql_context import ReadSource, SqlContext
 from icefloe.spark.sql_describe import run_describe
+from icefloe.spark.sql_errors import without_inner_names
 from icefloe.spark.sql_identifiers import with_identifiers
 from icefloe.spark.sql_names import Names
 from icefloe.spark.sql_namespaces import run_namespaces
@@ -107,6 +108,7 @@ class SqlDoor:
             raise self._kept(error) from error
 
     def _kept(self, error: Exception) -> RuntimeError:
+        without_inner_names(error)
         token = f"{_ERROR}{uuid.uuid4()}"
         self._errors[token] = error
         while len(self._errors) > _ERRORS_KEPT:
@@ -142,6 +144,7 @@ class SqlDoor:
             for token in reversed(self._errors):
                 if token in text:
                     raise self._errors.pop(token) from None
+            without_inner_names(error)
             raise
 
     def install(self) -> None:

@@ -13,7 +13,7 @@ from icefloe.partitioning.terms import parse_term
 from icefloe.schema.schema import Schema
 from icefloe.spark.auditing import destination
 from icefloe.spark.column_names import check_no_twins
-from icefloe.spark.sql_context import SqlContext, full_name
+from icefloe.spark.sql_context import SqlContext, full_name, whole_location
 from icefloe.spark.sql_names import Place
 from icefloe.spark.sql_nodes import default_text, items, kind_of, mapping, option, parts, spark_type
 from icefloe.spark.sql_queries import resolve
@@ -132,9 +132,12 @@ def _definition(node: Any, context: SqlContext) -> Definition:
         properties["comment"] = comment
     for entry in items(spec.optionExpression().options()):
         properties[f"option.{entry.productElement(0)}"] = str(entry.productElement(1).value())
-    return Definition(
-        option(spec.location()), tuple(each.toString() for each in items(node.partitioning())), properties
-    )
+    partitioning = tuple(each.toString() for each in items(node.partitioning()))
+    return Definition(_location(option(spec.location())), partitioning, properties)
+
+
+def _location(text: str | None) -> str | None:
+    return None if text is None else whole_location(text)
 
 
 def _schema(node: Any) -> Schema:
@@ -189,7 +192,9 @@ def _made_like(place: Place, source: Table, node: Any, location: str | None, con
         return context.result()
     properties = {**source.properties, **mapping(context.gateway, node.properties())}
     properties.setdefault("format-version", str(source.format_version))
-    place.catalog.create_table(place.parts, source.schema(), location, source.spec(), source.sort_order(), properties)
+    place.catalog.create_table(
+        place.parts, source.schema(), _location(location), source.spec(), source.sort_order(), properties
+    )
     return context.result()
 
 
@@ -256,7 +261,7 @@ def _set(node: Any, context: SqlContext) -> Any | None:
             table.remove_properties(*(key for key in keys if key not in missing))
         case "SetTableLocation":
             with table.transaction() as tx:
-                tx.update_location(node.location())
+                tx.update_location(whole_location(node.location()))
         case _:
             table.set_properties({"comment": node.comment()})
     return context.result()

@@ -11,7 +11,7 @@ from icefloe.catalog.identifiers import show
 from icefloe.errors import InvalidInputError
 from icefloe.schema.schema import Schema
 from icefloe.spark.column_names import check_no_twins
-from icefloe.spark.sql_context import SqlContext
+from icefloe.spark.sql_context import SqlContext, whole_location
 from icefloe.spark.sql_names import Place
 from icefloe.spark.sql_nodes import (
     copy,
@@ -92,7 +92,7 @@ def _said(given: dict[str, str], exists: bool, place: Place) -> tuple[dict[str, 
     if exists and location not in (None, place.catalog.load_view(place.parts).location()):
         raise InvalidInputError(f"view {show(place.parts)} stays where it was made, and cannot go to {location!r}")
     properties = {key: value for key, value in given.items() if key not in _RESERVED}
-    return properties, {} if exists or location is None else {"location": location}
+    return properties, {} if exists or location is None else {"location": whole_location(location)}
 
 
 def _commented(struct: Any, docs: list[str | None]) -> Any:

@@ -1,6 +1,5 @@
 """Views of a catalog: they show the columns that they were made with, whatever became of the tables since."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,11 @@ from icefloe.spark.session import Session
 
 
 @pytest.fixture(scope="module")
-def ice(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+def ice(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Session:
     folder = tmp_path_factory.mktemp("seen")
     catalog = load_catalog("seen", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
     catalog.create_namespace("db")
-    yield Session(spark, {"seen": catalog})
+    return Session(spark, {"seen": catalog})
 
 
 def rows(session: Any, text: str) -> list[tuple[Any, ...]]:
