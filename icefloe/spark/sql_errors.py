@@ -18,7 +18,7 @@ def without_inner_names(error: Exception) -> None:
     if not isinstance(error, AnalysisException) or not isinstance(text, str) or PREFIX not in text:
         return
     told = _PLAN.split(text, maxsplit=1)[0]
-    error._desc = _PROPOSALS.sub(_proposed, told)  # type: ignore[attr-defined]  # PySpark's stubs leave it out
+    error._desc = _PROPOSALS.sub(_proposed, told)
 
 
 def _proposed(found: re.Match[str]) -> str:

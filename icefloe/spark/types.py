@@ -223,7 +223,10 @@ def _needs_mark(kind: IcebergType, shown: Any) -> bool:
 
 
 def schema_from_spark(struct: Any) -> Schema:
-    """The columns of a Spark `StructType`; ids as the metadata of its fields has them, or all fresh if any is missing."""
+    """The columns of a Spark `StructType`; ids as the metadata of its fields has them, or all fresh.
+
+    They are fresh if any is missing, or if two fields have the same, as columns of a query may that come from one field.
+    """
     if not isinstance(struct, spark_types.StructType):
         raise InvalidSchemaError(f"{struct!r:.100} is not a Spark StructType")
     reader = _Reader()
@@ -268,10 +271,11 @@ def type_from_spark(kind: Any) -> IcebergType:
 
 
 class _Reader:
-    """One pass over a Spark schema: gives negative ids where there are none, and remembers that it did."""
+    """One pass over a Spark schema: gives negative ids where there are none of a field's own, and remembers that it did."""
 
     def __init__(self) -> None:
         self.missing_ids = False
+        self._seen: set[int] = set()
         self._negative = count(-1, -1)
 
     def field(self, field: Any, around: str) -> NestedField:
@@ -294,6 +298,9 @@ class _Reader:
             return self._missing()
         if isinstance(found, bool) or not isinstance(found, int) or found < 0:
             raise InvalidSchemaError(f"column {path!r}: the field id {found!r} is not a whole number from 0")
+        if found in self._seen:
+            return self._missing()
+        self._seen.add(found)
         return found
 
     def _missing(self) -> int:

@@ -64,6 +64,12 @@ def test_two_columns_may_be_of_one_field(ice: Session) -> None:
     ice.sql(f"CREATE TABLE db.joined_rows AS {query}").collect()
     assert rows(ice, "TABLE db.joined") == rows(ice, "TABLE db.joined_rows") == [(1, 1, (7,), (7,))]
     assert rows(ice, "TABLE db.over") == [(7, 7)]
+    ice.sql("CREATE TABLE db.evolved (id INT) TBLPROPERTIES ('write.spark.accept-any-schema'='true')").collect()
+    merge = (
+        f"MERGE WITH SCHEMA EVOLUTION INTO db.evolved t USING ({query}) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *"
+    )
+    ice.sql(merge).collect()
+    assert rows(ice, "TABLE db.evolved") == [(1, 1, (7,), (7,))]
     ice.sql(f"ALTER VIEW db.over AS {query}").collect()
     for schema in (ice.catalog.load_view("db.joined").schema(), ice.catalog.load_table("db.joined_rows").schema()):
         assert [field.doc for field in schema.fields] == [None, None, "c", "c"]
