@@ -6,9 +6,9 @@ nothing: with an alias `s` and columns `a` and `s`, `s.a` is the column `a`, and
 
 from collections.abc import Sequence
 
-from icefloe.errors import InvalidSchemaError, NoSuchColumnError
+from icefloe.errors import IcefloeError, InvalidInputError, InvalidSchemaError, NoSuchColumnError
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import NestedField, NestedType, StructType
+from icefloe.schema.types import IcebergType, ListType, MapType, NestedField, NestedType, StructType
 
 Qualifier = Sequence[str]
 """What columns of a table may be qualified by: its alias, or the parts of its name, catalog first."""
@@ -60,23 +60,38 @@ def _already_there(path: Sequence[str], other: Sequence[str]) -> InvalidSchemaEr
 
 def _exact(path: Sequence[str], schema: Schema, case_sensitive: bool) -> tuple[str, ...]:
     found: list[str] = []
-    fields: Sequence[NestedField] = schema.fields
+    kind: IcebergType = schema.as_struct
     for part in path:
+        if not isinstance(kind, StructType):
+            raise _no_struct(found, path, kind)
+        fields = kind.fields
         match = _named(part, fields, case_sensitive)
         if not match:
             raise NoSuchColumnError(
-                f"no column {'.'.join(path)!r}; there are {', '.join(each.name for each in fields) or 'none in it'}"
+                f"no column {'.'.join(path)!r}; there are {', '.join(each.name for each in fields)}"
             )
         if len(match) > 1:
-            kind = "AMBIGUOUS_REFERENCE" if not found else "AMBIGUOUS_REFERENCE_TO_FIELDS"
+            condition = "AMBIGUOUS_REFERENCE" if not found else "AMBIGUOUS_REFERENCE_TO_FIELDS"
             raise NoSuchColumnError(
-                f"[{kind}] {'.'.join(path)!r} may be any of {', '.join(each.name for each in match)};"
+                f"[{condition}] {'.'.join(path)!r} may be any of {', '.join(each.name for each in match)};"
                 " set spark.sql.caseSensitive to true to tell them apart"
             )
         found.append(match[0].name)
-        kind_of_field = match[0].field_type
-        fields = kind_of_field.fields if isinstance(kind_of_field, StructType) else ()
+        kind = match[0].field_type
     return tuple(found)
+
+
+def _no_struct(found: Sequence[str], path: Sequence[str], kind: IcebergType) -> IcefloeError:
+    name, wanted = ".".join(found), ".".join(path)
+    match kind:
+        case ListType():
+            hint = f"set it as a whole, as with {name} = transform({name}, each -> ...)"
+            return InvalidInputError(f"cannot set {wanted!r}: {name!r} is an array, which is not set in parts; {hint}")
+        case MapType():
+            hint = f"set it as a whole, as with {name} = map_concat({name}, map(...))"
+            return InvalidInputError(f"cannot set {wanted!r}: {name!r} is a map, which is not set in parts; {hint}")
+        case _:
+            return NoSuchColumnError(f"no column {wanted!r}: {name!r} is {kind}, which has no fields")
 
 
 def _named(name: str, fields: Sequence[NestedField], case_sensitive: bool) -> list[NestedField]:

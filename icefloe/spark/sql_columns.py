@@ -1,4 +1,4 @@
-"""`ALTER TABLE` of columns: add, drop, rename, and change type, place, comment, nullability and default."""
+"""`ALTER TABLE` of columns: add, drop, rename, replace all, and change type, place, comment, nullability and default."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from icefloe.table import Table
 
 def run_columns(node: Any, context: SqlContext) -> Any | None:
     """The result plan of a statement about columns; None if it is none, or not about a table of ours."""
-    if kind_of(node) not in ("AddColumns", "DropColumns", "RenameColumn", "AlterColumns"):
+    if kind_of(node) not in ("AddColumns", "DropColumns", "RenameColumn", "AlterColumns", "ReplaceColumns"):
         return None
     table = context.existing(node.child())
     if table is None:
@@ -31,6 +31,12 @@ def run_columns(node: Any, context: SqlContext) -> Any | None:
                     _add(column, update, sensitive)
             case "DropColumns":
                 _drop(node, update, sensitive)
+            case "ReplaceColumns":
+                # New columns have new ids, whatever their names: what the files have under the old ones is not shown any more.
+                for field in table.schema().fields:
+                    update.delete_column((field.name,))
+                for column in items(node.columnsToAdd()):
+                    _add(column, update, sensitive)
             case "RenameColumn":
                 _rename(_path(node.column()), node.newName(), update, table, sensitive)
             case _:

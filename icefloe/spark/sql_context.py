@@ -9,13 +9,14 @@ from pyspark.sql import DataFrame, functions
 
 from icefloe.catalog.catalog import Catalog
 from icefloe.catalog.identifiers import show
-from icefloe.errors import InvalidInputError, NoSuchObjectError
+from icefloe.errors import InvalidInputError, InvalidLocationError, NoSuchObjectError
 from icefloe.schema.reserved import DELETED, FILE, LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID, SPEC_ID
 from icefloe.spark.gateway import Gateway, is_at_least
 from icefloe.spark.shaping import is_case_sensitive
 from icefloe.spark.sql_names import Names, Place, Source
 from icefloe.spark.sql_nodes import is_name, items, parts
 from icefloe.spark.user_side import quoted_name
+from icefloe.storage.locations import parse_location
 from icefloe.table import Table
 
 METADATA_COLUMNS = (
@@ -50,6 +51,13 @@ class SqlContext:
     """The names of temporary views that the text of a view sees, in small letters; None outside of views, where it is all."""
     within: tuple[tuple[str, ...], ...] = ()
     """The views that the text is of, or is to be of, the outermost first: none of them can be part of it."""
+
+    session: Names | None = None
+    """The names of the session, in the text of a view, which has names of its own."""
+
+    def home(self) -> tuple[str, tuple[str, ...]] | None:
+        """The catalog and namespace of ours that are current in the session."""
+        return (self.session or self.names).home(self.default)
 
     def place(self, node: Any) -> Place | None:
         """The namespace that a node names, if it is ours."""
@@ -143,6 +151,17 @@ def full_name(catalog: Catalog, identifier: Sequence[str]) -> str:
 def ours_only(what: str, name: Sequence[str]) -> NoSuchObjectError:
     """An error for something that is not in one of our catalogs though it must be."""
     return NoSuchObjectError(f"{what} {'.'.join(name)} is not in a catalog of icefloe")
+
+
+def whole_location(text: str) -> str:
+    """A location that a statement gives, which must not depend on the folder that the program happens to run in."""
+    if text and ":" not in text and not text.startswith("/"):
+        raise InvalidLocationError(
+            f"LOCATION {text!r} is relative, and to nothing that others would know;"
+            " write a whole path such as '/data/t', or a URI such as 's3://bucket/t'"
+        )
+    parse_location(text)
+    return text
 
 
 def unsupported(statement: str, why: str) -> InvalidInputError:

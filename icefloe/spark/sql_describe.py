@@ -7,8 +7,9 @@ from icefloe.errors import InvalidInputError, NoSuchColumnError, NoSuchNamespace
 from icefloe.schema.types import NestedField
 from icefloe.spark.literals import quoted, sql_literal
 from icefloe.spark.sql_context import SqlContext, full_name
+from icefloe.spark.sql_describe_parts import describe_part
 from icefloe.spark.sql_describe_views import describe_view
-from icefloe.spark.sql_names import Place
+from icefloe.spark.sql_names import Place, exists
 from icefloe.spark.sql_namespaces import matches
 from icefloe.spark.sql_nodes import is_name, items, kind_of, option, parts
 from icefloe.spark.types import TypeMapping, mapping_of, user_schema, user_type
@@ -38,6 +39,10 @@ def run_describe(node: Any, context: SqlContext) -> Any | None:
     place = context.table_place(node.child())
     if place is not None and place.catalog.view_exists(place.parts):
         return describe_view(node, place, context, mapping)
+    if place is not None and len(named) > 1 and not exists(place):
+        source = context.names.source(named, default=context.default)
+        if source is not None and not source.is_whole:
+            return describe_part(node, source, named[-1].lower(), context, mapping)
     table = context.existing(node.child())
     if table is None or place is None:
         return None

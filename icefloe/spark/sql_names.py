@@ -1,8 +1,8 @@
 """Which names in a SQL text are ours: by their catalog, or by the catalog and namespace that are current."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from icefloe.catalog.catalog import Catalog
 from icefloe.errors import InvalidInputError, NoSuchObjectError
@@ -35,6 +35,11 @@ class Source:
     snapshot_id: int | None = None
     as_of: int | None = None
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the table by its own name, with nothing after it."""
+        return self.metadata_table is None and self.ref is None and self.snapshot_id is None and self.as_of is None
+
 
 @dataclass
 class Names:
@@ -46,6 +51,8 @@ class Names:
 
     catalogs: Mapping[str, Catalog]
     current: tuple[str, tuple[str, ...]] | None = None
+    is_foreign: Callable[[str], bool] = field(default=lambda _: False, compare=False)
+    """Whether a name is that of a catalog of Spark's, so that what begins with it is not in ours."""
 
     def home(self, default: str | None) -> tuple[str, tuple[str, ...]] | None:
         """The catalog and namespace that are current."""
@@ -56,7 +63,7 @@ class Names:
         if parts and parts[0] in self.catalogs:
             return Place(self.catalogs[parts[0]], parts[1:])
         home = self.home(default)
-        if home is None or (not parts and not home[1]):
+        if home is None or (not parts and not home[1]) or self._is_elsewhere(parts):
             return None
         return Place(self.catalogs[home[0]], parts or home[1])
 
@@ -69,9 +76,12 @@ class Names:
             raise NoSuchObjectError(
                 f"{'.'.join(parts)} has no namespace; write it as {parts[0]}.<namespace>.{parts[1]}"
             )
-        if home is None:
+        if home is None or (len(parts) > 1 and self._is_elsewhere(parts)):
             return None
         return Place(self.catalogs[home[0]], (*home[1], *parts) if len(parts) == 1 else parts)
+
+    def _is_elsewhere(self, parts: tuple[str, ...]) -> bool:
+        return bool(parts) and parts[0] not in self.catalogs and self.is_foreign(parts[0])
 
     def source(self, parts: tuple[str, ...], *, default: str | None = None) -> Source | None:
         """What a relation of a query reads; None if it is not ours, or there is no such table."""
@@ -86,7 +96,7 @@ class Names:
         found = []
         if len(parts) > 1 and parts[0] in self.catalogs:
             found.append(Place(self.catalogs[parts[0]], parts[1:]))
-        if home is not None:
+        if home is not None and not (len(parts) > 1 and self._is_elsewhere(parts)):
             found.append(Place(self.catalogs[home[0]], parts))
             found.append(Place(self.catalogs[home[0]], (*home[1], *parts)))
         return [each for each in found if len(each.parts) > 1]
@@ -94,10 +104,10 @@ class Names:
 
 def _in_catalog(place: Place) -> Source | None:
     catalog, parts = place.catalog, place.parts
-    if _exists(catalog, parts):
+    if exists(Place(catalog, parts)):
         return Source(catalog, parts)
     base, last = parts[:-1], parts[-1]
-    if len(base) < 2 or not _exists(catalog, base):
+    if len(base) < 2 or not exists(Place(catalog, base)):
         return None
     if last.lower() in TABLE_NAMES:
         return Source(catalog, base, last.lower())
@@ -115,9 +125,9 @@ def _in_catalog(place: Place) -> Source | None:
     return None
 
 
-def _exists(catalog: Catalog, parts: tuple[str, ...]) -> bool:
+def exists(place: Place) -> bool:
     """Whether there is such a table; none has a name that its catalog cannot keep, such as a namespace with a dot in it."""
     try:
-        return catalog.table_exists(parts)
+        return place.catalog.table_exists(place.parts)
     except InvalidInputError:
         return False

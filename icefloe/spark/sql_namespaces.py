@@ -5,7 +5,7 @@ from typing import Any
 
 from icefloe.catalog.identifiers import show
 from icefloe.errors import NoSuchNamespaceError
-from icefloe.spark.sql_context import SqlContext
+from icefloe.spark.sql_context import SqlContext, whole_location
 from icefloe.spark.sql_nodes import items, kind_of, mapping, option, parts
 
 
@@ -35,21 +35,33 @@ def matches(pattern: str | None, name: str) -> bool:
 
 
 def _use(node: Any, context: SqlContext) -> Any | None:
-    names = context.names
-    wanted = _wanted(node)
+    names, wanted = context.names, _wanted(node)
     home = names.home(context.default)
+    names_catalog = kind_of(node) == "SetCatalogCommand"
     if wanted and wanted[0] in names.catalogs:
         catalog, namespace = wanted[0], wanted[1:]
-    elif home is not None and kind_of(node) != "SetCatalogCommand" and names.catalogs[home[0]].namespace_exists(wanted):
+        if not namespace and names.current is not None and names.current[0] == catalog:
+            # As in Spark, the namespace stays where the catalog does.
+            return context.result()
+    elif home is not None and not names_catalog and _is_of_home(wanted, home[0], context):
         catalog, namespace = home[0], wanted
     else:
-        # Spark's own catalog is to be current again, if there is such a one, as Spark will tell.
-        names.current = None
+        # A catalog of Spark's is to be current again; where there is none of the name, Spark says so, and all stays as it is.
+        if not wanted or names.is_foreign(wanted[0]):
+            names.current = None
         return None
     if namespace and not names.catalogs[catalog].namespace_exists(namespace):
         raise NoSuchNamespaceError(f"no namespace {show(namespace)} in catalog {catalog!r}")
     names.current = (catalog, namespace)
     return context.result()
+
+
+def _is_of_home(wanted: tuple[str, ...], catalog: str, context: SqlContext) -> bool:
+    """Whether a namespace without a catalog is of the current one: after USE that alone can be meant."""
+    names = context.names
+    if names.is_foreign(wanted[0]):
+        return False
+    return names.current is not None or names.catalogs[catalog].namespace_exists(wanted)
 
 
 def _wanted(node: Any) -> tuple[str, ...]:
@@ -77,6 +89,8 @@ def _change(node: Any, context: SqlContext) -> Any | None:
     match kind_of(node):
         case "CreateNamespace":
             properties = mapping(context.gateway, node.properties())
+            if "location" in properties:
+                whole_location(properties["location"])
             if not (node.ifNotExists() and catalog.namespace_exists(namespace)):
                 catalog.create_namespace(namespace, properties)
         case "DropNamespace":
@@ -92,7 +106,7 @@ def _change(node: Any, context: SqlContext) -> Any | None:
         case "CommentOnNamespace":
             catalog.update_namespace_properties(namespace, updates={"comment": node.comment()})
         case "SetNamespaceLocation":
-            catalog.update_namespace_properties(namespace, updates={"location": node.location()})
+            catalog.update_namespace_properties(namespace, updates={"location": whole_location(node.location())})
         case _:
             return _describe(catalog, namespace, node.extended(), context)
     return context.result()

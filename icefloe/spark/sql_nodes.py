@@ -108,6 +108,11 @@ def rebuilt_expressions(node: Any, function: Callable[[Any], Any]) -> Any:
     return _rewritten(Rewrite(function), node.transformExpressionsUp)
 
 
+def rebuilt_expression(expression: Any, function: Callable[[Any], Any]) -> Any:
+    """The same of one expression."""
+    return _rewritten(Rewrite(function), expression.transformUp)
+
+
 def _rewritten(rewrite: Rewrite, transform: Callable[[Rewrite], Any]) -> Any:
     try:
         return transform(rewrite)

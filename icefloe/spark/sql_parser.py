@@ -11,6 +11,7 @@ import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -25,6 +26,7 @@ from icefloe.spark.sql_changes import run_changes
 from icefloe.spark.sql_columns import run_columns
 from icefloe.spark.sql_context import ReadSource, SqlContext
 from icefloe.spark.sql_describe import run_describe
+from icefloe.spark.sql_errors import without_inner_names
 from icefloe.spark.sql_identifiers import with_identifiers
 from icefloe.spark.sql_names import Names
 from icefloe.spark.sql_namespaces import run_namespaces
@@ -41,6 +43,7 @@ _ERRORS_KEPT = 100
 _ERROR = "icefloe-error-"
 _MARK = "icefloe default catalog: "
 _MARKED = re.compile(rf"(.*)\n/\* {_MARK}(.*) \*/", re.DOTALL)
+_SPARKS_OWN = ("spark_catalog", "global_temp")
 _STATEMENTS = (
     run_namespaces,
     run_tables,
@@ -95,14 +98,17 @@ class SqlDoor:
         """The plan of a temporary view's query, as of now."""
         view = read_view(text)
         home = view.home if view.home is not None and view.home[0] in self._names.catalogs else None
-        names, temporary = Names(self._names.catalogs, home), None if home is None else view.temporary
-        context = SqlContext(self._gateway, names, self._read, mentions=view.query, temporary=temporary)
+        names, temporary = replace(self._names, current=home), None if home is None else view.temporary
+        context = SqlContext(
+            self._gateway, names, self._read, mentions=view.query, temporary=temporary, session=self._names
+        )
         try:
             return resolve(parse(view.query), context)
         except Exception as error:
             raise self._kept(error) from error
 
     def _kept(self, error: Exception) -> RuntimeError:
+        without_inner_names(error)
         token = f"{_ERROR}{uuid.uuid4()}"
         self._errors[token] = error
         while len(self._errors) > _ERRORS_KEPT:
@@ -138,6 +144,7 @@ class SqlDoor:
             for token in reversed(self._errors):
                 if token in text:
                     raise self._errors.pop(token) from None
+            without_inner_names(error)
             raise
 
     def install(self) -> None:
@@ -169,12 +176,21 @@ def door_of(spark: SparkSession, catalogs: Mapping[str, Catalog], read: ReadSour
         if door is None:
             for old in [each for each in _DOORS if each[0] != key[0]]:
                 del _DOORS[old]
-            door = _DOORS[key] = SqlDoor(spark, Names(dict(catalogs)), read)
+            door = _DOORS[key] = SqlDoor(spark, Names(dict(catalogs), is_foreign=_foreign_catalogs(spark)), read)
             logging.getLogger("py4j.clientserver").addFilter(_Known())
             door.install()
         else:
             door.add(catalogs, read)
         return door
+
+
+def _foreign_catalogs(spark: SparkSession) -> Callable[[str], bool]:
+    """Whether a name is that of a catalog of Spark's: its own, that of global temporary views, or one that is configured."""
+
+    def is_foreign(name: str) -> bool:
+        return name.lower() in _SPARKS_OWN or spark.conf.get(f"spark.sql.catalog.{name}", None) is not None
+
+    return is_foreign
 
 
 def _explained(plan: Any, context: SqlContext) -> Any:

@@ -1,15 +1,22 @@
 """Queries: each relation that is ours becomes the plan of its lazy scan; everything else stays Spark's."""
 
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, functions
+from pyspark.sql.types import DataType
 
 from icefloe.catalog.identifiers import show
 from icefloe.errors import InvalidInputError, NoSuchSnapshotError, NoSuchTableError
+from icefloe.schema.schema import Schema
+from icefloe.spark.constants import PREFIX
+from icefloe.spark.shaping import bare_type
 from icefloe.spark.sql_context import SqlContext
+from icefloe.spark.sql_current import asks_what_is_current, with_current
 from icefloe.spark.sql_functions import names_functions, with_functions
 from icefloe.spark.sql_names import Source
 from icefloe.spark.sql_nodes import argument, copy, items, kind_of, option, parts, rebuilt, rebuilt_from_above, tuple_of
+from icefloe.spark.types import mapping_of, of_query, user_schema
 from icefloe.spark.view_plans import names_temporary, refresh_view
 
 _ASIDE = "__icefloe_with"
@@ -19,7 +26,7 @@ _ASIDE = "__icefloe_with"
 def resolve(plan: Any, context: SqlContext, hidden: frozenset[str] = frozenset()) -> Any:
     """The plan with our tables in it; `hidden` are names of common table expressions, which come before tables."""
     aside: list[Any] = []
-    has_functions = names_functions(context.mentions)
+    has_functions, asks = names_functions(context.mentions), asks_what_is_current(context)
 
     def set_aside(node: Any) -> Any:
         if kind_of(node) != "UnresolvedWith":
@@ -27,7 +34,7 @@ def resolve(plan: Any, context: SqlContext, hidden: frozenset[str] = frozenset()
         aside.append(_with(node, context, hidden))
         return _named(f"{len(aside) - 1}", context)
 
-    def replace(node: Any) -> Any:
+    def put(node: Any) -> Any:
         match kind_of(node):
             case "UnresolvedRelation" if parts(node)[0] == _ASIDE:
                 return aside[int(parts(node)[1])]
@@ -36,10 +43,11 @@ def resolve(plan: Any, context: SqlContext, hidden: frozenset[str] = frozenset()
             case "RelationTimeTravel":
                 return _time_travel(node, context)
             case _:
-                return with_functions(node, context) if has_functions else node
+                asked = with_current(node, context) if asks else node
+                return with_functions(asked, context) if has_functions else asked
 
     # Names of expressions hold in their own query alone, so that is gone through apart from what is around it.
-    return rebuilt(rebuilt_from_above(plan, set_aside), replace)
+    return rebuilt(rebuilt_from_above(plan, set_aside), put)
 
 
 def _named(place: str, context: SqlContext) -> Any:
@@ -88,7 +96,7 @@ def _read(source: Source, context: SqlContext) -> DataFrame:
 
 def qualifier_of(source: Source, name: tuple[str, ...]) -> tuple[str, ...]:
     """What the columns of a relation may be qualified by: its whole name."""
-    if source.metadata_table is None and source.ref is None and source.snapshot_id is None and source.as_of is None:
+    if source.is_whole:
         return (source.catalog.name, *source.identifier)
     return (source.catalog.name, *source.identifier, name[-1])
 
@@ -114,15 +122,46 @@ def _view(node: Any, name: tuple[str, ...], context: SqlContext) -> Any:
     home = (version.default_catalog or place.catalog.name, tuple(version.default_namespace))
     inner = SqlContext(
         context.gateway,
-        type(context.names)(context.names.catalogs, home if home[0] in context.names.catalogs else None),
+        replace(context.names, current=home if home[0] in context.names.catalogs else None),
         context.read,
         mentions=text,
         temporary=frozenset(),
         within=(*context.within, full),
+        session=context.session or context.names,
     )
     plan = resolve(context.gateway.spark._jsparkSession.sessionState().sqlParser().parseQuery(text), inner)
-    frame = context.frame_of(plan).toDF(*(field.name for field in view.schema().fields))
-    return context.relation_plan(frame, full)
+    return context.relation_plan(_as_kept(context.frame_of(plan), view.schema(), full, context), full)
+
+
+def _as_kept(frame: DataFrame, schema: Schema, view: tuple[str, ...], context: SqlContext) -> DataFrame:
+    """The columns that a view was made with, whatever its query gives now: by their places, in types that lose nothing."""
+    wanted = of_query(user_schema(schema, mapping_of(context.gateway.spark))).fields
+    given = frame.schema.fields
+    if len(given) < len(wanted):
+        raise InvalidInputError(
+            f"view {show(view)} was made with {len(wanted)} columns and its query now gives {len(given)}; replace the view"
+        )
+    frame = frame.toDF(*(f"{PREFIX}{place}" for place in range(len(given))))
+    columns = []
+    for place, (field, now) in enumerate(zip(wanted, given, strict=False)):
+        column = functions.col(f"{PREFIX}{place}")
+        if bare_type(now.dataType) != bare_type(field.dataType):
+            if not _fits(now.dataType, field.dataType, context):
+                raise InvalidInputError(
+                    f"view {show(view)}: column {field.name!r} was {field.dataType.simpleString()} when the view was made,"
+                    f" and its query now gives {now.dataType.simpleString()}, which may not fit; replace the view"
+                )
+            column = column.cast(field.dataType)
+        columns.append(column.alias(field.name, metadata=field.metadata))
+    return frame.select(*columns)
+
+
+def _fits(given: DataType, wanted: DataType, context: SqlContext) -> bool:
+    """Whether Spark casts one type into the other where no value may be lost."""
+    gateway = context.gateway
+    return bool(
+        gateway.jvm.org.apache.spark.sql.catalyst.expressions.Cast.canUpCast(gateway.type(given), gateway.type(wanted))
+    )
 
 
 def _time_travel(node: Any, context: SqlContext) -> Any:

@@ -13,11 +13,11 @@ from icefloe.partitioning.terms import parse_term
 from icefloe.schema.schema import Schema
 from icefloe.spark.auditing import destination
 from icefloe.spark.column_names import check_no_twins
-from icefloe.spark.sql_context import SqlContext, full_name
+from icefloe.spark.sql_context import SqlContext, full_name, whole_location
 from icefloe.spark.sql_names import Place
 from icefloe.spark.sql_nodes import default_text, items, kind_of, mapping, option, parts, spark_type
 from icefloe.spark.sql_queries import resolve
-from icefloe.spark.types import COMMENT, CURRENT_DEFAULT, EXACT_TYPE, EXISTS_DEFAULT, schema_from_spark
+from icefloe.spark.types import COMMENT, CURRENT_DEFAULT, EXISTS_DEFAULT, schema_from_spark, schema_of_query
 from icefloe.table import Table
 
 _FORMATS = ("parquet", "orc", "avro")
@@ -68,7 +68,7 @@ def _create(node: Any, context: SqlContext) -> Any | None:
         action = "create_or_replace" if node.orCreate() else "replace"
     if kind.endswith("AsSelect"):
         frame = context.frame_of(resolve(node.query(), context))
-        schema = schema_from_spark(_plain(frame.schema))
+        schema = schema_of_query(frame.schema)
         _make_with_rows(place, frame, schema, action, _with_exact_names(definition, schema, context))
     else:
         schema = _schema(node)
@@ -117,21 +117,6 @@ def _make_with_rows(place: Place, frame: DataFrame, schema: Schema, action: str,
                 tx.rows().fill(frame)
 
 
-def _plain(struct: Any) -> Any:
-    """The columns of a query with nothing of the tables that they came from but comments."""
-    return spark_types.StructType(
-        [
-            spark_types.StructField(
-                each.name,
-                each.dataType,
-                True,
-                {key: value for key, value in (each.metadata or {}).items() if key in (COMMENT, EXACT_TYPE)},
-            )
-            for each in struct.fields
-        ]
-    )
-
-
 def _definition(node: Any, context: SqlContext) -> Definition:
     spec = node.tableSpec()
     properties = {str(key): str(value) for key, value in mapping(context.gateway, spec.properties()).items()}
@@ -147,9 +132,12 @@ def _definition(node: Any, context: SqlContext) -> Definition:
         properties["comment"] = comment
     for entry in items(spec.optionExpression().options()):
         properties[f"option.{entry.productElement(0)}"] = str(entry.productElement(1).value())
-    return Definition(
-        option(spec.location()), tuple(each.toString() for each in items(node.partitioning())), properties
-    )
+    partitioning = tuple(each.toString() for each in items(node.partitioning()))
+    return Definition(_location(option(spec.location())), partitioning, properties)
+
+
+def _location(text: str | None) -> str | None:
+    return None if text is None else whole_location(text)
 
 
 def _schema(node: Any) -> Schema:
@@ -204,7 +192,9 @@ def _made_like(place: Place, source: Table, node: Any, location: str | None, con
         return context.result()
     properties = {**source.properties, **mapping(context.gateway, node.properties())}
     properties.setdefault("format-version", str(source.format_version))
-    place.catalog.create_table(place.parts, source.schema(), location, source.spec(), source.sort_order(), properties)
+    place.catalog.create_table(
+        place.parts, source.schema(), _location(location), source.spec(), source.sort_order(), properties
+    )
     return context.result()
 
 
@@ -271,7 +261,7 @@ def _set(node: Any, context: SqlContext) -> Any | None:
             table.remove_properties(*(key for key in keys if key not in missing))
         case "SetTableLocation":
             with table.transaction() as tx:
-                tx.update_location(node.location())
+                tx.update_location(whole_location(node.location()))
         case _:
             table.set_properties({"comment": node.comment()})
     return context.result()

@@ -1,5 +1,6 @@
 """Statements about views: their query is kept as a text, with the catalog and namespace that it was written in."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -8,8 +9,9 @@ from pyspark.sql.types import StructField, StructType
 
 from icefloe.catalog.identifiers import show
 from icefloe.errors import InvalidInputError
+from icefloe.schema.schema import Schema
 from icefloe.spark.column_names import check_no_twins
-from icefloe.spark.sql_context import SqlContext
+from icefloe.spark.sql_context import SqlContext, whole_location
 from icefloe.spark.sql_names import Place
 from icefloe.spark.sql_nodes import (
     copy,
@@ -24,8 +26,15 @@ from icefloe.spark.sql_nodes import (
 )
 from icefloe.spark.sql_queries import resolve
 from icefloe.spark.sql_view_texts import marked_view
-from icefloe.spark.types import COMMENT, schema_from_spark
+from icefloe.spark.types import COMMENT, schema_of_query
 
+_RESERVED = {
+    "format-version": "there is one version of the format of views",
+    "location": "a view stays where it was made",
+    "provider": "views of the catalog are Iceberg views",
+    "spark.query-column-names": "Java Iceberg keeps there what its query calls the columns",
+}
+"""Keys that tell about a view without being properties of it, and why they are not for users."""
 _OF_VIEWS = ("CreateView", "AlterViewAs", "DropView", "SetViewProperties", "UnsetViewProperties")
 
 
@@ -64,20 +73,26 @@ def _create(node: Any, context: SqlContext) -> Any | None:
             raise InvalidInputError(f"the view names {len(names)} columns, and its query has {len(frame.columns)}")
         frame = frame.toDF(*names)
     docs = [option(each.productElement(1)) for each in items(node.userSpecifiedColumns())]
-    properties = mapping(context.gateway, node.properties())
+    properties, settings = _said(mapping(context.gateway, node.properties()), exists, place)
     if (comment := option(node.comment())) is not None:
         properties["comment"] = comment
-    schema = schema_from_spark(_commented(frame.schema, docs))
-    check_no_twins(schema, context.is_case_sensitive)
+    schema = _kept_columns(_commented(frame.schema, docs), context)
     make = place.catalog.replace_view if exists and node.replace() else place.catalog.create_view
-    make(
-        place.parts,
-        schema,
-        {"spark": text},
-        properties=properties,
-        **_home(context),
-    )
+    make(place.parts, schema, {"spark": text}, properties=properties, **settings, **_home(context))
     return context.result()
+
+
+def _said(given: dict[str, str], exists: bool, place: Place) -> tuple[dict[str, str], dict[str, str]]:
+    """The properties of a view to be made, and where it is to be: Java's SHOW CREATE TABLE tells all of it as properties."""
+    known = {"provider": "iceberg", "format-version": "1"}
+    for key, value in known.items():
+        if given.get(key, value).lower() != value:
+            raise InvalidInputError(f"{key!r}={given[key]!r} is not for views of an Iceberg catalog; leave it out")
+    location = given.get("location")
+    if exists and location not in (None, place.catalog.load_view(place.parts).location()):
+        raise InvalidInputError(f"view {show(place.parts)} stays where it was made, and cannot go to {location!r}")
+    properties = {key: value for key, value in given.items() if key not in _RESERVED}
+    return properties, {} if exists or location is None else {"location": whole_location(location)}
 
 
 def _commented(struct: Any, docs: list[str | None]) -> Any:
@@ -91,14 +106,19 @@ def _commented(struct: Any, docs: list[str | None]) -> Any:
     return StructType(fields)
 
 
+def _kept_columns(struct: Any, context: SqlContext) -> Schema:
+    schema = schema_of_query(struct)
+    check_no_twins(schema, context.is_case_sensitive)
+    return schema
+
+
 def _alter(node: Any, context: SqlContext) -> Any | None:
     place = context.table_place(node.child())
     if place is None:
         return None
     frame = _query_frame(node.query(), place, context)
-    place.catalog.replace_view(
-        place.parts, schema_from_spark(frame.schema), {"spark": node.originalText()}, **_home(context)
-    )
+    schema = _kept_columns(frame.schema, context)
+    place.catalog.replace_view(place.parts, schema, {"spark": node.originalText()}, **_home(context))
     return context.result()
 
 
@@ -162,11 +182,27 @@ def _properties(node: Any, context: SqlContext) -> Any | None:
     place = context.table_place(node.child())
     if place is None:
         return None
+    view = place.catalog.load_view(place.parts)
     if kind_of(node) == "SetViewProperties":
-        place.catalog.update_view_properties(place.parts, updates=mapping(context.gateway, node.properties()))
-    else:
-        place.catalog.update_view_properties(place.parts, removals=items(node.propertyKeys()))
+        updates = mapping(context.gateway, node.properties())
+        _check_not_reserved(updates)
+        place.catalog.update_view_properties(place.parts, updates=updates)
+        return context.result()
+    keys = items(node.propertyKeys())
+    _check_not_reserved(keys)
+    missing = [key for key in keys if key not in view.properties]
+    if missing and not node.ifExists():
+        raise InvalidInputError(
+            f"view {show(place.parts)} has no property {missing[0]!r}; write UNSET TBLPROPERTIES IF EXISTS"
+        )
+    place.catalog.update_view_properties(place.parts, removals=[key for key in keys if key not in missing])
     return context.result()
+
+
+def _check_not_reserved(keys: Iterable[str]) -> None:
+    for key in keys:
+        if key in _RESERVED:
+            raise InvalidInputError(f"{key!r} is no property of a view that could be set or removed: {_RESERVED[key]}")
 
 
 def run_temp_view(node: Any, context: SqlContext) -> Any | None:

@@ -223,12 +223,46 @@ def _needs_mark(kind: IcebergType, shown: Any) -> bool:
 
 
 def schema_from_spark(struct: Any) -> Schema:
-    """The columns of a Spark `StructType`; ids as the metadata of its fields has them, or all fresh if any is missing."""
+    """The columns of a Spark `StructType`; ids as the metadata of its fields has them, or all fresh.
+
+    They are fresh if any is missing, or if two fields have the same, as columns of a query may that come from one field.
+    """
     if not isinstance(struct, spark_types.StructType):
         raise InvalidSchemaError(f"{struct!r:.100} is not a Spark StructType")
     reader = _Reader()
     found = Schema(*(reader.field(field, "") for field in struct.fields))
     return assign_fresh_ids(found) if reader.missing_ids else found
+
+
+def schema_of_query(struct: Any) -> Schema:
+    """The columns of a query as a new table or view has them: fresh ids, nothing required, and no defaults.
+
+    What the tables behind the query say of their fields is theirs; two columns may be of the same field.
+    """
+    return schema_from_spark(of_query(struct))
+
+
+def of_query(kind: Any) -> Any:
+    """A type of Spark's that says of its fields what a query can: comments, and which types they stand for."""
+    match kind:
+        case spark_types.StructType():
+            return spark_types.StructType(
+                [
+                    spark_types.StructField(
+                        field.name,
+                        of_query(field.dataType),
+                        True,
+                        {key: value for key, value in (field.metadata or {}).items() if key in (COMMENT, EXACT_TYPE)},
+                    )
+                    for field in kind.fields
+                ]
+            )
+        case spark_types.ArrayType():
+            return spark_types.ArrayType(of_query(kind.elementType), True)
+        case spark_types.MapType():
+            return spark_types.MapType(of_query(kind.keyType), of_query(kind.valueType), True)
+        case _:
+            return kind
 
 
 def type_from_spark(kind: Any) -> IcebergType:
@@ -237,10 +271,11 @@ def type_from_spark(kind: Any) -> IcebergType:
 
 
 class _Reader:
-    """One pass over a Spark schema: gives negative ids where there are none, and remembers that it did."""
+    """One pass over a Spark schema: gives negative ids where there are none of a field's own, and remembers that it did."""
 
     def __init__(self) -> None:
         self.missing_ids = False
+        self._seen: set[int] = set()
         self._negative = count(-1, -1)
 
     def field(self, field: Any, around: str) -> NestedField:
@@ -263,6 +298,9 @@ class _Reader:
             return self._missing()
         if isinstance(found, bool) or not isinstance(found, int) or found < 0:
             raise InvalidSchemaError(f"column {path!r}: the field id {found!r} is not a whole number from 0")
+        if found in self._seen:
+            return self._missing()
+        self._seen.add(found)
         return found
 
     def _missing(self) -> int:

@@ -6,8 +6,8 @@ from icefloe.errors import IcefloeError
 
 _KEYWORDS = (
     "create or replace alter drop insert into overwrite delete update merge truncate describe show call use table view"
-    " namespace from if not exists tblproperties partitions columns in extended"
-).replace(" ", "|")
+    " global temporary temp namespace from if not exists tblproperties partitions columns in extended"
+).replace(" ", "|") + r"|with\s+schema\s+evolution"
 _NAME = r"(?:`[^`]*`|[\w.])+"
 _HEAD = re.compile(rf"\s*((?:(?:{_KEYWORDS})\s+)+{_NAME})", re.IGNORECASE)
 _CLAUSE = re.compile(r"(?:\s+[A-Za-z]+\b){1,3}")

@@ -12,7 +12,9 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from icefloe import load_catalog
 from icefloe.errors import (
+    AlreadyExistsError,
     IcefloeError,
+    IncompatibleChangeError,
     InvalidInputError,
     InvalidValueError,
     NoSuchColumnError,
@@ -260,6 +262,21 @@ def test_views_keep_their_query_and_where_it_was_written(ice: Session, spark: An
     assert ("db", "v", False) in rows(spark, "SHOW VIEWS IN lake.db")
     ice.sql("DROP VIEW db.v")
     ice.sql("DROP VIEW IF EXISTS db.v")
+
+
+def test_replaced_columns_are_new_ones(ice: Session) -> None:
+    ice.sql("CREATE TABLE db.replaced AS SELECT 1 AS id, 'a' AS s")
+    ice.sql("ALTER TABLE db.replaced REPLACE COLUMNS (s STRING COMMENT 'again', id INT)")
+    assert rows(ice, "SELECT * FROM db.replaced") == [(None, None)]
+    ice.sql("INSERT INTO db.replaced VALUES ('b', 2)")
+    assert rows(ice, "SELECT id FROM db.replaced WHERE s = 'b' OR s = 'a'") == [(2,)]
+    fields = ice.load_table("db.replaced").schema().fields
+    assert [(each.field_id, each.name, each.doc) for each in fields] == [(3, "s", "again"), (4, "id", None)]
+    with pytest.raises(AlreadyExistsError, match="FIELD_ALREADY_EXISTS"):
+        ice.sql("ALTER TABLE db.replaced REPLACE COLUMNS (a INT, A INT)")
+    ice.sql("ALTER TABLE db.replaced ADD PARTITION FIELD s")
+    with pytest.raises(IncompatibleChangeError, match="partition spec uses s"):
+        ice.sql("ALTER TABLE db.replaced REPLACE COLUMNS (s STRING)")
 
 
 def test_time_travel(ice: Session) -> None:

@@ -122,6 +122,15 @@ def test_nested_types_get_fresh_ids_in_the_usual_order() -> None:
     assert schema_from_spark(struct) == assign_fresh_ids(expected)
 
 
+def test_columns_of_one_field_get_ids_of_their_own() -> None:
+    struct = user_schema(Schema(NestedField(5, "a", StructType(NestedField(7, "x", IntegerType())), True)))
+    twice = T.StructType([*struct.fields, T.StructField("b", struct["a"].dataType, False, struct["a"].metadata)])
+    inside = StructType(NestedField(3, "x", IntegerType())), StructType(NestedField(4, "x", IntegerType()))
+    expected = Schema(NestedField(1, "a", inside[0], True), NestedField(2, "b", inside[1], True))
+    assert schema_from_spark(twice) == expected
+    assert schema_from_spark(struct).highest_field_id == 7
+
+
 def test_a_mark_that_no_longer_fits_is_not_believed() -> None:
     struct = T.StructType([T.StructField("c", T.DateType(), True, {EXACT_TYPE: "uuid"})])
     assert schema_from_spark(struct).find_type("c") == DateType()

@@ -17,6 +17,8 @@ from icefloe.sql.naming import head_of, name_statement
         ("DELETE FROM db.t.branch_x WHERE a = 1", "DELETE FROM db.t.branch_x"),
         ("UPDATE db.t SET a = 1", "UPDATE db.t"),
         ("MERGE INTO t USING s ON true", "MERGE INTO t"),
+        ("MERGE WITH SCHEMA EVOLUTION INTO t USING s ON true", "MERGE WITH SCHEMA EVOLUTION INTO t"),
+        ("CREATE GLOBAL TEMPORARY VIEW v AS SELECT 1", "CREATE GLOBAL TEMPORARY VIEW v"),
         ("DROP VIEW IF EXISTS a.b", "DROP VIEW IF EXISTS a.b"),
         ("CALL lake.system.ancestors_of('t')", "CALL lake.system.ancestors_of"),
         ("SHOW PARTITIONS db.t", "SHOW PARTITIONS db.t"),

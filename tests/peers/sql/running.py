@@ -14,6 +14,8 @@ from tests.peers.sql.state import State
 States = Mapping[str, Both[State | None]]
 APART = ("exists", "version", "schema.fields", "rows", "history", "sql")
 """Parts after whose difference two tables cannot be compared any more."""
+_STAYING = ("spark.sql.caseSensitive",)
+"""Settings of a scenario without which its tables may have no columns that can be told apart."""
 _ORDERED = re.compile(r"^\s*(SELECT|WITH)\b.*\bORDER\s+BY\b", re.IGNORECASE | re.DOTALL)
 
 
@@ -135,6 +137,7 @@ class _Running:
         """What each reads from the other's tables, and what verification says of both."""
         found: list[tuple[str, str]] = []
         self._engines.reset()
+        self._engines.configure({key: value for key, value in self._scenario.settings.items() if key in _STAYING})
         for name, both in self._states.items():
             if both.ours is None or both.java is None or "sql" in both.ours.parts or "sql" in both.java.parts:
                 continue

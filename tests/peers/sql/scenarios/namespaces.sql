@@ -34,7 +34,6 @@ SHOW TABLES;
 MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN DELETE;
 ALTER TABLE t ADD COLUMN n INT;
 DROP TABLE u;
--- differs: outcome | defect | USE of a catalog of ours leaves current_catalog as it was
 SELECT current_catalog();
 
 -- name: tables that do not exist

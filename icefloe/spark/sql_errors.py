@@ -1,0 +1,26 @@
+"""What users see of Spark's errors about plans of ours: names that only those plans have are taken out."""
+
+import re
+
+from pyspark.errors import AnalysisException
+
+from icefloe.spark.constants import PREFIX
+
+_PROPOSALS = re.compile(r" Did you mean one of the following\? \[(.*?)\]\.")
+_PLAN = re.compile(r";?\n'?[A-Z]\w+ .*", re.DOTALL)
+"""The plan that Spark appends to what it says."""
+
+
+def without_inner_names(error: Exception) -> None:
+    """Change the text of an error of Spark's analysis: no name of ours is proposed, and no plan that has them is shown."""
+    # PySpark keeps the text there; an error of Python's own has none.
+    text = getattr(error, "_desc", None)
+    if not isinstance(error, AnalysisException) or not isinstance(text, str) or PREFIX not in text:
+        return
+    told = _PLAN.split(text, maxsplit=1)[0]
+    error._desc = _PROPOSALS.sub(_proposed, told)
+
+
+def _proposed(found: re.Match[str]) -> str:
+    names = [each for each in found[1].split(", ") if PREFIX not in each]
+    return f" Did you mean one of the following? [{', '.join(names)}]." if names else ""
