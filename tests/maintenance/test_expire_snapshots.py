@@ -376,3 +376,45 @@ def test_the_schema_of_a_column_that_equality_deletes_compare_stays(version: int
     table.maintenance.expire_snapshots(older_than=FUTURE, clean_expired_metadata=True)
     assert len(table.schemas()) == 2
     assert ids(table) == [2, 3]
+
+
+WITH_VECTORS = [each for each in ALL_VERSIONS if allows(each, Feature.DELETION_VECTORS)]
+WITH_POSITIONS = next(each for each in ALL_VERSIONS if allows(each, Feature.NEW_POSITION_DELETE_FILES))
+
+
+@pytest.mark.parametrize("version", WITH_VECTORS)
+def test_position_deletes_that_became_vectors_go_with_their_snapshots(version: int, tmp_path: Path) -> None:
+    table = new_table(tmp_path, WITH_POSITIONS)
+    table.append(rows(1, 2, 3, 4))
+    table.delete("id = 1")
+    table.upgrade_format_version(version)
+    table.delete("id = 2")
+    assert ids(table) == [3, 4]
+    assert len([each for each in on_disk(table) if each.endswith("-deletes.parquet")]) == 1
+    done = table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert done.deleted_position_delete_files_count == 1
+    assert drop_old_metadata_files(needed(table)) == drop_old_metadata_files(on_disk(table))
+    assert ids(table) == [3, 4]
+
+
+@pytest.mark.parametrize("version", WITH_VECTORS)
+def test_position_deletes_that_an_upgrade_came_before_do_not_stay_behind(version: int, tmp_path: Path) -> None:
+    table = new_table(tmp_path, WITH_POSITIONS)
+    table.append(rows(1, 2, 3, 4))
+    with table.transaction() as tx:
+        tx.delete("id = 1")
+        other = load_catalog("lake", type="sql", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "files"))
+        other.load_table("db.t").upgrade_format_version(version)
+    assert ids(table) == [2, 3, 4]
+    assert drop_old_metadata_files(needed(table)) == drop_old_metadata_files(on_disk(table))
+
+
+@pytest.mark.parametrize("version", WITH_VECTORS)
+def test_position_deletes_of_before_an_upgrade_in_one_commit_stay(version: int, tmp_path: Path) -> None:
+    table = new_table(tmp_path, WITH_POSITIONS)
+    table.append(rows(1, 2, 3, 4))
+    with table.transaction() as tx:
+        tx.delete("id = 1")
+        tx.upgrade_format_version(version)
+    assert ids(table) == [2, 3, 4]
+    assert drop_old_metadata_files(needed(table)) == drop_old_metadata_files(on_disk(table))
