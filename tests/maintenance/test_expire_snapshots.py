@@ -403,7 +403,9 @@ def test_position_deletes_that_an_upgrade_came_before_do_not_stay_behind(version
     table.append(rows(1, 2, 3, 4))
     with table.transaction() as tx:
         tx.delete("id = 1")
-        other = load_catalog("lake", type="sql", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "files"))
+        other = load_catalog(
+            "lake", type="sql", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "files")
+        )
         other.load_table("db.t").upgrade_format_version(version)
     assert ids(table) == [2, 3, 4]
     assert drop_old_metadata_files(needed(table)) == drop_old_metadata_files(on_disk(table))
