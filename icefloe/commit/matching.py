@@ -3,7 +3,7 @@
 Each part of the predicate is asked of the partition values and of the statistics, and the better answer counts.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -36,6 +36,10 @@ class RowFilter:
 
     metadata: TableMetadata
     bound: Expression
+    _replaced: ReplacedColumns = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_replaced", ReplacedColumns(self.metadata, self._schema))
 
     @staticmethod
     def of(predicate: FilterInput, metadata: TableMetadata, *, case_sensitive: bool = True) -> "RowFilter":
@@ -118,10 +122,6 @@ class RowFilter:
         """Whether the metrics of each file are those of the columns that the predicate speaks of."""
         ids = [each.field_id for each in bound_references(part)]
         return self._replaced.is_alike(ids, files.column("snapshot_id"))
-
-    @property
-    def _replaced(self) -> ReplacedColumns:
-        return ReplacedColumns(self.metadata, self._schema)
 
 
 def _as_mask(expression: Expression, files: ManifestColumns) -> Mask:
