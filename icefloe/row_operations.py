@@ -69,7 +69,8 @@ class RowOperations:
 
     def dynamic_partition_overwrite(self, data: Any) -> Snapshot | None:
         """Add rows in place of all others of their partitions."""
-        planned = self._planned(DELETE_ISOLATION_LEVEL)
+        # Rows of an engine may come from the table itself; given ones are what they are.
+        planned = replace(self._planned(DELETE_ISOLATION_LEVEL), read_nothing=engine_for(data) is None)
         files = self._write(data)
         return self.update.replace_partitions(files, planned, check_duplicates=False) if files else None
 

@@ -1,7 +1,7 @@
 """The handle of a table that users hold: what it is now, and the ways to change it. It joins rooms and holds no rule."""
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -649,14 +649,15 @@ class Transaction:
         outcome = self._changes.try_commit()
         if isinstance(outcome, Committed):
             self._table._state = outcome.state
+            self._discard(self._changes.left_out(self._written))
         elif isinstance(outcome, Rejected) and outcome.cleaned:
-            self._discard()
+            self._discard(file.file_path for file in self._written)
         return outcome
 
-    def _discard(self) -> None:
+    def _discard(self, locations: Iterable[str]) -> None:
         """Delete the files of rows that are certain never to be part of the table; what cannot be deleted stays behind."""
         with suppress(IcefloeError):
-            self._table.storage.delete(file.file_path for file in self._written)
+            self._table.storage.delete(locations)
         self._written.clear()
 
     def _add_one(self, change: Change) -> Snapshot | None:
@@ -680,4 +681,4 @@ class Transaction:
                 self.commit_transaction()
         elif issubclass(kind, Exception) and self._changes.is_open:
             self._changes.abandon()
-            self._discard()
+            self._discard(file.file_path for file in self._written)

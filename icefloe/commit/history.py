@@ -1,7 +1,7 @@
 """What other writers committed since an operation was planned: snapshot by snapshot, with no gap."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from icefloe.commit.view import View, manifests_of, read_entries
@@ -42,10 +42,15 @@ class Isolation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What an operation was planned on: the snapshot that its files and rows were read from, None for an empty table."""
+    """What an operation was planned on: the snapshot that its files and rows were read from, None for an empty table.
+
+    `read_nothing` says that no file or row of it was read: when the snapshot has expired since then, only what is known to
+    have happened counts.
+    """
 
     snapshot_id: int | None
     isolation: Isolation = Isolation.SERIALIZABLE
+    read_nothing: bool = False
 
     @staticmethod
     def on(
@@ -64,7 +69,7 @@ class Planned:
 def snapshots_since(metadata: TableMetadata, head: Snapshot | None, planned: Planned) -> list[Snapshot]:
     """The snapshots after the planned one up to the head, newest first; an error if one of them is not known any more.
 
-    With a gap nobody can tell what happened in it, so that the operation must be planned anew.
+    With a gap nobody can tell what happened in it, so that an operation that has read something must be planned anew.
     """
     found: list[Snapshot] = []
     if head is None:
@@ -79,6 +84,8 @@ def snapshots_since(metadata: TableMetadata, head: Snapshot | None, planned: Pla
         last = each.parent_snapshot_id
     if planned.snapshot_id is None and last is None:
         return found
+    if planned.read_nothing and planned.snapshot_id not in metadata.snapshots_by_id:
+        return found
     raise ValidationError(
         f"what happened since snapshot {planned.snapshot_id} cannot be told: it is no ancestor of {head.snapshot_id},"
         " or snapshots in between have expired; plan the operation anew"
@@ -92,7 +99,7 @@ def settled(planned: Planned, bench: Workbench) -> Planned:
     found = planned.snapshot_id
     while found is not None and found in bench.first_parents:
         found = bench.first_parents[found]
-    return Planned(found, planned.isolation)
+    return replace(planned, snapshot_id=found)
 
 
 def last_of_others(view: View) -> Snapshot | None:

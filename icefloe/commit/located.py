@@ -7,13 +7,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.commit.partitions import PartitionSet
+from icefloe.commit.partitions import PartitionSet, partition_type_of
 from icefloe.commit.view import View
 from icefloe.errors import ValidationError
 from icefloe.manifests.arrow_values import to_internal
 from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.files import ManifestContent, ManifestFile
 from icefloe.manifests.wanted import wanted
+from icefloe.metadata.table import TableMetadata
+from icefloe.planning.replaced_columns import ReplacedColumns, differing_types
 from icefloe.storage.identity import identities, identity
 
 _PLACES = wanted("file_path")
@@ -49,7 +51,10 @@ def locate(
         if len(found) == len(wanted_paths):
             break
         columns = view.read(manifest, _PLACES)
-        found.update(_found(columns.filter(columns.is_live), wanted_paths))
+        present = _found(columns.filter(columns.is_live), wanted_paths)
+        if present:
+            _check_types(columns, view.metadata, next(iter(present)))
+        found.update(present)
     missing = [path for path in wanted_paths.to_pylist() if path not in found]
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
@@ -57,6 +62,31 @@ def locate(
             f"rows of data file {missing[0]!r}{more} are deleted, but it is not in the table, or not any more"
         )
     return found
+
+
+def check_types(view: View, deletes: Iterable[ManifestColumns]) -> None:
+    """Fail if there are data files that deletes, which do not say of which files they are, may be about and cannot be."""
+    replaced = ReplacedColumns(view.metadata, view.metadata.schema())
+    specs = [view.metadata.spec(each) for each in {columns.spec_id for columns in deletes}]
+    doubtful = {each.spec_id: each for each in specs if replaced.fields_ever(each)}
+    for manifest in view.manifests(ManifestContent.DATA) if doubtful else ():
+        spec = doubtful.get(manifest.partition_spec_id)
+        if spec is not None and manifest.has_live_files and replaced.fields(spec, manifest):
+            columns = view.read(manifest, _PLACES)
+            columns = columns.filter(columns.is_live)
+            if len(columns):
+                _check_types(columns, view.metadata, columns.column("file_path")[0].as_py())
+
+
+def _check_types(columns: ManifestColumns, metadata: TableMetadata, path: str) -> None:
+    """Fail if delete files cannot be in the partitions of these data files, which the types of now cannot say."""
+    unlike = differing_types(columns.partition_type, partition_type_of(metadata, columns.spec_id))
+    if unlike:
+        fields = ", ".join(f"{each.name!r}" for each in columns.partition_type.fields if each.field_id in unlike)
+        raise ValidationError(
+            f"rows of data file {path!r} cannot be deleted: it was written when the column of partition field {fields} was"
+            " of another type, before the table was replaced; remove whole files, or work on a branch made since"
+        )
 
 
 def _found(columns: ManifestColumns, paths: Any) -> dict[str, LocatedFile]:

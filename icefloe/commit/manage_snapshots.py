@@ -7,6 +7,7 @@ from typing import Self
 from icefloe.commit import refs
 from icefloe.commit.change import Change
 from icefloe.commit.cherry_pick import CherryPick
+from icefloe.commit.create_branch import CreateBranch
 from icefloe.commit.refs import Retention
 from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRefType
 
@@ -26,9 +27,9 @@ class ManageSnapshots:
         max_snapshot_age_ms: int | None = None,
         min_snapshots_to_keep: int | None = None,
     ) -> Self:
-        """A new branch, at the current snapshot if none is given."""
+        """A new branch, at the current snapshot if none is given; of an empty table, at an empty one of its own."""
         kept = Retention(min_snapshots_to_keep, max_snapshot_age_ms, max_ref_age_ms)
-        return self._add(refs.create_ref(branch_name, SnapshotRefType.BRANCH, snapshot_id, kept))
+        return self._add(CreateBranch(branch_name, snapshot_id, kept))
 
     def create_tag(self, tag_name: str, snapshot_id: int | None = None, max_ref_age_ms: int | None = None) -> Self:
         """A new tag, at the current snapshot if none is given."""

@@ -3,7 +3,7 @@
 Each part of the predicate is asked of the partition values and of the statistics, and the better answer counts.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.commit.partitions import Mask, partition_table
+from icefloe.commit.partitions import Mask, partition_table, partition_type_of
 from icefloe.expressions.arrow import mask
 from icefloe.expressions.binding import bind, bound_references
 from icefloe.expressions.parser import as_expression
@@ -23,6 +23,8 @@ from icefloe.manifests.files import ManifestFile
 from icefloe.manifests.summaries import SummaryColumns
 from icefloe.manifests.wanted import WITHOUT_METRICS, Wanted, wanted
 from icefloe.metadata.table import TableMetadata
+from icefloe.partitioning.spec import PartitionSpec
+from icefloe.planning.replaced_columns import ReplacedColumns, differing_types, without_values
 from icefloe.schema.schema import Schema
 
 FilterInput = Expression | str | bool
@@ -34,6 +36,10 @@ class RowFilter:
 
     metadata: TableMetadata
     bound: Expression
+    _replaced: ReplacedColumns = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_replaced", ReplacedColumns(self.metadata, self._schema))
 
     @staticmethod
     def of(predicate: FilterInput, metadata: TableMetadata, *, case_sensitive: bool = True) -> "RowFilter":
@@ -60,7 +66,8 @@ class RowFilter:
         """Whether the manifest's summaries allow for a file with a matching row."""
         if manifest.partitions is None:
             return not self.is_nothing
-        projected = self._project(inclusive_projection, manifest.partition_spec_id)
+        spec = self.metadata.spec(manifest.partition_spec_id)
+        projected = self._project(inclusive_projection, without_values(spec, self._replaced.fields(spec, manifest)))
         return bool(partitions_might_match(projected, SummaryColumns([manifest]))[0])
 
     def might(self, files: ManifestColumns) -> Mask:
@@ -72,11 +79,18 @@ class RowFilter:
         return self._inclusive(files) & self._ask(self.bound, files, self._must_leaf)
 
     def _inclusive(self, files: ManifestColumns) -> Mask:
-        return _as_mask(self._project(inclusive_projection, files.spec_id), files)
+        return _as_mask(self._project(inclusive_projection, self._spec(files)), files)
 
-    def _project(self, project: Any, spec_id: int) -> Expression:
-        found: Expression = project(self.bound, self.metadata.spec(spec_id), self._schema)
+    def _project(self, project: Any, spec: PartitionSpec) -> Expression:
+        found: Expression = project(self.bound, spec, self._schema)
         return found
+
+    def _spec(self, files: ManifestColumns) -> PartitionSpec:
+        """The spec of the files, with nothing known of values that are not of their column's type."""
+        spec = self.metadata.spec(files.spec_id)
+        return without_values(
+            spec, differing_types(files.partition_type, partition_type_of(self.metadata, spec.spec_id))
+        )
 
     @property
     def _schema(self) -> Schema:
@@ -97,12 +111,17 @@ class RowFilter:
                 return found
 
     def _might_leaf(self, part: Expression, files: ManifestColumns) -> Mask:
-        by_partition = _as_mask(inclusive_projection(part, self.metadata.spec(files.spec_id), self._schema), files)
-        return by_partition & might_match(part, files)
+        by_partition = _as_mask(inclusive_projection(part, self._spec(files), self._schema), files)
+        return by_partition & (might_match(part, files) | ~self._tells(part, files))
 
     def _must_leaf(self, part: Expression, files: ManifestColumns) -> Mask:
-        by_partition = _as_mask(strict_projection(part, self.metadata.spec(files.spec_id), self._schema), files)
-        return by_partition | must_match(part, files)
+        by_partition = _as_mask(strict_projection(part, self._spec(files), self._schema), files)
+        return by_partition | (must_match(part, files) & self._tells(part, files))
+
+    def _tells(self, part: Expression, files: ManifestColumns) -> Mask:
+        """Whether the metrics of each file are those of the columns that the predicate speaks of."""
+        ids = [each.field_id for each in bound_references(part)]
+        return self._replaced.is_alike(ids, files.column("snapshot_id"))
 
 
 def _as_mask(expression: Expression, files: ManifestColumns) -> Mask:

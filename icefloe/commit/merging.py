@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.commit.partitions import by_partition_type
 from icefloe.commit.view import View
 from icefloe.commit.writing import form_of, write_entries
 from icefloe.manifests.columns import ManifestColumns
@@ -71,8 +72,11 @@ def _bins(manifests: list[ManifestFile], target: int) -> list[list[ManifestFile]
 
 def _merge(view: View, manifests: list[ManifestFile]) -> tuple[ManifestFile, ...]:
     parts = [carried(view, manifest) for manifest in manifests]
-    columns = concat_entries([part for part in parts if len(part)])
-    return () if columns is None else write_entries(view, columns, manifests[0].content)
+    return tuple(
+        manifest
+        for columns in concat_entries([part for part in parts if len(part)])
+        for manifest in write_entries(view, columns, manifests[0].content)
+    )
 
 
 def carried(view: View, manifest: ManifestFile) -> ManifestColumns:
@@ -88,13 +92,17 @@ def carried(view: View, manifest: ManifestFile) -> ManifestColumns:
     return columns.with_columns(status=pc.if_else(own_entry, status, existing))
 
 
-def concat_entries(parts: Sequence[ManifestColumns]) -> ManifestColumns | None:
-    """The entries of several manifests of one spec, one after the other; None for none."""
-    if len(parts) <= 1:
-        return parts[0] if parts else None
+def concat_entries(parts: Sequence[ManifestColumns]) -> list[ManifestColumns]:
+    """The entries of several manifests of one spec, one after the other: as many groups as they have types of partitions."""
+    return [_concat(alike) for alike in by_partition_type(parts)]
+
+
+def _concat(parts: Sequence[ManifestColumns]) -> ManifestColumns:
+    if len(parts) == 1:
+        return parts[0]
     length = sum(len(part) for part in parts)
     names = list(dict.fromkeys(name for part in parts for name in part.columns))
-    fields = [each.field_id for part in parts[:1] for each in part.partition_type.fields]
+    fields = [each.field_id for each in parts[0].partition_type.fields]
     held = [each for each in fields if any(each in part.partition for part in parts)]
     return replace(
         parts[0],

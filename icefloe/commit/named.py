@@ -14,6 +14,7 @@ from icefloe.errors import InvalidInputError, ValidationError
 from icefloe.manifests.columns import ManifestColumns, columns_of
 from icefloe.manifests.files import DataFile, EntryStatus, ManifestEntry, ManifestFile
 from icefloe.metadata.table import TableMetadata
+from icefloe.planning.replaced_columns import ReplacedColumns
 from icefloe.storage.identity import identities, identity
 
 NamedInput = Iterable[DataFile] | Iterable[str] | ManifestColumns | Sequence[ManifestColumns]
@@ -39,6 +40,9 @@ class NamedFiles:
         values = [each for each in given if isinstance(each, DataFile)]
         if len(columns) + len(values) != len(given):
             raise InvalidInputError("files are named as DataFile values, ManifestColumns or paths, one way at a time")
+        if any(ReplacedColumns(metadata, metadata.schema()).fields_ever(metadata.spec(each)) for each in _specs(given)):
+            # Values of a column that was replaced are of another type than it is now, and would be looked for in vain.
+            return NamedFiles(pc.unique(identities(_paths(columns, values))), None)
         columns += _by_spec(values, metadata)
         paths = pc.unique(identities(pa.concat_arrays([each.column("file_path") for each in columns])))
         return NamedFiles(paths, PartitionSet.of(columns))
@@ -123,6 +127,15 @@ def place_mask(columns: ManifestColumns, places: Collection[tuple[str, int | Non
 def _places(columns: ManifestColumns) -> list[tuple[str, int | None]]:
     paths, offsets = identities(columns.column("file_path")), columns.column("content_offset")
     return list(zip(paths.to_pylist(), offsets.to_pylist(), strict=True))
+
+
+def _specs(given: Iterable[Any]) -> set[int]:
+    return {each.spec_id for each in given}
+
+
+def _paths(columns: Sequence[ManifestColumns], values: Sequence[DataFile]) -> Any:
+    named = pa.array([each.file_path for each in values], pa.string())
+    return pa.concat_arrays([named, *(each.column("file_path") for each in columns)])
 
 
 def _by_spec(files: list[DataFile], metadata: TableMetadata) -> list[ManifestColumns]:

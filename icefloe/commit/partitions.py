@@ -10,12 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InvalidValueError
+from icefloe.manifests.arrow_values import value_array_type
 from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.files import ManifestFile
 from icefloe.manifests.metrics import MetricColumns
 from icefloe.metadata.table import TableMetadata
 from icefloe.partitioning.spec import partition_type
 from icefloe.schema.binary import decode_array
+from icefloe.schema.promotion import is_promotion
 from icefloe.schema.types import DoubleType, FloatType, IcebergType, StructType, UnknownType, UUIDType
 
 Mask = npt.NDArray[np.bool_]
@@ -45,17 +47,46 @@ def partition_codes(parts: Sequence[ManifestColumns]) -> list[npt.NDArray[np.int
     codes = np.zeros(sum(lengths), np.int64)
     count = 1
     for field in parts[0].partition_type.fields:
-        column = _concat([_partition_column(part, field.field_id) for part in parts])
-        if pa.types.is_null(column.type):
-            continue
-        encoded = _canonical(column, field.field_type).dictionary_encode(null_encoding="encode")
-        size = max(len(encoded.dictionary), 1)
+        numbers, size = _numbered(parts, field.field_id)
         if count > _MOST_CODES // size:
             _, codes = np.unique(codes, return_inverse=True)
             count = int(codes.max(initial=0)) + 1
-        codes = codes * size + encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = codes * size + numbers
         count *= size
     return np.split(codes, np.cumsum(lengths)[:-1])
+
+
+def _numbered(parts: Sequence[ManifestColumns], field_id: int) -> tuple[npt.NDArray[np.int64], int]:
+    """A number for each value of a field, 0 for null, and how many there are; values of unlike types are never equal."""
+    kinds = _widened([_kind(part, field_id) for part in parts])
+    found: list[npt.NDArray[np.int64]] = [np.zeros(len(part), np.int64) for part in parts]
+    size = 1
+    for kind in dict.fromkeys(each for each in kinds if not isinstance(each, UnknownType)):
+        places = [place for place, each in enumerate(kinds) if each == kind]
+        column = _concat([parts[place].partition[field_id].cast(value_array_type(kind)) for place in places])
+        encoded = _canonical(column, kind).dictionary_encode()
+        numbers = pc.fill_null(pc.add(encoded.indices.cast(pa.int64()), size), 0).to_numpy(zero_copy_only=False)
+        ends = np.cumsum([len(parts[place]) for place in places])
+        for place, members in zip(places, np.split(numbers, ends[:-1]), strict=True):
+            found[place] = members
+        size += len(encoded.dictionary)
+    return np.concatenate(found), size
+
+
+def _widened(kinds: list[IcebergType]) -> list[IcebergType]:
+    """The types, each as the one among them that it can be promoted to."""
+    different = list(dict.fromkeys(kinds))
+    known = [each for each in different if not isinstance(each, UnknownType)]
+    wider = {
+        each: next((other for other in known if other != each and is_promotion(each, other)), each) for each in known
+    }
+    return [wider.get(each, each) for each in kinds]
+
+
+def _kind(columns: ManifestColumns, field_id: int) -> IcebergType:
+    if field_id not in columns.partition:
+        return UnknownType()
+    return next(each.field_type for each in columns.partition_type.fields if each.field_id == field_id)
 
 
 def partition_order(columns: ManifestColumns) -> Any:
@@ -78,9 +109,9 @@ def count_partitions(groups: Iterable[ManifestColumns]) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionSet:
-    """Partitions of any specs: those of the files in `members`, one for each spec."""
+    """Partitions of any specs: those of the files in `members`, for each spec one group of each type of partitions."""
 
-    members: dict[int, ManifestColumns]
+    members: dict[int, tuple[ManifestColumns, ...]]
 
     @staticmethod
     def of(groups: Iterable[ManifestColumns]) -> "PartitionSet":
@@ -89,40 +120,67 @@ class PartitionSet:
         for columns in groups:
             if len(columns):
                 found.setdefault(columns.spec_id, []).append(only_partitions(columns))
-        return PartitionSet({spec_id: _distinct(concat_partitions(parts)) for spec_id, parts in found.items()})
+        return PartitionSet(
+            {
+                spec_id: tuple(_distinct(concat_partitions(alike)) for alike in by_partition_type(parts))
+                for spec_id, parts in found.items()
+            }
+        )
 
     def __bool__(self) -> bool:
         return bool(self.members)
 
     def __len__(self) -> int:
-        return sum(len(each) for each in self.members.values())
+        return sum(len(each) for groups in self.members.values() for each in groups)
 
     def mask(self, columns: ManifestColumns) -> Mask:
         """Which of the files are in one of the partitions."""
         own = self.members.get(columns.spec_id)
         if own is None:
             return np.zeros(len(columns), bool)
-        mine, theirs = partition_codes([own, only_partitions(columns)])
-        return np.isin(theirs, mine)
+        *mine, theirs = partition_codes([*own, only_partitions(columns)])
+        return np.isin(theirs, np.concatenate(mine))
 
     def may_be_in(self, manifest: ManifestFile) -> bool:
         """Whether the manifest's summaries allow for a file in one of the partitions."""
-        own = self.members.get(manifest.partition_spec_id)
-        if own is None:
-            return False
-        summaries = manifest.partitions
-        fields = own.partition_type.fields
-        if summaries is None or len(summaries) != len(fields):
-            return True
-        possible = np.ones(len(own), bool)
-        for field, summary in zip(fields, summaries, strict=True):
-            column = _partition_column(own, field.field_id)
-            if pa.types.is_null(column.type) or isinstance(field.field_type, FloatType | DoubleType | UUIDType):
-                continue
-            is_null = column.is_null().to_numpy(zero_copy_only=False)
-            within = _within(column, summary.lower_bound, summary.upper_bound, field.field_type)
-            possible &= np.where(is_null, summary.contains_null, within)
-        return bool(possible.any())
+        return any(_may_be_in(each, manifest) for each in self.members.get(manifest.partition_spec_id, ()))
+
+
+def by_partition_type(parts: Sequence[ManifestColumns]) -> list[list[ManifestColumns]]:
+    """The parts, which are of one spec, those together whose partition values are of the same types."""
+    found: list[list[ManifestColumns]] = []
+    for part in parts:
+        alike = next((group for group in found if _are_alike(group[0].partition_type, part.partition_type)), None)
+        if alike is None:
+            found.append([part])
+        else:
+            alike.append(part)
+    return found
+
+
+def _are_alike(one: StructType, other: StructType) -> bool:
+    return all(
+        mine.field_type == theirs.field_type
+        or isinstance(mine.field_type, UnknownType)
+        or isinstance(theirs.field_type, UnknownType)
+        for mine, theirs in zip(one.fields, other.fields, strict=True)
+    )
+
+
+def _may_be_in(own: ManifestColumns, manifest: ManifestFile) -> bool:
+    summaries = manifest.partitions
+    fields = own.partition_type.fields
+    if summaries is None or len(summaries) != len(fields):
+        return True
+    possible = np.ones(len(own), bool)
+    for field, summary in zip(fields, summaries, strict=True):
+        column = _partition_column(own, field.field_id)
+        if pa.types.is_null(column.type) or isinstance(field.field_type, FloatType | DoubleType | UUIDType):
+            continue
+        is_null = column.is_null().to_numpy(zero_copy_only=False)
+        within = _within(column, summary.lower_bound, summary.upper_bound, field.field_type)
+        possible &= np.where(is_null, summary.contains_null, within)
+    return bool(possible.any())
 
 
 def only_partitions(columns: ManifestColumns) -> ManifestColumns:
@@ -180,7 +238,11 @@ def _within(column: Any, lower: bytes | None, upper: bytes | None, kind: Iceberg
         return ~found
     for bound, compare in ((lower, pc.greater_equal), (upper, pc.less_equal)):
         if bound is not None:
-            limit = decode_array(pa.array([bound], pa.binary()), kind)
+            try:
+                limit = decode_array(pa.array([bound], pa.binary()), kind)
+            except InvalidValueError:
+                # The manifest may be older than the column, which replaced one of another type.
+                continue
             answer = compare(_ordered(column), _ordered(limit)[0])
             found &= pc.fill_null(answer, True).to_numpy(zero_copy_only=False)
     return found

@@ -1,7 +1,8 @@
 """Changes of branches and tags: made, moved, dropped, kept for longer or shorter; and of what `main` is at.
 
 A ref is moved or dropped as it was when that was asked for: if another writer moved it in between, the change is refused,
-since it would take the other's commit off the branch without anybody having seen it.
+since it would take the other's commit off the branch without anybody having seen it. How long a ref is kept may be said of
+it wherever it is.
 """
 
 from collections.abc import Callable
@@ -17,11 +18,17 @@ from icefloe.metadata.updates import RemoveSnapshotRefUpdate, SetSnapshotRefUpda
 
 
 class RefChange:
-    """One change of a ref, as a function of the metadata; `names` are the refs that must not move in between."""
+    """One change of a ref, as a function of the metadata; `names` are the refs that it is about.
 
-    def __init__(self, change: Callable[[TableMetadata], tuple[TableUpdate, ...]], *names: str) -> None:
+    They must not move between asking and committing, unless the change is meant for them wherever they are.
+    """
+
+    def __init__(
+        self, change: Callable[[TableMetadata], tuple[TableUpdate, ...]], *names: str, anywhere: bool = False
+    ) -> None:
         self._change = change
         self._names = names
+        self._anywhere = anywhere
         self._seen: dict[str, int | None] | None = None
 
     @property
@@ -32,7 +39,7 @@ class RefChange:
     def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
         """The update, unless a ref is not where it was when this was first asked for."""
         found = {name: _snapshot_id(metadata, name) for name in self._names}
-        if self._seen is None:
+        if self._seen is None or self._anywhere:
             self._seen = found
         for name, seen in self._seen.items():
             if found[name] != seen:
@@ -130,7 +137,7 @@ def set_retention(name: str, retention: Retention) -> RefChange:
         )
         return () if changed == ref else (SetSnapshotRefUpdate(name, changed),)
 
-    return RefChange(change, name)
+    return RefChange(change, name, anywhere=True)
 
 
 def fast_forward(name: str, to: str) -> RefChange:

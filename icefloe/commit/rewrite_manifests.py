@@ -72,10 +72,11 @@ class RewriteManifests:
         for manifest in manifests:
             columns = view.read(manifest)
             parts.append(columns.filter(columns.is_live))
-        together = concat_entries([each for each in parts if len(each)])
-        if together is None:
-            return ()
-        return write_entries(view, as_existing(together.take(partition_order(together))), self._content)
+        return tuple(
+            manifest
+            for together in concat_entries([each for each in parts if len(each)])
+            for manifest in write_entries(view, as_existing(together.take(partition_order(together))), self._content)
+        )
 
 
 def _live_files(manifest: ManifestFile) -> int:

@@ -25,7 +25,7 @@ from icefloe.commit.conflicts import (
 from icefloe.commit.duplicates import check_not_live
 from icefloe.commit.filtering import Filtered, remove_files
 from icefloe.commit.history import Planned, Since, last_of_others, settled
-from icefloe.commit.located import LocatedFile, locate
+from icefloe.commit.located import LocatedFile, check_types, locate
 from icefloe.commit.matching import FilterInput, RowFilter
 from icefloe.commit.merging import merge_manifests
 from icefloe.commit.named import NamedDeletes, NamedFiles, NamedInput, place_mask
@@ -116,6 +116,7 @@ class RowDelta:
         self._remove.check_found(data.removed, "data file")
         self._check_own_references()
         located = locate(view, self._referenced, self._partitions(), [group.columns for group in self._data])
+        check_types(view, self._anywhere)
         self._check_conflicts(view, located, data)
         new_vectors, superseded = self._new_vectors(view, located)
         files = fitted(view.metadata, (*self._data, *self._files))

@@ -1,6 +1,6 @@
 """Several changes, one commit: each is prepared on what the ones before it leave, and nothing is visible before the end."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -11,15 +11,19 @@ from icefloe.commit.producer import committed_manifests
 from icefloe.commit.report import report_commit
 from icefloe.commit.retry import CommitLoop, Timing, result_of
 from icefloe.commit.swap import check_same_table
-from icefloe.commit.view import list_location
+from icefloe.commit.view import list_location, manifests_of, read_entries
 from icefloe.commit.workbench import Caches, Workbench
 from icefloe.errors import CommitFailed, InvalidInputError, LocationNotFoundError
+from icefloe.manifests.files import DataFile, FileContent, ManifestContent
+from icefloe.manifests.wanted import WITHOUT_METRICS
 from icefloe.metadata.apply import Applied, finish, step
 from icefloe.metadata.requirements import TableRequirement, requirements_for
 from icefloe.metadata.table import TableMetadata
 from icefloe.metadata.update_codec import check_codable
 from icefloe.metadata.updates import TableUpdate
 from icefloe.planning.report import LoggingReporter, Reporter
+from icefloe.storage.identity import identities, identity
+from icefloe.versions import Feature, allows
 
 
 class CommitTransaction:
@@ -118,6 +122,30 @@ class CommitTransaction:
             self._tidy(self._outcome)
         report_commit(self._outcome, self.base.metadata, self._committer.name, seconds, self._reporter)
         return self._outcome
+
+    def left_out(self, files: Iterable[DataFile]) -> tuple[str, ...]:
+        """The position delete files among these that the commit did without; none if that is in doubt.
+
+        If the table was upgraded meanwhile, it has taken what they hold as deletion vectors.
+        """
+        if not isinstance(self._outcome, Committed):
+            return ()
+        metadata = self._outcome.state.metadata
+        positions = (each for each in files if each.content is FileContent.POSITION_DELETES)
+        found = {identity(each.file_path): each.file_path for each in positions if not each.is_deletion_vector}
+        if not found or allows(metadata.format_version, Feature.NEW_POSITION_DELETE_FILES):
+            return ()
+        try:
+            # A transaction may delete rows first and upgrade the table then: what is named stays, whatever the version.
+            for snapshot in map(metadata.snapshot, self._snapshot_ids()):
+                for manifest in manifests_of(snapshot, metadata, self._bench):
+                    if manifest.content is ManifestContent.DELETES:
+                        columns = read_entries(manifest, metadata, self._bench, WITHOUT_METRICS)
+                        for each in found.keys() & set(identities(columns.column("file_path")).to_pylist()):
+                            del found[each]
+        except Exception:  # noqa: BLE001 - the commit happened; what cannot be read only keeps leftovers alive
+            return ()
+        return tuple(found.values())
 
     def abandon(self) -> None:
         """Give it up: nothing was sent to the catalog, so that its files can go."""

@@ -72,12 +72,14 @@ def read_entries(
     `committed` is off for manifests of the commit itself, whose entries still wait for their numbers.
     """
 
+    kind = partition_type_of(metadata, manifest.partition_spec_id)
+
     def load() -> ManifestColumns:
         return read_manifest(
             manifest,
             bench.read,
             wanted,
-            partition_type=partition_type_of(metadata, manifest.partition_spec_id),
+            partition_type=kind,
             table_location=metadata.location if _is_relative(metadata) else None,
             committed=committed,
             limits=bench.storage.limits,
@@ -85,7 +87,7 @@ def read_entries(
 
     if wanted.metrics or not committed:
         return load()
-    return bench.caches.manifests.load((manifest, wanted, metadata.location), load)
+    return bench.caches.manifests.load((manifest, wanted, kind, metadata.location), load)
 
 
 def _is_relative(metadata: TableMetadata) -> bool:

@@ -11,6 +11,9 @@ from icefloe.manifests.files import ManifestContent, ManifestFile
 from icefloe.manifests.writer import ManifestFormat, write_manifests
 from icefloe.metadata.properties import MANIFEST_COMPRESSION, MANIFEST_COMPRESSION_LEVEL, MANIFEST_TARGET_SIZE_BYTES
 from icefloe.metadata.table import TableMetadata
+from icefloe.partitioning.spec import PartitionSpec, partition_type
+from icefloe.planning.replaced_columns import differing_types
+from icefloe.schema.schema import Schema
 from icefloe.versions import Feature, allows
 
 
@@ -18,16 +21,18 @@ def write_entries(view: View, columns: ManifestColumns, content: ManifestContent
     """The entries as new manifests of the target size."""
     metadata = view.metadata
     version = metadata.format_version
+    newest_first = tuple(sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True))
+    spec = metadata.spec(columns.spec_id)
     form = ManifestFormat(
         version=version,
-        schema=metadata.schema(),
-        spec=metadata.spec(columns.spec_id),
+        schema=_schema_of(columns, spec, (metadata.schema(), *newest_first)),
+        spec=spec,
         snapshot_id=view.snapshot_id,
         content=content,
         codec=MANIFEST_COMPRESSION.of(metadata.properties),
         level=_level(metadata.properties.get(MANIFEST_COMPRESSION_LEVEL.key)),
         table_location=metadata.location if allows(version, Feature.RELATIVE_PATHS) else None,
-        older_schemas=tuple(sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True)),
+        older_schemas=newest_first,
     )
     return tuple(
         write_manifests(
@@ -37,6 +42,14 @@ def write_entries(view: View, columns: ManifestColumns, content: ManifestContent
             view.bench.write,
             target_size=MANIFEST_TARGET_SIZE_BYTES.of(metadata.properties),
         )
+    )
+
+
+def _schema_of(columns: ManifestColumns, spec: PartitionSpec, schemas: Sequence[Schema]) -> Schema:
+    """The first of the schemas that has the types of the partition values: a replaced column had another before."""
+    return next(
+        (each for each in schemas if not differing_types(columns.partition_type, partition_type(spec, each))),
+        schemas[0],
     )
 
 

@@ -60,16 +60,10 @@ def metadata_array(field: NestedField, facts: RowFacts, metadata: TableMetadata)
 
 
 def _partition(kind: StructType, facts: RowFacts, metadata: TableMetadata) -> Any:
-    """The partition as a struct of the fields of all specs; those that the file's spec lacks are null.
-
-    Fields are found by name where they are not by id: ids may have been changed to stay clear of those of columns.
-    """
+    """The partition as a struct of the fields of all specs; those that the file's spec lacks are null."""
     spec = metadata.spec(facts.task.spec_id)
-    by_id = {field.field_id: value for field, value in zip(spec.fields, facts.task.partition, strict=True)}
-    by_name = {field.name: value for field, value in zip(spec.fields, facts.task.partition, strict=True)}
-    value = tuple(
-        (each.field_id, by_id[each.field_id] if each.field_id in by_id else by_name.get(each.name)) for each in kind
-    )
+    values = {field.field_id: value for field, value in zip(spec.fields, facts.task.partition, strict=True)}
+    value = tuple((each.field_id, values.get(each.field_id)) for each in kind)
     return constant_array(value, kind, type_to_arrow(kind), facts.rows)
 
 

@@ -17,6 +17,7 @@ from icefloe.maintenance.ownership import Ownership, note_foreign
 from icefloe.maintenance.reachable import live_content, manifest_lists_of, manifests_of, statistics_of
 from icefloe.manifests.files import FileContent, ManifestFile
 from icefloe.metadata.table import TableMetadata
+from icefloe.storage.identity import possible_identity
 from icefloe.storage.storage import Storage
 
 _ATTEMPTS = 3
@@ -101,18 +102,26 @@ def _unneeded_now(
 def _unneeded(before: TableMetadata, after: TableMetadata, gone: Iterable[int], storage: Storage) -> _Unneeded:
     kept = manifests_of(after, after.snapshots, storage)
     leaving = _manifests_leaving(before, gone, storage)
-    manifests = {path: each for path, each in leaving.items() if path not in kept}
-    content = dict(_content_leaving(before, manifests.values(), storage))
+    manifests = {path: leaving[path] for path in _certain(leaving, kept)}
+    content = {
+        possible_identity(path): (path, kind) for path, kind in _content_leaving(before, manifests.values(), storage)
+    }
     if content:
         for paths, _ in live_content(after, kept.values(), storage):
-            for path in content.keys() & set(paths):
+            for path in content.keys() & set(map(possible_identity, paths)):
                 del content[path]
     return _Unneeded(
-        content,
+        dict(content.values()),
         frozenset(manifests),
-        manifest_lists_of(before) - manifest_lists_of(after),
-        statistics_of(before) - statistics_of(after),
+        _certain(manifest_lists_of(before), manifest_lists_of(after)),
+        _certain(statistics_of(before), statistics_of(after)),
     )
+
+
+def _certain(paths: Iterable[str], needed: Iterable[str]) -> frozenset[str]:
+    """The paths that are certain to be none of those that are needed."""
+    possible = set(map(possible_identity, needed))
+    return frozenset(each for each in paths if possible_identity(each) not in possible)
 
 
 def _owned(unneeded: _Unneeded, ownership: Ownership) -> tuple[_Unneeded, tuple[str, ...]]:

@@ -20,7 +20,8 @@ from icefloe.manifests.entry_codec import (
     stats_base_id,
 )
 from icefloe.manifests.metrics import MetricColumns, map_type
-from icefloe.manifests.reader import check_columns, partition_columns, scalar_column, zeros
+from icefloe.manifests.partition_values import partition_columns
+from icefloe.manifests.reader import check_columns, scalar_column, zeros
 from icefloe.manifests.wanted import ALWAYS, Wanted
 from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
 from icefloe.schema.arrow import schema_from_arrow
@@ -110,8 +111,8 @@ def _assemble(
     columns = {name: scalar_column(name, column) for name, column in columns.items()}
     columns.setdefault("content", zeros(len(table)))
     check_columns(columns, location)
-    struct, values = partition_columns(partition, partition_type)
     header = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+    struct, values = partition_columns(partition, partition_type, header)
     metrics = MetricColumns(len(table), maps, spread)
     return ManifestColumns(len(table), columns, struct, values, metrics, spec_id, location, header)
 

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from icefloe.errors import CorruptFileError, InvalidValueError
 from icefloe.formats.avro_blocks_codec import MAGIC
-from icefloe.manifests.arrow_values import as_values
 from icefloe.manifests.avro_codec import Container, open_container
 from icefloe.manifests.avro_schema_codec import AvroNode, parse_avro_schema, plain_meaning
 from icefloe.manifests.cache import ManifestCache
@@ -23,11 +22,12 @@ from icefloe.manifests.entry_codec import PARTITION_ROLE, choose
 from icefloe.manifests.files import ManifestFile, Metric
 from icefloe.manifests.inheritance import inherit
 from icefloe.manifests.metrics import MetricColumns, map_type, value_type
+from icefloe.manifests.partition_values import partition_columns
 from icefloe.manifests.paths import resolve_paths
 from icefloe.manifests.program import Program, UnknownShape, compile_program
 from icefloe.manifests.wanted import ALWAYS, EVERYTHING, Wanted
 from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
-from icefloe.schema.types import IcebergType, NestedField, StringType, StructType, UnknownType
+from icefloe.schema.types import IcebergType, StructType, UnknownType
 
 Read = Callable[[str], bytes]
 """Gives the bytes at a location."""
@@ -187,7 +187,7 @@ def assemble(
     stored = {
         key[1]: (column, kinds[key] or UnknownType()) for key, column in columns.items() if key[0] == PARTITION_ROLE
     }
-    struct, partition = partition_columns(stored, partition_type)
+    struct, partition = partition_columns(stored, partition_type, container.metadata)
     metrics = _metrics(columns, decoded.nodes, decoded.rows)
     return ManifestColumns(
         decoded.rows, found, struct, partition, metrics, spec_id, container.location, container.metadata
@@ -218,30 +218,6 @@ def scalar_column(name: str, column: Any) -> Any:
     if name == "content" and column.null_count:
         column = pc.fill_null(column, 0)
     return column if column.type == target else column.cast(target)
-
-
-def partition_columns(
-    stored: dict[int, tuple[Any, IcebergType]], partition_type: StructType | None
-) -> tuple[StructType, dict[int, Any]]:
-    """The partition tuple in the types of the spec; where the spec cannot tell one, in those of the file."""
-    if partition_type is None:
-        fields = [NestedField(field_id, str(field_id), kind) for field_id, (_, kind) in sorted(stored.items())]
-        partition_type = StructType(*fields)
-    by_place = not any(field.field_id in stored for field in partition_type.fields)
-    fields, found = [], {}
-    for place, field in enumerate(partition_type.fields):
-        # Fields of files without ids are numbered -1, -2, ... by their place.
-        entry = stored.get(-1 - place if by_place else field.field_id)
-        if entry is None:
-            fields.append(field)
-            continue
-        column, kind = entry
-        is_vague = isinstance(field.field_type, UnknownType | StringType) and not isinstance(kind, UnknownType)
-        actual = kind if is_vague else field.field_type
-        fields.append(NestedField(field.field_id, field.name, actual))
-        if not isinstance(actual, UnknownType):
-            found[field.field_id] = as_values(column, actual)
-    return StructType(*fields), found
 
 
 def _metrics(columns: dict[Key, Any], nodes: dict[Key, AvroNode], rows: int) -> MetricColumns:

@@ -143,7 +143,10 @@ def partition_type(spec: PartitionSpec, schema: Schema, *older: Schema) -> Struc
 
 
 def unified_partition_type(specs: Iterable[PartitionSpec], schema: Schema, *older: Schema) -> StructType:
-    """All fields of all specs, ordered by id, with their newest names (spec: Partition Evolution)."""
+    """All fields of all specs, ordered by id, with their newest names (spec: Partition Evolution).
+
+    A name that two fields have stays with the newer one; the id of the other is put after its name.
+    """
     found: dict[int, tuple[PartitionField, str]] = {}
     for spec in sorted(specs, key=lambda spec: spec.spec_id, reverse=True):
         for field in spec.fields:
@@ -156,9 +159,14 @@ def unified_partition_type(specs: Iterable[PartitionSpec], schema: Schema, *olde
                 raise InvalidPartitionSpecError(f"partition fields {newer} and {field} have one id but differ")
             if void:
                 found[field.field_id] = (field, name)
+    newest = {name: field_id for field_id, (_, name) in sorted(found.items())}
     return StructType(
         *(
-            NestedField(field_id, name, _field_type(field, (schema, *older)))
+            NestedField(
+                field_id,
+                name if newest[name] == field_id else f"{name}_{field_id}",
+                _field_type(field, (schema, *older)),
+            )
             for field_id, (field, name) in sorted(found.items())
         )
     )

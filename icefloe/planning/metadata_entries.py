@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.errors import CorruptFileError
 from icefloe.manifests import ManifestColumns, ManifestContent, ManifestFile, Metric, Wanted
 from icefloe.manifests.entry_codec import COLUMN_TYPES
 from icefloe.manifests.wanted import ALWAYS
@@ -17,7 +16,8 @@ from icefloe.planning.metadata_request import MetadataRequest, retyped
 from icefloe.planning.metadata_schemas import table_partition_type
 from icefloe.planning.readable_metrics import READABLE_METRICS, metrics_needed, readable_metrics
 from icefloe.planning.reading import ManifestSource, read_ahead
-from icefloe.schema.arrow import field_to_arrow, schema_to_arrow, type_to_arrow
+from icefloe.planning.shown_partitions import shown_values
+from icefloe.schema.arrow import schema_to_arrow, type_to_arrow
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import NestedField, StructType
 from icefloe.storage.identity import identity
@@ -170,23 +170,11 @@ def partition_column(columns: ManifestColumns, kind: StructType, ids: Sequence[i
     `ids` are those of the partition fields, where `kind` has others.
     """
     arrays = []
+    own = {field.field_id: field.field_type for field in columns.partition_type.fields}
     for place, field in enumerate(kind.fields):
-        stored = columns.partition.get(field.field_id if ids is None else ids[place])
-        arrays.append(_as_type(stored, field_to_arrow(field, ids=False).type, columns))
+        field_id = field.field_id if ids is None else ids[place]
+        arrays.append(shown_values(columns.partition.get(field_id), own.get(field_id), field, len(columns)))
     return pa.StructArray.from_arrays(arrays, fields=list(type_to_arrow(kind, ids=False)))
-
-
-def _as_type(stored: Any | None, target: Any, columns: ManifestColumns) -> Any:
-    # A void field is stored in its source's type (spec: Partition Transforms), while other specs have that of a transform.
-    if stored is None or stored.null_count == len(stored):
-        return pa.nulls(len(columns), target)
-    try:
-        if isinstance(target, pa.BaseExtensionType):
-            return pa.ExtensionArray.from_storage(target, stored.cast(target.storage_type))
-        return stored if stored.type == target else stored.cast(target)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        problem = f"a partition value is {stored.type} and cannot be {target}: {error}"
-        raise CorruptFileError(columns.location, problem) from None
 
 
 def repeated(value: Any, length: int, kind: Any) -> Any:

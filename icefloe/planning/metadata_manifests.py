@@ -100,8 +100,9 @@ def _summaries(manifest: ManifestFile, source: ManifestSource, is_all: bool) -> 
             f"the list has {len(manifest.partitions)} partition summaries for it; its spec has {len(kinds)} fields"
         )
         raise CorruptFileError(manifest.manifest_path, problem)
+    written = source.replaced.types(spec, manifest)
     return [
-        _summary(summary, field.transform, kind.field_type, is_all)
+        _summary(summary, field.transform, written.get(field.field_id, kind.field_type), is_all)
         for summary, field, kind in zip(manifest.partitions, spec.fields, kinds, strict=True)
     ]
 

@@ -16,6 +16,7 @@ from icefloe.manifests import FileContent, ManifestContent, ManifestFile, Summar
 from icefloe.partitioning.spec import PartitionField, PartitionSpec
 from icefloe.partitioning.transforms import IdentityTransform, VoidTransform
 from icefloe.planning.metadata_request import MetadataRequest
+from icefloe.planning.replaced_columns import ReplacedColumns
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import IcebergType, StructType
 
@@ -70,11 +71,15 @@ def prune_manifests(
         return list(manifests)
     kept = might_match(request.bound, _listed(request.schema, manifests, around))
     ids = partition_field_ids(request.schema, partition, f"{around}partition")
-    by_spec: dict[int, list[int]] = {}
+    replaced = ReplacedColumns(request.metadata, request.metadata.schema())
+    by_spec: dict[tuple[PartitionSpec, frozenset[int]], list[int]] = {}
     for place, manifest in enumerate(manifests):
-        by_spec.setdefault(manifest.partition_spec_id, []).append(place)
-    for spec_id, places in by_spec.items():
-        kept[places] &= _by_summaries(request, request.metadata.specs_by_id.get(spec_id), ids, manifests, places)
+        # One without a spec is kept: reading it says what is wrong.
+        if spec := request.metadata.specs_by_id.get(manifest.partition_spec_id):
+            by_spec.setdefault((spec, replaced.fields(spec, manifest)), []).append(place)
+    for (spec, unlike), places in by_spec.items():
+        known = {key: value for key, value in ids.items() if key not in unlike}
+        kept[places] &= _by_summaries(request, spec, known, [manifests[place] for place in places])
     return [manifest for manifest, keep in zip(manifests, kept, strict=True) if keep]
 
 
@@ -101,15 +106,8 @@ def _listed(schema: Schema, manifests: Sequence[ManifestFile], around: str) -> K
 
 
 def _by_summaries(
-    request: MetadataRequest,
-    spec: PartitionSpec | None,
-    ids: Mapping[int, int],
-    manifests: Sequence[ManifestFile],
-    places: list[int],
+    request: MetadataRequest, spec: PartitionSpec, ids: Mapping[int, int], manifests: Sequence[ManifestFile]
 ) -> Mask:
-    if spec is None:
-        # Reading one of them says what is wrong.
-        return np.ones(len(places), np.bool_)
     # The partition column seen as a spec of its own: each field of the tuple is what it is.
     fields = [
         PartitionField(ids[field.field_id], field.field_id, IdentityTransform(), field.name)
@@ -118,4 +116,4 @@ def _by_summaries(
         for place, field in enumerate(spec.fields)
     ]
     projected = inclusive_projection(request.bound, PartitionSpec(*fields, spec_id=spec.spec_id), request.schema)
-    return partitions_might_match(projected, SummaryColumns([manifests[place] for place in places]))
+    return partitions_might_match(projected, SummaryColumns(manifests))

@@ -157,10 +157,7 @@ def metadata_table_schema(name: str, metadata: TableMetadata) -> Schema:
 
 
 def table_partition_type(metadata: TableMetadata) -> StructType:
-    """The fields of all specs, as far as the current schema has their columns, ordered by id, with their newest names.
-
-    A name that two fields have stays with the newer one; the id of the other is put after its name.
-    """
+    """The fields of all specs, as far as the current schema has their columns, ordered by id, with their newest names."""
     schema = metadata.schema()
     specs = [
         PartitionSpec(
@@ -169,16 +166,7 @@ def table_partition_type(metadata: TableMetadata) -> StructType:
         )
         for spec in metadata.partition_specs
     ]
-    unified = unified_partition_type(specs, schema)
-    newest = {field.name: field.field_id for field in unified.fields}
-    return StructType(
-        *(
-            field
-            if newest[field.name] == field.field_id
-            else NestedField(field.field_id, f"{field.name}_{field.field_id}", field.field_type)
-            for field in unified.fields
-        )
-    )
+    return unified_partition_type(specs, schema)
 
 
 def _with_metrics(fields: Iterator[NestedField], metadata: TableMetadata) -> Schema:

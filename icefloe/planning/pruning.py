@@ -32,9 +32,12 @@ from icefloe.partitioning.transforms import IdentityTransform
 from icefloe.planning.options import ScanOptions
 from icefloe.planning.partitions import Numbers, PartitionGroups, group_partitions
 from icefloe.planning.reading import ManifestSource
+from icefloe.planning.replaced_columns import PartialStatistics, differing_types, without_values
 from icefloe.planning.report import ScanCounts
 
 Mask = npt.NDArray[np.bool_]
+_View = tuple[int, frozenset[int]]
+"""A spec, and those of its fields whose values are of a type that the filter does not speak of."""
 
 _EVERY_ROW = AlwaysTrue()
 
@@ -72,14 +75,28 @@ class Pruner:
         self.bound = bound
         self.source = source
         self.options = options
-        self._by_spec: dict[int, SpecFilter] = {}
+        self._by_spec: dict[_View, SpecFilter] = {}
+        self._column_ids = frozenset(each.field_id for each in bound_references(bound))
 
     def of_spec(self, manifest: ManifestFile) -> SpecFilter:
-        """The filter as seen through the manifest's spec."""
-        found = self._by_spec.get(manifest.partition_spec_id)
+        """The filter as seen through the manifest's spec, by what the list says of it."""
+        return self._filter(self._view(manifest))
+
+    def of_values(self, manifest: ManifestFile, columns: ManifestColumns) -> SpecFilter:
+        """The filter as seen through the manifest's spec, for its partition values."""
+        unlike = differing_types(columns.partition_type, self.source.partition_type(manifest))
+        return self._filter((manifest.partition_spec_id, frozenset(unlike)))
+
+    def _view(self, manifest: ManifestFile) -> _View:
+        spec = self.source.spec(manifest)
+        return spec.spec_id, self.source.replaced.fields(spec, manifest)
+
+    def _filter(self, view: _View) -> SpecFilter:
+        found = self._by_spec.get(view)
         if found is None:
-            found = SpecFilter(self.bound, self.source.spec(manifest))
-            self._by_spec[manifest.partition_spec_id] = found
+            spec_id, unlike = view
+            found = SpecFilter(self.bound, without_values(self.source.metadata.spec(spec_id), unlike))
+            self._by_spec[view] = found
         return found
 
     def metric_ids(self, manifest: ManifestFile) -> tuple[int, ...]:
@@ -96,13 +113,13 @@ class Pruner:
             return list(manifests)
         live = [each for each in manifests if each.has_live_files or not needs_live]
         counts.manifests_skipped_empty += len(manifests) - len(live)
-        by_spec: dict[int, list[int]] = {}
+        by_spec: dict[_View, list[int]] = {}
         for place, manifest in enumerate(live):
-            by_spec.setdefault(manifest.partition_spec_id, []).append(place)
+            by_spec.setdefault(self._view(manifest), []).append(place)
         kept = np.zeros(len(live), bool)
-        for places in by_spec.values():
+        for view, places in by_spec.items():
             group = [live[place] for place in places]
-            kept[places] = partitions_might_match(self.of_spec(group[0]).inclusive, SummaryColumns(group))
+            kept[places] = partitions_might_match(self._filter(view).inclusive, SummaryColumns(group))
         counts.manifests_skipped_by_partition += len(live) - int(kept.sum())
         return [manifest for manifest, keep in zip(live, kept, strict=True) if keep]
 
@@ -118,9 +135,9 @@ class Pruner:
         groups = group_partitions(files)
         if isinstance(self.bound, AlwaysTrue):
             return Survivors(files, groups, (_EVERY_ROW,), np.zeros(len(files), np.int64))
-        rows, residuals, residual_of = self._by_partition(self.of_spec(manifest), groups)
+        rows, residuals, residual_of = self._by_partition(self.of_values(manifest, files), groups)
         counts.data_files_skipped_by_partition += len(files) - len(rows)
-        is_kept, residual_of = self._by_metrics(files, rows, residuals, residual_of)
+        is_kept, residual_of = self._by_metrics(manifest, files, rows, residuals, residual_of)
         counts.data_files_skipped_by_metrics += len(rows) - int(is_kept.sum())
         rows = rows[is_kept]
         if not len(rows):
@@ -132,7 +149,7 @@ class Pruner:
         """Which partitions may hold a matching row."""
         if not self.options.prune_partitions:
             return np.ones(len(groups), bool)
-        return _partition_mask(self.of_spec(manifest).inclusive, groups.rows)
+        return _partition_mask(self.of_values(manifest, groups.rows).inclusive, groups.rows)
 
     def _by_partition(
         self, spec: SpecFilter, groups: PartitionGroups
@@ -163,9 +180,15 @@ class Pruner:
         return tuple(number), found
 
     def _by_metrics(
-        self, files: ManifestColumns, rows: Numbers, residuals: tuple[Expression, ...], residual_of: Numbers
+        self,
+        manifest: ManifestFile,
+        files: ManifestColumns,
+        rows: Numbers,
+        residuals: tuple[Expression, ...],
+        residual_of: Numbers,
     ) -> tuple[Mask, Numbers]:
         """Which of the files at `rows` may hold a matching row, and the residual of each."""
+        unlike = self.source.replaced.columns(self._column_ids, manifest)
         is_kept = np.ones(len(rows), bool)
         left = residual_of.copy()
         for place, residual in enumerate(residuals):
@@ -174,7 +197,8 @@ class Pruner:
             asked = np.flatnonzero(residual_of == place)
             if not len(asked):
                 continue
-            answers = FileAnswers(_statistics(files, rows[asked]))
+            known = _statistics(files, rows[asked])
+            answers = FileAnswers(PartialStatistics(known, unlike) if unlike else known)
             if self.options.prune_metrics:
                 is_kept[asked] = answers.might_match(residual)
             if self.options.drop_residuals:

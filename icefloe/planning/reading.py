@@ -21,6 +21,7 @@ from icefloe.manifests import (
 from icefloe.metadata import Snapshot, TableMetadata
 from icefloe.metadata.locations import resolve_location
 from icefloe.partitioning.spec import PartitionSpec, partition_type
+from icefloe.planning.replaced_columns import ReplacedColumns
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import StructType
 from icefloe.storage import Storage
@@ -40,6 +41,10 @@ class ManifestSource:
     schema: Schema
     cache: ManifestCache | None = None
     _partition_types: dict[int, StructType] = field(default_factory=dict, init=False, repr=False, compare=False)
+    replaced: ReplacedColumns = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "replaced", ReplacedColumns(self.metadata, self.schema))
 
     def manifests(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
         """The manifests of a snapshot, in the order of its list."""
@@ -90,7 +95,7 @@ class ManifestSource:
             raise CorruptFileError(manifest.manifest_path, f"the table has no spec for it: {error}") from None
 
     def partition_type(self, manifest: ManifestFile) -> StructType:
-        """The type of the partition tuples of a manifest; lost source columns are looked for in older schemas."""
+        """The type of the partition tuples of a manifest for the scan; lost source columns are looked for in older schemas."""
         found = self._partition_types.get(manifest.partition_spec_id)
         if found is None:
             newest_first = sorted(self.metadata.schemas, key=lambda each: each.schema_id, reverse=True)

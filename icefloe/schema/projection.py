@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from icefloe.errors import IncompatibleChangeError, NoSuchColumnError
-from icefloe.schema.promotion import can_promote
+from icefloe.schema.promotion import is_promotion
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import (
     BinaryType,
@@ -22,7 +22,6 @@ from icefloe.schema.types import (
     UnknownType,
     UUIDType,
 )
-from icefloe.versions import ALL_VERSIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +206,7 @@ def _project_type(wanted: IcebergType, present: IcebergType, constants: Mapping[
 def _project_leaf(wanted: IcebergType, present: IcebergType, name: str) -> ValuePlan:
     if wanted == present:
         return Keep()
-    if any(can_promote(present, wanted, version) for version in ALL_VERSIONS) or _same_bytes(present, wanted):
+    if is_promotion(present, wanted) or _same_bytes(present, wanted):
         return Promote(present, wanted)
     raise _cannot_read(wanted, present, name)
 

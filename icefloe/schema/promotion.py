@@ -41,9 +41,14 @@ def can_promote(old: IcebergType, new: IcebergType, version: int) -> bool:
             return False
 
 
+def is_promotion(old: IcebergType, new: IcebergType) -> bool:
+    """Whether some version of the format lets a column of type `old` become one of type `new`, or they are the same."""
+    return any(can_promote(old, new, version) for version in ALL_VERSIONS)
+
+
 def promote_value(value: Any, old: IcebergType, new: IcebergType) -> Any:
     """What a value of the old type is in the new one; a date that the timestamp type cannot hold is an error."""
-    if not any(can_promote(old, new, version) for version in ALL_VERSIONS):
+    if not is_promotion(old, new):
         raise IncompatibleChangeError(f"{old} cannot be promoted to {new}, so the value {value!r} has no new form")
     if value is None or old == new:
         return value

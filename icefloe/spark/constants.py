@@ -54,14 +54,11 @@ def partition_constants(
 def partition_by_field(
     specs: dict[int, Any], fields: Sequence[NestedField]
 ) -> Callable[[FileScanTask], dict[int, Any]]:
-    """The values of a task's partition by the ids of the fields; by name where ids were changed to stay clear of columns'."""
+    """The values of a task's partition by the ids of the fields."""
 
     def of(task: FileScanTask) -> dict[int, Any]:
-        pairs = list(zip(specs[task.spec_id].fields, task.partition, strict=True))
-        by_id = {field.field_id: value for field, value in pairs}
-        by_name = {field.name: value for field, value in pairs}
-        return {
-            each.field_id: by_id[each.field_id] if each.field_id in by_id else by_name.get(each.name) for each in fields
-        }
+        pairs = zip(specs[task.spec_id].fields, task.partition, strict=True)
+        values = {field.field_id: value for field, value in pairs}
+        return {each.field_id: values.get(each.field_id) for each in fields}
 
     return of

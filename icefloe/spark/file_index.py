@@ -22,6 +22,7 @@ from icefloe.spark.directories import partition_directories, true_places
 from icefloe.spark.file_statuses import file_statuses, hadoop_location
 from icefloe.spark.gateway import Gateway, Returned
 from icefloe.spark.predicates import table_filter
+from icefloe.storage.local import check_regular
 
 logger = logging.getLogger("icefloe.spark")
 
@@ -169,6 +170,8 @@ class ScanFileIndex:
         tasks = self._files_of(pushed)
         for each in filters:
             tasks = self._kept(tasks, each)
+        # Spark's reader would wait for the other end of a pipe.
+        check_regular(task.file.file_path for task in tasks)
         groups: dict[tuple[Any, ...], list[FileScanTask]] = {}
         for task, values in zip(tasks, self._facts(tasks, self._constants), strict=True):
             groups.setdefault(values, []).append(task)

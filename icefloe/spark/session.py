@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import expr
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from icefloe.catalog import Catalog, load_catalog
 from icefloe.errors import InvalidInputError, NotInstalledError, StateError
@@ -213,8 +214,10 @@ class Session:
             return self._noted(frame, noted_source, table, metadata_columns) if is_newest else frame
         found = table.inspect.scan(source.metadata_table, source.snapshot_id, ref=source.ref, as_of=source.as_of)
         rows = found.to_arrow()
-        # PySpark cannot tell the type of a column in no chunks.
-        return self.spark.createDataFrame(rows if rows.num_rows else rows.schema.empty_table())
+        # Left to itself, PySpark takes times without a zone for times in that of the session, some of which do not exist.
+        schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
+        # It cannot tell the type of a column in no chunks.
+        return self.spark.createDataFrame(rows if rows.num_rows else rows.schema.empty_table(), schema)
 
     def _noted(self, frame: DataFrame, source: Source, table: Table, metadata_columns: Sequence[str]) -> DataFrame:
         """The frame with a note of what it is of, so that views made of it stay fresh."""

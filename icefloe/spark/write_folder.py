@@ -16,7 +16,7 @@ from icefloe.manifests import DataFile
 from icefloe.metadata.table import TableMetadata
 from icefloe.spark.reading import is_classic
 from icefloe.storage import Storage
-from icefloe.storage.identity import identity
+from icefloe.storage.identity import possible_identity
 
 _WAIT_SECONDS = 20
 _POLL_SECONDS = 0.1
@@ -111,15 +111,17 @@ def remove_folder(storage: Storage, folder: str) -> None:
 
 def keep_only(storage: Storage, folder: str, kept: Iterable[str]) -> None:
     """Delete what is beneath a folder but for these files: tasks that were run twice may have written more."""
-    wanted = set(map(identity, kept))
+    wanted = set(map(possible_identity, kept))
     if not wanted:
         remove_folder(storage, folder)
         return
     found = (info.location for info in storage.list_prefix(folder))
-    storage.delete([each for each in found if identity(each) not in wanted])
+    storage.delete([each for each in found if possible_identity(each) not in wanted])
 
 
 def _remove_marked(storage: Storage, folder: str, mark: str, kept: Iterable[str]) -> None:
-    wanted = set(map(identity, kept))
+    wanted = set(map(possible_identity, kept))
     found = (info.location for info in storage.list_prefix(folder))
-    storage.delete([each for each in found if mark in each.rpartition("/")[2] and identity(each) not in wanted])
+    storage.delete(
+        [each for each in found if mark in each.rpartition("/")[2] and possible_identity(each) not in wanted]
+    )

@@ -80,10 +80,6 @@ def _create_ref(statement: CreateRef, table: Table) -> None:
         return
     replaces = when is WhenRefExists.REPLACE or (when is WhenRefExists.CREATE_OR_REPLACE and exists)
     ages = (statement.max_ref_age_ms, statement.max_snapshot_age_ms, statement.min_snapshots_to_keep)
-    has_target = statement.snapshot_id is not None or table.metadata.current_snapshot() is not None
-    if statement.kind is SnapshotRefType.BRANCH and not replaces and not exists and not has_target:
-        _create_empty_branch(statement.name, ages, table)
-        return
     with table.manage_snapshots() as refs:
         match statement.kind, replaces:
             case SnapshotRefType.BRANCH, False:
@@ -96,15 +92,6 @@ def _create_ref(statement: CreateRef, table: Table) -> None:
                 refs.replace_tag(statement.name, _target(statement, table.metadata))
         if replaces and any(age is not None for age in ages):
             refs.set_retention(statement.name, *ages)
-
-
-def _create_empty_branch(name: str, ages: tuple[int | None, int | None, int | None], table: Table) -> None:
-    """A branch of a table that main has no snapshot of: it begins with one of its own that adds nothing."""
-    with table.transaction() as tx:
-        tx.update_snapshot(branch=name).fast_append(())
-        if any(age is not None for age in ages):
-            with tx.manage_snapshots() as refs:
-                refs.set_retention(name, *ages)
 
 
 def _target(statement: CreateRef, metadata: TableMetadata) -> int:

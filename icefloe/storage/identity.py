@@ -7,6 +7,8 @@ A path stays in metadata as its writer spelled it; only comparisons that decide 
 - In `file:` and `hdfs:`, which have folders, slashes collapse and `.` and `..` are followed by name, links not being known.
 - In object stores and in `memory:` a key is literal: `a//b`, `a/./b` and `a/b` are three objects, since they are for the store.
 - Nothing is decoded: `%20` is three characters. A path that is no location at all is its own normal form.
+- `hdfs:/x`, `hdfs://host/x` and `hdfs://host:8020/x` are three paths: only Hadoop's configuration knows whether they are one
+  file. So whoever deletes compares by `possible_identity`, for which they may be.
 """
 
 from typing import Any, NamedTuple
@@ -19,6 +21,7 @@ from icefloe.errors import InvalidLocationError
 from icefloe.storage.locations import normalize_location, parse_location
 
 _WITH_FOLDERS = frozenset({"file", "hdfs"})
+_HDFS = "hdfs://"
 _FEW = 8
 _MOST_ROOTS = 8
 _PIECE = 1 << 17
@@ -44,6 +47,13 @@ def identity(path: str) -> str:
 def is_same_file(one: str | None, other: str | None) -> bool:
     """Whether two paths name one file; no path names none."""
     return one is not None and other is not None and (one == other or identity(one) == identity(other))
+
+
+def possible_identity(path: str) -> str:
+    """Equal for two paths that may name one file: what is deleted must differ in this from all that is needed."""
+    normal = identity(path)
+    # A name node has several names, and none at all if it is the default one of the configuration.
+    return f"hdfs:/{normal[len(_HDFS) :].partition('/')[2]}" if normal.startswith(_HDFS) else normal
 
 
 def identities(paths: Any) -> Any:

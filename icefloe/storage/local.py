@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from icefloe.errors import LocationExistsError, LocationNotFoundError, NothingStoredError, StorageError
 from icefloe.storage.files import DeleteFailure, FileInfo, OutputStream, Tail, check_length, check_range, short_read
-from icefloe.storage.locations import Location
+from icefloe.storage.locations import Location, parse_location
 
 TEMPORARY = ".icefloe-"
 """How names of unfinished files start."""
@@ -232,6 +232,24 @@ def _open(location: Location) -> Any:
     except BaseException:
         os.close(handle)
         raise
+
+
+def check_regular(locations: Iterable[str]) -> None:
+    """Fail if one of the locations is a pipe, socket, device or folder of this machine, before others wait for it for ever.
+
+    Locations of other stores cost nothing, and one that is not here may be elsewhere: whoever reads it will tell.
+    """
+    for each in locations:
+        if not each.startswith(("/", "file:")):
+            continue
+        # Most are spelled in one of two ways, and there may be many.
+        path = each[7:] if each.startswith("file:///") else each if each[:1] == "/" != each[1:2] else None
+        try:
+            found = os.stat(parse_location(each).path if path is None else path)
+        except OSError:
+            continue
+        if not modes.S_ISREG(found.st_mode):
+            _check_regular(parse_location(each), found)
 
 
 def _check_regular(location: Location, found: os.stat_result) -> None:

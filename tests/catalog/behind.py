@@ -305,7 +305,7 @@ KINDS: dict[str, Kind] = {
         ),
         lambda w, r: replace(w, retention={"side": _merged(w.retention.get("side", (None, None)), r)}),
         frozenset(),
-        frozenset({"side"}),
+        frozenset({"side is there"}),
     ),
     "fast forward": Kind(
         lambda t, b, r: t.manage_snapshots().fast_forward("side", "main").commit(),

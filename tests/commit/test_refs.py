@@ -13,6 +13,7 @@ from icefloe.errors import (
     NoSuchSnapshotError,
     ValidationError,
 )
+from icefloe.metadata.refs import SnapshotRef, SnapshotRefType
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.commit.tables import BY_REGION, data_file, handle, live_paths, new_table
@@ -186,3 +187,36 @@ def test_wap_branches(version: int) -> None:
         table.update_snapshot(snapshot_properties={"wap.branch": "audit", "wap.id": "1"})
     with pytest.raises(InvalidInputError, match="'other'"):
         table.update_snapshot("other", {"wap.branch": "audit"})
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_a_branch_of_an_empty_table_begins_with_an_empty_snapshot(version: int) -> None:
+    table, committer = new_table(version)
+    behind = handle(committer)
+    table.manage_snapshots().create_branch("b", min_snapshots_to_keep=3).set_retention("b", 1000).commit()
+    assert table.current_snapshot() is None
+    [first] = table.snapshots()
+    assert table.refs() == {"b": SnapshotRef(first.snapshot_id, SnapshotRefType.BRANCH, 3, None, 1000)}
+    table.update_snapshot(branch="b").fast_append([data_file("memory://d/a")])
+    assert live_paths(table, table.refs()["b"].snapshot_id) == ["memory://d/a"]
+    # Another who thinks that the table is empty takes what main has by then.
+    table.update_snapshot().fast_append([data_file("memory://d/m")])
+    behind.manage_snapshots().create_branch("c").commit()
+    assert live_paths(behind, behind.refs()["c"].snapshot_id) == ["memory://d/m"]
+    with pytest.raises(AlreadyExistsError, match="'b'"):
+        behind.manage_snapshots().create_branch("b").commit()
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_a_ref_is_kept_for_longer_wherever_it_is(version: int) -> None:
+    table, committer = new_table(version)
+    table.update_snapshot().fast_append([data_file("memory://d/a")])
+    table.manage_snapshots().create_branch("b").commit()
+    behind = handle(committer)
+    table.update_snapshot(branch="b").fast_append([data_file("memory://d/b")])
+    behind.manage_snapshots().set_retention("b", 1000, min_snapshots_to_keep=3).commit()
+    head = table.refs()["b"].snapshot_id
+    assert behind.refs()["b"] == SnapshotRef(head, SnapshotRefType.BRANCH, 3, None, 1000)
+    table.refresh().manage_snapshots().remove_branch("b").commit()
+    with pytest.raises(NoSuchSnapshotError, match="'b'"):
+        behind.manage_snapshots().set_retention("b", 2000).commit()

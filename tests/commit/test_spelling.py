@@ -68,6 +68,19 @@ def test_expiry_keeps_a_file_that_is_live_under_another_spelling(version: int, t
     assert table.scan().to_arrow()["id"].to_pylist() == [1, 2, 3]
 
 
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_expiry_keeps_a_file_whose_name_node_may_be_the_default_one(version: int, tmp_path: Path) -> None:
+    table = new_table(tmp_path, version)
+    for path in ("hdfs:/t/a", "hdfs:/t/b"):
+        table.update_snapshot().fast_append([DataFile(path, "parquet", 1, 10)])
+    planned = Planned.on(table.metadata)
+    table.update_snapshot().overwrite(planned, add=[DataFile("hdfs://nn/t/a", "parquet", 1, 10)], row_filter=True)
+    table.update_snapshot().fast_append([DataFile("hdfs://nn/t/c", "parquet", 1, 10)])
+    done = table.maintenance.expire_snapshots(older_than=FUTURE)
+    # Neither is deleted, as they are not beneath the table; `a` is not even looked at.
+    assert done.left_alone == ("hdfs:///t/b",)
+
+
 @pytest.mark.parametrize(("scheme", "other"), [("s3", "s3a"), ("s3a", "s3n"), ("gs", "gcs"), ("file", "FILE")])
 def test_schemes_of_one_store_are_one(scheme: str, other: str) -> None:
     table, _ = memory_table(2)

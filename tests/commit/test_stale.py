@@ -6,8 +6,10 @@ the table is by now. `Strict` can tell that the base moved, as catalogs that kee
 
 from collections.abc import Callable, Sequence
 
+import pyarrow as pa
 import pytest
 
+from icefloe import load_catalog
 from icefloe.commit.committer import TableState
 from icefloe.commit.expire import Expire
 from icefloe.commit.history import Planned
@@ -235,6 +237,26 @@ def test_a_base_that_has_expired_is_replaced_by_the_newest(version: int) -> None
     assert writer.properties["a"] == "b"
     assert live_paths(writer) == ["memory://d/a", "memory://d/c"]
     assert handle(committer).metadata == writer.metadata
+
+
+@every_version
+def test_partitions_are_replaced_though_the_base_has_expired(version: int) -> None:
+    catalog = load_catalog("stale", type="memory")
+    catalog.create_namespace("db")
+    table = catalog.create_table(
+        "db.t", "id BIGINT, p STRING", partition_spec=["p"], properties={"format-version": str(version)}
+    )
+    table.append(pa.table({"id": [1, 2], "p": ["a", "b"]}))
+    behind, reader = catalog.load_table("db.t"), catalog.load_table("db.t")
+    table.append(pa.table({"id": [3], "p": ["b"]}))
+    table.maintenance.expire_snapshots(older_than=FUTURE, retain_last=1)
+    behind.dynamic_partition_overwrite(pa.table({"id": [4], "p": ["a"]}))
+    assert sorted(behind.scan().to_arrow()["id"].to_pylist()) == [2, 3, 4]
+    # What is known to have come into the partition since counts, gap or not.
+    table.refresh().append(pa.table({"id": [5], "p": ["a"]}))
+    with pytest.raises(ValidationError, match="was added"):
+        reader.dynamic_partition_overwrite(pa.table({"id": [6], "p": ["a"]}))
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [2, 3, 4, 5]
 
 
 def test_a_missing_file_of_the_newest_state_is_told() -> None:

@@ -11,13 +11,16 @@ from hypothesis import strategies as st
 from icefloe import load_catalog
 from icefloe.catalog.catalog import Catalog
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
+from icefloe.formats.equality_deletes import EqualityDeleteWriter
 from icefloe.maintenance.expire_snapshots import ExpiredFiles
 from icefloe.maintenance.reachable import reachable_files
+from icefloe.manifests.files import FileContent
 from icefloe.schema.types import StringType
 from icefloe.storage.local import LocalFiles
 from icefloe.table import Table
 from icefloe.verification import silent
 from icefloe.versions import ALL_VERSIONS, Feature, allows
+from tests.peers.tables import data_file
 
 FUTURE = 32_503_680_000_000
 
@@ -323,3 +326,97 @@ def test_schemas_and_specs_that_nothing_needs_go_on_request(version: int, tmp_pa
     assert list(table.schemas()) == [table.schema().schema_id]
     assert list(table.specs()) == [table.spec().spec_id]
     assert ids(table) == [2, 3]
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_the_schema_of_a_column_that_a_spec_needs_stays(version: int, tmp_path: Path) -> None:
+    table = new_table(tmp_path, version)
+    with table.update_schema() as schema:
+        schema.add_column("a", StringType())
+    with table.update_spec() as spec:
+        spec.add_field("a")
+    table.append(pa.table({"id": [1], "a": ["x"]}))
+    having = table.schema().schema_id
+    with table.update_spec() as spec:
+        spec.remove_field("a")
+    with table.update_schema() as schema:
+        schema.delete_column("a")
+    table.append(rows(2))
+    table.maintenance.expire_snapshots(older_than=FUTURE, clean_expired_metadata=True)
+    assert sorted(table.schemas()) == sorted([having, table.schema().schema_id])
+    shown = table.scan(selected_fields=("id", "_partition")).to_arrow().sort_by("id").to_pylist()
+    assert [each["_partition"]["a"] for each in shown] == ["x", None]
+    assert table.verify(level="data").ok
+    table.overwrite(rows(3))
+    table.append(rows(4))
+    table.maintenance.expire_snapshots(older_than=FUTURE, clean_expired_metadata=True)
+    # In v1 a dropped field stays in the spec, without values.
+    assert list(table.schemas()) == [table.schema().schema_id]
+
+
+@pytest.mark.parametrize("version", [each for each in ALL_VERSIONS if allows(each, Feature.DELETE_FILES)])
+def test_the_schema_of_a_column_that_equality_deletes_compare_stays(version: int, tmp_path: Path) -> None:
+    table = new_table(tmp_path, version)
+    with table.update_schema() as schema:
+        schema.add_column("a", StringType())
+    table.append(pa.table({"id": [1, 2], "a": ["x", "y"]}))
+    ids_compared = (table.schema().find_field("a").field_id,)
+    place = f"{table.location()}/data/deletes.parquet"
+    with table.storage.open_output(place) as sink:
+        writer = EqualityDeleteWriter(sink, table.schema(), ids_compared, version)
+        writer.write(pa.table({"a": ["x"]}))
+        done = writer.close()
+    table.update_snapshot().row_delta(
+        None,
+        deletes=[data_file(place, "parquet", done, content=FileContent.EQUALITY_DELETES, equality_ids=ids_compared)],
+    )
+    with table.update_schema() as schema:
+        schema.delete_column("a")
+    table.append(rows(3))
+    table.maintenance.expire_snapshots(older_than=FUTURE, clean_expired_metadata=True)
+    assert len(table.schemas()) == 2
+    assert ids(table) == [2, 3]
+
+
+WITH_VECTORS = [each for each in ALL_VERSIONS if allows(each, Feature.DELETION_VECTORS)]
+WITH_POSITIONS = next(each for each in ALL_VERSIONS if allows(each, Feature.NEW_POSITION_DELETE_FILES))
+
+
+@pytest.mark.parametrize("version", WITH_VECTORS)
+def test_position_deletes_that_became_vectors_go_with_their_snapshots(version: int, tmp_path: Path) -> None:
+    table = new_table(tmp_path, WITH_POSITIONS)
+    table.append(rows(1, 2, 3, 4))
+    table.delete("id = 1")
+    table.upgrade_format_version(version)
+    table.delete("id = 2")
+    assert ids(table) == [3, 4]
+    assert len([each for each in on_disk(table) if each.endswith("-deletes.parquet")]) == 1
+    done = table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert done.deleted_position_delete_files_count == 1
+    assert drop_old_metadata_files(needed(table)) == drop_old_metadata_files(on_disk(table))
+    assert ids(table) == [3, 4]
+
+
+@pytest.mark.parametrize("version", WITH_VECTORS)
+def test_position_deletes_that_an_upgrade_came_before_do_not_stay_behind(version: int, tmp_path: Path) -> None:
+    table = new_table(tmp_path, WITH_POSITIONS)
+    table.append(rows(1, 2, 3, 4))
+    with table.transaction() as tx:
+        tx.delete("id = 1")
+        other = load_catalog(
+            "lake", type="sql", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "files")
+        )
+        other.load_table("db.t").upgrade_format_version(version)
+    assert ids(table) == [2, 3, 4]
+    assert drop_old_metadata_files(needed(table)) == drop_old_metadata_files(on_disk(table))
+
+
+@pytest.mark.parametrize("version", WITH_VECTORS)
+def test_position_deletes_of_before_an_upgrade_in_one_commit_stay(version: int, tmp_path: Path) -> None:
+    table = new_table(tmp_path, WITH_POSITIONS)
+    table.append(rows(1, 2, 3, 4))
+    with table.transaction() as tx:
+        tx.delete("id = 1")
+        tx.upgrade_format_version(version)
+    assert ids(table) == [2, 3, 4]
+    assert drop_old_metadata_files(needed(table)) == drop_old_metadata_files(on_disk(table))

@@ -14,6 +14,7 @@ import pytest
 from icefloe import load_catalog
 from icefloe.errors import IncompatibleChangeError
 from icefloe.manifests.list_codec import read_manifest_list
+from icefloe.schema.types import StringType
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 
@@ -118,3 +119,28 @@ def test_manifests_hold_void_fields_in_their_sources_type_as_java_writes_them(ve
     [field] = partition["type"]["fields"]
     kind = next(each for each in field["type"] if each != "null")
     assert (field["field-id"], kind["type"], kind["logicalType"]) == (1000, "long", "timestamp-micros")
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_a_partition_field_whose_name_is_used_again_is_another_one(version: int) -> None:
+    catalog = load_catalog("again", type="memory")
+    catalog.create_namespace("db")
+    table = catalog.create_table(
+        "db.t", "id BIGINT, s STRING", partition_spec=["s"], properties={"format-version": str(version)}
+    )
+    table.append(rows(0, "id", "s"))
+    with table.update_spec() as spec:
+        spec.remove_field("s")
+    with table.update_schema() as schema:
+        schema.delete_column("s")
+    with table.update_schema() as schema:
+        schema.add_column("s", StringType())
+    with table.update_spec() as spec:
+        spec.add_field("s")
+    table.append(rows(1, "id", "s"))
+    shown = table.scan(selected_fields=("id", "_partition")).to_arrow().sort_by("id").to_pylist()
+    assert shown == [
+        {"id": 0, "_partition": {"s_1000": "value", "s": None}},
+        {"id": 1, "_partition": {"s_1000": None, "s": "value"}},
+    ]
+    assert table.verify(level="data").ok

@@ -1,9 +1,11 @@
 """What Spark is told of files: constants of every type, which files predicates on them keep, and by how few calls."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icefloe.commit import Planned
+from icefloe.manifests import DataFile
 from icefloe.spark.constant_rows import constant_rows, unsafe_row
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.session import Session, connect
@@ -135,3 +138,21 @@ def test_a_query_that_asks_again_is_told_what_was_made_before(ice: Session) -> N
             assert {row["id"] for row in asked.collect()} == set(filter(which, expected))
         calls.append(len(sent))
     assert calls[2] <= calls[1] - 10, calls
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_pipes_and_devices_are_refused_before_sparks_reader_waits_for_them(
+    ice: Session, kind: str, tmp_path: Path
+) -> None:
+    table = new_table(ice, f"special_{kind}")
+    table.append(pa.table({"id": [1], "p": pa.array([1], pa.int32())}))
+    place = tmp_path / "x.parquet"
+    if kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to("/dev/zero")
+    table.update_snapshot().fast_append([DataFile(f"file://{place}", "parquet", 1, 1000, partition=(2,))])
+    frame = ice.table(table.name())
+    assert [tuple(row) for row in frame.filter("p = 1").collect()] == [(1, 1)]
+    with pytest.raises(Exception, match="pipe, socket or device"):
+        frame.collect()

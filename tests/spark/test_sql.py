@@ -296,6 +296,21 @@ def test_time_travel(ice: Session) -> None:
 # -- changes of rows
 
 
+def test_metadata_tables_show_times_without_a_zone_as_they_are(ice: Session, spark: Any) -> None:
+    ice.sql("CREATE TABLE lake.db.local_times (tn TIMESTAMP_NTZ) PARTITIONED BY (tn)")
+    # One does not exist in Los Angeles, and the other one exists twice.
+    gap, twice = "2020-03-08 02:30:00", "2020-11-01 01:30:00"
+    ice.sql(f"INSERT INTO lake.db.local_times VALUES (TIMESTAMP_NTZ'{gap}'), (TIMESTAMP_NTZ'{twice}')")
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/Los_Angeles")
+    try:
+        shown = ice.sql("SELECT partition.tn FROM lake.db.local_times.files ORDER BY 1")
+        assert [str(each.tn) for each in shown.collect()] == [gap, twice]
+        assert shown.dtypes == [("tn", "timestamp_ntz")]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 def test_deletes_updates_and_merges(ice: Session, version: int, mode: str) -> None:

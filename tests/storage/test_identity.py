@@ -5,7 +5,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from icefloe.storage.identity import identities, identity, is_same_file
+from icefloe.storage.identity import identities, identity, is_same_file, possible_identity
 
 ONE_FILE = [
     ("/w/t/a", "file:/w/t/a", "file:///w/t/a", "FILE:///w/t/a", "file://localhost/w/t/a", "/w//t/a", "/w/./t/x/../a"),
@@ -54,6 +54,15 @@ def test_different_files_stay_different() -> None:
     assert len({identity(each) for each in DIFFERENT_FILES}) == len(DIFFERENT_FILES)
     assert len(set(identities(pa.array(DIFFERENT_FILES)).to_pylist())) == len(DIFFERENT_FILES)
     assert not is_same_file(None, None)
+
+
+def test_what_may_be_one_file_is_told_where_files_are_deleted() -> None:
+    may_be_one = ("hdfs:/t/a", "hdfs:///t//a", "hdfs://nn/t/a", "hdfs://nn:8020/t/a", "hdfs://service/t/a")
+    assert len({identity(each) for each in may_be_one}) == 4
+    assert len({possible_identity(each) for each in may_be_one}) == 1
+    others = [each for each in DIFFERENT_FILES if not each.startswith("hdfs:")]
+    assert [possible_identity(each) for each in others] == [identity(each) for each in others]
+    assert possible_identity("hdfs://nn/t/b") != possible_identity("hdfs:/t/a") != possible_identity("/t/a")
 
 
 def test_a_column_that_is_spelled_normally_is_not_copied() -> None:
