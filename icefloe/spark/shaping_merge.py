@@ -9,11 +9,26 @@ from icefloe.schema.schema import Schema
 from icefloe.schema.types import IcebergType, ListType, MapType, NestedField, StructType
 from icefloe.spark.shaping import is_case_sensitive
 from icefloe.spark.types import schema_from_spark
+from icefloe.table import Transaction
 
 
 def new_table_schema(frame: Any) -> Schema:
     """The schema of a table made for a frame: its columns, all optional, without defaults, as Spark makes tables."""
-    return Schema(*(_without_rules(field) for field in schema_from_spark(frame.schema).fields))
+    return without_rules(schema_from_spark(frame.schema))
+
+
+def without_rules(schema: Schema) -> Schema:
+    """The columns of a query as new ones of a table: optional at every level, whatever the query is known to give."""
+    return Schema(*map(_without_rules, schema.fields))
+
+
+def take_in_columns(tx: Transaction, frame: Any) -> None:
+    """Give the table of a transaction the columns of the frame that it lacks, and wider types."""
+    metadata = tx.table_metadata
+    more = schema_to_merge(frame, metadata.schema(), metadata.format_version)
+    if more is not None:
+        with tx.update_schema() as update:
+            update.union_by_name(more)
 
 
 def schema_to_merge(frame: Any, schema: Schema, version: int) -> Schema | None:
@@ -77,7 +92,18 @@ def _own(name: str, mine: StructType, case_sensitive: bool) -> NestedField | Non
 
 
 def _without_rules(field: NestedField) -> NestedField:
-    kind = field.field_type
-    if isinstance(kind, StructType):
-        kind = StructType(*map(_without_rules, kind.fields))
+    kind = _type_without_rules(field.field_type)
     return replace(field, field_type=kind, required=False, initial_default=None, write_default=None)
+
+
+def _type_without_rules(kind: IcebergType) -> IcebergType:
+    match kind:
+        case StructType():
+            return StructType(*map(_without_rules, kind.fields))
+        case ListType():
+            return replace(kind, element_type=_type_without_rules(kind.element_type), element_required=False)
+        case MapType():
+            key, value = _type_without_rules(kind.key_type), _type_without_rules(kind.value_type)
+            return replace(kind, key_type=key, value_type=value, value_required=False)
+        case _:
+            return kind

@@ -13,6 +13,7 @@ from icefloe.partitioning.terms import parse_term
 from icefloe.schema.schema import Schema
 from icefloe.spark.auditing import destination
 from icefloe.spark.column_names import check_no_twins
+from icefloe.spark.shaping_merge import without_rules
 from icefloe.spark.sql_context import SqlContext, full_name
 from icefloe.spark.sql_names import Place
 from icefloe.spark.sql_nodes import default_text, items, kind_of, mapping, option, parts, spark_type
@@ -68,7 +69,7 @@ def _create(node: Any, context: SqlContext) -> Any | None:
         action = "create_or_replace" if node.orCreate() else "replace"
     if kind.endswith("AsSelect"):
         frame = context.frame_of(resolve(node.query(), context))
-        schema = schema_from_spark(_plain(frame.schema))
+        schema = without_rules(schema_from_spark(_plain(frame.schema)))
         _make_with_rows(place, frame, schema, action, _with_exact_names(definition, schema, context))
     else:
         schema = _schema(node)

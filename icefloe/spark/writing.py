@@ -32,7 +32,7 @@ from icefloe.spark.auditing import Destination, destination
 from icefloe.spark.column_names import check_no_twins
 from icefloe.spark.distribution import FANOUT
 from icefloe.spark.shaping import is_case_sensitive
-from icefloe.spark.shaping_merge import check_nullability, new_table_schema, schema_to_merge
+from icefloe.spark.shaping_merge import check_nullability, new_table_schema, take_in_columns
 from icefloe.table import Transaction
 
 BRANCH = "branch"
@@ -197,12 +197,8 @@ class TableWrite:
         return any(property_as_bool(self.settings, key, False) for key in _MERGE_SCHEMA)
 
     def _evolve(self, tx: Transaction) -> None:
-        metadata = tx.table_metadata
         if self._merges_schema:
-            more = schema_to_merge(self.frame, metadata.schema(), metadata.format_version)
-            if more is not None:
-                with tx.update_schema() as update:
-                    update.union_by_name(more)
+            take_in_columns(tx, self.frame)
         if property_as_bool(self.settings, CHECK_NULLABILITY, False):
             check_nullability(self.frame, tx.table_metadata.schema())
 
