@@ -35,6 +35,7 @@ from icefloe.schema.types import (
     TimestamptzNanoType,
     TimeType,
     UUIDType,
+    VariantType,
     walk_fields,
 )
 from icefloe.spark.distribution import distribute, distribution_of
@@ -57,7 +58,7 @@ def write_through_arrow(frame: DataFrame, request: WriteRequest) -> list[DataFil
     shaped = shape_frame(frame, metadata.schema(), lists_as_they_are=True)
     if parse_location(data_folder(metadata)).scheme == "memory":
         # Such files are those of this process, so no executor could write them.
-        rows = as_rows(shaped.toArrow(), metadata.schema())
+        rows = as_rows(_collected(shaped, metadata.schema()), metadata.schema())
         return write_data_files(rows, metadata, storage, written=request.written)
     columns = partition_columns(metadata)
     distribution = distribution_of(metadata)
@@ -81,10 +82,35 @@ def write_through_arrow(frame: DataFrame, request: WriteRequest) -> list[DataFil
 
 
 def _run(frame: DataFrame, task: "WriteTask") -> list[DataFile]:
-    # Spark takes a name with dots or backticks in it for a path here; the task goes by the places of columns.
-    plain = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
-    found = plain.mapInArrow(task, "files binary").collect()
+    found = _by_place(frame).mapInArrow(task, "files binary").collect()
     return [file for row in found for file in pickle.loads(row[0])]
+
+
+def _by_place(frame: DataFrame) -> DataFrame:
+    """The frame with other names: `mapInArrow` takes one with dots or backticks for a path, and ours goes by places."""
+    return frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
+
+
+def _collected(frame: DataFrame, schema: Schema) -> Any:
+    """All rows here.
+
+    Spark's own way casts what it gets to the type that it has, at which PyArrow fails for NULL in place of a variant or of a
+    struct with required fields.
+    """
+    if not any(each.required or isinstance(each.field_type, VariantType) for each in walk_fields(schema.fields)):
+        return frame.toArrow()
+    found = _by_place(frame).mapInArrow(_streams, "rows binary").collect()
+    batches = [batch for row in found for batch in pa.ipc.open_stream(row[0])]
+    return pa.Table.from_batches(batches) if batches else frame.limit(0).toArrow()
+
+
+def _streams(batches: Iterator[Any]) -> Iterator[Any]:
+    """Each batch as the bytes of a stream."""
+    for batch in batches:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        yield pa.RecordBatch.from_pydict({"rows": pa.array([sink.getvalue().to_pybytes()], pa.binary())})
 
 
 def without_history(metadata: TableMetadata) -> TableMetadata:

@@ -33,7 +33,7 @@ from icefloe.schema.types import (
 from icefloe.schema.values import coerce, parse_text, to_text
 
 _QUOTED = re.compile(
-    r"(?is)(?:cast\s*\(\s*)?(?:[a-z_]+\s*)?(?P<quote>['\"])(?P<text>(?:\\.|(?!(?P=quote)).)*)(?P=quote)(?:\s*as\s+[\w(), ]+\))?"
+    r"(?is)(?:cast\s*\(\s*)?(?:[a-z_]+\s*)?(?P<quote>['\"])(?P<text>(?:\\.|(?P=quote){2}|(?!(?P=quote)).)*)(?P=quote)(?:\s*as\s+[\w(), ]+\))?"
 )
 _HEX = re.compile(r"(?i)x'([0-9a-f]*)'")
 _NUMBER = re.compile(r"(?i)([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)(?:l|s|y|d|f|bd)?")
@@ -92,9 +92,10 @@ def value_of_literal(text: str, kind: IcebergType) -> Any:
             return coerce(int(match[1]), kind)
         return parse_text(match[1], kind)
     if match := _QUOTED.fullmatch(body):
-        return parse_text(re.sub(r"(?s)\\(.)", _unescaped, match["text"]), kind)
+        quote = match["quote"]
+        return parse_text(re.sub(rf"(?s)\\(.)|{quote}({quote})", _unescaped, match["text"]), kind)
     raise InvalidValueError(f"{text!r} is not a literal")
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    return {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}.get(match[1], match[1])
+    return match[2] or {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}.get(match[1], match[1])

@@ -48,6 +48,8 @@ _OPTIONS = {
     "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
     "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing": "false",
 }
 """Options of a relation reach its reader, so the session's own settings stay as they are, and do not matter."""
@@ -340,11 +342,11 @@ class _Columns:
 
     def session(self, schema: Any) -> Any:
         """The session whose settings the relation of this schema is read with."""
-        return reading_session(self._gateway, schema) if self._needs_ids else self._gateway.spark._jsparkSession
+        return reading_session(self._gateway, schema, needs_ids=self._needs_ids)
 
     def check(self, session: Any, schema: Any) -> Callable[[], None]:
         """What is to be checked before files are read with the settings of this session."""
-        return partial(check_settings, self._gateway, session, schema) if self._needs_ids else lambda: None
+        return partial(check_settings, self._gateway, session, schema, needs_ids=self._needs_ids)
 
     def has(self, field: NestedField) -> bool:
         """Whether files may hold it."""

@@ -29,6 +29,7 @@ from icefloe.spark.scan_plan import SnapshotShape, shape_of
 from icefloe.spark.types import mapping_of
 
 READ_ENGINE = "read.engine"
+_READS_SHREDDED = "spark.sql.variant.allowReadingShredded"
 FIRST_WITH_VARIANT_MARKS = (4, 1)
 """The first Spark whose Parquet library knows variants and geometries."""
 FIRST_WITH_NESTED_IDS = (4, 1)
@@ -92,6 +93,8 @@ def why_not_native(gateway: Gateway, scan: TableScan, shape: SnapshotShape) -> s
         return f"column {promoted!r} was a date and is a timestamp of nanoseconds"
     if (strange := _unknown_type(gateway, scan)) is not None:
         return f"files may have columns of type {strange}, at which the Parquet library of Spark {gateway.spark.version} fails"
+    if (shredded := _perhaps_shredded(gateway, scan)) is not None:
+        return f"column {shredded!r} may be shredded, and {_READS_SHREDDED} is false"
     if (nested := _changed_inside(gateway, scan)) is not None:
         return f"fields of column {nested!r} were added or renamed, which Spark {gateway.spark.version} reads by name"
     return _unknown_store(gateway, scan)
@@ -128,6 +131,15 @@ def _unknown_type(gateway: Gateway, scan: TableScan) -> str | None:
         for each in walk_fields(schema.fields):
             if isinstance(each.field_type, VariantType | GeometryType | GeographyType):
                 return str(each.field_type)
+    return None
+
+
+def _perhaps_shredded(gateway: Gateway, scan: TableScan) -> str | None:
+    """A variant, if the session forbids Spark to read one whose fields are columns of a file."""
+    for each in walk_fields(scan.schema.fields):
+        if isinstance(each.field_type, VariantType):
+            is_read = str(gateway.spark.conf.get(_READS_SHREDDED)).lower() == "true"
+            return None if is_read else scan.schema.names_by_id[each.field_id]
     return None
 
 

@@ -91,8 +91,7 @@ class RowChange:
     @property
     def copies(self) -> bool:
         """Whether touched files are written anew; v1 knows no other way."""
-        chosen = self.mode.of(self.metadata.properties) == _COPY
-        return chosen or not allows(self.metadata.format_version, Feature.DELETE_FILES)
+        return copies_files(self.metadata, self.mode)
 
     @property
     def has_lineage(self) -> bool:
@@ -350,6 +349,11 @@ def gathered(rows: DataFrame, chosen: Column | None = None) -> Gathered:
         parts = zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), ends[:-1], ends[1:], strict=True)
         lists += [(name, flag, values[start:end]) for name, flag, start, end in parts]
     return Gathered(tuple(lists))
+
+
+def copies_files(metadata: TableMetadata, mode: Property[str]) -> bool:
+    """Whether files that a change touches are written anew, by a table's mode for such changes; v1 knows no other way."""
+    return mode.of(metadata.properties) == _COPY or not allows(metadata.format_version, Feature.DELETE_FILES)
 
 
 def is_true(condition: Column | None) -> Column:

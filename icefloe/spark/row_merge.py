@@ -56,11 +56,12 @@ from icefloe.spark.row_statements import (
     with_old,
 )
 from icefloe.spark.shaping import frame_columns, is_case_sensitive
-from icefloe.spark.shaping_merge import schema_to_merge
+from icefloe.spark.shaping_merge import take_in_columns
 from icefloe.spark.static_session import in_session, static_session
+from icefloe.spark.store_assignment import check_left_out
 from icefloe.spark.types import mapping_of
 from icefloe.spark.user_side import quoted_name
-from icefloe.table import Table, Transaction
+from icefloe.table import Table
 
 SOURCE = "__icefloe_source"
 ACTION = "__icefloe_action"
@@ -120,10 +121,8 @@ def merge_rows(
     if not merge.evolves:
         return _merged(change, source, merge)
     with table.transaction() as tx:
-        more = _schema_to_merge(merge, source, tx)
-        if more is not None:
-            with tx.update_schema() as update:
-                update.union_by_name(more)
+        if wanted := _columns_to_merge(merge, source):
+            take_in_columns(tx, source.select(*wanted))
         made = _merged(replace(change, begun=tx), source, merge)
     return None if made is None else table.metadata.snapshot_by_id(made.snapshot_id)
 
@@ -134,6 +133,7 @@ def _merged(change: RowChange, source: DataFrame, merge: Merge) -> Snapshot | No
     with fixed(source.withColumn(SOURCE, F.monotonically_increasing_id())) as held:
         static = replace(change, spark=static_session(change.spark))
         asked = _Merging(static, merge, in_session(held, static.spark))
+        asked.check_left_out()
         asked.check_deterministic()
         planned = change.planned()
         read = asked.read_filter()
@@ -144,17 +144,15 @@ def _merged(change: RowChange, source: DataFrame, merge: Merge) -> Snapshot | No
         return _run(merging, planned, read, change.spark)
 
 
-def _schema_to_merge(merge: Merge, source: DataFrame, tx: Transaction) -> Schema | None:
-    """What the table takes in: of all columns of the source if a clause says `*`, else of those that are assigned."""
+def _columns_to_merge(merge: Merge, source: DataFrame) -> list[str]:
+    """The columns that the table may take in: all of the source if a clause says `*`, else those that are assigned."""
     clauses = [each for each in (*merge.matched, *merge.not_matched) if each.action is not Action.DELETE]
     key = _key(source)
     paths = [each.path for clause in clauses for each in clause.assignments or ()]
     # What comes first in a name may be the table or a column that has fields.
     named = {key(name) for path in paths for name in (path[0], bare_path(path, merge.target_alias)[0])}
     has_star = any(each.assignments is None for each in clauses)
-    wanted = [quoted_name(name) for name in source.columns if has_star or key(name) in named]
-    metadata = tx.table_metadata
-    return schema_to_merge(source.select(*wanted), metadata.schema(), metadata.format_version) if wanted else None
+    return [quoted_name(name) for name in source.columns if has_star or key(name) in named]
 
 
 @dataclass(frozen=True)
@@ -198,6 +196,12 @@ class _Merging:
         check_deterministic(self.joined, _conditions(merge.matched), "MERGE")
         check_deterministic(self.source, _conditions(merge.not_matched), "MERGE")
         check_deterministic(self.blank, _conditions(merge.by_source), "MERGE")
+
+    def check_left_out(self) -> None:
+        """Fail if new rows are given no value for a column that needs one."""
+        for clause in self.merge.not_matched:
+            given = {resolved_path(each.path, self.schema)[0] for each in self._assignments(clause)}
+            check_left_out(self.change.spark, self.schema, given, self.change.assigner().table)
 
     def read_filter(self) -> Expression:
         """What all rows match that the merge looks at: by keys that it joins by, where that can be told."""

@@ -1,6 +1,5 @@
 """What a DataFrame adds to the schema of a table when it may: columns that the table lacks, and wider types."""
 
-from dataclasses import replace
 from typing import Any
 
 from icefloe.errors import InvalidValueError
@@ -8,12 +7,17 @@ from icefloe.schema.promotion import can_promote
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import IcebergType, ListType, MapType, NestedField, StructType
 from icefloe.spark.shaping import is_case_sensitive
-from icefloe.spark.types import schema_from_spark
+from icefloe.spark.types import schema_of_query
+from icefloe.table import Transaction
 
 
-def new_table_schema(frame: Any) -> Schema:
-    """The schema of a table made for a frame: its columns, all optional, without defaults, as Spark makes tables."""
-    return Schema(*(_without_rules(field) for field in schema_from_spark(frame.schema).fields))
+def take_in_columns(tx: Transaction, frame: Any) -> None:
+    """Give the table of a transaction the columns of the frame that it lacks, and wider types."""
+    metadata = tx.table_metadata
+    more = schema_to_merge(frame, metadata.schema(), metadata.format_version)
+    if more is not None:
+        with tx.update_schema() as update:
+            update.union_by_name(more)
 
 
 def schema_to_merge(frame: Any, schema: Schema, version: int) -> Schema | None:
@@ -23,7 +27,7 @@ def schema_to_merge(frame: Any, schema: Schema, version: int) -> Schema | None:
     is left to be refused when the frame is shaped.
     """
     sensitive = is_case_sensitive(frame.sparkSession)
-    merged, changed = _merged(schema_from_spark(frame.schema).as_struct, schema.as_struct, version, sensitive)
+    merged, changed = _merged(schema_of_query(frame.schema).as_struct, schema.as_struct, version, sensitive)
     return Schema(*merged) if changed else None
 
 
@@ -46,7 +50,7 @@ def _merged(given: StructType, mine: StructType, version: int, case_sensitive: b
     for field in given.fields:
         own = _own(field.name, mine, case_sensitive)
         if own is None:
-            found.append(_without_rules(field))
+            found.append(field)
             changed = True
             continue
         kind, is_new = _merged_type(field.field_type, own.field_type, version, case_sensitive)
@@ -74,10 +78,3 @@ def _own(name: str, mine: StructType, case_sensitive: bool) -> NestedField | Non
     exact = [field for field in mine.fields if field.name == name]
     same = [field for field in mine.fields if not case_sensitive and field.name.lower() == name.lower()]
     return next(iter([*exact, *same]), None)
-
-
-def _without_rules(field: NestedField) -> NestedField:
-    kind = field.field_type
-    if isinstance(kind, StructType):
-        kind = StructType(*map(_without_rules, kind.fields))
-    return replace(field, field_type=kind, required=False, initial_default=None, write_default=None)

@@ -4,7 +4,7 @@ from typing import Any
 
 from pyspark.sql import types as spark_types
 
-from icefloe.errors import AlreadyExistsError, NoSuchColumnError
+from icefloe.errors import AlreadyExistsError, InvalidInputError, NoSuchColumnError
 from icefloe.schema.evolution import SchemaUpdate
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import NestedField
@@ -104,7 +104,13 @@ def _alter(spec: Any, update: SchemaUpdate, table: Table, case_sensitive: bool) 
     path = _path(spec.column())
     kind, nullable, comment = (option(each) for each in (spec.newDataType(), spec.newNullability(), spec.newComment()))
     if kind is not None:
-        update.update_column(path, type_from_spark(spark_type(kind)))
+        shown = spark_type(kind)
+        if isinstance(shown, spark_types.CharType | spark_types.VarcharType):
+            raise InvalidInputError(
+                f"[NOT_SUPPORTED_CHANGE_COLUMN] column {'.'.join(path)!r} cannot become {shown.simpleString()}: Iceberg's strings"
+                " have no lengths; write STRING"
+            )
+        update.update_column(path, type_from_spark(shown))
     if nullable is not None:
         if nullable:
             update.make_column_optional(path)

@@ -5,7 +5,7 @@ STRICT takes narrower types alone; LEGACY is one that Spark refuses for tables l
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -14,6 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as spark_types
 
+from icefloe.data.shaping import write_default
 from icefloe.errors import InvalidInputError, InvalidValueError
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import (
@@ -35,6 +36,7 @@ Path: TypeAlias = tuple[str, ...]
 """The name of a column, and of the fields below it."""
 
 _POLICY = "spark.sql.storeAssignmentPolicy"
+_LEFT_OUT_IS_NULL = "spark.sql.defaultColumn.useNullsForMissingDefaultValues"
 _FILLS_INSERTS = "spark.sql.insertNestedTypeCoercion.enabled"
 _FILLS_MERGES = "spark.sql.mergeNestedTypeCoercion.enabled"
 _KNOWS_STARS = (4, 1)
@@ -53,6 +55,18 @@ def check_policy(spark: Any) -> None:
         )
 
 
+def check_left_out(spark: Any, schema: Schema, given: Iterable[str], table: str) -> None:
+    """Fail if a row is given no value for a column that has no default, and the session says that NULL is none."""
+    if str(spark.conf.get(_LEFT_OUT_IS_NULL)).lower() == "true":
+        return
+    known = set(given)
+    missing = [each.name for each in schema.fields if each.name not in known and write_default(each) is None]
+    if missing:
+        raise InvalidValueError(
+            f"table {table}: column {missing[0]!r} is given no value and has no default, and {_LEFT_OUT_IS_NULL} is false"
+        )
+
+
 # -- INSERT
 
 
@@ -68,6 +82,7 @@ def store_assigned(
     gateway = Gateway(spark)
     fields = {field.name: field for field in schema.fields}
     places = match_names(frame.columns, list(fields), "", is_case_sensitive(spark))
+    check_left_out(spark, schema, places, table)
     taker = _Taker(mapping_of(spark), by_position)
     wanted = [
         spark_types.StructField(name, taker.type(fields[name].field_type, frame.schema.fields[place].dataType))

@@ -32,7 +32,8 @@ from icefloe.spark.auditing import Destination, destination
 from icefloe.spark.column_names import check_no_twins
 from icefloe.spark.distribution import FANOUT
 from icefloe.spark.shaping import is_case_sensitive
-from icefloe.spark.shaping_merge import check_nullability, new_table_schema, schema_to_merge
+from icefloe.spark.shaping_merge import check_nullability, take_in_columns
+from icefloe.spark.types import schema_of_query
 from icefloe.table import Transaction
 
 BRANCH = "branch"
@@ -174,7 +175,7 @@ class TableWrite:
         if BRANCH in self.settings:
             raise InvalidInputError(f"a table is made on its main branch; leave out the option {BRANCH!r}")
         self._check()
-        schema = new_table_schema(self.frame)
+        schema = schema_of_query(self.frame.schema)
         check_no_twins(schema, is_case_sensitive(self.frame.sparkSession))
         transaction = begin(self.identifier, schema, self.place, self.spec or None, self.order or None, self.properties)
         return self._run(transaction, lambda tx: change(self._rows(tx, Destination()), self.frame))
@@ -197,12 +198,8 @@ class TableWrite:
         return any(property_as_bool(self.settings, key, False) for key in _MERGE_SCHEMA)
 
     def _evolve(self, tx: Transaction) -> None:
-        metadata = tx.table_metadata
         if self._merges_schema:
-            more = schema_to_merge(self.frame, metadata.schema(), metadata.format_version)
-            if more is not None:
-                with tx.update_schema() as update:
-                    update.union_by_name(more)
+            take_in_columns(tx, self.frame)
         if property_as_bool(self.settings, CHECK_NULLABILITY, False):
             check_nullability(self.frame, tx.table_metadata.schema())
 

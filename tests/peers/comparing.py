@@ -8,6 +8,7 @@ import pyarrow as pa
 from icefloe.spark.session import Session
 from icefloe.table import Table
 from tests.formats.rows import contents
+from tests.peers.java_worker import collected
 
 
 def comparable(table: Any, key: str = "id", schema: Any = None) -> list[Any]:
@@ -19,7 +20,7 @@ def comparable(table: Any, key: str = "id", schema: Any = None) -> list[Any]:
 
 def spark_rows(ice: Session, table: Table, engine: str) -> list[Any]:
     """What an engine of our Spark reads, in the form of what plain Python reads."""
-    found = ice.table(table.name(), options={"read.engine": engine}).toArrow()
+    found = collected(ice.table(table.name(), options={"read.engine": engine}))
     return comparable(found, schema=table.scan().to_arrow().schema)
 
 

@@ -39,7 +39,7 @@ def _rows(spark: Any, request: dict[str, Any]) -> dict[str, Any]:
     before = {key: spark.conf.get(key, None) for key in settings}
     _configure(spark, settings)
     try:
-        table = arrow_rows(spark.sql(request["sql"]))
+        table = collected(spark.sql(request["sql"]))
     finally:
         _configure(spark, before)
     sink = pa.BufferOutputStream()
@@ -48,15 +48,12 @@ def _rows(spark: Any, request: dict[str, Any]) -> dict[str, Any]:
     return {"arrow": base64.b64encode(sink.getvalue().to_pybytes()).decode()}
 
 
-def arrow_rows(frame: Any) -> Any:
-    """The rows of a frame as an Arrow table."""
+def collected(frame: Any) -> Any:
+    """The rows of a frame as an Arrow table. Its own `toArrow` fails at a variant that is null: it casts what Spark gives to
+    the type that it has already, and PyArrow takes the parts below a null for nulls where none may be."""
     import pyarrow as pa
 
-    try:
-        return frame.toArrow()
-    except pa.ArrowInvalid:
-        # PySpark fails on NULL in place of a struct with required fields, when it has all rows already.
-        return pa.Table.from_batches(frame._collect_as_arrow(empty_list_if_zero_records=False))
+    return pa.Table.from_batches(frame._collect_as_arrow(empty_list_if_zero_records=False))
 
 
 def _configure(spark: Any, settings: dict[str, str | None]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
@@ -209,3 +210,15 @@ def test_a_row_that_a_merge_adds_has_defaults(ice: Session) -> None:
     )
     found = ice.sql("SELECT id, level FROM db.t ORDER BY id").collect()
     assert [tuple(each) for each in found] == [(0, 7), (1, 1), (2, 7), (3, None)]
+
+
+def test_a_delete_by_null_deletes_nothing_where_files_are_copied(ice: Session) -> None:
+    """As Spark has it, which refuses the condition where it filters rows by it."""
+    create(ice, MODES[0], 2)
+    before = ice.load_table("db.t").metadata_location
+    ice.sql("DELETE FROM db.t WHERE NULL")
+    assert ice.load_table("db.t").metadata_location == before
+    create(ice, MODES[1], 2)
+    with pytest.raises(AnalysisException, match="not a boolean"):
+        ice.sql("DELETE FROM db.t WHERE NULL")
+    assert len(found(ice)) == 2

@@ -18,7 +18,7 @@ from icefloe.catalog import Catalog
 from icefloe.spark.session import Session, connect
 from icefloe.table import Table
 from tests.peers.java import Installation, JavaPeer
-from tests.peers.java_worker import arrow_rows
+from tests.peers.java_worker import collected
 from tests.peers.sql.normal import Rows, rows_of
 from tests.peers.sql.state import CATALOG as CATALOG
 from tests.peers.sql.state import OTHER, State, entries, lend, state_of
@@ -139,7 +139,7 @@ class OurEngine(Engine):
     def _run(self, text: str) -> Outcome:
         start = time.monotonic()
         try:
-            rows = rows_of(arrow_rows(self.ice.sql(text)))
+            rows = rows_of(collected(self.ice.sql(text)))
         except Exception as error:  # noqa: BLE001 - any failure of a statement is an outcome
             return Outcome(None, f"{type(error).__name__}: {error}", time.monotonic() - start)
         return Outcome(rows, None, time.monotonic() - start)

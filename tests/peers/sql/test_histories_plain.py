@@ -9,6 +9,7 @@ import pytest
 from icefloe.catalog import load_catalog
 from icefloe.spark.session import Session, connect
 from icefloe.versions import ALL_VERSIONS
+from tests.peers.java_worker import collected
 from tests.peers.sql.histories.plain import PlainTable
 from tests.peers.sql.normal import rows_of
 
@@ -34,7 +35,7 @@ def test_rows_are_those_of_the_model(ice: Session, version: int, seed: int) -> N
     for text in table.statements(6):
         done.append(text)
         ice.sql(text)
-        found = rows_of(ice.sql(f"SELECT * FROM {table.name}").toArrow())
+        found = rows_of(collected(ice.sql(f"SELECT * FROM {table.name}")))
         assert [name for name, _ in found.columns] == list(table.columns), done
         assert list(found.in_any_order().values) == table.expected(), done
     assert ice.load_table(table.name).verify(level="data").findings == ()

@@ -7,7 +7,6 @@
 CREATE TABLE $t (id INT, n INT DEFAULT 5, s STRING DEFAULT 'x') USING iceberg $props;
 CREATE TABLE $db.u (id INT, n INT) USING iceberg $props;
 INSERT INTO $db.u (id) VALUES (1);
--- differs: outcome | defect | DEFAULT in INSERT is not resolved
 INSERT INTO $db.u VALUES (2, DEFAULT);
 SELECT * FROM $db.u;
 
@@ -32,7 +31,6 @@ ALTER TABLE $t ALTER COLUMN n DROP DEFAULT;
 -- name: the keyword where there is no default
 -- runs: v1 v3
 CREATE TABLE $t (id INT, s STRING) USING iceberg $props;
--- differs: outcome | defect | DEFAULT in INSERT is not resolved
 INSERT INTO $t VALUES (1, DEFAULT), (DEFAULT, 'a');
 INSERT INTO $t (s) VALUES ('b');
 UPDATE $t SET s = DEFAULT WHERE id = 1;
@@ -43,7 +41,6 @@ SELECT * FROM $t;
 -- runs: v2
 CREATE TABLE $t (id INT, s STRING) USING iceberg $props;
 INSERT INTO $t VALUES (DEFAULT + 1, 'a');
--- differs: outcome | defect | DEFAULT in INSERT is not resolved
 INSERT INTO $t SELECT DEFAULT, 'a';
 INSERT INTO $t VALUES (1, concat(DEFAULT, 'x'));
 
@@ -58,8 +55,6 @@ INSERT INTO $t (id) VALUES (1);
 -- set: spark.sql.defaultColumn.useNullsForMissingDefaultValues=false
 -- runs: v2
 CREATE TABLE $t (id INT, s STRING) USING iceberg $props;
--- differs: outcome | defect | spark.sql.defaultColumn.useNullsForMissingDefaultValues is not heeded
 INSERT INTO $t (id) VALUES (1);
 INSERT INTO $t VALUES (1);
--- differs: outcome | defect | spark.sql.defaultColumn.useNullsForMissingDefaultValues is not heeded
 INSERT INTO $t BY NAME SELECT 2 AS id;

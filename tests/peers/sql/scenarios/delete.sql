@@ -33,7 +33,6 @@ DELETE FROM $t WHERE id = 1 AND id > 20;
 DELETE FROM $t WHERE false;
 DELETE FROM $t WHERE 50 <> 50;
 DELETE FROM $t WHERE 50 > 50 AND dep IS NULL;
--- differs v2-cow: outcome | defect | WHERE NULL is refused
 DELETE FROM $t WHERE NULL;
 
 -- name: conditions that fold to true

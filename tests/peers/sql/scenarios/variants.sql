@@ -100,3 +100,13 @@ SELECT * FROM $t;
 SELECT id FROM $t WHERE try_variant_get(v, '$.a', 'int') = 2;
 -- differs: outcome | java | Java 1.12 fails to rewrite files with variants that it shredded
 UPDATE $t SET id = 10 WHERE id = 1;
+
+-- name: nulls of all kinds
+-- runs: v3-cow v3-mor
+-- set: spark.sql.parquet.enableVectorizedReader=false
+CREATE TABLE $t (id INT, v VARIANT, s STRUCT<v:VARIANT>, l ARRAY<VARIANT>, m MAP<STRING, VARIANT>) USING iceberg $props('write.parquet.shred-variants'='true');
+INSERT INTO $t SELECT /*+ COALESCE(1) */ id, parse_json(j), named_struct('v', parse_json(j)), array(parse_json(j), NULL), map('k', parse_json(j)) FROM VALUES (1, '{"a":1}'), (2, NULL), (3, 'null'), (4, '{"a":null}') AS q(id, j);
+INSERT INTO $t VALUES (5, NULL, NULL, NULL, NULL);
+SELECT * FROM $t;
+SELECT id, v IS NULL, is_variant_null(v), s IS NULL, s.v IS NULL, l[0] IS NULL, m['k'] IS NULL FROM $t;
+INSERT INTO $t SELECT id + 10, v, s, l, m FROM $t;
