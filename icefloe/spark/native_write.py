@@ -162,7 +162,10 @@ def write_natively(frame: DataFrame, request: WriteRequest) -> list[DataFile]:
 def _settings(metadata: TableMetadata) -> dict[str, str]:
     """What Spark's writer takes from its session alone."""
     fanout = distribution_of(metadata).fanout
-    return {
+    shreds = PARQUET_SHRED_VARIANTS.of(metadata.properties)
+    # The writer of shredded variants takes its schema from the query alone, whose field ids that rule of the optimizer drops.
+    whole = {"spark.sql.variant.pushVariantIntoScan": "false"} if shreds else {}
+    return whole | {
         "spark.sql.caseSensitive": "true",
         "spark.sql.maxConcurrentOutputFileWriters": str(_OPEN_FILES if fanout else 0),
         "spark.sql.optimizer.plannedWrite.enabled": str(not fanout).lower(),
@@ -170,7 +173,7 @@ def _settings(metadata: TableMetadata) -> dict[str, str]:
         "spark.sql.parquet.fieldId.write.enabled": "true",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.parquet.writeLegacyFormat": "false",
-        "spark.sql.variant.writeShredding.enabled": str(PARQUET_SHRED_VARIANTS.of(metadata.properties)).lower(),
+        "spark.sql.variant.writeShredding.enabled": str(shreds).lower(),
     }
 
 

@@ -43,11 +43,17 @@ def rows(ice: Session, text: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize(
-    ("version", "mode"), [*((each, MODES[0]) for each in WITH_VARIANTS), (WITH_VARIANTS[-1], MODES[1])]
+    ("version", "mode", "shreds"),
+    [
+        (WITH_VARIANTS[0], MODES[0], "true"),
+        *((each, MODES[0], "false") for each in WITH_VARIANTS),
+        (WITH_VARIANTS[-1], MODES[1], "true"),
+    ],
 )
-def test_variants_live_through_every_statement(ice: Session, version: int, mode: str) -> None:
+def test_variants_live_through_every_statement(ice: Session, version: int, mode: str, shreds: str) -> None:
     """Spark's optimizer takes the metadata of a variant away when it pushes it into a scan."""
     modes = ", ".join(f"'write.{each}.mode' = '{mode}'" for each in ("delete", "update", "merge"))
+    modes += f", 'write.parquet.shred-variants' = '{shreds}'"
     ice.sql(
         "CREATE OR REPLACE TABLE db.v (id INT, v VARIANT, s STRUCT<w: VARIANT, x: INT>)"
         f" TBLPROPERTIES ('format-version' = '{version}', {modes})"
@@ -59,7 +65,7 @@ def test_variants_live_through_every_statement(ice: Session, version: int, mode:
     ice.sql("MERGE INTO db.v t USING (SELECT 3 k) s ON t.v:a::int = s.k WHEN MATCHED THEN UPDATE SET id = 30")
     ice.sql("INSERT INTO db.v SELECT id + 100, v, s FROM db.v WHERE v:a::int = 4")
     ice.sql(
-        f"CREATE OR REPLACE TABLE db.copy TBLPROPERTIES ('format-version' = '{version}') AS SELECT id, v, s FROM db.v"
+        f"CREATE OR REPLACE TABLE db.copy TBLPROPERTIES ('format-version' = '{version}', {modes}) AS SELECT id, v, s FROM db.v"
     )
     ice.write(ice.table("db.v")).to("db.copy").append()
     expected = [(i, f'{{"a":{a}}}', f'{{"a":{a}}}', x) for i, a, x in ((10, 1, 7), (104, 4, 4), (30, 3, 3), (4, 4, 4))]

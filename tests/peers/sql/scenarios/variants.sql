@@ -66,6 +66,7 @@ SELECT * FROM $t;
 -- name: add and drop a variant column
 -- runs: v3-cow v3-mor
 CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
+-- differs: rows | java | Java 1.12 fails to read a variant column that the schema of the newest snapshot does not have yet
 ALTER TABLE $t ADD COLUMN v VARIANT;
 INSERT INTO $t SELECT 2, parse_json('{"a":1}');
 SELECT * FROM $t WHERE v IS NULL;
