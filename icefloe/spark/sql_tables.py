@@ -58,7 +58,9 @@ def _create(node: Any, context: SqlContext) -> Any | None:
     kind = kind_of(node)
     definition = _definition(node, context)
     if kind.startswith("Create"):
-        if place.catalog.table_exists(place.parts) and node.ignoreIfExists():
+        if node.ignoreIfExists() and (
+            place.catalog.table_exists(place.parts) or place.catalog.view_exists(place.parts)
+        ):
             return context.result()
         action = "create"
     else:
