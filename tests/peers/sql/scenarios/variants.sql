@@ -100,3 +100,13 @@ SELECT * FROM $t;
 SELECT id FROM $t WHERE try_variant_get(v, '$.a', 'int') = 2;
 -- differs: outcome | java | Java 1.12 fails to rewrite files with variants that it shredded
 UPDATE $t SET id = 10 WHERE id = 1;
+
+-- name: order, groups and joins by fields
+-- runs: v3
+CREATE TABLE $t (id INT, v VARIANT) USING iceberg $props;
+INSERT INTO $t SELECT id, parse_json(concat('{"k": ', id, ', "g": "', id % 2, '"}')) FROM range(0, 4, 1, 1);
+SELECT id FROM $t ORDER BY variant_get(v, '$.k', 'int') DESC;
+SELECT variant_get(v, '$.g', 'string') AS g, count(*) FROM $t GROUP BY 1;
+SELECT a.id, b.id FROM $t a JOIN $t b ON variant_get(a.v, '$.k', 'int') = variant_get(b.v, '$.k', 'int') + 1;
+SELECT v FROM $t ORDER BY v;
+SELECT count(*) FROM $t WHERE try_variant_get(v, '$.g', 'int') = 1;
