@@ -10,7 +10,7 @@ from typing import Any
 
 from icefloe.commit.change import Prepared
 from icefloe.commit.workbench import Workbench
-from icefloe.errors import CommitFailed, InvalidPropertyError, ValidationError
+from icefloe.errors import CommitFailed, IncompatibleChangeError, InvalidPropertyError, ValidationError
 from icefloe.metadata import properties as known_properties
 from icefloe.metadata.properties import NAME_MAPPING, Property, refuse_misspelt, refuse_reserved
 from icefloe.metadata.requirements import AssertCurrentSchemaId, check_all, requirements_for
@@ -63,6 +63,7 @@ class SetSchema(_WithoutSnapshots):
         if self.schema.same_columns(metadata.schema()):
             return Prepared()
         self._check_new_uses(metadata)
+        self._check_new_names(metadata)
         return Prepared((AddSchemaUpdate(self.schema), SetCurrentSchemaUpdate(), *self._mapping(metadata)))
 
     def _check_new_uses(self, metadata: TableMetadata) -> None:
@@ -74,6 +75,19 @@ class SetSchema(_WithoutSnapshots):
                     f"column {before.name!r} is used by a partition spec or sort order of another commit since this change of"
                     " it was planned; load the table and plan anew"
                 )
+
+    def _check_new_names(self, metadata: TableMetadata) -> None:
+        """No column comes to have the name of a partition field of another column: Java Iceberg would not open the table."""
+        for spec in metadata.partition_specs:
+            for field_ in spec.fields:
+                column_id = self.schema.find_id(field_.name)
+                sources = [each for each in field_.source_ids if each in self.schema.fields_by_id]
+                is_new = column_id is not None and column_id != metadata.schema().find_id(field_.name)
+                if is_new and sources and column_id not in sources:
+                    raise IncompatibleChangeError(
+                        f"no column can be named {field_.name!r}: that is a partition field of column"
+                        f" {self.schema.names_by_id[sources[0]]!r} in spec {spec.spec_id}; choose another name"
+                    )
 
     def _mapping(self, metadata: TableMetadata) -> Iterator[TableUpdate]:
         """A name mapping goes along: files without ids may come with the new names, too."""

@@ -46,6 +46,8 @@ def run_changes(node: Any, context: SqlContext) -> Any | None:
             return _run(node.table(), context, lambda target: _update(node, target, context))
         case "MergeIntoTable":
             return _run(node.targetTable(), context, lambda target: _merge(node, target, context))
+        case "TruncateTable":
+            return _run(node.child(), context, lambda target: _truncate(target, context))
         case _:
             return None
 
@@ -127,7 +129,7 @@ def _qualifier(node: Any, target: Source) -> tuple[str, ...]:
 
 def target_of(node: Any, context: SqlContext) -> Source | None:
     """The table, and the branch of it, that a change is about; None if it is not ours."""
-    if kind_of(node) != "UnresolvedRelation":
+    if kind_of(node) not in ("UnresolvedRelation", "UnresolvedTable"):
         return None
     source = context.names.source(parts(node), default=context.default)
     if source is None:
@@ -168,6 +170,12 @@ def _delete(node: Any, target: Source, context: SqlContext) -> None:
         branch=to.branch,
         notes=to.notes,
     )
+
+
+def _truncate(target: Source, context: SqlContext) -> None:
+    table = target.catalog.load_table(target.identifier)
+    to = destination(context.gateway.spark, table, target.ref)
+    table.delete("true", to.notes, to.branch)
 
 
 def _update(node: Any, target: Source, context: SqlContext) -> None:

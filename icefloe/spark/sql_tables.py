@@ -11,7 +11,6 @@ from icefloe.errors import InvalidInputError, NoSuchTableError
 from icefloe.metadata.properties import WRITE_FORMAT
 from icefloe.partitioning.terms import parse_term
 from icefloe.schema.schema import Schema
-from icefloe.spark.auditing import destination
 from icefloe.spark.column_names import check_no_twins
 from icefloe.spark.sql_context import SqlContext, full_name, whole_location
 from icefloe.spark.sql_names import Place
@@ -46,8 +45,6 @@ def run_tables(node: Any, context: SqlContext) -> Any | None:
             return _drop(node, context)
         case "RenameTable":
             return _rename(node, context)
-        case "TruncateTable":
-            return _truncate(node, context)
         case "SetTableProperties" | "UnsetTableProperties" | "SetTableLocation" | "CommentOnTable":
             return _set(node, context)
         case _:
@@ -61,7 +58,9 @@ def _create(node: Any, context: SqlContext) -> Any | None:
     kind = kind_of(node)
     definition = _definition(node, context)
     if kind.startswith("Create"):
-        if place.catalog.table_exists(place.parts) and node.ignoreIfExists():
+        if node.ignoreIfExists() and (
+            place.catalog.table_exists(place.parts) or place.catalog.view_exists(place.parts)
+        ):
             return context.result()
         action = "create"
     else:
@@ -228,15 +227,6 @@ def _rename(node: Any, context: SqlContext) -> Any | None:
         place.catalog.rename_view(place.parts, target)
     else:
         place.catalog.rename_table(place.parts, target)
-    return context.result()
-
-
-def _truncate(node: Any, context: SqlContext) -> Any | None:
-    table = context.existing(node.child())
-    if table is None:
-        return None
-    to = destination(context.gateway.spark, table)
-    table.delete("true", to.notes, to.branch)
     return context.result()
 
 

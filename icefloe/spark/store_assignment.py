@@ -42,6 +42,8 @@ _FILLS_MERGES = "spark.sql.mergeNestedTypeCoercion.enabled"
 _KNOWS_STARS = (4, 1)
 """From this Spark on, its rules for assignments ask whether they come of a `*`, and whether missing fields are filled."""
 _VALUE = "__icefloe_value_"
+_NOT_OF_ONE_ROW = ("Aggregate", "Window", "Generate")
+"""What Spark makes of functions whose value depends on other rows, or that give several."""
 _STACK = "\n\nJVM stacktrace"
 _REFUSED = re.compile(r"\[\S+\] Cannot write incompatible data for the table .*?: (.*?)\s*SQLSTATE: \w+", re.DOTALL)
 """What Spark says of data that it does not take, about the table and the column."""
@@ -162,6 +164,18 @@ class _Taker:
 # -- UPDATE and MERGE
 
 
+def _node_names_above(base: Any, plan: Any) -> Iterator[str]:
+    """The kinds of the nodes that a query over rows put on top of the plan of those."""
+    while not plan.equals(base):
+        yield plan.nodeName()
+        if plan.nodeName() == "WithCTE":
+            plan = plan.plan()
+        elif plan.children().size() == 1:
+            plan = plan.children().apply(0)
+        else:
+            return
+
+
 @dataclass(frozen=True)
 class Assigner:
     """Assigns values to columns of a table, over the rows of a frame.
@@ -176,14 +190,16 @@ class Assigner:
     evolves: bool = False
 
     def resolved(self, rows: DataFrame, columns: Sequence[Column]) -> tuple[DataFrame, list[Any]]:
-        """The expressions of columns as Spark finds them over the rows, and the rows, which windows and the like widen."""
+        """The expressions of columns as Spark finds them over the rows, and the rows, which subqueries may widen."""
         named = {f"{_VALUE}{place}": column for place, column in enumerate(columns)}
         plan = rows.select(*(column.alias(name) for name, column in named.items()))._jdf.queryExecution().analyzed()
-        if plan.nodeName() == "Aggregate" or plan.children().apply(0).nodeName() == "Generate":
+        base = rows._jdf.queryExecution().analyzed()
+        if any(each in _NOT_OF_ONE_ROW for each in _node_names_above(base, plan)):
             raise InvalidInputError(
-                f"table {self.table}: a value to assign is one for each row; no aggregate or generator, such as explode, gives that"
+                f"table {self.table}: a value to assign is that of one row; no aggregate, window or generator, such as explode,"
+                " gives that"
             )
-        if plan.nodeName() == "Project" and plan.child().equals(rows._jdf.queryExecution().analyzed()):
+        if plan.nodeName() == "Project" and plan.child().equals(base):
             found = plan.projectList()
             return rows, [found.apply(place).child() for place in range(len(named))]
         wider = rows.withColumns(named)

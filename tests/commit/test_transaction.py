@@ -327,3 +327,17 @@ def test_a_rewrite_of_files_of_the_same_commit_minds_new_equality_deletes(versio
     assert live_paths(table) == ["memory://d/ab", "memory://d/c"]
     rewritten = next(each for each in entries(table) if each.data_file.file_path == "memory://d/ab")
     assert rewritten.sequence_number == table.snapshots()[-2].sequence_number
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_a_column_cannot_have_the_name_of_a_partition_field_of_another(version: int) -> None:
+    table, _ = new_table(version, spec=BY_REGION)
+    with table.update_schema() as update:
+        update.rename_column("region", "place")
+    with (
+        pytest.raises(IncompatibleChangeError, match="'region': that is a partition field of column 'place'"),
+        table.update_schema() as update,
+    ):
+        update.add_column("region", StringType())
+    with table.update_schema() as update:
+        update.rename_column("place", "region")

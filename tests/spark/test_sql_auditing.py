@@ -85,6 +85,11 @@ def test_what_is_named_comes_before_the_setting(ice: Session, setting: Any) -> N
     ice.sql(f"TRUNCATE TABLE {table}").collect()
     assert ids(ice, f"SELECT id FROM {table}") == []
     assert ids(ice, f"SELECT id FROM {table}.branch_main") == [1]
+    ice.sql(f"TRUNCATE TABLE {table}.branch_other").collect()
+    assert ids(ice, f"SELECT id FROM {table}.branch_other") == []
+    assert ids(ice, f"SELECT id FROM {table}.branch_main") == [1]
+    with pytest.raises(InvalidInputError, match="tag"):
+        ice.sql(f"TRUNCATE TABLE {table}.tag_first")
 
 
 def test_calls_of_python_do_the_same(ice: Session, setting: Any) -> None:

@@ -260,6 +260,11 @@ def test_views(run: Page) -> None:
         ("id", "zip"),
     )
     run(
+        "CREATE TABLE IF NOT EXISTS shelf.zoo.seen (other int) USING iceberg",
+        lambda: run.ice.catalog.table_exists("zoo.seen"),
+        False,
+    )
+    run(
         "CREATE OR REPLACE VIEW shelf.zoo.seen (key COMMENT 'new name') COMMENT 'short' TBLPROPERTIES ('a'='1', 'b'='2')"
         " AS SELECT id FROM shelf.zoo.base"
     )
@@ -331,6 +336,25 @@ def test_conditions_with_times_are_in_the_time_zone_of_the_session(run: Page, sp
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
     run.rows("SELECT id FROM shelf.zoo.moments", (0,), (3,))
+
+
+def test_texts_that_procedures_get_are_cast_as_spark_does(run: Page, spark: Any) -> None:
+    run("CREATE TABLE shelf.zoo.texts (id bigint) USING iceberg")
+    for number in range(2):
+        run(f"INSERT INTO shelf.zoo.texts VALUES ({number})")
+    one, two = run.table("texts").snapshots()
+    call = "CALL shelf.system"
+    run.rows(f"{call}.rollback_to_snapshot('zoo.texts', '{one.snapshot_id}')", (two.snapshot_id, one.snapshot_id))
+    run(f"{call}.set_current_snapshot('zoo.texts', {two.snapshot_id})")
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        ((moment,),) = spark.sql(f"SELECT CAST(timestamp_millis({two.timestamp_ms}) AS STRING)").collect()
+        run.rows(f"{call}.rollback_to_timestamp('zoo.texts', '{moment}')", (two.snapshot_id, one.snapshot_id))
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    with pytest.raises(IcefloeError, match="'table' is given twice"):
+        run(f"{call}.ancestors_of(table => 'zoo.texts', table => 'zoo.texts')")
 
 
 def test_procedures(run: Page, tmp_path: Path) -> None:

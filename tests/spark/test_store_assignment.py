@@ -131,10 +131,20 @@ def test_a_plan_that_casts_what_it_keeps_writes_nothing(ice: Session, spark: Any
 def test_values_are_those_of_one_row(ice: Session) -> None:
     create(ice, "single", "id INT, x INT")
     ice.sql("INSERT INTO lake.db.single VALUES (1, 1), (2, 2)")
-    with pytest.raises(InvalidInputError, match="one for each row"):
-        ice.sql("UPDATE lake.db.single SET x = explode(array(1, 2))")
-    ice.sql("UPDATE lake.db.single SET x = row_number() OVER (ORDER BY id DESC) * 1.5D")
-    assert rows(ice, "SELECT * FROM lake.db.single ORDER BY id") == [(1, 3), (2, 1)]
+    ranked = "(SELECT id, row_number() OVER (ORDER BY id DESC) AS n FROM lake.db.single) s ON t.id = s.id + 10"
+    for text in (
+        "UPDATE lake.db.single SET x = explode(array(1, 2))",
+        "UPDATE lake.db.single SET x = row_number() OVER (ORDER BY id DESC) * 1.5D",
+        "UPDATE lake.db.single SET x = (WITH w AS (SELECT 7L AS v) SELECT max(v) FROM w) + rank() OVER (ORDER BY id)",
+        f"MERGE INTO lake.db.single t USING {ranked} WHEN NOT MATCHED THEN INSERT (id, x) VALUES (s.id, rank() OVER (ORDER BY s.n))",
+    ):
+        with pytest.raises(InvalidInputError, match="that of one row"):
+            ice.sql(text)
+    ice.sql(
+        f"MERGE INTO lake.db.single t USING {ranked} WHEN NOT MATCHED AND s.id < 3 THEN INSERT (id, x) VALUES (s.id + 10, s.n)"
+    )
+    assert rows(ice, "SELECT * FROM lake.db.single ORDER BY id") == [(1, 1), (2, 2), (11, 2), (12, 1)]
+    ice.sql("DELETE FROM lake.db.single WHERE id > 2")
     ice.sql("UPDATE lake.db.single SET x = 10 / (id - 1) WHERE id > 1")
     ice.sql("UPDATE lake.db.single SET x = (WITH w AS (SELECT 7L AS v) SELECT max(v) FROM w) WHERE id = 1")
     assert rows(ice, "SELECT * FROM lake.db.single ORDER BY id") == [(1, 7), (2, 10)]

@@ -40,8 +40,8 @@ def test_both_engines_do_the_same(engines: Engines, scenario: Scenario, run: Run
 
 
 def test_there_are_as_many_scenarios_as_were_promised() -> None:
-    assert len({each.statements for each in SCENARIOS}) >= 350
-    assert sum(len(each.runs) for each in SCENARIOS) >= 600
+    assert len({each.statements for each in SCENARIOS}) >= 610
+    assert sum(len(each.runs) for each in SCENARIOS) >= 900
     versions = Counter(run.version for each in SCENARIOS for run in each.runs)
     assert all(versions[version] > 50 for version in (1, 2, 3)), versions
 

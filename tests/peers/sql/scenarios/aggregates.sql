@@ -79,3 +79,28 @@ SELECT max(id) + 1, count(*) * 2 FROM $t HAVING max(id) > 1;
 SELECT max(id + 1), min(upper(s)) FROM $t;
 SELECT count(*) FROM $t UNION ALL SELECT max(id) FROM $t;
 SELECT * FROM $t WHERE id = (SELECT max(id) FROM $t);
+
+-- name: by partitions with several files
+-- runs: v3-mor
+CREATE TABLE $t USING iceberg PARTITIONED BY (p) $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'b') AS v(id, p);
+INSERT INTO $t VALUES (5, 'a'), (NULL, 'b');
+SELECT p, count(*), count(id), min(id), max(id) FROM $t GROUP BY p;
+DELETE FROM $t WHERE id = 5;
+SELECT p, count(*), max(id) FROM $t GROUP BY p;
+SELECT max(p) FROM $t WHERE id IS NULL;
+
+-- name: after an overwrite and a rollback
+-- runs: v1
+CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1), (9) AS v(id);
+INSERT OVERWRITE $t VALUES (3);
+SELECT min(id), max(id), count(*) FROM $t;
+CALL lake.system.rollback_to_snapshot('$t', $s1);
+SELECT min(id), max(id), count(*) FROM $t;
+
+-- name: one that bounds cannot answer
+-- runs: v2
+CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, repeat('b', 30)) AS v(id, s);
+SELECT count(*), max(id), sum(id) FROM $t;
+SELECT max(s), max(id) FROM $t;
+SELECT max(struct(id, s)) FROM $t;
+SELECT count(*), count(DISTINCT s) FROM $t WHERE s LIKE 'b%';

@@ -281,3 +281,47 @@ ALTER TABLE $t RENAME COLUMN a.element TO e;
 ALTER TABLE $t ALTER COLUMN m.key TYPE BINARY;
 -- differs: outcome | choice | keys, values and elements have no comments in the format; Java forgets it without a word
 ALTER TABLE $t ALTER COLUMN m.value COMMENT 'v';
+
+-- name: many changes in one statement
+-- runs: v2
+CREATE TABLE $t (id INT, a STRING, b STRING, c STRING) USING iceberg $props;
+INSERT INTO $t VALUES (1, 'a', 'b', 'c');
+ALTER TABLE $t ADD COLUMNS (d INT FIRST, e STRUCT<x:INT> AFTER a, f ARRAY<STRING> COMMENT 'texts');
+ALTER TABLE $t DROP COLUMNS (b, c);
+ALTER TABLE $t DROP COLUMNS (a, none);
+ALTER TABLE $t DROP COLUMNS IF EXISTS (a, none);
+INSERT INTO $t VALUES (7, 2, named_struct('x', 1), array('t'));
+SELECT * FROM $t;
+
+-- name: renames inside of lists and maps
+-- runs: v3
+CREATE TABLE $t (id INT, l ARRAY<STRUCT<a:INT, b:INT>>, m MAP<STRING, STRUCT<a:INT>>) USING iceberg $props;
+INSERT INTO $t VALUES (1, array(named_struct('a', 1, 'b', 2)), map('k', named_struct('a', 3)));
+ALTER TABLE $t RENAME COLUMN l.element.a TO z;
+ALTER TABLE $t RENAME COLUMN m.value.a TO z;
+ALTER TABLE $t ALTER COLUMN l.element.b TYPE BIGINT;
+ALTER TABLE $t DROP COLUMN l.element.z;
+SELECT l[0].b, m['k'].z FROM $t;
+ALTER TABLE $t ADD COLUMN l.element.z STRING AFTER b;
+
+-- name: all columns away
+-- runs: v2
+CREATE TABLE $t (a INT, b INT) USING iceberg $props;
+INSERT INTO $t VALUES (1, 2);
+ALTER TABLE $t DROP COLUMN a;
+ALTER TABLE $t ADD COLUMN a STRING FIRST;
+ALTER TABLE $t DROP COLUMN b;
+SELECT * FROM $t;
+SELECT count(*) FROM $t;
+
+-- name: columns that identifier fields need
+-- runs: v2
+CREATE TABLE $t (id BIGINT NOT NULL, s STRUCT<k:INT NOT NULL> NOT NULL, d DOUBLE NOT NULL, o STRING) USING iceberg $props;
+ALTER TABLE $t SET IDENTIFIER FIELDS id, s.k;
+ALTER TABLE $t SET IDENTIFIER FIELDS d;
+ALTER TABLE $t SET IDENTIFIER FIELDS o;
+ALTER TABLE $t DROP COLUMN s;
+ALTER TABLE $t RENAME COLUMN id TO key;
+ALTER TABLE $t DROP IDENTIFIER FIELDS s.k;
+ALTER TABLE $t DROP IDENTIFIER FIELDS s.k;
+ALTER TABLE $t DROP COLUMN s;

@@ -198,3 +198,73 @@ CALL lake.system.rollback_to_snapshot('$t', $s1);
 INSERT INTO $t VALUES (3);
 SELECT * FROM $t VERSION AS OF 'g';
 SELECT made_current_at IS NOT NULL, snapshot_id, is_current_ancestor FROM $t.history;
+
+-- name: changes of rows on a branch
+-- runs: v2-mor
+CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'b'), (3, 'c') AS v(id, s);
+ALTER TABLE $t CREATE BRANCH dev;
+DELETE FROM $t.branch_dev WHERE id = 1;
+UPDATE $t.branch_dev SET s = 'x' WHERE id = 2;
+MERGE INTO $t.branch_dev t USING $t s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, s) VALUES (s.id, concat('from main ', s.s));
+SELECT * FROM $t.branch_dev;
+SELECT count(*) FROM $t;
+
+-- name: a branch that does not exist
+-- runs: v3-mor
+CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
+INSERT INTO $t.branch_none VALUES (2);
+DELETE FROM $t.branch_none WHERE id = 1;
+UPDATE $t.branch_none SET id = 2;
+MERGE INTO $t.branch_none t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE;
+SELECT * FROM $t.branch_none;
+SELECT * FROM $t VERSION AS OF 'none';
+
+-- name: overwrites of a branch
+-- runs: v1
+CREATE TABLE $t USING iceberg PARTITIONED BY (p) $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'b') AS v(id, p);
+ALTER TABLE $t CREATE BRANCH dev;
+INSERT OVERWRITE $t.branch_dev PARTITION (p = 'a') VALUES (10);
+TRUNCATE TABLE $t.branch_dev;
+INSERT INTO $t.branch_dev SELECT * FROM $t WHERE p = 'b';
+SELECT * FROM $t.branch_dev;
+
+-- name: new columns on main, rows on a branch
+-- runs: v3-cow
+CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
+ALTER TABLE $t CREATE BRANCH dev;
+ALTER TABLE $t ADD COLUMN n INT;
+INSERT INTO $t.branch_dev VALUES (2, 20);
+UPDATE $t.branch_dev SET n = 10 WHERE id = 1;
+SELECT id, n FROM $t.branch_dev;
+SELECT * FROM $t;
+
+-- name: tags of branches
+CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
+ALTER TABLE $t CREATE BRANCH dev;
+INSERT INTO $t.branch_dev VALUES (2);
+ALTER TABLE $t CREATE TAG g AS OF VERSION $s2;
+INSERT INTO $t.branch_dev VALUES (3);
+ALTER TABLE $t DROP BRANCH dev;
+SELECT * FROM $t.tag_g;
+SELECT count(*) FROM $t FOR VERSION AS OF 'g';
+
+-- name: many branches of one snapshot
+CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
+ALTER TABLE $t CREATE BRANCH a;
+ALTER TABLE $t CREATE BRANCH b;
+INSERT INTO $t.branch_a VALUES (2);
+INSERT INTO $t.branch_b VALUES (3);
+CALL lake.system.fast_forward('$t', 'main', 'a');
+CALL lake.system.fast_forward('$t', 'main', 'b');
+SELECT * FROM $t;
+SELECT name, snapshot_id FROM $t.refs ORDER BY name;
+
+-- name: refs in other words
+CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
+ALTER TABLE $t CREATE TAG `end of year`;
+INSERT INTO $t VALUES (2);
+SELECT * FROM $t FOR SYSTEM_VERSION AS OF 'end of year';
+SELECT * FROM $t FOR SYSTEM_VERSION AS OF $s1;
+SELECT * FROM $t.`tag_end of year`;
+SELECT * FROM $t FOR SYSTEM_TIME AS OF '$at1';
+SELECT * FROM $t.tag_none;

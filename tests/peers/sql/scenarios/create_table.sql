@@ -231,3 +231,46 @@ DELETE FROM IDENTIFIER('$t') WHERE id = 2;
 CREATE TABLE $t (id INT) USING parquet;
 CREATE TABLE $db.u (id INT) USING nothing;
 CREATE TABLE $db.w (id INT);
+
+-- name: comments of tables
+-- runs: v2
+CREATE TABLE $t (id INT COMMENT 'it''s a key; really') USING iceberg COMMENT 'first' $props;
+COMMENT ON TABLE $t IS 'second';
+COMMENT ON TABLE $t IS NULL;
+COMMENT ON TABLE $t IS '';
+COMMENT ON TABLE $db.none IS 'x';
+
+-- name: create partitioned by what is computed
+-- runs: v3
+CREATE TABLE $t USING iceberg PARTITIONED BY (days(ts), truncate(1, s)) $props AS SELECT /*+ COALESCE(1) */ id, upper(s) AS s, CAST(ts AS TIMESTAMP) AS ts FROM VALUES (1, 'ab', '2024-01-01 10:00:00'), (2, 'ac', '2024-01-02 00:00:00') AS v(id, s, ts);
+CREATE OR REPLACE TABLE $t USING iceberg PARTITIONED BY (months(ts)) $props AS SELECT * FROM $t WHERE id > 1;
+SELECT partition, record_count FROM $t.files;
+SELECT count(*) FROM $t VERSION AS OF $s1;
+
+-- name: replace changes properties and order
+-- runs: v1
+CREATE TABLE $t (id INT, p STRING) USING iceberg PARTITIONED BY (p) COMMENT 'old' $props('a'='1', 'b'='2');
+ALTER TABLE $t WRITE ORDERED BY id;
+INSERT INTO $t VALUES (1, 'x');
+CREATE OR REPLACE TABLE $t USING iceberg COMMENT 'new' TBLPROPERTIES ('b'='3') AS SELECT 5 AS id, 'y' AS q;
+SHOW TBLPROPERTIES $t ('b');
+INSERT INTO $t VALUES (6, 'z');
+SELECT * FROM $t;
+
+-- name: types inside of other types
+-- runs: v2
+CREATE TABLE $t (a ARRAY<TINYINT>, m MAP<SMALLINT, DATE>, s STRUCT<d:DECIMAL(38, 38), t:TIMESTAMP_NTZ, b:BINARY>) USING iceberg $props;
+INSERT INTO $t VALUES (array(1Y, NULL), map(1S, DATE'2024-01-01'), named_struct('d', 0.5, 't', TIMESTAMP_NTZ'2024-01-01 00:00:00', 'b', X'ff'));
+CREATE TABLE $db.u (m MAP<STRUCT<a:INT>, INT>) USING iceberg $props;
+CREATE TABLE $db.w (i ARRAY<INTERVAL YEAR>) USING iceberg $props;
+CREATE TABLE $db.x (d DECIMAL(39, 0)) USING iceberg $props;
+
+-- name: clauses that are not for these tables
+-- runs: v2
+-- differs: properties.external | choice | EXTERNAL says nothing of an Iceberg table, so it leaves nothing; Java keeps it as a property of the table
+CREATE EXTERNAL TABLE $t (id INT) USING iceberg;
+CREATE TABLE $t (id INT) USING iceberg CLUSTERED BY (id) SORTED BY (id) INTO 4 BUCKETS;
+CREATE TABLE $t (id INT) USING iceberg PARTITIONED BY (p STRING);
+CREATE TABLE $t (id INT GENERATED ALWAYS AS (1 + 1)) USING iceberg;
+CREATE TEMPORARY TABLE $t (id INT) USING iceberg;
+SHOW TABLES IN $db;

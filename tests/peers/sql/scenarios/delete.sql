@@ -252,3 +252,70 @@ CREATE TABLE $t USING iceberg PARTITIONED BY (p) $props AS SELECT /*+ COALESCE(1
 DELETE FROM $t WHERE _pos = 1;
 -- differs v2-cow: outcome | java | Java does not find metadata columns in the conditions of copy-on-write deletes
 DELETE FROM $t WHERE _partition.p = 'b';
+
+-- name: by a window over the table itself
+-- runs: v2-mor
+CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a', 1), (2, 'a', 2), (3, 'b', 1) AS v(id, k, ver);
+DELETE FROM $t WHERE (k, ver) NOT IN (SELECT k, max(ver) FROM $t GROUP BY k);
+DELETE FROM $t t WHERE EXISTS (SELECT 1 FROM $t o WHERE o.id > t.id);
+
+-- name: lists and maps in conditions
+-- runs: v3-mor
+CREATE TABLE $t (id INT, l ARRAY<INT>, m MAP<STRING, INT>) USING iceberg $props;
+INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, array(1, 2), map('a', 1)), (2, array(3), map('b', NULL)), (3, NULL, NULL) AS v(id, l, m);
+DELETE FROM $t WHERE array_contains(l, 2);
+DELETE FROM $t WHERE m['b'] IS NULL AND m IS NOT NULL;
+DELETE FROM $t WHERE size(l) < 0;
+
+-- name: small batches and many row groups
+-- runs: v2-mor
+-- set: spark.sql.iceberg.vectorization.enabled=true
+CREATE TABLE $t (id BIGINT, s STRING) USING iceberg $props('write.parquet.row-group-size-bytes'='100', 'write.parquet.page-size-bytes'='100', 'read.parquet.vectorization.batch-size'='4');
+INSERT INTO $t SELECT id, concat('row ', id) FROM range(0, 150, 1, 1);
+DELETE FROM $t WHERE id IN (0, 7, 99, 149);
+DELETE FROM $t WHERE id BETWEEN 20 AND 79;
+SELECT count(*), min(id), max(id), sum(id) FROM $t;
+SELECT id FROM $t WHERE id < 25 AND id > 15;
+
+-- name: rows that were moved between partitions
+-- runs: v2-mor
+CREATE TABLE $t USING iceberg PARTITIONED BY (p) $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'a'), (3, 'b') AS v(id, p);
+UPDATE $t SET p = 'b' WHERE id = 1;
+DELETE FROM $t WHERE p = 'a' AND id = 1;
+DELETE FROM $t WHERE p = 'b';
+SELECT partition.p, record_count FROM $t.files WHERE content = 0;
+
+-- name: a range over days in a session elsewhere
+-- runs: v3-mor
+-- set: spark.sql.session.timeZone=Asia/Tokyo
+CREATE TABLE $t (id INT, ts TIMESTAMP) USING iceberg PARTITIONED BY (days(ts)) $props;
+INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, TIMESTAMP'2024-05-01 08:59:59'), (2, TIMESTAMP'2024-05-01 09:00:00'), (3, TIMESTAMP'2024-05-02 08:00:00'), (4, TIMESTAMP'2024-05-02 09:00:00') AS v(id, ts);
+DELETE FROM $t WHERE ts >= TIMESTAMP'2024-05-01 09:00:00' AND ts < TIMESTAMP'2024-05-02 09:00:00';
+DELETE FROM $t WHERE date(ts) = DATE'2024-05-01';
+SELECT id, CAST(ts AS STRING) FROM $t;
+
+-- name: a column that was widened
+-- runs: v3-mor
+CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, FLOAT(1.5)), (2, FLOAT(2.5)) AS v(id, f);
+ALTER TABLE $t ALTER COLUMN id TYPE BIGINT;
+ALTER TABLE $t ALTER COLUMN f TYPE DOUBLE;
+INSERT INTO $t VALUES (5000000000, 2.5);
+DELETE FROM $t WHERE f = 2.5 AND id < 5000000000;
+DELETE FROM $t WHERE id = 5000000000L;
+
+-- name: a column that was renamed, in files of both names
+-- runs: v3-cow
+CREATE TABLE $t USING iceberg PARTITIONED BY (a) $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'x'), (2, 'y') AS v(id, a);
+ALTER TABLE $t RENAME COLUMN a TO b;
+ALTER TABLE $t ADD COLUMN a INT;
+ALTER TABLE $t ADD COLUMN c INT;
+INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (3, 'x', 5), (4, 'y', NULL) AS v(id, b, c);
+DELETE FROM $t WHERE c IS NULL AND b = 'x';
+DELETE FROM $t WHERE b = 'y';
+
+-- name: deep conditions
+-- runs: v2-cow
+CREATE TABLE $t USING iceberg PARTITIONED BY (p) $props AS SELECT id, id % 4 AS p FROM range(0, 16, 1, 1);
+DELETE FROM $t WHERE ((p = 0 OR p = 1) AND NOT (p = 1)) OR (p = 2 AND (id < 3 OR id > 13));
+DELETE FROM $t WHERE NOT (p <> 3 OR NOT (id > 8)) AND id IS NOT NULL;
+DELETE FROM $t WHERE p = 1 AND true OR false;

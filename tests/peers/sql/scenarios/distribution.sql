@@ -64,3 +64,22 @@ INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 1), (2, 2), (3, 1) AS
 ALTER TABLE $t SET TBLPROPERTIES ('write.spark.fanout.enabled'='false');
 INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (4, 1), (5, 2), (6, 1) AS v(id, p);
 SELECT partition.p, record_count FROM $t.files;
+
+-- name: orders by transforms
+-- runs: v3
+CREATE TABLE $t (id INT, s STRING, ts TIMESTAMP, st STRUCT<x:INT>) USING iceberg $props;
+ALTER TABLE $t WRITE ORDERED BY days(ts) DESC NULLS LAST, truncate(3, s), st.x;
+INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'abc', TIMESTAMP'2024-01-01 00:00:00', named_struct('x', 2)), (2, NULL, NULL, NULL) AS v(id, s, ts, st);
+ALTER TABLE $t WRITE ORDERED BY hours(ts), years(ts);
+ALTER TABLE $t DROP COLUMN ts;
+ALTER TABLE $t WRITE UNORDERED;
+ALTER TABLE $t DROP COLUMN ts;
+
+-- name: modes for each kind of change
+-- runs: v2-mor
+CREATE TABLE $t (id INT, p STRING) USING iceberg PARTITIONED BY (p) $props('write.delete.distribution-mode'='none', 'write.update.distribution-mode'='range', 'write.merge.distribution-mode'='hash');
+INSERT INTO $t SELECT CAST(id AS INT), CAST(id % 3 AS STRING) FROM range(0, 9, 1, 3);
+DELETE FROM $t WHERE id = 4;
+UPDATE $t SET p = 'u' WHERE id < 2;
+MERGE INTO $t t USING (SELECT 8 AS id UNION ALL SELECT 10) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET p = 'm' WHEN NOT MATCHED THEN INSERT (id, p) VALUES (s.id, 'n');
+SELECT partition.p, sum(record_count) FROM $t.data_files GROUP BY partition.p;

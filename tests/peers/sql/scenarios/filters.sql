@@ -241,3 +241,41 @@ CREATE TABLE $t (id INT, s STRING) USING iceberg $props('write.parquet.bloom-fil
 INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'c') AS v(id, s);
 SELECT id FROM $t WHERE s = 'b';
 SELECT id FROM $t WHERE s = 'c';
+
+-- name: columns compared with each other
+-- runs: v3
+CREATE TABLE $t (a INT, b BIGINT, c DOUBLE, s STRING) USING iceberg PARTITIONED BY (a) $props;
+INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 1L, 1.0D, '1'), (2, 3L, 2.5D, '02'), (NULL, NULL, DOUBLE('NaN'), NULL) AS v(a, b, c, s);
+SELECT a FROM $t WHERE a = b;
+SELECT a FROM $t WHERE a < c;
+SELECT a FROM $t WHERE a <=> b;
+SELECT a FROM $t WHERE s = a;
+SELECT a FROM $t WHERE a + b > c * 2 OR c > b;
+
+-- name: long lists
+-- runs: v2
+CREATE TABLE $t USING iceberg PARTITIONED BY (bucket(8, id)) $props AS SELECT id, CAST(id AS STRING) AS s FROM range(0, 300, 1, 1);
+SELECT count(*) FROM $t WHERE id IN (0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 33, 36, 39, 42, 45, 48, 51, 54, 57, 60, 63, 66, 69, 72, 75, 78, 81, 84, 87, 90, 93, 96, 99, 999);
+SELECT count(*) FROM $t WHERE s NOT IN ('0', '3', '6', '9', '12', '15', '18', '21', '24', '27', '30', '33');
+SELECT count(*) FROM $t WHERE id IN (SELECT explode(sequence(0, 400, 7)));
+DELETE FROM $t WHERE id NOT IN (5, 50, 500);
+SELECT * FROM $t;
+
+-- name: partitions of floats
+-- runs: v2
+CREATE TABLE $t (id INT, d DOUBLE) USING iceberg PARTITIONED BY (d) $props;
+INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 1.5D), (2, DOUBLE('NaN')), (3, DOUBLE('Infinity')), (4, NULL) AS v(id, d);
+SELECT id FROM $t WHERE d = DOUBLE('NaN');
+SELECT id FROM $t WHERE d = DOUBLE('Infinity');
+SELECT id FROM $t WHERE isnan(d) OR d IS NULL;
+SELECT id FROM $t WHERE d < DOUBLE('Infinity');
+
+-- name: truncated bounds
+-- runs: v3
+CREATE TABLE $t (id INT, s STRING, b BINARY) USING iceberg $props;
+INSERT INTO $t VALUES (1, repeat('a', 40), CAST(repeat('a', 40) AS BINARY));
+INSERT INTO $t VALUES (2, concat(repeat('a', 16), 'z'), CAST(concat(repeat('a', 16), 'z') AS BINARY));
+SELECT id FROM $t WHERE s = repeat('a', 40);
+SELECT id FROM $t WHERE s > repeat('a', 16);
+SELECT id FROM $t WHERE s LIKE 'aaaaaaaaaaaaaaaaz%';
+SELECT id FROM $t WHERE b >= CAST(concat(repeat('a', 16), 'b') AS BINARY);

@@ -73,3 +73,29 @@ CREATE TABLE $t (id INT, _row_id INT) USING iceberg $props;
 CREATE TABLE $db.u (id INT, _pos INT) USING iceberg $props;
 SELECT _row_id FROM $db.u;
 -- differs: crossed, u.crossed | java | Java makes tables with columns named as metadata columns, and cannot read them
+
+-- name: rows that move between partitions
+-- runs: v3-mor
+CREATE TABLE $t USING iceberg PARTITIONED BY (p) $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'a') AS v(id, p);
+UPDATE $t SET p = 'b' WHERE id = 1;
+SELECT id, _row_id, _last_updated_sequence_number FROM $t;
+UPDATE $t SET p = 'a' WHERE id = 1;
+SELECT id, _row_id, _last_updated_sequence_number FROM $t;
+
+-- name: an update that touches one of many
+-- runs: v3-cow
+CREATE TABLE $t USING iceberg $props AS SELECT id, 0 AS n FROM range(0, 5, 1, 1);
+UPDATE $t SET n = 1 WHERE id = 2;
+DELETE FROM $t WHERE id = 0;
+MERGE INTO $t t USING (SELECT 4L AS id UNION ALL SELECT 9L) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = 2 WHEN NOT MATCHED THEN INSERT (id, n) VALUES (s.id, 3);
+SELECT id, _row_id, _last_updated_sequence_number FROM $t;
+
+-- name: lineage of old snapshots
+-- runs: v3-mor
+CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1), (2) AS v(id);
+UPDATE $t SET id = 20 WHERE id = 2;
+SELECT id, _row_id, _last_updated_sequence_number FROM $t VERSION AS OF $s1;
+SELECT a.id, b.id FROM $t VERSION AS OF $s1 a JOIN $t b ON a._row_id = b._row_id;
+CALL lake.system.rollback_to_snapshot('$t', $s1);
+INSERT INTO $t VALUES (3);
+SELECT count(DISTINCT _row_id) FROM $t;

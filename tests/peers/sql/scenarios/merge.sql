@@ -279,3 +279,81 @@ UPDATE $db.w SET v = 1;
 -- differs: outcome | choice | a view cannot be changed; Spark lets a DELETE pass that finds nothing to do
 DELETE FROM $db.w WHERE id = 1;
 INSERT INTO $db.w VALUES (1, 1);
+
+-- name: a source of one value
+-- runs: v2-mor
+CREATE TABLE $t (id INT, s STRING) USING iceberg $props;
+MERGE INTO $t t USING (SELECT 1 AS one) s ON t.id = s.one WHEN NOT MATCHED THEN INSERT (id, s) VALUES (one, 'first');
+MERGE INTO $t t USING (SELECT 1 AS one) s ON t.id = s.one WHEN MATCHED THEN UPDATE SET s = concat(t.s, '!') WHEN NOT MATCHED THEN INSERT (id, s) VALUES (one, 'first');
+MERGE INTO $t USING (SELECT 1) ON true WHEN MATCHED THEN DELETE;
+
+-- name: a source that is a metadata table
+-- runs: v2-cow
+CREATE TABLE $t (id BIGINT, op STRING) USING iceberg $props;
+CREATE TABLE $db.u USING iceberg $props AS SELECT 1 AS id;
+INSERT INTO $db.u VALUES (2);
+MERGE INTO $t t USING (SELECT row_number() OVER (ORDER BY committed_at) AS id, operation AS op FROM $db.u.snapshots) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *;
+MERGE INTO $t t USING $db.u.snapshots s ON t.op = 'none' WHEN NOT MATCHED AND s.operation = 'delete' THEN INSERT (id) VALUES (0);
+
+-- name: a source at an old snapshot
+-- runs: v3-cow
+CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'b') AS v(id, s);
+DELETE FROM $t WHERE id = 2;
+UPDATE $t SET s = 'changed' WHERE id = 1;
+MERGE INTO $t t USING $t VERSION AS OF $s1 s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *;
+SELECT * FROM $t EXCEPT SELECT * FROM $t VERSION AS OF $s1;
+
+-- name: changes that are recorded
+-- runs: v2-mor
+CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 10), (2, 20), (3, 30) AS v(id, n);
+CREATE TABLE $db.log USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 1, 'U', 11), (2, 1, 'U', 12), (3, 2, 'D', NULL), (4, 4, 'I', 40), (5, 4, 'U', 44) AS v(seq, id, op, n);
+MERGE INTO $t t USING (SELECT id, op, n FROM (SELECT *, row_number() OVER (PARTITION BY id ORDER BY seq DESC) AS r FROM $db.log) WHERE r = 1) c ON t.id = c.id WHEN MATCHED AND c.op = 'D' THEN DELETE WHEN MATCHED THEN UPDATE SET n = c.n WHEN NOT MATCHED AND c.op <> 'D' THEN INSERT (id, n) VALUES (c.id, c.n);
+MERGE INTO $t t USING $db.log c ON t.id = c.id WHEN MATCHED THEN UPDATE SET n = c.n;
+
+-- name: history kept in the same table
+-- runs: v3-mor
+CREATE TABLE $t USING iceberg PARTITIONED BY (cur) $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'Rome', true), (2, 'Oslo', true) AS v(id, city, cur);
+MERGE INTO $t t USING (SELECT id AS k, id, city FROM VALUES (1, 'Bern'), (3, 'Lima') AS v(id, city) UNION ALL SELECT NULL, id, city FROM VALUES (1, 'Bern') AS v(id, city)) s ON t.id = s.k AND t.cur WHEN MATCHED AND t.city <> s.city THEN UPDATE SET cur = false WHEN NOT MATCHED THEN INSERT (id, city, cur) VALUES (s.id, s.city, true);
+SELECT * FROM $t WHERE cur;
+
+-- name: rows moved to other partitions
+-- runs: v3-mor
+CREATE TABLE $t (id INT, d DATE, s STRING) USING iceberg PARTITIONED BY (months(d), truncate(1, s)) $props;
+INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, DATE'2024-01-15', 'aa'), (2, DATE'2024-01-20', 'ab'), (3, DATE'2024-02-01', 'ba') AS v(id, d, s);
+MERGE INTO $t t USING (SELECT * FROM VALUES (1, DATE'2024-03-01'), (3, NULL) AS v(id, d)) q ON t.id = q.id WHEN MATCHED THEN UPDATE SET d = q.d, s = reverse(t.s);
+SELECT * FROM $t WHERE d IS NULL OR d >= DATE'2024-03-01';
+
+-- name: joined by a condition on a partition
+-- runs: v2-mor
+CREATE TABLE $t USING iceberg PARTITIONED BY (p) $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a', 0), (1, 'b', 0), (2, 'a', 0) AS v(id, p, n);
+MERGE INTO $t t USING (SELECT 1 AS id UNION ALL SELECT 2) s ON t.id = s.id AND t.p = 'a' WHEN MATCHED THEN UPDATE SET n = n + 1 WHEN NOT MATCHED THEN INSERT (id, p, n) VALUES (s.id, 'new', 0);
+MERGE INTO $t t USING (SELECT 1 AS id UNION ALL SELECT 2) s ON t.id = s.id AND t.p IN ('b', 'z') WHEN MATCHED THEN DELETE;
+
+-- name: null-safe keys
+-- runs: v3-mor
+CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (NULL, 'n') AS v(id, s);
+MERGE INTO $t t USING (SELECT * FROM VALUES (NULL, 'nothing'), (5, 'five') AS v(id, s)) q ON t.id <=> q.id WHEN MATCHED THEN UPDATE SET s = q.s WHEN NOT MATCHED THEN INSERT *;
+MERGE INTO $t t USING (SELECT CAST(NULL AS INT) AS id, 'again' AS s) q ON t.id = q.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *;
+
+-- name: lists and maps of the source
+-- runs: v2-cow
+CREATE TABLE $t (id INT, l ARRAY<INT>, m MAP<STRING, STRUCT<x:INT>>) USING iceberg $props;
+INSERT INTO $t VALUES (1, array(1), map('a', named_struct('x', 1)));
+MERGE INTO $t t USING (SELECT 1 AS id, array(2, 3) AS l, map('b', named_struct('x', 2)) AS m UNION ALL SELECT 2, NULL, map()) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET l = concat(t.l, s.l), m = map_concat(t.m, s.m) WHEN NOT MATCHED THEN INSERT *;
+MERGE INTO $t t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET l = array('x');
+
+-- name: aggregates in conditions
+-- runs: v2-cow
+CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 10), (2, 20) AS v(id, n);
+MERGE INTO $t t USING (SELECT 1 AS id) s ON t.id = s.id AND max(t.n) > 1 WHEN MATCHED THEN DELETE;
+MERGE INTO $t t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED AND count(*) > 0 THEN DELETE;
+MERGE INTO $t t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = sum(t.n);
+MERGE INTO $t t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = row_number() OVER (ORDER BY t.id);
+
+-- name: small files and row groups
+-- runs: v2-mor
+CREATE TABLE $t (id BIGINT, s STRING) USING iceberg $props('write.parquet.row-group-size-bytes'='100', 'write.parquet.page-size-bytes'='100');
+INSERT INTO $t SELECT id, concat('row ', id) FROM range(0, 200, 1, 1);
+MERGE INTO $t t USING (SELECT id * 50 AS id FROM range(0, 6, 1, 1)) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET s = 'hit' WHEN NOT MATCHED THEN INSERT (id, s) VALUES (s.id, 'new');
+SELECT count(*), count_if(s = 'hit'), max(id) FROM $t;
+SELECT * FROM $t WHERE id BETWEEN 149 AND 151;

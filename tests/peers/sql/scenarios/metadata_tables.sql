@@ -187,3 +187,99 @@ CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES 
 INSERT INTO $t VALUES (3);
 SELECT first_row_id, record_count FROM $t.files ORDER BY first_row_id;
 SELECT id, _row_id, _last_updated_sequence_number FROM $t;
+
+-- name: partitions as rows change
+-- runs: v2-mor
+CREATE TABLE $t USING iceberg PARTITIONED BY (p) $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'a'), (3, 'b') AS v(id, p);
+SELECT partition.p, record_count, file_count FROM $t.partitions;
+INSERT INTO $t VALUES (4, 'a');
+DELETE FROM $t WHERE p = 'b';
+SELECT partition.p, record_count, file_count, position_delete_record_count FROM $t.partitions;
+SELECT sum(record_count) FROM $t.partitions WHERE partition.p = 'a';
+SELECT count(*) FROM $t.partitions WHERE partition.p IN ('b', 'c');
+
+-- name: partitions of a table without any
+-- runs: v1
+CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1), (2) AS v(id);
+INSERT INTO $t VALUES (3);
+SELECT record_count, file_count FROM $t.partitions;
+SELECT max(last_updated_snapshot_id) = max(s.snapshot_id) OR true AS known FROM $t.partitions, $t.snapshots s;
+DELETE FROM $t;
+SELECT record_count FROM $t.partitions;
+
+-- name: files by their content
+-- runs: v2-mor
+CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1), (2), (3) AS v(id);
+DELETE FROM $t WHERE id = 1;
+SELECT content, record_count FROM $t.files WHERE content = 1;
+SELECT content, record_count FROM $t.files WHERE content <> 1;
+SELECT content, record_count FROM $t.files WHERE content IN (0, 2);
+SELECT content, added_data_files_count + added_delete_files_count AS n FROM $t.all_manifests WHERE NOT content = 1;
+SELECT count(*) FROM $t.all_manifests WHERE content NOT IN (0, 5);
+SELECT count(*) FROM $t.all_manifests WHERE content > 0;
+
+-- name: entries over deletes and new specs
+-- runs: v1
+CREATE TABLE $t USING iceberg PARTITIONED BY (p) $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'b') AS v(id, p);
+ALTER TABLE $t REPLACE PARTITION FIELD p WITH bucket(2, id);
+INSERT INTO $t VALUES (3, 'c');
+DELETE FROM $t WHERE p = 'a';
+SELECT status, data_file.partition.p, data_file.record_count FROM $t.entries;
+SELECT count(*) FROM $t.all_entries WHERE status = 2;
+SELECT data_file.spec_id, count(*) FROM $t.all_entries GROUP BY data_file.spec_id;
+
+-- name: joins of metadata tables
+CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
+INSERT INTO $t VALUES (2);
+ALTER TABLE $t CREATE TAG g AS OF VERSION $s1;
+SELECT r.name, s.operation, s.summary['total-records'] AS n FROM $t.refs r JOIN $t.snapshots s ON r.snapshot_id = s.snapshot_id;
+SELECT h.is_current_ancestor, count(*) FROM $t.history h LEFT JOIN $t.refs r ON h.snapshot_id = r.snapshot_id GROUP BY h.is_current_ancestor;
+SELECT m.added_data_files_count FROM $t.manifests m JOIN $t.snapshots s ON m.added_snapshot_id = s.snapshot_id WHERE s.parent_id IS NULL;
+
+-- name: metadata tables in subqueries of changes
+-- runs: v2-mor
+CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1), (2) AS v(id);
+INSERT INTO $t VALUES (3);
+DELETE FROM $t WHERE id <= (SELECT count(*) - 1 FROM $t.snapshots);
+INSERT INTO $t SELECT CAST(sum(record_count) AS INT) FROM $t.data_files;
+CREATE TABLE $db.u USING iceberg $props AS SELECT operation, summary['added-records'] AS n FROM $t.snapshots WHERE parent_id IS NULL;
+SELECT operation, n FROM $db.u;
+
+-- name: a column named partition
+-- runs: v3
+CREATE TABLE $t (id INT, partition STRING) USING iceberg PARTITIONED BY (partition) $props;
+INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'b') AS v(id, p);
+SELECT partition.partition, record_count FROM $t.files;
+SELECT partition, record_count FROM $t.partitions WHERE partition.partition = 'a';
+SELECT partition, _partition.partition AS p FROM $t;
+
+-- name: positions of deleted rows
+-- runs: v2-mor
+CREATE TABLE $t USING iceberg PARTITIONED BY (p) $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'a'), (3, 'a'), (4, 'b'), (5, 'b') AS v(id, p);
+DELETE FROM $t WHERE id IN (1, 3);
+DELETE FROM $t WHERE id = 4;
+SELECT pos, partition.p FROM $t.position_deletes;
+SELECT pos FROM $t.position_deletes WHERE partition.p = 'a' AND pos > 0;
+SELECT count(*) FROM $t.position_deletes WHERE spec_id = 0;
+SELECT count(*) FROM $t.position_deletes d JOIN $t.files f ON d.file_path = f.file_path;
+
+-- name: positions over a new spec and columns
+-- runs: v3-mor
+CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'b') AS v(id, p);
+DELETE FROM $t WHERE id = 1;
+ALTER TABLE $t ADD PARTITION FIELD p;
+ALTER TABLE $t ADD COLUMN n INT;
+INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (3, 'c', 1), (4, 'c', 2) AS v(id, p, n);
+DELETE FROM $t WHERE n = 1;
+SELECT pos, spec_id, partition.p FROM $t.position_deletes;
+SELECT pos FROM $t.position_deletes WHERE partition.p = 'c';
+
+-- name: metadata columns of many partitions
+-- runs: v2
+CREATE TABLE $t (a INT, b STRING, d DATE, l ARRAY<INT>, m MAP<STRING, INT>) USING iceberg PARTITIONED BY (a, truncate(1, b), months(d)) $props;
+INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'xy', DATE'2024-01-05', array(1), map('k', 1)), (2, NULL, NULL, NULL, NULL) AS v(a, b, d, l, m);
+SELECT a, _partition, _spec_id, l, m FROM $t;
+SELECT _partition.b_trunc, _partition.d_month, m['k'] FROM $t WHERE _partition.a = 1;
+ALTER TABLE $t DROP PARTITION FIELD a;
+INSERT INTO $t (a) VALUES (3);
+SELECT _spec_id, _partition.a, count(*) FROM $t GROUP BY _spec_id, _partition.a;

@@ -46,3 +46,31 @@ DROP TABLE $db.none;
 CREATE TABLE $db.nowhere.t (id INT) USING iceberg;
 TRUNCATE TABLE $db.none;
 REFRESH TABLE $db.none;
+
+-- name: a namespace that is described
+CREATE NAMESPACE $db.d COMMENT 'about' WITH DBPROPERTIES ('team'='x');
+DROP NAMESPACE $db.d RESTRICT;
+CREATE NAMESPACE IF NOT EXISTS $db.d COMMENT 'again';
+DESCRIBE NAMESPACE $db.none;
+DROP NAMESPACE $db.d;
+
+-- name: drop with all that is in it
+CREATE NAMESPACE $db.full;
+CREATE TABLE $db.full.a USING iceberg AS SELECT 1 AS id;
+CREATE TABLE $db.full.b USING iceberg AS SELECT 2 AS id;
+SHOW TABLES IN $db.full;
+SHOW TABLES IN $db.full LIKE 'a|c';
+DROP NAMESPACE $db.full;
+DROP TABLE $db.full.a;
+DROP TABLE $db.full.b;
+DROP NAMESPACE $db.full;
+
+-- name: tables of one name in two namespaces
+CREATE NAMESPACE $db.other;
+CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
+CREATE TABLE $db.other.t USING iceberg $props AS SELECT 2 AS id;
+INSERT INTO $t SELECT id FROM $db.other.t;
+USE $db.other;
+SELECT * FROM t;
+SELECT * FROM $t;
+DROP TABLE t;

@@ -129,3 +129,32 @@ ALTER TABLE $t ALTER COLUMN l.element TYPE BIGINT;
 INSERT INTO $t VALUES (2, named_struct('a', 30, 'f', 1.5), array(3000000000), map(2, 12.5));
 SELECT id, s.a FROM $t;
 DELETE FROM $t WHERE s.a > 5;
+
+-- name: order and groups by nested fields
+-- runs: v2
+CREATE TABLE $t (id INT, s STRUCT<a:INT, t:STRUCT<b:STRING>>) USING iceberg $props;
+INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, named_struct('a', 2, 't', named_struct('b', 'x'))), (2, named_struct('a', 1, 't', NULL)), (3, NULL) AS v(id, s);
+SELECT id FROM $t ORDER BY s.a NULLS LAST;
+SELECT id FROM $t ORDER BY s DESC NULLS LAST;
+SELECT s.t.b, count(*) FROM $t GROUP BY s.t.b;
+SELECT DISTINCT s.t FROM $t;
+SELECT id, s.t.b IS NULL AS n FROM $t WHERE s IS NOT NULL;
+
+-- name: copies between tables with other nesting
+-- runs: v3
+CREATE TABLE $t (id INT, s STRUCT<a:INT, b:STRING>) USING iceberg $props;
+CREATE TABLE $db.u (id BIGINT, s STRUCT<a:BIGINT, b:STRING>, x INT) USING iceberg $props;
+INSERT INTO $t VALUES (1, named_struct('a', 5, 'b', 'q')), (2, NULL);
+INSERT INTO $db.u SELECT *, 0 FROM $t;
+INSERT INTO $t SELECT id + 10, s FROM $db.u;
+INSERT INTO $t SELECT 3, named_struct('a', id, 'b', s) FROM $db.u;
+UPDATE $db.u SET s = (SELECT max(s) FROM $t), x = 1 WHERE id = 2;
+
+-- name: empty lists and maps
+-- runs: v1
+CREATE TABLE $t (id INT, l ARRAY<STRUCT<a:INT>>, m MAP<INT, ARRAY<STRING>>) USING iceberg $props;
+INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, array(), map()), (2, array(NULL), map(1, NULL)), (3, array(named_struct('a', NULL)), map(2, array())), (4, NULL, NULL) AS v(id, l, m);
+SELECT id, size(l), size(m) FROM $t;
+SELECT id FROM $t WHERE l[0] IS NULL AND size(l) > 0;
+DELETE FROM $t WHERE size(l) = 0;
+UPDATE $t SET l = array(), m = map() WHERE id = 4;

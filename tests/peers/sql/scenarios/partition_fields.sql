@@ -175,3 +175,42 @@ ALTER TABLE $t WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY id DESC;
 ALTER TABLE $t ADD PARTITION FIELD a;
 INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'x'), (2, 'x'), (3, 'y') AS v(id, a);
 SELECT record_count, sort_order_id FROM $t.files;
+
+-- name: names of fields that are taken
+-- runs: v2
+CREATE TABLE $t (id BIGINT, ts TIMESTAMP, ts_day DATE) USING iceberg $props;
+ALTER TABLE $t ADD PARTITION FIELD days(ts);
+ALTER TABLE $t ADD PARTITION FIELD days(ts) AS day;
+ALTER TABLE $t ADD PARTITION FIELD hours(ts);
+ALTER TABLE $t ADD COLUMN day INT;
+INSERT INTO $t VALUES (1, TIMESTAMP'2024-04-04 04:04:04', NULL);
+SELECT partition FROM $t.files;
+
+-- name: overwrite over several specs
+-- runs: v1
+-- set: spark.sql.sources.partitionOverwriteMode=dynamic
+CREATE TABLE $t USING iceberg PARTITIONED BY (p) $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'b') AS v(id, p);
+ALTER TABLE $t ADD PARTITION FIELD truncate(10, id);
+INSERT INTO $t VALUES (11, 'a'), (12, 'b');
+INSERT OVERWRITE $t VALUES (13, 'a');
+SELECT partition.p, partition.id_trunc, spec_id, record_count FROM $t.files;
+
+-- name: nested sources of fields
+-- runs: v3
+CREATE TABLE $t (id INT, s STRUCT<a:STRUCT<b:INT>, ts:TIMESTAMP>) USING iceberg $props;
+ALTER TABLE $t ADD PARTITION FIELD s.a.b;
+ALTER TABLE $t ADD PARTITION FIELD days(s.ts) AS day;
+INSERT INTO $t VALUES (1, named_struct('a', named_struct('b', 7), 'ts', TIMESTAMP'2024-01-01 10:00:00'));
+INSERT INTO $t VALUES (2, NULL);
+SELECT id FROM $t WHERE s.a.b = 7 AND s.ts < TIMESTAMP'2025-01-01 00:00:00';
+DELETE FROM $t WHERE s.a.b IS NULL;
+
+-- name: the same spec twice
+-- runs: v2
+CREATE TABLE $t (id BIGINT, c STRING) USING iceberg PARTITIONED BY (c) $props;
+INSERT INTO $t VALUES (1, 'a');
+ALTER TABLE $t ADD PARTITION FIELD bucket(4, id);
+ALTER TABLE $t DROP PARTITION FIELD bucket(4, id);
+INSERT INTO $t VALUES (2, 'b');
+ALTER TABLE $t ADD PARTITION FIELD bucket(4, id);
+SELECT DISTINCT spec_id FROM $t.files;

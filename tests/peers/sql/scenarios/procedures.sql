@@ -179,3 +179,92 @@ CALL lake.system.compute_partition_stats('$t');
 -- differs: outcome | choice | docs/sql.md: this procedure is not offered in SQL
 CALL lake.system.create_changelog_view(table => '$t', changelog_view => 'cl_not_offered');
 DROP VIEW IF EXISTS cl_not_offered;
+
+-- name: fast forward of branches that are not main
+CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
+ALTER TABLE $t CREATE BRANCH a;
+ALTER TABLE $t CREATE BRANCH b;
+INSERT INTO $t.branch_b VALUES (2);
+CALL lake.system.fast_forward(table => '$t', branch => 'a', to => 'b');
+CALL lake.system.fast_forward('$t', 'new', 'b');
+CALL lake.system.fast_forward('$t', 'a', 'none');
+CALL lake.system.fast_forward('$t', 'a');
+SELECT * FROM $t.branch_a;
+
+-- name: cherry-pick onto what was overwritten
+CREATE TABLE $t USING iceberg $props('write.wap.enabled'='true') AS SELECT 1 AS id;
+SET spark.wap.id=one;
+INSERT INTO $t VALUES (2);
+RESET spark.wap.id;
+INSERT OVERWRITE $t VALUES (9);
+CALL lake.system.cherrypick_snapshot('$t', $s2);
+SELECT * FROM $t;
+
+-- name: rollback and go on
+-- runs: v3-mor
+CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1), (2), (3) AS v(id);
+DELETE FROM $t WHERE id = 2;
+CALL lake.system.rollback_to_snapshot('$t', $s1);
+DELETE FROM $t WHERE id = 3;
+SELECT * FROM $t;
+SELECT snapshot_id, parent_id, is_current_ancestor FROM $t.history ORDER BY made_current_at;
+CALL lake.system.ancestors_of('$t');
+
+-- name: set the current snapshot to another line
+-- runs: v1
+CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
+INSERT INTO $t VALUES (2);
+CALL lake.system.rollback_to_snapshot('$t', $s1);
+INSERT INTO $t VALUES (3);
+CALL lake.system.set_current_snapshot('$t', $s2);
+SELECT * FROM $t;
+INSERT INTO $t VALUES (4);
+SELECT snapshot_id, is_current_ancestor FROM $t.history ORDER BY made_current_at;
+
+-- name: procedures after USE
+CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
+INSERT INTO $t VALUES (2);
+USE $db;
+CALL system.rollback_to_snapshot('t', $s1);
+CALL lake.system.ancestors_of('t');
+CALL lake.system.set_current_snapshot('$ns.t', $s2);
+SELECT * FROM t;
+
+-- name: arguments of other types
+CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
+INSERT INTO $t VALUES (2);
+CALL lake.system.rollback_to_snapshot('$t', '$s1');
+CALL lake.system.rollback_to_snapshot('$t', 1.5D);
+CALL lake.system.rollback_to_timestamp('$t', '$at1');
+CALL lake.system.rollback_to_snapshot('$t', NULL);
+CALL lake.system.rollback_to_snapshot(table => '$t', table => '$t', snapshot_id => $s1);
+CALL lake.system.rollback_to_snapshot(table => '$t', $s1);
+
+-- name: expire what a rollback left
+CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
+INSERT INTO $t VALUES (2);
+INSERT INTO $t VALUES (3);
+CALL lake.system.rollback_to_snapshot('$t', $s1);
+CALL lake.system.expire_snapshots(table => '$t', older_than => TIMESTAMP'2999-01-01 00:00:00', retain_last => 5);
+SELECT count(*) FROM $t.snapshots;
+SELECT * FROM $t;
+
+-- name: properties that say what expires
+CREATE TABLE $t USING iceberg $props('history.expire.max-snapshot-age-ms'='1', 'history.expire.min-snapshots-to-keep'='2') AS SELECT 1 AS id;
+INSERT INTO $t VALUES (2);
+INSERT INTO $t VALUES (3);
+CALL lake.system.expire_snapshots('$t');
+SELECT count(*) FROM $t.snapshots;
+ALTER TABLE $t SET TBLPROPERTIES ('history.expire.min-snapshots-to-keep'='1');
+CALL lake.system.expire_snapshots(table => '$t', max_concurrent_deletes => 2);
+
+-- name: rewrite manifests with deletes and specs
+-- runs: v2-mor
+CREATE TABLE $t (id INT, p STRING) USING iceberg PARTITIONED BY (p) $props;
+INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'a') AS v(id, p);
+DELETE FROM $t WHERE id = 1;
+ALTER TABLE $t ADD PARTITION FIELD bucket(2, id);
+INSERT INTO $t VALUES (3, 'b');
+INSERT INTO $t VALUES (4, 'c');
+CALL lake.system.rewrite_manifests('$t');
+SELECT * FROM $t;

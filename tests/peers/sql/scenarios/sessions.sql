@@ -92,3 +92,34 @@ MERGE INTO $t t USING (SELECT 1 AS id) q ON t.id = q.id WHEN MATCHED THEN DELETE
 ALTER TABLE $t SET TBLPROPERTIES ('write.delete.isolation-level'='wrong');
 -- differs: outcome | choice | a property with a value that means nothing is refused when it is set; Java refuses the statements that use it
 DELETE FROM $t WHERE s LIKE '%a%' OR id % 2 = 7;
+
+-- name: loops and conditions in a script
+-- runs: v2
+CREATE TABLE $t (id INT) USING iceberg $props;
+-- differs: outcome | defect | statements inside of BEGIN ... END do not find tables of our catalogs
+BEGIN DECLARE i INT DEFAULT 0; WHILE i < 3 DO INSERT INTO $t SELECT i; SET i = i + 1; END WHILE; END;
+SELECT * FROM $t;
+-- differs: outcome | defect | statements inside of BEGIN ... END do not find tables of our catalogs
+BEGIN IF (SELECT count(*) FROM $t) > 2 THEN DELETE FROM $t WHERE id = 0; ELSE INSERT INTO $t VALUES (9); END IF; END;
+SELECT * FROM $t;
+
+-- name: immediate statements
+-- runs: v3
+CREATE TABLE $t (id INT, s STRING) USING iceberg $props;
+EXECUTE IMMEDIATE 'INSERT INTO $t VALUES (?, ?)' USING 1, 'a';
+EXECUTE IMMEDIATE 'SELECT * FROM $t WHERE id = :k' USING 1 AS k;
+EXECUTE IMMEDIATE 'UPDATE $t SET s = ?' USING 'b';
+SELECT * FROM $t;
+EXECUTE IMMEDIATE 'DELETE FROM $t WHERE id = ?';
+
+-- name: a temporary view after changes of columns
+-- runs: v2
+CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id, 'a' AS s;
+CREATE OR REPLACE TEMPORARY VIEW tmp_columns AS SELECT id, s FROM $t;
+ALTER TABLE $t ADD COLUMN n INT;
+SELECT * FROM tmp_columns;
+ALTER TABLE $t DROP COLUMN s;
+SELECT * FROM tmp_columns;
+ALTER TABLE $t ADD COLUMN s INT;
+SELECT id FROM tmp_columns;
+DROP VIEW tmp_columns;

@@ -98,3 +98,32 @@ SELECT id FROM $t VERSION AS OF $s1 WHERE s = 'a';
 CALL lake.system.rollback_to_snapshot('$t', $s1);
 CALL lake.system.set_current_snapshot('$t', $s1);
 SELECT * FROM $t;
+
+-- name: rows that were deleted by position
+-- runs: v2-mor
+CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'b'), (3, 'c') AS v(id, s);
+DELETE FROM $t WHERE id = 1;
+ALTER TABLE $t RENAME COLUMN s TO z;
+DELETE FROM $t WHERE z = 'b';
+SELECT * FROM $t VERSION AS OF $s1 WHERE s = 'b';
+SELECT s FROM $t VERSION AS OF $s2;
+SELECT z FROM $t;
+
+-- name: insert from the past
+-- runs: v3-cow
+CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1), (2) AS v(id);
+DELETE FROM $t WHERE id = 1;
+INSERT INTO $t SELECT id + 100 FROM $t VERSION AS OF $s1;
+INSERT INTO $t SELECT * FROM $t.snapshot_id_$s1 WHERE id NOT IN (SELECT id FROM $t);
+INSERT OVERWRITE $t SELECT * FROM $t VERSION AS OF $s1;
+CREATE TABLE $db.u USING iceberg $props AS SELECT * FROM $t VERSION AS OF $s2;
+
+-- name: versions that are no versions
+CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
+SELECT * FROM $t VERSION AS OF 1;
+SELECT * FROM $t VERSION AS OF '';
+SELECT * FROM $t VERSION AS OF NULL;
+SELECT * FROM $t TIMESTAMP AS OF 'yesterday';
+SELECT * FROM $t TIMESTAMP AS OF NULL;
+SELECT * FROM $t TIMESTAMP AS OF DATE'2001-01-01';
+SELECT * FROM $t.snapshot_id_1;

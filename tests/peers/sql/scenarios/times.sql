@@ -75,3 +75,43 @@ SELECT lake.system.bucket('x', 1) AS c1;
 SELECT lake.system.truncate(10, -2147483648) AS c1;
 SELECT lake.system.none(1) AS c1;
 SELECT lake.system.iceberg_version() IS NOT NULL AS c1;
+
+-- name: comparisons of both kinds of time
+-- runs: v3
+CREATE TABLE $t (id INT, a TIMESTAMP, b TIMESTAMP_NTZ, d DATE) USING iceberg $props;
+INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, TIMESTAMP'2024-06-01 00:00:00', TIMESTAMP_NTZ'2024-06-01 00:00:00', DATE'2024-06-01'), (2, TIMESTAMP'2024-06-01 12:00:00', TIMESTAMP_NTZ'2024-05-31 12:00:00', DATE'2024-05-31') AS v(id, a, b, d);
+SELECT id FROM $t WHERE a = b;
+SELECT id FROM $t WHERE d = a;
+SELECT id FROM $t WHERE b >= d;
+SELECT id FROM $t WHERE a < '2024-06-01 06:00:00';
+SELECT id FROM $t WHERE b > TIMESTAMP_LTZ'2024-06-01 00:00:00+02:00';
+
+-- name: the hour that happens twice
+-- runs: v2-mor
+-- set: spark.sql.session.timeZone=Europe/Berlin
+CREATE TABLE $t (id INT, ts TIMESTAMP) USING iceberg PARTITIONED BY (hours(ts)) $props;
+INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, TIMESTAMP'2024-10-27 02:30:00+02:00'), (2, TIMESTAMP'2024-10-27 02:30:00+01:00'), (3, TIMESTAMP'2024-03-31 02:30:00') AS v(id, ts);
+SELECT id, CAST(ts AS STRING), hour(ts) FROM $t;
+SELECT id FROM $t WHERE ts = TIMESTAMP'2024-10-27 02:30:00';
+DELETE FROM $t WHERE ts > TIMESTAMP'2024-10-27 02:30:00' AND ts < TIMESTAMP'2024-10-27 03:00:00';
+UPDATE $t SET ts = ts + INTERVAL '1' DAY;
+SELECT id, CAST(ts AS STRING) FROM $t;
+
+-- name: microseconds
+-- runs: v1
+CREATE TABLE $t (id INT, ts TIMESTAMP, tn TIMESTAMP_NTZ) USING iceberg $props;
+INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, TIMESTAMP'2024-01-01 00:00:00.000001', TIMESTAMP_NTZ'2024-01-01 00:00:00.999999'), (2, TIMESTAMP'1960-01-01 00:00:00.000001', TIMESTAMP_NTZ'1960-01-01 00:00:00.999999') AS v(id, ts, tn);
+SELECT id FROM $t WHERE ts > TIMESTAMP'2024-01-01 00:00:00';
+SELECT id FROM $t WHERE tn = TIMESTAMP_NTZ'1960-01-01 00:00:00.999999';
+SELECT id, date_trunc('MILLISECOND', ts), unix_micros(ts) FROM $t;
+INSERT INTO $t VALUES (3, '2024-01-01 00:00:00.1234567', NULL);
+SELECT ts FROM $t WHERE id = 3;
+
+-- name: months and years before 1970
+-- runs: v2
+CREATE TABLE $t (id INT, d DATE) USING iceberg PARTITIONED BY (months(d)) $props;
+INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, DATE'1969-12-31'), (2, DATE'1970-01-01'), (3, DATE'1582-10-15'), (4, DATE'1582-10-04') AS v(id, d);
+SELECT partition, record_count FROM $t.files;
+SELECT id FROM $t WHERE d < DATE'1970-01-01';
+SELECT id FROM $t WHERE d BETWEEN DATE'1582-10-01' AND DATE'1582-10-14';
+DELETE FROM $t WHERE d >= DATE'1969-12-01' AND d < DATE'1970-01-01';

@@ -215,3 +215,62 @@ UPDATE $t SET id = 7 WHERE _spec_id = 0 AND _pos = 0;
 -- name: with a common table expression
 CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'hr'), (2, 'hw') AS v(id, dep);
 WITH c AS (SELECT 1 AS i) UPDATE $t SET dep = 'x' WHERE id IN (SELECT i FROM c);
+
+-- name: lists and maps
+-- runs: v2-cow
+CREATE TABLE $t (id INT, l ARRAY<STRUCT<x:INT, y:STRING>>, m MAP<STRING, ARRAY<INT>>) USING iceberg $props;
+INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, array(named_struct('x', 1, 'y', 'a')), map('k', array(1))), (2, NULL, NULL) AS v(id, l, m);
+UPDATE $t SET l = transform(l, e -> named_struct('x', e.x * 2, 'y', e.y)) WHERE id = 1;
+UPDATE $t SET m = map('n', array(CAST(NULL AS INT), 2)), l = array() WHERE id = 2;
+UPDATE $t SET l.x = 1;
+UPDATE $t SET m['k'] = array(2);
+
+-- name: by a join in a subquery
+-- runs: v3-cow
+CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 10), (2, 20), (3, 30) AS v(id, n);
+CREATE TABLE $db.u USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'x'), (3, 'y') AS v(id, k);
+CREATE TABLE $db.w USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES ('x', 100), ('z', 900) AS v(k, add);
+UPDATE $t SET n = n + 1 WHERE id IN (SELECT u.id FROM $db.u u JOIN $db.w w ON u.k = w.k);
+UPDATE $t SET n = coalesce((SELECT max(w.add) FROM $db.u u JOIN $db.w w ON u.k = w.k), 0) WHERE id = 2;
+
+-- name: values that swap
+-- runs: v1-cow
+CREATE TABLE $t USING iceberg PARTITIONED BY (a) $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 2), (3, NULL) AS v(a, b);
+UPDATE $t SET a = b, b = a;
+UPDATE $t SET b = a + b, a = b WHERE a IS NOT NULL;
+SELECT * FROM $t WHERE a IS NULL;
+
+-- name: required columns
+-- runs: v2-cow
+CREATE TABLE $t (id INT NOT NULL, s STRUCT<x:INT NOT NULL, y:INT>, n INT) USING iceberg $props;
+INSERT INTO $t VALUES (1, named_struct('x', 1, 'y', NULL), 5);
+UPDATE $t SET id = NULL;
+UPDATE $t SET id = n;
+UPDATE $t SET s.x = NULL;
+UPDATE $t SET s = NULL;
+UPDATE $t SET n = NULL WHERE id = 5;
+
+-- name: small batches and many row groups
+-- runs: v3-mor
+CREATE TABLE $t (id BIGINT, s STRING) USING iceberg $props('write.parquet.row-group-size-bytes'='100', 'write.parquet.page-size-bytes'='100', 'read.parquet.vectorization.batch-size'='5');
+INSERT INTO $t SELECT id, CASE WHEN id % 3 = 0 THEN 'fizz' ELSE 'none' END FROM range(0, 120, 1, 1);
+UPDATE $t SET s = concat(s, 'buzz') WHERE id % 5 = 0 AND s = 'fizz';
+UPDATE $t SET id = -id WHERE s = 'fizzbuzz';
+SELECT s, count(*), min(id) FROM $t GROUP BY s;
+
+-- name: a table that orders its rows
+-- runs: v2-cow
+CREATE TABLE $t (id INT, p STRING, n INT) USING iceberg PARTITIONED BY (p) $props('write.distribution-mode'='range', 'write.update.distribution-mode'='hash');
+ALTER TABLE $t WRITE ORDERED BY n DESC, id;
+INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a', 5), (2, 'a', 6), (3, 'b', 7), (4, 'b', NULL) AS v(id, p, n);
+UPDATE $t SET n = -n, p = 'c' WHERE n > 5;
+UPDATE $t SET p = NULL WHERE n IS NULL;
+
+-- name: decimals and their rounding
+-- runs: v2-cow
+CREATE TABLE $t (id INT, d DECIMAL(5, 2)) USING iceberg PARTITIONED BY (truncate(100, d)) $props;
+INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 1.00), (2, 999.99) AS v(id, d);
+UPDATE $t SET d = d / 3 WHERE id = 1;
+UPDATE $t SET d = d + 0.005 WHERE id = 1;
+UPDATE $t SET d = d * 10 WHERE id = 2;
+UPDATE $t SET d = -d WHERE d > 500;

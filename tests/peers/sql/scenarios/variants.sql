@@ -111,3 +111,13 @@ INSERT INTO $t VALUES (5, NULL, NULL, NULL, NULL);
 SELECT * FROM $t;
 SELECT id, v IS NULL, is_variant_null(v), s IS NULL, s.v IS NULL, l[0] IS NULL, m['k'] IS NULL FROM $t;
 INSERT INTO $t SELECT id + 10, v, s, l, m FROM $t;
+
+-- name: order, groups and joins by fields
+-- runs: v3
+CREATE TABLE $t (id INT, v VARIANT) USING iceberg $props;
+INSERT INTO $t SELECT id, parse_json(concat('{"k": ', id, ', "g": "', id % 2, '"}')) FROM range(0, 4, 1, 1);
+SELECT id FROM $t ORDER BY variant_get(v, '$.k', 'int') DESC;
+SELECT variant_get(v, '$.g', 'string') AS g, count(*) FROM $t GROUP BY 1;
+SELECT a.id, b.id FROM $t a JOIN $t b ON variant_get(a.v, '$.k', 'int') = variant_get(b.v, '$.k', 'int') + 1;
+SELECT v FROM $t ORDER BY v;
+SELECT count(*) FROM $t WHERE try_variant_get(v, '$.g', 'int') = 1;

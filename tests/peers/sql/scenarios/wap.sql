@@ -167,3 +167,44 @@ SELECT name, type FROM $t.refs;
 SELECT sum(record_count) FROM $t.files;
 SELECT sum(record_count) FROM $t.files VERSION AS OF 'w';
 -- differs: verify.java | java | the totals in the summary of the first snapshot of a new branch of the session are those of an empty table
+
+-- name: a merge on the branch of the session
+-- runs: v2-mor
+CREATE TABLE $t USING iceberg $props('write.wap.enabled'='true') AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'b') AS v(id, s);
+ALTER TABLE $t CREATE BRANCH w;
+SET spark.wap.branch=w;
+MERGE INTO $t t USING $t s ON t.id = s.id AND s.id = 1 WHEN MATCHED THEN UPDATE SET s = 'm' WHEN NOT MATCHED THEN INSERT (id, s) VALUES (s.id + 10, s.s);
+SELECT * FROM $t;
+RESET spark.wap.branch;
+CALL lake.system.fast_forward('$t', 'main', 'w');
+
+-- name: subqueries read the branch of the session
+-- runs: v3-cow
+CREATE TABLE $t USING iceberg $props('write.wap.enabled'='true') AS SELECT 1 AS id;
+ALTER TABLE $t CREATE BRANCH w;
+SET spark.wap.branch=w;
+INSERT INTO $t VALUES (2);
+SELECT max(id) FROM $t WHERE id IN (SELECT id FROM $t);
+DELETE FROM $t WHERE id = (SELECT max(id) FROM $t);
+SELECT * FROM $t;
+
+-- name: a view over a table with a branch of the session
+-- runs: v2
+CREATE TABLE $t USING iceberg $props('write.wap.enabled'='true') AS SELECT 1 AS id;
+CREATE VIEW $db.w AS SELECT id FROM $t;
+ALTER TABLE $t CREATE BRANCH b;
+INSERT INTO $t.branch_b VALUES (2);
+SET spark.wap.branch=b;
+SELECT * FROM $db.w;
+SELECT * FROM $t.branch_main;
+
+-- name: staged changes of several ids
+-- runs: v3-mor
+CREATE TABLE $t USING iceberg $props('write.wap.enabled'='true') AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1), (2) AS v(id);
+SET spark.wap.id=one;
+INSERT INTO $t VALUES (3);
+SET spark.wap.id=two;
+INSERT INTO $t VALUES (4);
+CALL lake.system.publish_changes('$t', 'two');
+CALL lake.system.publish_changes('$t', 'one');
+SELECT * FROM $t;
