@@ -56,8 +56,8 @@ def partition_by_field(
 
 
 def _is_of(value: Any, kind: IcebergType) -> bool:
-    is_short = isinstance(kind, IntegerType | DateType)
-    return type(value) is _CLASSES.get(type(kind), int) and not (is_short and not -(2**31) <= value < 2**31)
+    is_small = isinstance(value, int) and -(2**31) <= value < 2**31
+    return type(value) is _CLASSES.get(type(kind), int) and (is_small or not isinstance(kind, IntegerType | DateType))
 
 
 _CLASSES: dict[type[IcebergType], type] = {
