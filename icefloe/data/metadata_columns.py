@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.data.opening import partition_by_field
 from icefloe.errors import InvalidInputError
 from icefloe.formats.projection import constant_array
 from icefloe.metadata.table import TableMetadata
@@ -61,10 +62,8 @@ def metadata_array(field: NestedField, facts: RowFacts, metadata: TableMetadata)
 
 def _partition(kind: StructType, facts: RowFacts, metadata: TableMetadata) -> Any:
     """The partition as a struct of the fields of all specs; those that the file's spec lacks are null."""
-    spec = metadata.spec(facts.task.spec_id)
-    values = {field.field_id: value for field, value in zip(spec.fields, facts.task.partition, strict=True)}
-    value = tuple((each.field_id, values.get(each.field_id)) for each in kind)
-    return constant_array(value, kind, type_to_arrow(kind), facts.rows)
+    values = partition_by_field(facts.task.file, metadata.specs_by_id, kind.fields)
+    return constant_array(tuple(values.items()), kind, type_to_arrow(kind), facts.rows)
 
 
 def _row_ids(facts: RowFacts) -> Any:

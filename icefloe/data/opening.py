@@ -1,11 +1,30 @@
 """How a file of a table is opened for reading, and which of its columns are constants of its partition."""
 
+import uuid
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
-from icefloe.errors import StateError
+from icefloe.errors import IncompatibleChangeError, StateError
 from icefloe.manifests import DataFile
 from icefloe.metadata.table import TableMetadata
 from icefloe.partitioning import IdentityTransform
+from icefloe.partitioning.spec import PartitionSpec
+from icefloe.schema.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    NestedField,
+    StringType,
+    UnknownType,
+    UUIDType,
+)
 from icefloe.storage import Storage
 
 
@@ -14,6 +33,44 @@ def open_file(file: DataFile, storage: Storage) -> Any:
     if file.key_metadata is not None:
         raise StateError(f"{file.file_path} is encrypted; encrypted data and delete files cannot be read yet")
     return storage.open_input(file.file_path, size=file.file_size_in_bytes)
+
+
+def partition_by_field(
+    file: DataFile, specs: Mapping[int, PartitionSpec], fields: Iterable[NestedField]
+) -> dict[int, Any]:
+    """The values of the file's partition by the ids of these fields of all specs; None where its own spec lacks one.
+
+    A value that is none of the field's type is of a column that has been replaced since, and cannot be told by that type.
+    """
+    own = dict(zip((each.field_id for each in specs[file.spec_id].fields), file.partition, strict=True))
+    found = {}
+    for field in fields:
+        kind = field.field_type
+        value = found[field.field_id] = None if isinstance(kind, UnknownType) else own.get(field.field_id)
+        if value is not None and not _is_of(value, kind):
+            raise IncompatibleChangeError(
+                f"partition field {field.name!r} of {file.file_path} is {value!r}, which cannot be read as"
+                f" {kind}: the column was replaced by one of another type; read by snapshot or tag"
+            )
+    return found
+
+
+def _is_of(value: Any, kind: IcebergType) -> bool:
+    is_small = isinstance(value, int) and -(2**31) <= value < 2**31
+    return type(value) is _CLASSES.get(type(kind), int) and (is_small or not isinstance(kind, IntegerType | DateType))
+
+
+_CLASSES: dict[type[IcebergType], type] = {
+    BooleanType: bool,
+    FloatType: float,
+    DoubleType: float,
+    DecimalType: Decimal,
+    StringType: str,
+    UUIDType: uuid.UUID,
+    FixedType: bytes,
+    BinaryType: bytes,
+}
+"""What internal values are; all others are whole numbers."""
 
 
 def partition_constants(file: DataFile, metadata: TableMetadata) -> dict[int, Any]:

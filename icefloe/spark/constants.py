@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import types as spark_types
 
 from icefloe.planning.tasks import FileScanTask
-from icefloe.schema.types import NestedField, StructType
+from icefloe.schema.types import StructType
 from icefloe.spark.types import TypeMapping, file_type
 
 PREFIX = "__icefloe_"
@@ -49,16 +49,3 @@ def partition_constants(
         )
         for place, field in enumerate(kind.fields)
     ]
-
-
-def partition_by_field(
-    specs: dict[int, Any], fields: Sequence[NestedField]
-) -> Callable[[FileScanTask], dict[int, Any]]:
-    """The values of a task's partition by the ids of the fields."""
-
-    def of(task: FileScanTask) -> dict[int, Any]:
-        pairs = zip(specs[task.spec_id].fields, task.partition, strict=True)
-        values = {field.field_id: value for field, value in pairs}
-        return {each.field_id: values.get(each.field_id) for each in fields}
-
-    return of

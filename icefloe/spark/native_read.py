@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # its usual name
 from pyspark.sql import types as spark_types
 
+from icefloe.data.opening import partition_by_field
 from icefloe.expressions import AlwaysTrue
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.metadata.snapshot import Snapshot
@@ -134,8 +135,10 @@ class NativeScan:
         if _wants(wanted, LAST_UPDATED_SEQUENCE_NUMBER) or kind is FileKind.KEYS:
             yield facts.SEQUENCE_NUMBER
         if (partition := _partition_type(wanted)) is not None:
-            of = facts.partition_by_field(self.scan.metadata.specs_by_id, partition.fields)
-            yield from facts.partition_constants(partition, of, self.mapping)
+            specs = self.scan.metadata.specs_by_id
+            yield from facts.partition_constants(
+                partition, lambda task: partition_by_field(task.file, specs, partition.fields), self.mapping
+            )
         if kind is not FileKind.CLEAN:
             yield Constant(_BITS, spark_types.StringType(), planner.bitmap, True)
         if kind is FileKind.KEYS:
