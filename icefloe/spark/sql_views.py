@@ -61,7 +61,7 @@ def _create(node: Any, context: SqlContext) -> Any | None:
     if place is None:
         return None
     exists = place.catalog.view_exists(place.parts)
-    if exists and node.allowExisting():
+    if node.allowExisting() and (exists or place.catalog.table_exists(place.parts)):
         return context.result()
     text = option(node.originalText())
     if text is None:

@@ -265,6 +265,11 @@ def test_views(run: Page) -> None:
         False,
     )
     run(
+        "CREATE VIEW IF NOT EXISTS shelf.zoo.base AS SELECT 1 AS other",
+        lambda: run.ice.catalog.view_exists("zoo.base"),
+        False,
+    )
+    run(
         "CREATE OR REPLACE VIEW shelf.zoo.seen (key COMMENT 'new name') COMMENT 'short' TBLPROPERTIES ('a'='1', 'b'='2')"
         " AS SELECT id FROM shelf.zoo.base"
     )

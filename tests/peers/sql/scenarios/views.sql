@@ -178,3 +178,87 @@ CREATE TABLE $t USING iceberg $props AS SELECT 1 AS Id;
 CREATE VIEW $db.w AS SELECT ID AS Key FROM $t;
 SELECT key FROM $db.w WHERE KEY = 1;
 SELECT * FROM $db.w;
+
+-- name: joins and groups inside
+-- runs: v3
+CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a', 10), (2, 'b', 20), (3, 'a', 30) AS v(id, g, n);
+CREATE TABLE $db.u USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES ('a', 'first'), ('b', 'second') AS v(g, name);
+CREATE VIEW $db.w AS SELECT u.name, sum(t.n) AS total, count(*) AS c FROM $t t JOIN $db.u u ON t.g = u.g GROUP BY u.name;
+SELECT * FROM $db.w ORDER BY name;
+INSERT INTO $t VALUES (4, 'b', 5);
+SELECT total FROM $db.w WHERE name = 'second';
+
+-- name: rows that were changed below a view
+-- runs: v2-mor
+CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 10), (2, 20), (3, 30) AS v(id, n);
+CREATE VIEW $db.w AS SELECT id, n * 2 AS n FROM $t WHERE n > 10;
+UPDATE $t SET n = 50 WHERE id = 1;
+DELETE FROM $t WHERE id = 2;
+SELECT * FROM $db.w;
+MERGE INTO $t t USING $db.w s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = s.n;
+SELECT * FROM $db.w;
+
+-- name: a view as the source of changes
+CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'b') AS v(id, s);
+CREATE VIEW $db.w AS SELECT id + 10 AS id, upper(s) AS s FROM $t;
+INSERT INTO $t SELECT * FROM $db.w;
+DELETE FROM $t WHERE id IN (SELECT id - 20 FROM $db.w);
+UPDATE $t SET s = 'seen' WHERE EXISTS (SELECT 1 FROM $db.w w WHERE w.id = t.id + 10);
+CREATE TABLE $db.u USING iceberg $props AS SELECT * FROM $db.w;
+
+-- name: changes of views that are refused
+CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
+CREATE VIEW $db.w AS SELECT id FROM $t;
+INSERT INTO $db.w VALUES (2);
+UPDATE $db.w SET id = 2;
+ALTER TABLE $db.w ADD COLUMN x INT;
+TRUNCATE TABLE $db.w;
+SELECT * FROM $db.w.snapshots;
+
+-- name: star over a view
+CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id, 'a' AS s;
+CREATE VIEW $db.v1 (k, v) AS SELECT id, s FROM $t;
+CREATE VIEW $db.v2 AS SELECT *, k + 1 AS next FROM $db.v1;
+SELECT * FROM $db.v2;
+CREATE OR REPLACE VIEW $db.v1 (k, v) AS SELECT id * 5, concat(s, s) FROM $t;
+SELECT * FROM $db.v2;
+
+-- name: windows and order inside
+-- runs: v1
+CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a', 3), (2, 'a', 1), (3, 'b', 2) AS v(id, g, n);
+CREATE VIEW $db.w AS SELECT id, rank() OVER (PARTITION BY g ORDER BY n) AS r FROM $t;
+SELECT * FROM $db.w WHERE r = 1 ORDER BY id;
+CREATE VIEW $db.x AS SELECT id FROM $t ORDER BY n DESC LIMIT 2;
+SELECT * FROM $db.x;
+SELECT w.id, x.id IS NOT NULL AS top FROM $db.w w LEFT JOIN $db.x x ON w.id = x.id;
+
+-- name: views of branches and metadata tables
+CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
+ALTER TABLE $t CREATE BRANCH b;
+INSERT INTO $t.branch_b VALUES (2);
+CREATE VIEW $db.w AS SELECT id FROM $t.branch_b;
+CREATE VIEW $db.x AS SELECT operation, summary['added-records'] AS n FROM $t.snapshots;
+INSERT INTO $t.branch_b VALUES (3);
+SELECT * FROM $db.w;
+SELECT * FROM $db.x;
+
+-- name: subqueries inside
+-- runs: v3
+CREATE TABLE $t USING iceberg $props AS SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 5), (2, 9) AS v(id, n);
+CREATE TABLE $db.u USING iceberg $props AS SELECT 9 AS n;
+CREATE VIEW $db.w1 AS SELECT id FROM $t WHERE n IN (SELECT n FROM $db.u);
+CREATE VIEW $db.w2 AS SELECT id, (SELECT max(n) FROM $db.u) AS top FROM $t;
+CREATE VIEW $db.w3 AS SELECT id FROM $t t WHERE NOT EXISTS (SELECT 1 FROM $db.u u WHERE u.n = t.n);
+INSERT INTO $db.u VALUES (5);
+SELECT * FROM $db.w1 UNION ALL SELECT id FROM $db.w2 UNION ALL SELECT id FROM $db.w3;
+
+-- name: conflicts of names between tables and views
+CREATE TABLE $t USING iceberg $props AS SELECT 1 AS id;
+CREATE VIEW $db.w AS SELECT id FROM $t;
+ALTER TABLE $t RENAME TO $ns.w;
+ALTER VIEW $db.w RENAME TO $ns.t;
+CREATE TABLE IF NOT EXISTS $db.w (id INT) USING iceberg;
+CREATE VIEW IF NOT EXISTS $t AS SELECT 1 AS x;
+DROP VIEW $db.w;
+ALTER TABLE $t RENAME TO $ns.w;
+SELECT * FROM $db.w;
