@@ -177,6 +177,10 @@ def _time_travel(node: Any, context: SqlContext) -> Any:
     source = context.names.source(name, default=context.default)
     if source is None:
         return node
+    if not (source.ref is None and source.snapshot_id is None and source.as_of is None):
+        raise InvalidInputError(
+            f"{'.'.join(name)} says already what is read of table {show(source.identifier)}; leave out AS OF, or name the table"
+        )
     version, moment = option(node.version()), option(node.timestamp())
     chosen = _at_time(source, moment, context) if version is None else _at_version(source, version)
     return context.relation_plan(_read(chosen, context), (source.catalog.name, *source.identifier))

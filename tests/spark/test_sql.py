@@ -291,6 +291,8 @@ def test_time_travel(ice: Session) -> None:
     assert rows(ice, f"SELECT * FROM db.past TIMESTAMP AS OF {moment}") == [(1, "a", 1)]
     with pytest.raises(NoSuchSnapshotError, match="nowhere"):
         ice.sql("SELECT * FROM db.past VERSION AS OF 'nowhere'")
+    with pytest.raises(InvalidInputError, match=r"says already what is read of table db\.past"):
+        ice.sql(f"SELECT * FROM db.past.snapshot_id_{first.snapshot_id} VERSION AS OF {first.snapshot_id}")
 
 
 # -- changes of rows
