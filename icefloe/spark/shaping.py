@@ -28,6 +28,7 @@ from icefloe.schema.types import (
     NestedField,
     StructType,
     UnknownType,
+    VariantType,
     walk_fields,
 )
 from icefloe.spark.casting import cast_column
@@ -213,8 +214,12 @@ class _Shaper:
             none = self.gateway.jvm.scala.Option.empty()
             columns = [self.gateway.column(ordinal(inner, place, none)) for place in range(len(given.fields))]
         shaped = self.fields(kind, list(given.fields), columns, f"{path}.")
+        inner = walk_fields(kind.fields)
         fields = [child.alias(field.name) for field, child in zip(kind.fields, shaped, strict=True)]
-        return F.when(column.isNotNull(), F.struct(*fields))
+        made = F.struct(*fields)
+        if not self.lists_as_they_are and not any(isinstance(each.field_type, ListType | MapType) for each in inner):
+            made = made.cast(_with_ids(kind, self.mapping))
+        return F.when(column.isNotNull(), made)
 
     def _list(self, column: Column, given: Any, kind: ListType, path: str) -> Column:
         if _is_plain(given.elementType, kind.element_type, self.mapping):
@@ -240,6 +245,26 @@ class _Shaper:
         message = marked(f"required column {path!r} of type {field.field_type} has null in the data; it must have none")
         check = self.gateway.jvm.org.apache.spark.sql.catalyst.expressions.objects.AssertNotNull
         return self.gateway.column(check(self.gateway.expression(column), self.gateway.seq((message,))))
+
+
+def _with_ids(kind: StructType, mapping: TypeMapping) -> Any:
+    """The Spark type of a struct, with ids in its fields' metadata, where Spark's writer of shredded variants looks for them.
+
+    Spark has no cast to a required variant with other metadata; that there is none missing was looked at before.
+    """
+    return spark_types.StructType(
+        [
+            spark_types.StructField(
+                field.name,
+                _with_ids(field.field_type, mapping)
+                if isinstance(field.field_type, StructType)
+                else stored_type(field.field_type, mapping),
+                field.optional or isinstance(field.field_type, VariantType),
+                {FIELD_ID: field.field_id},
+            )
+            for field in kind.fields
+        ]
+    )
 
 
 def _is_plain(given: Any, kind: IcebergType, mapping: TypeMapping) -> bool:
