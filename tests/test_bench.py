@@ -11,7 +11,7 @@ from bench.__main__ import AGAINST_JAVA, names
 from bench.report import Row, shown
 
 ON_SPARK = "spark_scan"
-HEAVY = {"planning", "scaling", "spark_merge", "spark_write", *AGAINST_JAVA}
+HEAVY = {"manifests", "planning", "scaling", "spark_merge", "spark_write", "transforms", *AGAINST_JAVA}
 """These start several processes, or take half a minute or more each: `make test-slow` runs them."""
 PLAIN = sorted(set(names()) - HEAVY - {ON_SPARK})
 
