@@ -4,7 +4,7 @@ Before is what the commit was prepared on, not what the handle knew when it was 
 is an error any more: files that cannot be told to be unneeded stay behind, with a note in the log.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from icefloe.commit.clean_metadata import CleanMetadata
@@ -17,7 +17,7 @@ from icefloe.maintenance.ownership import Ownership, note_foreign
 from icefloe.maintenance.reachable import live_content, manifest_lists_of, manifests_of, statistics_of
 from icefloe.manifests.files import FileContent, ManifestFile
 from icefloe.metadata.table import TableMetadata
-from icefloe.storage.identity import possible_identity
+from icefloe.storage.identity import deletion_key
 from icefloe.storage.storage import Storage
 
 _ATTEMPTS = 3
@@ -103,12 +103,12 @@ def _unneeded(before: TableMetadata, after: TableMetadata, gone: Iterable[int], 
     kept = manifests_of(after, after.snapshots, storage)
     leaving = _manifests_leaving(before, gone, storage)
     manifests = {path: leaving[path] for path in _certain(leaving, kept)}
-    content = {
-        possible_identity(path): (path, kind) for path, kind in _content_leaving(before, manifests.values(), storage)
-    }
+    doomed = dict(_content_leaving(before, manifests.values(), storage))
+    key = deletion_key(doomed)
+    content = {key(path): (path, kind) for path, kind in doomed.items()}
     if content:
         for paths, _ in live_content(after, kept.values(), storage):
-            for path in content.keys() & set(map(possible_identity, paths)):
+            for path in content.keys() & set(map(key, paths)):
                 del content[path]
     return _Unneeded(
         dict(content.values()),
@@ -118,10 +118,11 @@ def _unneeded(before: TableMetadata, after: TableMetadata, gone: Iterable[int], 
     )
 
 
-def _certain(paths: Iterable[str], needed: Iterable[str]) -> frozenset[str]:
+def _certain(paths: Collection[str], needed: Iterable[str]) -> frozenset[str]:
     """The paths that are certain to be none of those that are needed."""
-    possible = set(map(possible_identity, needed))
-    return frozenset(each for each in paths if possible_identity(each) not in possible)
+    key = deletion_key(paths)
+    possible = set(map(key, needed))
+    return frozenset(each for each in paths if key(each) not in possible)
 
 
 def _owned(unneeded: _Unneeded, ownership: Ownership) -> tuple[_Unneeded, tuple[str, ...]]:

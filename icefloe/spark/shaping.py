@@ -214,10 +214,9 @@ class _Shaper:
             none = self.gateway.jvm.scala.Option.empty()
             columns = [self.gateway.column(ordinal(inner, place, none)) for place in range(len(given.fields))]
         shaped = self.fields(kind, list(given.fields), columns, f"{path}.")
-        inner = walk_fields(kind.fields)
         fields = [child.alias(field.name) for field, child in zip(kind.fields, shaped, strict=True)]
         made = F.struct(*fields)
-        if not self.lists_as_they_are and not any(isinstance(each.field_type, ListType | MapType) for each in inner):
+        if not self.lists_as_they_are and not _has_lists(kind):
             made = made.cast(_with_ids(kind, self.mapping))
         return F.when(column.isNotNull(), made)
 
@@ -245,6 +244,11 @@ class _Shaper:
         message = marked(f"required column {path!r} of type {field.field_type} has null in the data; it must have none")
         check = self.gateway.jvm.org.apache.spark.sql.catalyst.expressions.objects.AssertNotNull
         return self.gateway.column(check(self.gateway.expression(column), self.gateway.seq((message,))))
+
+
+def _has_lists(kind: StructType) -> bool:
+    """Whether lists or maps are in it, of which Spark has no cast that would keep required fields."""
+    return any(isinstance(each.field_type, ListType | MapType) for each in walk_fields(kind.fields))
 
 
 def _with_ids(kind: StructType, mapping: TypeMapping) -> Any:

@@ -11,6 +11,7 @@ A path stays in metadata as its writer spelled it; only comparisons that decide 
   file. So whoever deletes compares by `possible_identity`, for which they may be.
 """
 
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,6 +55,11 @@ def possible_identity(path: str) -> str:
     normal = identity(path)
     # A name node has several names, and none at all if it is the default one of the configuration.
     return f"hdfs:/{normal[len(_HDFS) :].partition('/')[2]}" if normal.startswith(_HDFS) else normal
+
+
+def deletion_key(doomed: Iterable[str]) -> Callable[[str], str]:
+    """By what paths in their normal form, of which there may be millions, are compared with those that are to be deleted."""
+    return possible_identity if any(each.startswith(_HDFS[:5]) for each in doomed) else str
 
 
 def identities(paths: Any) -> Any:
