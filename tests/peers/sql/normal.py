@@ -75,7 +75,15 @@ def normal(column: Any) -> list[Any]:
         return [None if each is None else f"{each} us" for each in column.cast(unit).cast(pa.int64()).to_pylist()]
     if pa.types.is_date32(kind):
         return [None if each is None else f"day {each}" for each in column.cast(pa.int32()).to_pylist()]
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return [None if each is None else each.decode("utf-8", "backslashreplace") for each in _bytes(column)]
     return [_scalar(each) for each in column.to_pylist()]
+
+
+def _bytes(strings: Any) -> list[bytes | None]:
+    """Of strings, which Spark makes of bytes that are no UTF-8 too."""
+    found: list[bytes | None] = strings.cast(pa.large_binary()).to_pylist()
+    return found
 
 
 def _scalar(value: Any) -> Any:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tests.peers.page import END, START
-from tests.peers.sql.normal import rows_of
+from tests.peers.sql.normal import normal, rows_of
 from tests.peers.sql.page import Result, sql_page_with
 from tests.peers.sql.scenario import Expected, Run, filled, read_file, with_snapshots
 from tests.peers.sql.state import Counts, State
@@ -129,3 +129,8 @@ def test_the_page_has_counts_and_every_difference_by_name() -> None:
     assert "| all | 3 | 4 | 1 | 2 | 1 |" in page
     assert "| update | two | v2 v3 | an issue |" in page
     assert "- delete: three, v3" in page
+
+
+def test_strings_that_are_no_utf_8_are_compared() -> None:
+    column = pa.array([b"\xffx", None, b"\xfex"]).view(pa.string())
+    assert normal(column) == ["\\xffx", None, "\\xfex"]
