@@ -32,6 +32,15 @@ from icefloe.spark.sql_names import Names
 from icefloe.spark.sql_namespaces import run_namespaces
 from icefloe.spark.sql_nodes import copy, kind_of
 from icefloe.spark.sql_queries import resolve
+from icefloe.spark.sql_scripts import (
+    command_result,
+    deferred,
+    install_scripts,
+    is_script,
+    statement_in,
+    text_literal,
+    thrown,
+)
 from icefloe.spark.sql_tables import run_tables
 from icefloe.spark.sql_view_texts import install_view_parser, read_view
 from icefloe.spark.sql_views import run_temp_view, run_views
@@ -108,12 +117,16 @@ class SqlDoor:
             raise self._kept(error) from error
 
     def _kept(self, error: Exception) -> RuntimeError:
+        return RuntimeError(f"{error} ({self._token(error)})")
+
+    def _token(self, error: Exception) -> str:
+        """What stands for an error in the message of another."""
         without_inner_names(error)
         token = f"{_ERROR}{uuid.uuid4()}"
         self._errors[token] = error
         while len(self._errors) > _ERRORS_KEPT:
             self._errors.popitem(last=False)
-        return RuntimeError(f"{error} ({token})")
+        return token
 
     def _plan(self, text: str, default: str | None, parse: Callable[[str], Any]) -> Any:
         context = SqlContext(self._gateway, self._names, self._read, default, text)
@@ -124,16 +137,42 @@ class SqlDoor:
                 run(statement, place.catalog.load_table(place.parts), context.is_case_sensitive)
                 refresh_caches(context)
                 return context.result()
-        node = with_identifiers(parse(text), context)
-        if kind_of(node) == "ExplainCommand":
-            return copy(self._gateway, node, logicalPlan=_explained(node.logicalPlan(), context))
+        node = parse(text)
+        if is_script(node):
+            return deferred(node, context)
+        node = with_identifiers(node, context)
+        result = self._run(node, context)
+        return self._query(node, context) if result is None else result
+
+    def _run(self, node: Any, context: SqlContext) -> Any | None:
+        """The result of a statement about a table of ours; None if it is none, or a query."""
         for statement_of in _STATEMENTS:
             result = statement_of(node, context)
             if result is not None:
                 if statement_of in _CHANGING:
                     refresh_caches(context)
                 return result
+        return None
+
+    def _query(self, node: Any, context: SqlContext) -> Any:
+        if kind_of(node) == "ExplainCommand":
+            return copy(self._gateway, node, logicalPlan=_explained(node.logicalPlan(), context))
+        if kind_of(node) == "UnresolvedExecuteImmediate" and context.default is not None:
+            return _immediate(node, context.default, self._gateway)
         return resolve(node, context)
+
+    def script_plan(self, call: Any) -> Any:
+        """The plan of a statement in a script, whose turn it is."""
+        try:
+            node, default, text = statement_in(call, self._gateway)
+            context = SqlContext(self._gateway, self._names, self._read, default, text)
+            node = with_identifiers(node, context)
+            result = self._run(node, context)
+            if result is not None:
+                return command_result(result, context)
+            return context.frame_of(self._query(node, context))._jdf.queryExecution().commandExecuted()
+        except Exception as error:
+            raise thrown(error, self._token(error), self._gateway) from error
 
     def sql(self, run_sql: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         """Run a text by Spark; an error that happens in Python meanwhile is raised as itself."""
@@ -156,6 +195,7 @@ class SqlDoor:
         plain_sql = spark.sql
         field.set(state, PythonParser(self, state.sqlParser()))
         install_view_parser(self._gateway, self.view_plan)
+        install_scripts(self._gateway, self.script_plan)
         spark.sql = functools.wraps(plain_sql)(functools.partial(self.sql, plain_sql))
 
     def add(self, catalogs: Mapping[str, Catalog], read: ReadSource) -> None:
@@ -191,6 +231,13 @@ def _foreign_catalogs(spark: SparkSession) -> Callable[[str], bool]:
         return name.lower() in _SPARKS_OWN or spark.conf.get(f"spark.sql.catalog.{name}", None) is not None
 
     return is_foreign
+
+
+def _immediate(node: Any, default: str, gateway: Gateway) -> Any:
+    """`EXECUTE IMMEDIATE` of a text in which names mean what they mean around it."""
+    concat = gateway.jvm.org.apache.spark.sql.catalyst.expressions.Concat
+    text = concat(gateway.seq((node.sqlStmtStr(), text_literal(marked("", default), gateway))))
+    return copy(gateway, node, sqlStmtStr=text)
 
 
 def _explained(plan: Any, context: SqlContext) -> Any:

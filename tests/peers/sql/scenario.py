@@ -140,7 +140,7 @@ def _drafts(path: Path) -> Iterator[_Draft]:
                 draft.expected.append(_expected(path, number, qualifier, value))
         elif draft is not None and line.strip() and not line.startswith("--"):
             draft.text.append(line.rstrip())
-            if line.rstrip().endswith(";"):
+            if line.rstrip() == "END;" or (line.rstrip().endswith(";") and draft.text[0] != "BEGIN"):
                 draft.steps.append(Step("\n".join(draft.text)[:-1], tuple(draft.expected)))
                 draft.text, draft.expected = [], []
     if draft is not None:

@@ -115,6 +115,13 @@ def test_counts_of_another_layout_are_the_same_if_the_rows_are() -> None:
     assert not state(files, copied).differences(state({**files, "added-data-files": 2}, less_copied))
 
 
+def test_a_script_is_one_statement_until_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "some.sql"
+    path.write_text("-- name: one\nBEGIN\n  SELECT 1;\n  BEGIN SELECT 2; END;\nEND;\nSELECT 3;\n")
+    [one] = read_file(path)
+    assert one.statements == ("BEGIN\n  SELECT 1;\n  BEGIN SELECT 2; END;\nEND", "SELECT 3")
+
+
 def test_the_page_has_counts_and_every_difference_by_name() -> None:
     results = [
         Result("update", "one", "v1", True),

@@ -96,12 +96,62 @@ DELETE FROM $t WHERE s LIKE '%a%' OR id % 2 = 7;
 -- name: loops and conditions in a script
 -- runs: v2
 CREATE TABLE $t (id INT) USING iceberg $props;
--- differs: outcome | defect | statements inside of BEGIN ... END do not find tables of our catalogs
 BEGIN DECLARE i INT DEFAULT 0; WHILE i < 3 DO INSERT INTO $t SELECT i; SET i = i + 1; END WHILE; END;
 SELECT * FROM $t;
--- differs: outcome | defect | statements inside of BEGIN ... END do not find tables of our catalogs
 BEGIN IF (SELECT count(*) FROM $t) > 2 THEN DELETE FROM $t WHERE id = 0; ELSE INSERT INTO $t VALUES (9); END IF; END;
 SELECT * FROM $t;
+
+-- name: a script that makes, fills, reads and changes a table
+-- runs: v2 v3-mor
+BEGIN
+  CREATE TABLE $t (id INT, s STRING) USING iceberg $props;
+  INSERT INTO $t VALUES (1, 'a'), (2, 'b'), (3, 'c');
+  FOR r AS SELECT * FROM $t ORDER BY id DO INSERT INTO $t VALUES (r.id + 10, r.s); END FOR;
+  BEGIN DECLARE most INT; SET most = (SELECT max(id) FROM $t); INSERT INTO $t VALUES (most + 1, 'most'); END;
+  WITH c AS (SELECT id FROM $t WHERE s <> 'a') SELECT count(*), sum(id) FROM c;
+  DELETE FROM $t WHERE id = 1;
+END;
+SELECT * FROM $t ORDER BY id;
+
+-- name: cases and repeats in a script
+-- runs: v2
+CREATE TABLE $t (id INT) USING iceberg $props;
+BEGIN REPEAT INSERT INTO $t SELECT coalesce(max(id), 0) + 1 FROM $t; UNTIL (SELECT count(*) FROM $t) >= 3 END REPEAT; END;
+BEGIN
+  CASE (SELECT count(*) FROM $t)
+    WHEN 3 THEN MERGE INTO $t AS t USING (SELECT 2 AS id) AS s ON t.id = s.id WHEN MATCHED THEN DELETE;
+    ELSE DELETE FROM $t;
+  END CASE;
+  SELECT id FROM $t ORDER BY id;
+END;
+
+-- name: handlers in a script
+-- runs: v2
+CREATE TABLE $t (id INT) USING iceberg $props;
+BEGIN
+  DECLARE EXIT HANDLER FOR TABLE_OR_VIEW_NOT_FOUND INSERT INTO $t VALUES (1);
+  SELECT * FROM $db.there_is_none;
+  INSERT INTO $t VALUES (2);
+END;
+SELECT * FROM $t;
+BEGIN
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN INSERT INTO $t VALUES (3); SELECT 'caught'; END;
+  INSERT INTO $t SELECT id / 0 FROM $t;
+  INSERT INTO $t VALUES (4);
+END;
+SELECT * FROM $t ORDER BY id;
+BEGIN INSERT INTO $t VALUES (5); INSERT INTO $t VALUES ('x'); INSERT INTO $t VALUES (6); END;
+SELECT * FROM $t ORDER BY id;
+
+-- name: names from variables in a script
+-- runs: v2
+CREATE TABLE $t (id INT) USING iceberg $props;
+BEGIN
+  DECLARE name STRING DEFAULT '$t';
+  INSERT INTO IDENTIFIER(name) VALUES (1), (2);
+  EXECUTE IMMEDIATE 'DELETE FROM ' || name || ' WHERE id = ?' USING 1;
+  SELECT * FROM IDENTIFIER(name);
+END;
 
 -- name: immediate statements
 -- runs: v3
