@@ -12,7 +12,7 @@ from pyiceberg.table import StaticTable
 
 from bench.planning import MadeTable
 from bench.report import Row, interleave
-from icefloe.planning import Inspect
+from icefloe.inspect import Inspect
 
 FILES = {"small": 1_000, "medium": 100_000, "full": 400_000}
 PEER_FILES = 100_000

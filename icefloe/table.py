@@ -37,6 +37,7 @@ from icefloe.data.engines import engine_named
 from icefloe.data.foreign_files import ForeignFile, describe_files, foreign_file
 from icefloe.errors import IcefloeError, without_credentials
 from icefloe.expressions import AlwaysTrue, Expression
+from icefloe.inspect.tables import Inspect
 from icefloe.maintenance.maintenance import Maintenance
 from icefloe.manifests import DataFile
 from icefloe.metadata.properties import NAME_MAPPING
@@ -49,7 +50,6 @@ from icefloe.partitioning.evolution import PartitionSpecUpdate, SortOrderUpdate
 from icefloe.partitioning.sorting import SortOrder
 from icefloe.partitioning.spec import PartitionSpec
 from icefloe.planning.changelog import ChangelogScan
-from icefloe.planning.metadata_tables import Inspect
 from icefloe.planning.report import LoggingReporter, Reporter
 from icefloe.planning.scan import LocalPlanner, Planner, TableScan
 from icefloe.row_operations import RowOperations

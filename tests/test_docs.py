@@ -7,7 +7,7 @@ import pytest
 
 import icefloe
 from icefloe.catalog import Catalog
-from icefloe.planning.metadata_tables import Inspect
+from icefloe.inspect.tables import Inspect
 from icefloe.table import DataScan, Table
 
 ROOT = Path(__file__).parents[1]

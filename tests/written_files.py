@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from icefloe.commit import producer
+from icefloe.commit.parent import Parent
 from icefloe.commit.producer import Delta
-from icefloe.commit.view import View
 from icefloe.errors import IcefloeError, StorageError
 from icefloe.formats.arrow_types import stored_schema
 from icefloe.formats.field_ids import check_written_ids
@@ -40,11 +40,11 @@ def checked_files() -> Iterator[list[str]]:
     problems: list[str] = []
     make = producer.make_snapshot
 
-    def make_checked(view: View, delta: Delta, *more: Any) -> Any:
-        check = _Check(view)
+    def make_checked(parent: Parent, delta: Delta, *more: Any) -> Any:
+        check = _Check(parent)
         for file in _new_files(delta):
             problems.extend(f"{file.file_path}: {each}" for each in check.problems(file))
-        return make(view, delta, *more)
+        return make(parent, delta, *more)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(producer, "make_snapshot", make_checked)
@@ -63,8 +63,8 @@ def _new_files(delta: Delta) -> Iterator[DataFile]:
 class _Check:
     """Looks at the files of one commit."""
 
-    def __init__(self, view: View) -> None:
-        self._view = view
+    def __init__(self, parent: Parent) -> None:
+        self._view = parent
 
     def problems(self, file: DataFile) -> Iterator[str]:
         """What is wrong with a file; nothing if a test made it up, or lets its storage fail."""
@@ -95,20 +95,20 @@ class _Check:
         return self._contents(Level.FOOTERS)
 
     def _contents(self, level: Level) -> Contents:
-        view = self._view
+        parent = self._view
         return Contents(
-            Subject(view.metadata, None, view.bench.storage, (), True, level, 1.0, (), 1, Findings(0), silent)
+            Subject(parent.metadata, None, parent.bench.storage, (), True, level, 1.0, (), 1, Findings(0), silent)
         )
 
 
-def _other_ids(file: DataFile, view: View) -> Iterator[str]:
+def _other_ids(file: DataFile, parent: Parent) -> Iterator[str]:
     """A file of a table holds all columns of one of its schemas, and perhaps those of row lineage."""
-    with view.bench.storage.open_input(file.file_path, size=file.file_size_in_bytes) as source:
+    with parent.bench.storage.open_input(file.file_path, size=file.file_size_in_bytes) as source:
         found = file_reader(file.file_format, source, file.file_path, Schema(POS)).file_schema
     lineage = {each.field_id for each in ROW_LINEAGE_COLUMNS}
     own = Schema(*(each for each in found.fields if each.field_id not in lineage))
     told = ""
-    for schema in sorted(view.metadata.schemas, key=lambda each: each.schema_id, reverse=True):
+    for schema in sorted(parent.metadata.schemas, key=lambda each: each.schema_id, reverse=True):
         try:
             check_written_ids(own, stored_schema(schema), file.file_path)
         except IcefloeError as problem:

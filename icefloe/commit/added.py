@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from icefloe.commit.partitions import partition_type_of
 from icefloe.errors import InvalidInputError, InvalidPartitionSpecError, InvalidSchemaError
 from icefloe.manifests.columns import ManifestColumns, columns_of_files
-from icefloe.manifests.files import DataFile, EntryStatus, FileContent, ManifestContent, Metric
+from icefloe.manifests.values import DataFile, EntryStatus, FileContent, ManifestContent, Metric
 from icefloe.metadata.table import TableMetadata
 from icefloe.partitioning.arrays import transform_array
 from icefloe.partitioning.spec import PartitionField, PartitionSpec

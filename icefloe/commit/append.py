@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from icefloe.commit.added import FileGroup, FilesInput, group_files
 from icefloe.commit.duplicates import check_not_live, note_paths
 from icefloe.commit.merging import merge_manifests
+from icefloe.commit.parent import Parent
 from icefloe.commit.producer import Delta
 from icefloe.commit.specs import fitted
-from icefloe.commit.view import View
 from icefloe.commit.writing import write_added
-from icefloe.manifests.files import ManifestContent
+from icefloe.manifests.values import ManifestContent
 from icefloe.metadata.snapshot import Operation
 from icefloe.metadata.table import TableMetadata
 
@@ -32,17 +32,17 @@ class Append:
         """The files that come."""
         return self._groups
 
-    def apply(self, view: View) -> Delta:
+    def apply(self, parent: Parent) -> Delta:
         """The parent's manifests and those of the new files."""
-        groups = fitted(view.metadata, self._groups)
+        groups = fitted(parent.metadata, self._groups)
         if self._check_duplicates:
-            check_not_live(view, groups)
-        new = write_added(view, self, groups)
+            check_not_live(parent, groups)
+        new = write_added(parent, self, groups)
         if self._check_duplicates:
-            note_paths(view, new, groups)
-        kept = tuple(each for each in view.manifests() if each.has_live_files)
+            note_paths(parent, new, groups)
+        kept = tuple(each for each in parent.manifests() if each.has_live_files)
         added = [group.columns for group in groups]
         if not self._merge:
             return Delta(Operation.APPEND, (*new, *kept), added)
-        merged = merge_manifests(view, (*new, *kept))
+        merged = merge_manifests(parent, (*new, *kept))
         return Delta(Operation.APPEND, merged.manifests, added, replaced_manifests=merged.replaced)

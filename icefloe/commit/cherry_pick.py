@@ -8,17 +8,17 @@ from icefloe.commit.conflicts import PartitionScope, check_no_new_data
 from icefloe.commit.duplicates import check_not_live
 from icefloe.commit.filtering import remove_dangling, remove_files
 from icefloe.commit.history import Isolation, Planned, Since
-from icefloe.commit.named import NamedFiles
+from icefloe.commit.named_files import NamedFiles
+from icefloe.commit.parent import Parent, manifests_of, read_entries
 from icefloe.commit.partitions import PartitionSet
 from icefloe.commit.producer import Delta, SnapshotChange, Target, head_of
 from icefloe.commit.refs import replace_ref
-from icefloe.commit.view import View, manifests_of, read_entries
 from icefloe.commit.wap import check_not_published
 from icefloe.commit.workbench import Workbench
 from icefloe.commit.writing import write_added
 from icefloe.errors import ValidationError
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import EntryStatus, ManifestContent
+from icefloe.manifests.values import EntryStatus, ManifestContent
 from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRefType, branch
 from icefloe.metadata.requirements import AssertRefSnapshotId
 from icefloe.metadata.snapshot import Operation, Snapshot
@@ -63,8 +63,8 @@ class _Pick:
         """None: what comes is of a snapshot, which keeps its specs."""
         return ()
 
-    def apply(self, view: View) -> Delta:
-        picked = view.metadata.snapshot(self._picked_id)
+    def apply(self, parent: Parent) -> Delta:
+        picked = parent.metadata.snapshot(self._picked_id)
         summary = {} if picked.summary is None else picked.summary.properties
         is_replacement = picked.operation == Operation.OVERWRITE and summary.get(REPLACE_PARTITIONS) == "true"
         if picked.operation != Operation.APPEND and not is_replacement:
@@ -74,29 +74,31 @@ class _Pick:
             )
         notes = {SOURCE_SNAPSHOT_ID: str(picked.snapshot_id)}
         if WAP_ID in summary:
-            check_not_published(view.metadata, summary[WAP_ID], self._branch)
+            check_not_published(parent.metadata, summary[WAP_ID], self._branch)
             notes[PUBLISHED_WAP_ID] = summary[WAP_ID]
-        added = view.bench.remember(("picked", self), lambda: _added(view, picked))
+        added = parent.bench.remember(("picked", self), lambda: _added(parent, picked))
         if not is_replacement:
-            check_not_live(view, added)
-            new = write_added(view, self, added)
-            kept = tuple(each for each in view.manifests() if each.has_live_files)
+            check_not_live(parent, added)
+            new = write_added(parent, self, added)
+            kept = tuple(each for each in parent.manifests() if each.has_live_files)
             return Delta(Operation.APPEND, (*new, *kept), [each.columns for each in added], notes=notes)
-        return self._replacement(view, picked, added, {**notes, REPLACE_PARTITIONS: "true"})
+        return self._replacement(parent, picked, added, {**notes, REPLACE_PARTITIONS: "true"})
 
-    def _replacement(self, view: View, picked: Snapshot, added: tuple[FileGroup, ...], notes: dict[str, str]) -> Delta:
+    def _replacement(
+        self, parent: Parent, picked: Snapshot, added: tuple[FileGroup, ...], notes: dict[str, str]
+    ) -> Delta:
         """The partitions must be as they were when the picked snapshot replaced them."""
         columns = [each.columns for each in added]
-        since = Since(view, Planned(picked.parent_snapshot_id, Isolation.SERIALIZABLE))
-        check_no_new_data(since, PartitionScope(PartitionSet.of(columns), view.metadata))
-        gone = NamedFiles.of(list(_entries(view, picked, EntryStatus.DELETED)), view.metadata)
-        data = remove_files(view, view.manifests(ManifestContent.DATA), gone.may_be_in, gone.mask)
+        since = Since(parent, Planned(picked.parent_snapshot_id, Isolation.SERIALIZABLE))
+        check_no_new_data(since, PartitionScope(PartitionSet.of(columns), parent.metadata))
+        gone = NamedFiles.of(list(_entries(parent, picked, EntryStatus.DELETED)), parent.metadata)
+        data = remove_files(parent, parent.manifests(ManifestContent.DATA), gone.may_be_in, gone.mask)
         gone.check_found(data.removed, "data file")
-        check_not_live(view, added)
-        deletes = remove_dangling(view, view.manifests(ManifestContent.DELETES), data.removed)
+        check_not_live(parent, added)
+        deletes = remove_dangling(parent, parent.manifests(ManifestContent.DELETES), data.removed)
         return Delta(
             Operation.OVERWRITE,
-            (*write_added(view, self, added), *data.manifests, *deletes.manifests),
+            (*write_added(parent, self, added), *data.manifests, *deletes.manifests),
             columns,
             (*data.removed, *deletes.removed),
             replaced_manifests=data.replaced + deletes.replaced,
@@ -104,14 +106,14 @@ class _Pick:
         )
 
 
-def _added(view: View, picked: Snapshot) -> tuple[FileGroup, ...]:
-    return group_files(list(_entries(view, picked, EntryStatus.ADDED)), view.metadata, ManifestContent.DATA)
+def _added(parent: Parent, picked: Snapshot) -> tuple[FileGroup, ...]:
+    return group_files(list(_entries(parent, picked, EntryStatus.ADDED)), parent.metadata, ManifestContent.DATA)
 
 
-def _entries(view: View, snapshot: Snapshot, status: EntryStatus) -> Iterator[ManifestColumns]:
-    for manifest in manifests_of(snapshot, view.metadata, view.bench):
+def _entries(parent: Parent, snapshot: Snapshot, status: EntryStatus) -> Iterator[ManifestColumns]:
+    for manifest in manifests_of(snapshot, parent.metadata, parent.bench):
         if manifest.content is ManifestContent.DATA and manifest.added_snapshot_id == snapshot.snapshot_id:
-            columns = read_entries(manifest, view.metadata, view.bench)
+            columns = read_entries(manifest, parent.metadata, parent.bench)
             is_such = columns.column("status").to_numpy() == int(status)
             is_its = columns.column("snapshot_id").to_numpy(zero_copy_only=False) == snapshot.snapshot_id
             if (is_such & is_its).any():

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 
 from icefloe.commit.change import Prepared
-from icefloe.commit.view import manifests_of, read_entries
+from icefloe.commit.parent import manifests_of, read_entries
 from icefloe.commit.workbench import Workbench
-from icefloe.manifests.files import ManifestContent, ManifestFile
+from icefloe.manifests.values import ManifestContent, ManifestFile
 from icefloe.manifests.wanted import WITHOUT_METRICS
 from icefloe.metadata.requirements import AssertCurrentSchemaId, AssertDefaultSpecId, AssertRefSnapshotId
 from icefloe.metadata.table import TableMetadata

@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 from icefloe.commit.history import Since
 from icefloe.commit.located import LocatedFile
 from icefloe.commit.matching import RowFilter
-from icefloe.commit.named import NamedFiles
+from icefloe.commit.named_files import NamedFiles
+from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask, PartitionSet
-from icefloe.commit.view import View
 from icefloe.errors import ValidationError
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import FileContent, ManifestFile
+from icefloe.manifests.values import FileContent, ManifestFile
 from icefloe.manifests.wanted import WITHOUT_METRICS, Wanted
 from icefloe.metadata.table import TableMetadata
 from icefloe.storage.identity import identity
@@ -111,14 +111,14 @@ def check_no_new_deletes_for(
 
 
 def check_no_new_unordered_deletes(
-    since: Since, view: View, files: Mapping[str, LocatedFile], *, by_updates: bool
+    since: Since, parent: Parent, files: Mapping[str, LocatedFile], *, by_updates: bool
 ) -> None:
     """No delete file came for these data files of which nobody can tell whether it deletes the same rows.
 
     Vectors can tell, and are compared by their positions elsewhere. With `by_updates` only deletes of updates count.
     """
     partitions = {(each.spec_id, each.partition) for each in files.values()}
-    unpartitioned = {each.spec_id for each in view.metadata.partition_specs if each.is_unpartitioned}
+    unpartitioned = {each.spec_id for each in parent.metadata.partition_specs if each.is_unpartitioned}
     for deletes in since.added_deletes(lambda _: True, by_updates=by_updates):
         for file in deletes.files():
             is_equality = file.content is FileContent.EQUALITY_DELETES

@@ -10,7 +10,7 @@ from icefloe.commit.added import vector_mask
 from icefloe.commit.partitions import count_partitions, partition_codes
 from icefloe.manifests.arrow_values import to_internal
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import FileContent
+from icefloe.manifests.values import FileContent
 from icefloe.metadata.summary import ChangeCounts, FileCounts, PartitionCounts
 from icefloe.metadata.table import TableMetadata
 from icefloe.partitioning.paths import partition_path

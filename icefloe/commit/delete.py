@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from icefloe.commit.history import Planned
 from icefloe.commit.matching import FilterInput, RowFilter
 from icefloe.commit.overwrite import Overwrite
+from icefloe.commit.parent import Parent
 from icefloe.commit.producer import head_of
-from icefloe.commit.view import View
 from icefloe.commit.workbench import Workbench
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import DataFile, ManifestContent
+from icefloe.manifests.values import DataFile, ManifestContent
 from icefloe.manifests.wanted import EVERYTHING
 from icefloe.metadata.refs import MAIN_BRANCH
 from icefloe.metadata.table import TableMetadata
@@ -47,12 +47,12 @@ def plan_delete(
 ) -> DeletePlan:
     """The files that a delete concerns, by partition values and statistics alone; no row is read."""
     wanted_rows = RowFilter.of(row_filter, metadata, case_sensitive=case_sensitive)
-    view = View(metadata, head_of(metadata, branch), 0, bench)
+    parent = Parent(metadata, head_of(metadata, branch), 0, bench)
     whole, partial = [], []
-    for manifest in view.manifests(ManifestContent.DATA):
+    for manifest in parent.manifests(ManifestContent.DATA):
         if not manifest.has_live_files or not wanted_rows.may_be_in(manifest):
             continue
-        columns = view.read(manifest, EVERYTHING)
+        columns = parent.read(manifest, EVERYTHING)
         columns = columns.filter(columns.is_live)
         must = wanted_rows.must(columns)
         some = wanted_rows.might(columns) & ~must

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.added import FileGroup
+from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import PartitionSet
 from icefloe.commit.path_index import hashes_of
-from icefloe.commit.view import View
 from icefloe.errors import ValidationError
-from icefloe.manifests.files import ManifestContent, ManifestFile
+from icefloe.manifests.values import ManifestContent, ManifestFile
 from icefloe.manifests.wanted import wanted
 from icefloe.storage.identity import identities
 
@@ -28,7 +28,7 @@ _PATHS = wanted("file_path", partition=False)
 _READERS = 8
 
 
-def check_not_live(view: View, groups: Sequence[FileGroup], ignored: frozenset[str] = frozenset()) -> None:
+def check_not_live(parent: Parent, groups: Sequence[FileGroup], ignored: frozenset[str] = frozenset()) -> None:
     """Fail if one of the new data files is part of the snapshot that the commit builds on.
 
     `ignored` are paths that the same commit removes, in their normal form.
@@ -38,9 +38,9 @@ def check_not_live(view: View, groups: Sequence[FileGroup], ignored: frozenset[s
         return
     paths = identities(pa.concat_arrays([columns.column("file_path") for columns in data]))
     partitions = PartitionSet.of(data)
-    index = view.bench.caches.paths
+    index = parent.bench.caches.paths
     hits = index.may_hold(hashes_of(paths))
-    manifests = view.manifests(ManifestContent.DATA)
+    manifests = parent.manifests(ManifestContent.DATA)
     index.make_room({each.manifest_path for each in manifests})
     doubtful = [
         each
@@ -49,7 +49,7 @@ def check_not_live(view: View, groups: Sequence[FileGroup], ignored: frozenset[s
         and each.has_live_files
         and partitions.may_be_in(each)
     ]
-    with closing(_live_paths(view, doubtful)) as found:
+    with closing(_live_paths(parent, doubtful)) as found:
         for manifest, live in found:
             if manifest.manifest_path not in index:
                 index.add(manifest.manifest_path, hashes_of(live))
@@ -58,9 +58,9 @@ def check_not_live(view: View, groups: Sequence[FileGroup], ignored: frozenset[s
                     raise ValidationError(f"file {path!r} is in the table already; it cannot be added a second time")
 
 
-def note_paths(view: View, manifests: Sequence[ManifestFile], groups: Sequence[FileGroup]) -> None:
+def note_paths(parent: Parent, manifests: Sequence[ManifestFile], groups: Sequence[FileGroup]) -> None:
     """Remember the paths of manifests that were written of these groups, so that the next commit need not read them."""
-    index = view.bench.caches.paths
+    index = parent.bench.caches.paths
     paths = [group.columns.column("file_path") for group in groups if len(group.columns)]
     counts = [manifest.added_files_count for manifest in manifests]
     if sum(count or 0 for count in counts) != sum(map(len, paths)):
@@ -72,11 +72,11 @@ def note_paths(view: View, manifests: Sequence[ManifestFile], groups: Sequence[F
         rest = rest.slice(count)
 
 
-def _live_paths(view: View, manifests: Sequence[ManifestFile]) -> Generator[tuple[ManifestFile, Any], None, None]:
+def _live_paths(parent: Parent, manifests: Sequence[ManifestFile]) -> Generator[tuple[ManifestFile, Any], None, None]:
     """Each manifest with the paths of its live files, in their normal form; several are read at a time."""
 
     def read(manifest: ManifestFile) -> Any:
-        entries = view.read(manifest, _PATHS)
+        entries = parent.read(manifest, _PATHS)
         return identities(entries.column("file_path").filter(entries.is_live))
 
     if len(manifests) <= 1:

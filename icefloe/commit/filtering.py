@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.commit.named import NamedFiles
+from icefloe.commit.named_files import NamedFiles
+from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask, PartitionSet
-from icefloe.commit.view import View
 from icefloe.commit.writing import form_of, write_entries
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import EntryStatus, ManifestFile
+from icefloe.manifests.values import EntryStatus, ManifestFile
 from icefloe.manifests.wanted import WITHOUT_METRICS, Wanted
 from icefloe.storage.identity import identities
 
@@ -31,7 +31,7 @@ class Filtered:
 
 
 def remove_files(
-    view: View,
+    parent: Parent,
     manifests: Sequence[ManifestFile],
     may_hold: MayHold,
     choose: Choose,
@@ -50,7 +50,7 @@ def remove_files(
         if not may_hold(manifest):
             kept.append(manifest)
             continue
-        columns = view.read(manifest, wanted)
+        columns = parent.read(manifest, wanted)
         is_live = columns.is_live.to_numpy(zero_copy_only=False)
         chosen = np.zeros(len(columns), bool)
         chosen[is_live] = choose(columns if is_live.all() else columns.filter(is_live))
@@ -58,31 +58,31 @@ def remove_files(
             kept.append(manifest)
             continue
         removed.append(columns.filter(chosen))
-        kept += view.bench.remember(
-            ("filtered", form_of(view.metadata), manifest, chosen.tobytes()),
-            partial(_write_without, view, manifest, is_live, chosen),
+        kept += parent.bench.remember(
+            ("filtered", form_of(parent.metadata), manifest, chosen.tobytes()),
+            partial(_write_without, parent, manifest, is_live, chosen),
         )
         replaced += 1
     return Filtered(tuple(kept), removed, replaced)
 
 
-def remove_dangling(view: View, manifests: Sequence[ManifestFile], removed: Sequence[ManifestColumns]) -> Filtered:
+def remove_dangling(parent: Parent, manifests: Sequence[ManifestFile], removed: Sequence[ManifestColumns]) -> Filtered:
     """Delete manifests without the vectors, and the position deletes of one file, of data files that are removed."""
     if not removed:
         return Filtered(tuple(each for each in manifests if each.has_live_files))
     paths = identities(pa.concat_arrays([each.column("file_path") for each in removed]))
     named = NamedFiles(paths, PartitionSet.of(removed))
-    return remove_files(view, manifests, named.may_be_in, lambda columns: named.mask(columns, "referenced_data_file"))
+    return remove_files(parent, manifests, named.may_be_in, lambda columns: named.mask(columns, "referenced_data_file"))
 
 
-def _write_without(view: View, manifest: ManifestFile, is_live: Mask, chosen: Mask) -> tuple[ManifestFile, ...]:
-    everything = view.read(manifest)
+def _write_without(parent: Parent, manifest: ManifestFile, is_live: Mask, chosen: Mask) -> tuple[ManifestFile, ...]:
+    everything = parent.read(manifest)
     status = np.where(chosen, int(EntryStatus.DELETED), int(EntryStatus.EXISTING)).astype(np.int32)
-    deleter = pa.scalar(view.snapshot_id, pa.int64())
+    deleter = pa.scalar(parent.snapshot_id, pa.int64())
     columns = everything.with_columns(
         status=pa.array(status),
         snapshot_id=pc.if_else(pa.array(chosen), deleter, everything.column("snapshot_id")),
     )
     if not is_live.all():
         columns = columns.filter(is_live)
-    return write_entries(view, columns, manifest.content)
+    return write_entries(parent, columns, manifest.content)

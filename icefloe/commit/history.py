@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from icefloe.commit.view import View, manifests_of, read_entries
+from icefloe.commit.parent import Parent, manifests_of, read_entries
 from icefloe.commit.workbench import Workbench
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import EntryStatus, ManifestContent, ManifestFile
+from icefloe.manifests.values import EntryStatus, ManifestContent, ManifestFile
 from icefloe.manifests.wanted import WITHOUT_METRICS, Wanted
 from icefloe.metadata.properties import Property
 from icefloe.metadata.refs import MAIN_BRANCH
@@ -102,26 +102,26 @@ def settled(planned: Planned, bench: Workbench) -> Planned:
     return replace(planned, snapshot_id=found)
 
 
-def last_of_others(view: View) -> Snapshot | None:
+def last_of_others(parent: Parent) -> Snapshot | None:
     """The newest snapshot that the commit builds on and has not made itself."""
-    found = view.parent
-    while found is not None and found.snapshot_id in view.bench.first_parents:
-        parent = found.parent_snapshot_id
-        found = None if parent is None else view.metadata.snapshot_by_id(parent)
+    found = parent.snapshot
+    while found is not None and found.snapshot_id in parent.bench.first_parents:
+        before = found.parent_snapshot_id
+        found = None if before is None else parent.metadata.snapshot_by_id(before)
     return found
 
 
 class Since:
     """The files that other writers added and removed since an operation was planned."""
 
-    def __init__(self, view: View, planned: Planned) -> None:
+    def __init__(self, parent: Parent, planned: Planned) -> None:
         if not isinstance(planned, Planned):
             raise InvalidInputError(
                 f"{planned!r} is not what an operation is planned on; use Planned.on(table.metadata)"
             )
-        self._view = view
-        found = snapshots_since(view.metadata, view.parent, settled(planned, view.bench))
-        self.snapshots = [each for each in found if each.snapshot_id not in view.bench.first_parents]
+        self._view = parent
+        found = snapshots_since(parent.metadata, parent.snapshot, settled(planned, parent.bench))
+        self.snapshots = [each for each in found if each.snapshot_id not in parent.bench.first_parents]
 
     def added_data(self, may_hold: Callable[[ManifestFile], bool], wanted: Wanted) -> Iterator[ManifestColumns]:
         """Data files that were added. Those of rewrites hold no new rows and are left out."""
@@ -160,16 +160,16 @@ class Since:
         wanted: Wanted,
         passed_over: tuple[Operation, ...],
     ) -> Iterator[ManifestColumns]:
-        view = self._view
+        parent = self._view
         for snapshot in self.snapshots:
             if snapshot.operation in passed_over:
                 continue
-            for manifest in manifests_of(snapshot, view.metadata, view.bench):
+            for manifest in manifests_of(snapshot, parent.metadata, parent.bench):
                 is_new = manifest.added_snapshot_id == snapshot.snapshot_id and manifest.content is content
                 has_some = manifest.has_added_files if status is EntryStatus.ADDED else manifest.has_deleted_files
                 if not is_new or not has_some or not may_hold(manifest):
                     continue
-                columns = read_entries(manifest, view.metadata, view.bench, wanted)
+                columns = read_entries(manifest, parent.metadata, parent.bench, wanted)
                 wanted_status = columns.column("status").to_numpy() == int(status)
                 by_it = columns.column("snapshot_id").to_numpy(zero_copy_only=False) == snapshot.snapshot_id
                 found = columns.filter(wanted_status & by_it)

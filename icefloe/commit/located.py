@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import PartitionSet, partition_type_of
-from icefloe.commit.view import View
 from icefloe.errors import ValidationError
 from icefloe.manifests.arrow_values import to_internal
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import ManifestContent, ManifestFile
+from icefloe.manifests.values import ManifestContent, ManifestFile
 from icefloe.manifests.wanted import wanted
 from icefloe.metadata.table import TableMetadata
 from icefloe.planning.replaced_columns import ReplacedColumns, differing_types
@@ -34,7 +34,7 @@ class LocatedFile:
 
 
 def locate(
-    view: View, paths: Iterable[str], partitions: PartitionSet | None, added: Sequence[ManifestColumns]
+    parent: Parent, paths: Iterable[str], partitions: PartitionSet | None, added: Sequence[ManifestColumns]
 ) -> dict[str, LocatedFile]:
     """The data files by the normal form of these paths, live ones and those that are added; an error if one is neither."""
     wanted_paths = pa.array(sorted(set(map(identity, paths))), pa.string())
@@ -43,17 +43,17 @@ def locate(
         found.update(_found(columns, wanted_paths))
     likely: list[ManifestFile] = []
     others: list[ManifestFile] = []
-    for manifest in view.manifests(ManifestContent.DATA):
+    for manifest in parent.manifests(ManifestContent.DATA):
         if manifest.has_live_files:
             (likely if partitions is None or partitions.may_be_in(manifest) else others).append(manifest)
     # A partition that was given wrongly must not hide the file: that error is told elsewhere, and better.
     for manifest in (*likely, *others):
         if len(found) == len(wanted_paths):
             break
-        columns = view.read(manifest, _PLACES)
+        columns = parent.read(manifest, _PLACES)
         present = _found(columns.filter(columns.is_live), wanted_paths)
         if present:
-            _check_types(columns, view.metadata, next(iter(present)))
+            _check_types(columns, parent.metadata, next(iter(present)))
         found.update(present)
     missing = [path for path in wanted_paths.to_pylist() if path not in found]
     if missing:
@@ -64,18 +64,18 @@ def locate(
     return found
 
 
-def check_types(view: View, deletes: Iterable[ManifestColumns]) -> None:
+def check_types(parent: Parent, deletes: Iterable[ManifestColumns]) -> None:
     """Fail if there are data files that deletes, which do not say of which files they are, may be about and cannot be."""
-    replaced = ReplacedColumns(view.metadata, view.metadata.schema())
-    specs = [view.metadata.spec(each) for each in {columns.spec_id for columns in deletes}]
+    replaced = ReplacedColumns(parent.metadata, parent.metadata.schema())
+    specs = [parent.metadata.spec(each) for each in {columns.spec_id for columns in deletes}]
     doubtful = {each.spec_id: each for each in specs if replaced.fields_ever(each)}
-    for manifest in view.manifests(ManifestContent.DATA) if doubtful else ():
+    for manifest in parent.manifests(ManifestContent.DATA) if doubtful else ():
         spec = doubtful.get(manifest.partition_spec_id)
         if spec is not None and manifest.has_live_files and replaced.fields(spec, manifest):
-            columns = view.read(manifest, _PLACES)
+            columns = parent.read(manifest, _PLACES)
             columns = columns.filter(columns.is_live)
             if len(columns):
-                _check_types(columns, view.metadata, columns.column("file_path")[0].as_py())
+                _check_types(columns, parent.metadata, columns.column("file_path")[0].as_py())
 
 
 def _check_types(columns: ManifestColumns, metadata: TableMetadata, path: str) -> None:

@@ -19,8 +19,8 @@ from icefloe.expressions.projection import inclusive_projection, strict_projecti
 from icefloe.expressions.statistics import might_match, must_match, partitions_might_match
 from icefloe.expressions.values import AlwaysFalse, AlwaysTrue, And, Expression, Or
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import ManifestFile
 from icefloe.manifests.summaries import SummaryColumns
+from icefloe.manifests.values import ManifestFile
 from icefloe.manifests.wanted import WITHOUT_METRICS, Wanted, wanted
 from icefloe.metadata.table import TableMetadata
 from icefloe.partitioning.spec import PartitionSpec

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import by_partition_type
-from icefloe.commit.view import View
 from icefloe.commit.writing import form_of, write_entries
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import EntryStatus, ManifestContent, ManifestFile, Metric
 from icefloe.manifests.metrics import MetricColumns
+from icefloe.manifests.values import EntryStatus, ManifestContent, ManifestFile, Metric
 from icefloe.metadata.properties import MANIFEST_MERGE_ENABLED, MANIFEST_MIN_COUNT_TO_MERGE, MANIFEST_TARGET_SIZE_BYTES
 
 
@@ -25,13 +25,13 @@ class Merged:
     replaced: int = 0
 
 
-def merge_manifests(view: View, manifests: Sequence[ManifestFile]) -> Merged:
+def merge_manifests(parent: Parent, manifests: Sequence[ManifestFile]) -> Merged:
     """The manifests, small ones merged, when the table wants that; each spec and each kind for itself.
 
     The newest ones are packed last, so that a bin with them is filled only when there are enough: what every append adds
     is then merged once in a while, not each time.
     """
-    if not MANIFEST_MERGE_ENABLED.of(view.metadata.properties):
+    if not MANIFEST_MERGE_ENABLED.of(parent.metadata.properties):
         return Merged(tuple(manifests))
     groups: dict[tuple[ManifestContent, int], list[ManifestFile]] = {}
     for manifest in manifests:
@@ -39,22 +39,22 @@ def merge_manifests(view: View, manifests: Sequence[ManifestFile]) -> Merged:
     found: list[ManifestFile] = []
     replaced = 0
     for _, members in sorted(groups.items(), key=lambda item: item[0]):
-        for packed in _bins(members, MANIFEST_TARGET_SIZE_BYTES.of(view.metadata.properties)):
-            if not _is_worth_it(view, members, packed):
+        for packed in _bins(members, MANIFEST_TARGET_SIZE_BYTES.of(parent.metadata.properties)):
+            if not _is_worth_it(parent, members, packed):
                 found += packed
                 continue
-            key = ("merged", form_of(view.metadata), tuple(packed))
-            found += view.bench.remember(key, partial(_merge, view, packed))
-            replaced += sum(each.added_snapshot_id != view.snapshot_id for each in packed)
+            key = ("merged", form_of(parent.metadata), tuple(packed))
+            found += parent.bench.remember(key, partial(_merge, parent, packed))
+            replaced += sum(each.added_snapshot_id != parent.snapshot_id for each in packed)
     return Merged(tuple(found), replaced)
 
 
-def _is_worth_it(view: View, members: list[ManifestFile], packed: list[ManifestFile]) -> bool:
+def _is_worth_it(parent: Parent, members: list[ManifestFile], packed: list[ManifestFile]) -> bool:
     if len(packed) == 1:
         return False
     # The first manifest is the newest one. Its bin grows with every commit and is merged only when it is large enough.
     is_newest = packed[0] is members[0]
-    return not is_newest or len(packed) >= MANIFEST_MIN_COUNT_TO_MERGE.of(view.metadata.properties)
+    return not is_newest or len(packed) >= MANIFEST_MIN_COUNT_TO_MERGE.of(parent.metadata.properties)
 
 
 def _bins(manifests: list[ManifestFile], target: int) -> list[list[ManifestFile]]:
@@ -70,24 +70,24 @@ def _bins(manifests: list[ManifestFile], target: int) -> list[list[ManifestFile]
     return bins[::-1]
 
 
-def _merge(view: View, manifests: list[ManifestFile]) -> tuple[ManifestFile, ...]:
-    parts = [carried(view, manifest) for manifest in manifests]
+def _merge(parent: Parent, manifests: list[ManifestFile]) -> tuple[ManifestFile, ...]:
+    parts = [carried(parent, manifest) for manifest in manifests]
     return tuple(
         manifest
         for columns in concat_entries([part for part in parts if len(part)])
-        for manifest in write_entries(view, columns, manifests[0].content)
+        for manifest in write_entries(parent, columns, manifests[0].content)
     )
 
 
-def carried(view: View, manifest: ManifestFile) -> ManifestColumns:
+def carried(parent: Parent, manifest: ManifestFile) -> ManifestColumns:
     """The entries of a manifest as they go on in another: own ones as they are, live ones of others as EXISTING.
 
     Files that others deleted are left out; those that this commit deletes stay to be told of.
     """
-    columns = view.read(manifest)
-    own_entry = pc.equal(columns.column("snapshot_id"), view.snapshot_id)
+    columns = parent.read(manifest)
+    own_entry = pc.equal(columns.column("snapshot_id"), parent.snapshot_id)
     columns = columns.filter(pc.or_(columns.is_live, own_entry))
-    status, own_entry = columns.column("status"), pc.equal(columns.column("snapshot_id"), view.snapshot_id)
+    status, own_entry = columns.column("status"), pc.equal(columns.column("snapshot_id"), parent.snapshot_id)
     existing = pa.scalar(int(EntryStatus.EXISTING), status.type)
     return columns.with_columns(status=pc.if_else(own_entry, status, existing))
 

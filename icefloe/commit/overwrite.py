@@ -19,15 +19,15 @@ from icefloe.commit.filtering import Filtered, remove_dangling, remove_files
 from icefloe.commit.history import Planned, Since
 from icefloe.commit.matching import FilterInput, RowFilter
 from icefloe.commit.merging import merge_manifests
-from icefloe.commit.named import NamedFiles, NamedInput
+from icefloe.commit.named_files import NamedFiles, NamedInput
+from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask
 from icefloe.commit.producer import Delta
 from icefloe.commit.specs import fitted
-from icefloe.commit.view import View
 from icefloe.commit.writing import write_added
 from icefloe.errors import InvalidInputError, ValidationError
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import ManifestContent, ManifestFile
+from icefloe.manifests.values import ManifestContent, ManifestFile
 from icefloe.metadata.snapshot import Operation
 from icefloe.metadata.table import TableMetadata
 from icefloe.storage.identity import identities
@@ -75,19 +75,19 @@ class Overwrite:
         """The files that come."""
         return self._groups
 
-    def apply(self, view: View) -> Delta | None:
+    def apply(self, parent: Parent) -> Delta | None:
         """The manifests without what is removed, and with what is added."""
-        since = None if self._planned is None else Since(view, self._planned)
-        filtered = self._remove(view, since)
-        groups = fitted(view.metadata, self._groups)
+        since = None if self._planned is None else Since(parent, self._planned)
+        filtered = self._remove(parent, since)
+        groups = fitted(parent.metadata, self._groups)
         added = [group.columns for group in groups if len(group.columns)]
         if not added and not filtered.removed:
             return None
         if self._check_duplicates:
-            check_not_live(view, groups, _paths(filtered))
-        deletes = remove_dangling(view, view.manifests(ManifestContent.DELETES), filtered.removed)
-        new = write_added(view, self, groups)
-        merged = merge_manifests(view, (*new, *filtered.manifests, *deletes.manifests))
+            check_not_live(parent, groups, _paths(filtered))
+        deletes = remove_dangling(parent, parent.manifests(ManifestContent.DELETES), filtered.removed)
+        new = write_added(parent, self, groups)
+        merged = merge_manifests(parent, (*new, *filtered.manifests, *deletes.manifests))
         removed = (*filtered.removed, *deletes.removed)
         return Delta(
             # By a predicate, rows are to go whether there are any or not.
@@ -98,9 +98,9 @@ class Overwrite:
             replaced_manifests=filtered.replaced + deletes.replaced + merged.replaced,
         )
 
-    def _remove(self, view: View, since: Since | None) -> Filtered:
-        self._check_rows(view, since)
-        row_filter = row_scope(view.metadata, self._filter)
+    def _remove(self, parent: Parent, since: Since | None) -> Filtered:
+        self._check_rows(parent, since)
+        row_filter = row_scope(parent.metadata, self._filter)
 
         def may_hold(manifest: ManifestFile) -> bool:
             return self._named.may_be_in(manifest) or (not row_filter.is_nothing and row_filter.may_be_in(manifest))
@@ -119,14 +119,14 @@ class Overwrite:
                 )
             return whole
 
-        found = remove_files(view, view.manifests(ManifestContent.DATA), may_hold, choose, row_filter.wanted)
+        found = remove_files(parent, parent.manifests(ManifestContent.DATA), may_hold, choose, row_filter.wanted)
         self._named.check_found(found.removed, "data file")
         named = [each.filter(self._named.mask(each)) for each in found.removed]
         if since is not None:
-            check_no_new_deletes_for(since, [each for each in named if len(each)], view.metadata)
+            check_no_new_deletes_for(since, [each for each in named if len(each)], parent.metadata)
         return found
 
-    def _check_rows(self, view: View, since: Since | None) -> None:
+    def _check_rows(self, parent: Parent, since: Since | None) -> None:
         """No rows came that the plan would have read, and none went that it overwrites."""
         if self._planned is None or since is None or not since.snapshots:
             return
@@ -134,13 +134,13 @@ class Overwrite:
         if read is None and not len(self._named):
             read = self._filter
         if self._planned.is_serializable:
-            scope = row_scope(view.metadata, read)
+            scope = row_scope(parent.metadata, read)
             check_no_new_data(since, scope)
             if self._relies_on_read:
                 check_no_new_deletes(since, scope)
                 check_no_removed_data(since, scope)
         if not self._filter.is_nothing:
-            written = row_scope(view.metadata, self._conflict_filter or self._filter)
+            written = row_scope(parent.metadata, self._conflict_filter or self._filter)
             check_no_new_deletes(since, written)
             check_no_removed_data(since, written)
 

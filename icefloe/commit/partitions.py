@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from icefloe.errors import InvalidValueError
 from icefloe.manifests.arrow_values import value_array_type
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import ManifestFile
 from icefloe.manifests.metrics import MetricColumns
+from icefloe.manifests.values import ManifestFile
 from icefloe.metadata.table import TableMetadata
 from icefloe.partitioning.spec import partition_type
 from icefloe.schema.binary import decode_array

@@ -6,9 +6,9 @@ from icefloe.commit.workbench import Workbench
 from icefloe.errors import InvalidInputError
 from icefloe.formats.avro_reader import AvroFileReader
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.formats.orc_reader import OrcFileReader
-from icefloe.formats.parquet_reader import ParquetFileReader
-from icefloe.manifests.files import DataFile
+from icefloe.formats.orc.reader import OrcFileReader
+from icefloe.formats.parquet.reader import ParquetFileReader
+from icefloe.manifests.values import DataFile
 from icefloe.schema.reserved import DELETE_FILE_PATH, DELETE_FILE_POS
 from icefloe.schema.schema import Schema
 from icefloe.storage.identity import identities

@@ -11,14 +11,14 @@ from typing import Protocol
 from icefloe.commit.added import FileGroup
 from icefloe.commit.change import Prepared
 from icefloe.commit.counting import count_changes
+from icefloe.commit.parent import Parent, manifests_of
 from icefloe.commit.specs import with_specs
-from icefloe.commit.view import View, manifests_of
 from icefloe.commit.workbench import Workbench
 from icefloe.errors import InvalidInputError, NoSuchSnapshotError, ValidationError
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import ManifestContent, ManifestFile
 from icefloe.manifests.inheritance import assign_first_row_ids, assign_sequence_numbers
 from icefloe.manifests.list_codec import encode_manifest_list
+from icefloe.manifests.values import ManifestContent, ManifestFile
 from icefloe.metadata.locations import relativize
 from icefloe.metadata.properties import PARTITION_SUMMARY_LIMIT
 from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef, branch
@@ -59,7 +59,7 @@ class SnapshotOperation(Protocol):
     def added(self) -> Sequence[FileGroup]:
         """The files that it was given to add."""
 
-    def apply(self, view: View) -> Delta | None:
+    def apply(self, parent: Parent) -> Delta | None:
         """What it does to the files that are there now, after checking all that it relies on; None: nothing to do."""
 
 
@@ -91,16 +91,16 @@ class SnapshotChange:
         """The snapshot on top of the branch as it is now."""
         if self._snapshot_id is None:
             self._snapshot_id = new_snapshot_id(metadata)
-        parent = head_of(metadata, self.target.branch)
+        head = head_of(metadata, self.target.branch)
         self._check_branch(metadata)
-        bench.first_parents.setdefault(self._snapshot_id, None if parent is None else parent.snapshot_id)
+        bench.first_parents.setdefault(self._snapshot_id, None if head is None else head.snapshot_id)
         specs = with_specs(metadata, self.operation.added)
-        view = View(specs.metadata, parent, self._snapshot_id, bench)
-        delta = self.operation.apply(view)
+        parent = Parent(specs.metadata, head, self._snapshot_id, bench)
+        delta = self.operation.apply(parent)
         if delta is None:
             return Prepared()
         self._was_made = True
-        snapshot = make_snapshot(view, delta, self.target)
+        snapshot = make_snapshot(parent, delta, self.target)
         updates: tuple[TableUpdate, ...] = (*specs.updates, AddSnapshotUpdate(snapshot))
         needed = _relied_on(metadata, self.target.branch)
         if self.target.staged:
@@ -155,40 +155,40 @@ def head_of(metadata: TableMetadata, name: str) -> Snapshot | None:
     return found
 
 
-def make_snapshot(view: View, delta: Delta, target: Target) -> Snapshot:
+def make_snapshot(parent: Parent, delta: Delta, target: Target) -> Snapshot:
     """The snapshot with these manifests, whose list is written."""
-    metadata, version = view.metadata, view.metadata.format_version
+    metadata, version = parent.metadata, parent.metadata.format_version
     number = metadata.next_sequence_number
     manifests = _in_order(delta.manifests)
     if allows(version, Feature.SEQUENCE_NUMBERS):
-        manifests = assign_sequence_numbers(manifests, view.snapshot_id, number)
+        manifests = assign_sequence_numbers(manifests, parent.snapshot_id, number)
     first_row_id = added_rows = None
     if allows(version, Feature.ROW_LINEAGE):
         first_row_id = metadata.next_row_id
         manifests, next_row_id = assign_first_row_ids(manifests, first_row_id)
         added_rows = next_row_id - first_row_id
-    parent_id = None if view.parent is None else view.parent.snapshot_id
+    parent_id = None if parent.snapshot is None else parent.snapshot.snapshot_id
     relative = metadata.location if allows(version, Feature.RELATIVE_PATHS) else None
     data, _ = encode_manifest_list(
         manifests,
         version,
-        snapshot_id=view.snapshot_id,
+        snapshot_id=parent.snapshot_id,
         parent_snapshot_id=parent_id,
         sequence_number=number,
         first_row_id=first_row_id,
         table_location=relative,
     )
-    location = view.bench.list_name(metadata, view.snapshot_id)
-    view.bench.write(location, data)
-    view.bench.caches.lists.keep(location, manifests)
+    location = parent.bench.list_name(metadata, parent.snapshot_id)
+    parent.bench.write(location, data)
+    parent.bench.caches.lists.keep(location, manifests)
     return Snapshot(
-        snapshot_id=view.snapshot_id,
-        timestamp_ms=view.bench.clock_ms(),
+        snapshot_id=parent.snapshot_id,
+        timestamp_ms=parent.bench.clock_ms(),
         manifest_list=relativize(relative, location),
         summary=summarize(
             delta.operation,
-            _counts(view, delta, manifests),
-            _previous_summary(view.parent),
+            _counts(parent, delta, manifests),
+            _previous_summary(parent.snapshot),
             {**target.properties, **delta.notes},
             PARTITION_SUMMARY_LIMIT.of(metadata.properties),
         ),
@@ -205,11 +205,11 @@ def _in_order(manifests: tuple[ManifestFile, ...]) -> tuple[ManifestFile, ...]:
     return tuple(sorted(manifests, key=lambda each: each.content is ManifestContent.DELETES))
 
 
-def _counts(view: View, delta: Delta, manifests: Sequence[ManifestFile]) -> ChangeCounts:
-    limit = PARTITION_SUMMARY_LIMIT.of(view.metadata.properties)
-    created = sum(each.added_snapshot_id == view.snapshot_id for each in manifests)
+def _counts(parent: Parent, delta: Delta, manifests: Sequence[ManifestFile]) -> ChangeCounts:
+    limit = PARTITION_SUMMARY_LIMIT.of(parent.metadata.properties)
+    created = sum(each.added_snapshot_id == parent.snapshot_id for each in manifests)
     return replace(
-        count_changes(delta.added, delta.removed, view.metadata, limit, delta.duplicates),
+        count_changes(delta.added, delta.removed, parent.metadata, limit, delta.duplicates),
         manifests_created=created,
         manifests_kept=len(manifests) - created,
         manifests_replaced=delta.replaced_manifests,

@@ -15,13 +15,13 @@ from icefloe.commit.filtering import remove_dangling, remove_files
 from icefloe.commit.history import Planned, Since
 from icefloe.commit.matching import everything
 from icefloe.commit.merging import merge_manifests
+from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import PartitionSet
 from icefloe.commit.producer import Delta
 from icefloe.commit.specs import fitted
-from icefloe.commit.view import View
 from icefloe.commit.writing import write_added
 from icefloe.errors import InvalidInputError
-from icefloe.manifests.files import ManifestContent
+from icefloe.manifests.values import ManifestContent
 from icefloe.metadata.snapshot import Operation
 from icefloe.metadata.summary import REPLACE_PARTITIONS
 from icefloe.metadata.table import TableMetadata
@@ -48,22 +48,22 @@ class ReplacePartitions:
         """The files that come."""
         return self._groups
 
-    def apply(self, view: View) -> Delta:
+    def apply(self, parent: Parent) -> Delta:
         """The manifests without all other files of the partitions, and with the new ones."""
-        groups = fitted(view.metadata, self._groups)
+        groups = fitted(parent.metadata, self._groups)
         partitions = PartitionSet.of([group.columns for group in groups])
         scope: Scope = (
-            everything(view.metadata)
+            everything(parent.metadata)
             if self._is_whole_table
-            else PartitionScope(partitions, view.metadata, data_only=True)
+            else PartitionScope(partitions, parent.metadata, data_only=True)
         )
-        self._check_conflicts(view, partitions)
-        data = remove_files(view, view.manifests(ManifestContent.DATA), scope.may_be_in, scope.might)
+        self._check_conflicts(parent, partitions)
+        data = remove_files(parent, parent.manifests(ManifestContent.DATA), scope.may_be_in, scope.might)
         if self._check_duplicates:
-            check_not_live(view, groups)
-        deletes = remove_dangling(view, view.manifests(ManifestContent.DELETES), data.removed)
-        new = write_added(view, self, groups)
-        merged = merge_manifests(view, (*new, *data.manifests, *deletes.manifests))
+            check_not_live(parent, groups)
+        deletes = remove_dangling(parent, parent.manifests(ManifestContent.DELETES), data.removed)
+        new = write_added(parent, self, groups)
+        merged = merge_manifests(parent, (*new, *data.manifests, *deletes.manifests))
         return Delta(
             Operation.OVERWRITE,
             merged.manifests,
@@ -73,11 +73,13 @@ class ReplacePartitions:
             notes={REPLACE_PARTITIONS: "true"},
         )
 
-    def _check_conflicts(self, view: View, partitions: PartitionSet) -> None:
+    def _check_conflicts(self, parent: Parent, partitions: PartitionSet) -> None:
         if self._planned is None:
             return
-        scope: Scope = everything(view.metadata) if self._is_whole_table else PartitionScope(partitions, view.metadata)
-        since = Since(view, self._planned)
+        scope: Scope = (
+            everything(parent.metadata) if self._is_whole_table else PartitionScope(partitions, parent.metadata)
+        )
+        since = Since(parent, self._planned)
         if self._planned.is_serializable:
             check_no_new_data(since, scope)
         check_no_new_deletes(since, scope)

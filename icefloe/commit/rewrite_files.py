@@ -17,16 +17,16 @@ from icefloe.commit.filtering import Filtered, remove_files
 from icefloe.commit.history import Planned, Since, settled
 from icefloe.commit.located import locate
 from icefloe.commit.merging import merge_manifests
-from icefloe.commit.named import NamedDeletes, NamedFiles, NamedInput
+from icefloe.commit.named_files import NamedDeletes, NamedFiles, NamedInput
+from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask, PartitionSet
 from icefloe.commit.producer import Delta
 from icefloe.commit.specs import check_still_taken, fitted
 from icefloe.commit.vectors import check_not_revived, check_one_for_each
-from icefloe.commit.view import View
 from icefloe.commit.writing import write_added
 from icefloe.errors import InvalidInputError, ValidationError
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import ManifestContent
+from icefloe.manifests.values import ManifestContent
 from icefloe.manifests.wanted import WITHOUT_METRICS
 from icefloe.metadata.snapshot import Operation
 from icefloe.metadata.table import TableMetadata
@@ -72,26 +72,26 @@ class RewriteFiles:
         """The files that come."""
         return (*self._data, *self._deletes)
 
-    def apply(self, view: View) -> Delta:
+    def apply(self, parent: Parent) -> Delta:
         """The manifests with the new files in place of the old ones."""
-        check_still_taken(view.metadata, self._deletes)
-        data = remove_files(view, view.manifests(ManifestContent.DATA), self._remove.may_be_in, self._remove.mask)
+        check_still_taken(parent.metadata, self._deletes)
+        data = remove_files(parent, parent.manifests(ManifestContent.DATA), self._remove.may_be_in, self._remove.mask)
         self._remove.check_found(data.removed, "data file")
-        since = Since(view, self._planned)
-        number = self._number(view.metadata)
+        since = Since(parent, self._planned)
+        number = self._number(parent.metadata)
         # With files of its own commit among the replaced ones, no one number can be right for all of them.
-        reaches = number is not None and settled(self._planned, view.bench) == self._planned
-        check_no_new_deletes_for(since, data.removed, view.metadata, ignore_equality=reaches)
-        deletes = self._remaining_deletes(view, data)
-        self._check_rows(view, data)
-        added = fitted(view.metadata, self._data)
+        reaches = number is not None and settled(self._planned, parent.bench) == self._planned
+        check_no_new_deletes_for(since, data.removed, parent.metadata, ignore_equality=reaches)
+        deletes = self._remaining_deletes(parent, data)
+        self._check_rows(parent, data)
+        added = fitted(parent.metadata, self._data)
         if self._check_duplicates:
-            check_not_live(view, added)
-        self._check_vectors(view, deletes)
+            check_not_live(parent, added)
+        self._check_vectors(parent, deletes)
         carrying = tuple(with_sequence_number(each, number) for each in added)
-        added_deletes = fitted(view.metadata, self._deletes)
-        new = write_added(view, (self, number), (*carrying, *added_deletes))
-        merged = merge_manifests(view, (*new, *data.manifests, *deletes.manifests))
+        added_deletes = fitted(parent.metadata, self._deletes)
+        new = write_added(parent, (self, number), (*carrying, *added_deletes))
+        merged = merge_manifests(parent, (*new, *data.manifests, *deletes.manifests))
         return Delta(
             Operation.REPLACE,
             merged.manifests,
@@ -106,26 +106,26 @@ class RewriteFiles:
             return None
         return metadata.snapshot(self._planned.snapshot_id).sequence_number
 
-    def _remaining_deletes(self, view: View, data: Filtered) -> Filtered:
-        gone = NamedFiles.of(data.removed, view.metadata)
+    def _remaining_deletes(self, parent: Parent, data: Filtered) -> Filtered:
+        gone = NamedFiles.of(data.removed, parent.metadata)
 
         def choose(files: ManifestColumns) -> Mask:
             return self._remove_deletes.mask(files) | gone.mask(files, "referenced_data_file")
 
-        found = remove_files(view, view.manifests(ManifestContent.DELETES), lambda _: True, choose)
+        found = remove_files(parent, parent.manifests(ManifestContent.DELETES), lambda _: True, choose)
         self._remove_deletes.check_found(found.removed)
         about = (identities(each.column("referenced_data_file")) for each in self._new_vectors())
         renewed = [path for paths in about for path in paths.to_pylist()]
         check_not_revived(found.removed, gone.paths.to_pylist(), renewed)
         return found
 
-    def _check_rows(self, view: View, data: Filtered) -> None:
+    def _check_rows(self, parent: Parent, data: Filtered) -> None:
         """Rows before are rows after: exactly, if only vectors delete rows of the replaced files, else at most as many."""
         before = sum(int(pc.sum(each.column("record_count")).as_py()) for each in data.removed)
         after = _rows(self._data)
         if not data.removed:
             return
-        deleted, is_exact = self._deleted_rows(view, data)
+        deleted, is_exact = self._deleted_rows(parent, data)
         live = before - deleted
         if after > live or (is_exact and after != live):
             wanted = f"{live}" if is_exact else f"at most {live}"
@@ -133,14 +133,14 @@ class RewriteFiles:
                 f"a rewrite puts {after} rows in place of {wanted}: {before} in the replaced files less {deleted} deleted"
             )
 
-    def _deleted_rows(self, view: View, data: Filtered) -> tuple[int, bool]:
-        scope = PartitionScope(PartitionSet.of(data.removed), view.metadata)
-        gone = NamedFiles.of(data.removed, view.metadata)
+    def _deleted_rows(self, parent: Parent, data: Filtered) -> tuple[int, bool]:
+        scope = PartitionScope(PartitionSet.of(data.removed), parent.metadata)
+        gone = NamedFiles.of(data.removed, parent.metadata)
         deleted, is_exact = 0, True
-        for manifest in view.manifests(ManifestContent.DELETES):
+        for manifest in parent.manifests(ManifestContent.DELETES):
             if not manifest.has_live_files or not scope.may_be_in(manifest):
                 continue
-            columns = view.read(manifest, WITHOUT_METRICS)
+            columns = parent.read(manifest, WITHOUT_METRICS)
             columns = columns.filter(columns.is_live)
             is_vector = vector_mask(columns).to_numpy(zero_copy_only=False)
             ours = is_vector & gone.mask(columns, "referenced_data_file")
@@ -152,14 +152,14 @@ class RewriteFiles:
         found = [group.columns.filter(vector_mask(group.columns)) for group in self._deletes]
         return [each for each in found if len(each)]
 
-    def _check_vectors(self, view: View, deletes: Filtered) -> None:
+    def _check_vectors(self, parent: Parent, deletes: Filtered) -> None:
         new = self._new_vectors()
         if not new:
             return
         paths = pa.concat_arrays([each.column("referenced_data_file") for each in new])
-        locate(view, paths.to_pylist(), PartitionSet.of(new), [])
+        locate(parent, paths.to_pylist(), PartitionSet.of(new), [])
         kept = [
-            view.read(each, WITHOUT_METRICS) for each in deletes.manifests if each.content is ManifestContent.DELETES
+            parent.read(each, WITHOUT_METRICS) for each in deletes.manifests if each.content is ManifestContent.DELETES
         ]
         check_one_for_each([*new, *(each.filter(each.is_live) for each in kept)])
 

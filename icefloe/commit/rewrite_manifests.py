@@ -5,13 +5,13 @@ from functools import partial
 
 from icefloe.commit.added import FileGroup
 from icefloe.commit.merging import as_existing, concat_entries
+from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import partition_order
 from icefloe.commit.producer import Delta
-from icefloe.commit.view import View
 from icefloe.commit.writing import form_of, write_entries
 from icefloe.errors import ValidationError
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import ManifestContent, ManifestFile
+from icefloe.manifests.values import ManifestContent, ManifestFile
 from icefloe.metadata.snapshot import Operation
 
 
@@ -35,17 +35,17 @@ class RewriteManifests:
         """None: all files are in the table."""
         return ()
 
-    def apply(self, view: View) -> Delta | None:
+    def apply(self, parent: Parent) -> Delta | None:
         """The manifests, the chosen ones replaced; nothing when there is nothing to gain."""
-        live = [each for each in view.manifests() if each.has_live_files]
-        groups = self._groups(view, live)
+        live = [each for each in parent.manifests() if each.has_live_files]
+        groups = self._groups(parent, live)
         if not groups:
             return None
         chosen = {each for members in groups for each in members}
         new: list[ManifestFile] = []
         for members in groups:
-            key = ("rewritten", form_of(view.metadata), tuple(members))
-            new += view.bench.remember(key, partial(self._rewrite, view, members))
+            key = ("rewritten", form_of(parent.metadata), tuple(members))
+            new += parent.bench.remember(key, partial(self._rewrite, parent, members))
         _check_same_files(chosen, new)
         return Delta(
             Operation.REPLACE,
@@ -54,9 +54,9 @@ class RewriteManifests:
             entries_processed=sum(_live_files(each) for each in chosen),
         )
 
-    def _groups(self, view: View, live: Sequence[ManifestFile]) -> list[list[ManifestFile]]:
+    def _groups(self, parent: Parent, live: Sequence[ManifestFile]) -> list[list[ManifestFile]]:
         """What is rewritten together: what was chosen in the first attempt, as long as it is still there."""
-        planned = view.bench.remember(("chosen", self), lambda: [each for each in live if self._is_chosen(each)])
+        planned = parent.bench.remember(("chosen", self), lambda: [each for each in live if self._is_chosen(each)])
         present = set(live)
         chosen = planned if present.issuperset(planned) else [each for each in live if self._is_chosen(each)]
         by_spec: dict[int, list[ManifestFile]] = {}
@@ -67,15 +67,15 @@ class RewriteManifests:
     def _is_chosen(self, manifest: ManifestFile) -> bool:
         return manifest.content is self._content and (self._choose is None or self._choose(manifest))
 
-    def _rewrite(self, view: View, manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...]:
+    def _rewrite(self, parent: Parent, manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...]:
         parts: list[ManifestColumns] = []
         for manifest in manifests:
-            columns = view.read(manifest)
+            columns = parent.read(manifest)
             parts.append(columns.filter(columns.is_live))
         return tuple(
             manifest
             for together in concat_entries([each for each in parts if len(each)])
-            for manifest in write_entries(view, as_existing(together.take(partition_order(together))), self._content)
+            for manifest in write_entries(parent, as_existing(together.take(partition_order(together))), self._content)
         )
 
 

@@ -28,7 +28,8 @@ from icefloe.commit.history import Planned, Since, last_of_others, settled
 from icefloe.commit.located import LocatedFile, check_types, locate
 from icefloe.commit.matching import FilterInput, RowFilter
 from icefloe.commit.merging import merge_manifests
-from icefloe.commit.named import NamedDeletes, NamedFiles, NamedInput, place_mask
+from icefloe.commit.named_files import NamedDeletes, NamedFiles, NamedInput, place_mask
+from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask, PartitionSet
 from icefloe.commit.position_deletes import positions_by_file
 from icefloe.commit.producer import Delta
@@ -41,13 +42,12 @@ from icefloe.commit.vectors import (
     merge_with_live,
     write_vectors,
 )
-from icefloe.commit.view import View
 from icefloe.commit.workbench import Workbench
 from icefloe.commit.writing import write_added
 from icefloe.errors import InvalidInputError, ValidationError
 from icefloe.formats.deletion_vectors import DeletionVector, Positions
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import DataFile, FileContent, ManifestContent, ManifestFile
+from icefloe.manifests.values import DataFile, FileContent, ManifestContent, ManifestFile
 from icefloe.manifests.wanted import WITHOUT_METRICS
 from icefloe.metadata.snapshot import Operation
 from icefloe.metadata.table import TableMetadata
@@ -107,30 +107,30 @@ class RowDelta:
         """The files that come."""
         return (*self._data, *self._files)
 
-    def apply(self, view: View) -> Delta | None:
+    def apply(self, parent: Parent) -> Delta | None:
         """The manifests with what comes, and without what goes."""
-        if self._is_outdated(view.metadata):
-            return view.bench.remember(("by vectors", self), lambda: self._by_vectors(view.bench)).apply(view)
-        check_still_taken(view.metadata, self._deletes)
-        data = remove_files(view, view.manifests(ManifestContent.DATA), self._remove.may_be_in, self._remove.mask)
+        if self._is_outdated(parent.metadata):
+            return parent.bench.remember(("by vectors", self), lambda: self._by_vectors(parent.bench)).apply(parent)
+        check_still_taken(parent.metadata, self._deletes)
+        data = remove_files(parent, parent.manifests(ManifestContent.DATA), self._remove.may_be_in, self._remove.mask)
         self._remove.check_found(data.removed, "data file")
         self._check_own_references()
-        located = locate(view, self._referenced, self._partitions(), [group.columns for group in self._data])
-        check_types(view, self._anywhere)
-        self._check_conflicts(view, located, data)
-        new_vectors, superseded = self._new_vectors(view, located)
-        files = fitted(view.metadata, (*self._data, *self._files))
+        located = locate(parent, self._referenced, self._partitions(), [group.columns for group in self._data])
+        check_types(parent, self._anywhere)
+        self._check_conflicts(parent, located, data)
+        new_vectors, superseded = self._new_vectors(parent, located)
+        files = fitted(parent.metadata, (*self._data, *self._files))
         if self._check_duplicates:
-            check_not_live(view, files)
-        deletes = self._remaining_deletes(view, data, superseded)
+            check_not_live(parent, files)
+        deletes = self._remaining_deletes(parent, data, superseded)
         added = [group.columns for group in (*files, *new_vectors) if len(group.columns)]
         if not added and not data.removed and not deletes.removed:
             return None
-        new = write_added(view, (self, "files"), files)
-        new += write_added(view, (self, "vectors", _places(new_vectors)), new_vectors)
+        new = write_added(parent, (self, "files"), files)
+        new += write_added(parent, (self, "vectors", _places(new_vectors)), new_vectors)
         kept = (*data.manifests, *deletes.manifests)
-        self._check_one_vector(view, kept, new_vectors)
-        merged = merge_manifests(view, (*new, *kept))
+        self._check_one_vector(parent, kept, new_vectors)
+        merged = merge_manifests(parent, (*new, *kept))
         return Delta(
             self._operation(bool(data.removed), any(len(each.columns) for each in (*self._files, *new_vectors))),
             merged.manifests,
@@ -166,29 +166,29 @@ class RowDelta:
         if both:
             raise ValidationError(f"data file {both[0]!r} is removed, and rows of it are deleted, in one commit")
 
-    def _check_conflicts(self, view: View, located: Mapping[str, LocatedFile], data: Filtered) -> None:
+    def _check_conflicts(self, parent: Parent, located: Mapping[str, LocatedFile], data: Filtered) -> None:
         if self._planned is None:
             return
-        since = Since(view, self._planned)
+        since = Since(parent, self._planned)
         if not since.snapshots:
             return
-        scope = row_scope(view.metadata, self._filter)
+        scope = row_scope(parent.metadata, self._filter)
         if self._planned.is_serializable:
             check_no_new_data(since, scope)
             if self._adds_data:
                 # An update or merge has read rows that it did not touch, too; a delete has not.
                 check_no_new_deletes(since, scope)
                 check_no_removed_data(since, scope)
-        check_no_new_deletes_for(since, data.removed, view.metadata)
+        check_no_new_deletes_for(since, data.removed, parent.metadata)
         if self._anywhere:
             partitions = PartitionSet.of(self._anywhere)
-            check_no_file_left(since, partitions, view.metadata)
-            check_no_new_deletes(since, PartitionScope(partitions, view.metadata), by_updates=not self._adds_data)
+            check_no_file_left(since, partitions, parent.metadata)
+            check_no_new_deletes(since, PartitionScope(partitions, parent.metadata), by_updates=not self._adds_data)
         if located:
             # To delete a row that another deleted, too, is no harm; to delete one that another replaced loses a delete.
-            check_no_new_unordered_deletes(since, view, located, by_updates=not self._adds_data)
+            check_no_new_unordered_deletes(since, parent, located, by_updates=not self._adds_data)
 
-    def _check_one_vector(self, view: View, kept: Sequence[ManifestFile], new_vectors: Sequence[FileGroup]) -> None:
+    def _check_one_vector(self, parent: Parent, kept: Sequence[ManifestFile], new_vectors: Sequence[FileGroup]) -> None:
         if not new_vectors:
             return
         partitions = PartitionSet.of([group.columns for group in new_vectors])
@@ -200,7 +200,7 @@ class RowDelta:
                 and manifest.has_live_files
                 and partitions.may_be_in(manifest)
             ):
-                columns = view.read(manifest, WITHOUT_METRICS)
+                columns = parent.read(manifest, WITHOUT_METRICS)
                 about = identities(columns.column("referenced_data_file"))
                 concerned = pc.and_(columns.is_live, pc.is_in(about, value_set=paths))
                 live.append(columns.filter(pc.fill_null(concerned, False)))
@@ -215,7 +215,7 @@ class RowDelta:
         return PartitionSet.of([group.columns.filter(vector_mask(group.columns)) for group in self._deletes])
 
     def _new_vectors(
-        self, view: View, located: Mapping[str, LocatedFile]
+        self, parent: Parent, located: Mapping[str, LocatedFile]
     ) -> tuple[tuple[FileGroup, ...], frozenset[tuple[str, int | None]]]:
         """The vectors to add, and the places of all that they take the place of."""
         paths = {*self._given, *self._vectors}
@@ -223,32 +223,34 @@ class RowDelta:
             return (), frozenset()
         files = {path: located[path] for path in paths}
         given = {path: tuple(in_place_of(each, files[path]) for each in stored) for path, stored in self._given.items()}
-        now = live_deletes(view, files, view.parent)
-        others = live_deletes(view, files, last_of_others(view))
+        now = live_deletes(parent, files, parent.snapshot)
+        others = live_deletes(parent, files, last_of_others(parent))
         seen = others
         if self._planned is not None:
-            base = settled(self._planned, view.bench).snapshot_id
-            seen = live_deletes(view, files, None if base is None else view.metadata.snapshot_by_id(base))
-        plan = merge_with_live(view, given, self._vectors, files, now, others, seen)
+            base = settled(self._planned, parent.bench).snapshot_id
+            seen = live_deletes(parent, files, None if base is None else parent.metadata.snapshot_by_id(base))
+        plan = merge_with_live(parent, given, self._vectors, files, now, others, seen)
         replaced = [now.vectors[path].place for path in paths if path in now.vectors]
         replaced += [each.place for path in paths for each in now.of_one_file.get(path, ())]
         merged = (*replaced, *(each.place for each in now.shared))
-        written = view.bench.remember(
-            ("vectors", self, frozenset(merged)), lambda: write_vectors(view, plan.written, files)
+        written = parent.bench.remember(
+            ("vectors", self, frozenset(merged)), lambda: write_vectors(parent, plan.written, files)
         )
-        groups = group_files((*plan.kept, *written), view.metadata, ManifestContent.DELETES)
+        groups = group_files((*plan.kept, *written), parent.metadata, ManifestContent.DELETES)
         return groups, frozenset(replaced)
 
-    def _remaining_deletes(self, view: View, data: Filtered, superseded: frozenset[tuple[str, int | None]]) -> Filtered:
+    def _remaining_deletes(
+        self, parent: Parent, data: Filtered, superseded: frozenset[tuple[str, int | None]]
+    ) -> Filtered:
         if not data.removed and not superseded and not len(self._remove_deletes):
-            return Filtered(tuple(each for each in view.manifests(ManifestContent.DELETES) if each.has_live_files))
-        gone = NamedFiles.of(data.removed, view.metadata)
+            return Filtered(tuple(each for each in parent.manifests(ManifestContent.DELETES) if each.has_live_files))
+        gone = NamedFiles.of(data.removed, parent.metadata)
 
         def choose(files: ManifestColumns) -> Mask:
             chosen = self._remove_deletes.mask(files) | gone.mask(files, "referenced_data_file")
             return chosen | place_mask(files, superseded)
 
-        found = remove_files(view, view.manifests(ManifestContent.DELETES), lambda _: True, choose)
+        found = remove_files(parent, parent.manifests(ManifestContent.DELETES), lambda _: True, choose)
         self._remove_deletes.check_found(found.removed)
         check_not_revived(found.removed, gone.paths.to_pylist(), (*self._given, *self._vectors))
         return found

@@ -7,14 +7,14 @@ from typing import Self
 from icefloe.commit.change import Change, Prepared
 from icefloe.commit.committer import Committer, TableState
 from icefloe.commit.outcome import Committed, Outcome
+from icefloe.commit.parent import list_location, manifests_of, read_entries
 from icefloe.commit.producer import committed_manifests
 from icefloe.commit.report import report_commit
 from icefloe.commit.retry import CommitLoop, Timing, result_of
 from icefloe.commit.swap import check_same_table
-from icefloe.commit.view import list_location, manifests_of, read_entries
 from icefloe.commit.workbench import Caches, Workbench
 from icefloe.errors import CommitFailed, InvalidInputError, LocationNotFoundError
-from icefloe.manifests.files import DataFile, FileContent, ManifestContent
+from icefloe.manifests.values import DataFile, FileContent, ManifestContent
 from icefloe.manifests.wanted import WITHOUT_METRICS
 from icefloe.metadata.apply import Applied, finish, step
 from icefloe.metadata.requirements import TableRequirement, requirements_for

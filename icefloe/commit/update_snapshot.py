@@ -7,7 +7,7 @@ from icefloe.commit.append import Append
 from icefloe.commit.change import Change
 from icefloe.commit.history import Planned
 from icefloe.commit.matching import FilterInput
-from icefloe.commit.named import NamedInput
+from icefloe.commit.named_files import NamedInput
 from icefloe.commit.overwrite import Overwrite
 from icefloe.commit.producer import SnapshotChange, SnapshotOperation, Target
 from icefloe.commit.replace_partitions import ReplacePartitions
@@ -15,7 +15,7 @@ from icefloe.commit.rewrite_files import RewriteFiles
 from icefloe.commit.rewrite_manifests import RewriteManifests
 from icefloe.commit.row_delta import RowDelta
 from icefloe.formats.deletion_vectors import DeletionVector, Positions
-from icefloe.manifests.files import ManifestContent, ManifestFile
+from icefloe.manifests.values import ManifestContent, ManifestFile
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.metadata.table import TableMetadata
 

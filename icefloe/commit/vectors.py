@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 
 from icefloe.commit.added import vector_mask
 from icefloe.commit.located import LocatedFile
+from icefloe.commit.parent import Parent, manifests_of, read_entries
 from icefloe.commit.position_deletes import positions_in
-from icefloe.commit.view import View, manifests_of, read_entries
 from icefloe.errors import InvalidInputError, ValidationError
 from icefloe.formats.deletion_vector_codec import read_vector, write_deletion_vectors
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import DataFile, FileContent, ManifestContent, ManifestFile
+from icefloe.manifests.values import DataFile, FileContent, ManifestContent, ManifestFile
 from icefloe.manifests.wanted import WITHOUT_METRICS
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.storage.identity import identities, identity
@@ -51,14 +51,14 @@ class LiveDeletes:
     shared: tuple[StoredDelete, ...]
 
 
-def live_deletes(view: View, files: Mapping[str, LocatedFile], snapshot: Snapshot | None) -> LiveDeletes:
+def live_deletes(parent: Parent, files: Mapping[str, LocatedFile], snapshot: Snapshot | None) -> LiveDeletes:
     """The vectors and position deletes of these data files in a snapshot; two vectors for one file are an error."""
     paths = pa.array(list(files), pa.string())
     vectors: dict[str, StoredDelete] = {}
     single: dict[str, list[StoredDelete]] = {}
     shared: list[StoredDelete] = []
     partitions = {(each.spec_id, each.partition) for each in files.values()}
-    for columns in _delete_entries(view, snapshot, {each.spec_id for each in files.values()}):
+    for columns in _delete_entries(parent, snapshot, {each.spec_id for each in files.values()}):
         about = columns.column("referenced_data_file")
         is_position = pc.equal(columns.column("content"), int(FileContent.POSITION_DELETES))
         concerned = pc.and_(is_position, pc.or_(pc.is_null(about), pc.is_in(identities(about), value_set=paths)))
@@ -79,12 +79,14 @@ def live_deletes(view: View, files: Mapping[str, LocatedFile], snapshot: Snapsho
     return LiveDeletes(vectors, {path: tuple(each) for path, each in single.items()}, tuple(shared))
 
 
-def _delete_entries(view: View, snapshot: Snapshot | None, spec_ids: set[int]) -> Iterable[ManifestColumns]:
-    manifests: Iterable[ManifestFile] = () if snapshot is None else manifests_of(snapshot, view.metadata, view.bench)
+def _delete_entries(parent: Parent, snapshot: Snapshot | None, spec_ids: set[int]) -> Iterable[ManifestColumns]:
+    manifests: Iterable[ManifestFile] = (
+        () if snapshot is None else manifests_of(snapshot, parent.metadata, parent.bench)
+    )
     for manifest in manifests:
         is_wanted = manifest.content is ManifestContent.DELETES and manifest.has_live_files
         if is_wanted and manifest.partition_spec_id in spec_ids:
-            columns = read_entries(manifest, view.metadata, view.bench, WITHOUT_METRICS)
+            columns = read_entries(manifest, parent.metadata, parent.bench, WITHOUT_METRICS)
             yield columns.filter(columns.is_live)
 
 
@@ -115,7 +117,7 @@ class VectorPlan:
 
 
 def merge_with_live(
-    view: View,
+    parent: Parent,
     given: Mapping[str, Sequence[DataFile]],
     made: Mapping[str, DeletionVector],
     files: Mapping[str, LocatedFile],
@@ -137,17 +139,17 @@ def merge_with_live(
             made[path].check_rows(located.record_count)
             own = own | made[path]
         current = now.vectors.get(path)
-        older = _older_positions(view, path, located, now)
+        older = _older_positions(parent, path, located, now)
         is_simple = path not in made and len(stored) == 1 and current is None and not older
         if is_simple and stored[0].record_count <= located.record_count:
             kept.append(stored[0])
             continue
         for file in stored:
-            own = own | load_vector(view.bench.storage, file, located.record_count)
+            own = own | load_vector(parent.bench.storage, file, located.record_count)
         merged = own | older
         if current is not None:
-            _check_disjoint(view, path, own, others.vectors.get(path), planned.vectors.get(path))
-            merged = merged | load_vector(view.bench.storage, current.file, located.record_count)
+            _check_disjoint(parent, path, own, others.vectors.get(path), planned.vectors.get(path))
+            merged = merged | load_vector(parent.bench.storage, current.file, located.record_count)
         if not merged:
             raise InvalidInputError(f"the deletion vector of {path!r} deletes nothing; leave it out")
         if path not in made and len(stored) == 1 and merged.cardinality == stored[0].record_count:
@@ -158,12 +160,12 @@ def merge_with_live(
 
 
 def _check_disjoint(
-    view: View, path: str, own: DeletionVector, current: StoredDelete | None, seen: StoredDelete | None
+    parent: Parent, path: str, own: DeletionVector, current: StoredDelete | None, seen: StoredDelete | None
 ) -> None:
     if current is None or (seen is not None and seen.place == current.place):
         return
-    there = load_vector(view.bench.storage, current.file)
-    before = DeletionVector(()) if seen is None else load_vector(view.bench.storage, seen.file)
+    there = load_vector(parent.bench.storage, current.file)
+    before = DeletionVector(()) if seen is None else load_vector(parent.bench.storage, seen.file)
     ours = np.setdiff1d(own.positions(), before.positions(), assume_unique=True)
     theirs = np.setdiff1d(there.positions(), before.positions(), assume_unique=True)
     both = np.intersect1d(ours, theirs, assume_unique=True)
@@ -174,7 +176,7 @@ def _check_disjoint(
         )
 
 
-def _older_positions(view: View, path: str, located: LocatedFile, now: LiveDeletes) -> DeletionVector:
+def _older_positions(parent: Parent, path: str, located: LocatedFile, now: LiveDeletes) -> DeletionVector:
     """What position delete files of the time before vectors delete in the data file; a vector hides them from then on."""
     if path in now.vectors:
         return DeletionVector(())
@@ -182,20 +184,20 @@ def _older_positions(view: View, path: str, located: LocatedFile, now: LiveDelet
     for each in (*now.of_one_file.get(path, ()), *now.shared):
         same = (each.file.spec_id, each.file.partition) == (located.spec_id, located.partition)
         if same and located.sequence_number is not None and each.sequence_number >= located.sequence_number:
-            found = found | positions_in(view.bench, each.file, path)
+            found = found | positions_in(parent.bench, each.file, path)
     return found
 
 
 def write_vectors(
-    view: View, vectors: Mapping[str, DeletionVector], files: Mapping[str, LocatedFile]
+    parent: Parent, vectors: Mapping[str, DeletionVector], files: Mapping[str, LocatedFile]
 ) -> tuple[DataFile, ...]:
     """The vectors in a new Puffin file, as delete files of the partitions of their data files, spelled as the table does."""
     if not vectors:
         return ()
     spelled = {files[path].path: files[path] for path in vectors}
     data, stored = write_deletion_vectors({files[path].path: vector for path, vector in vectors.items()})
-    location = view.bench.vectors_name(view.metadata)
-    view.bench.write(location, data)
+    location = parent.bench.vectors_name(parent.metadata)
+    parent.bench.write(location, data)
     return tuple(
         DataFile(
             file_path=location,

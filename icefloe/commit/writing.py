@@ -4,10 +4,10 @@ from collections.abc import Hashable, Sequence
 from functools import partial
 
 from icefloe.commit.added import FileGroup
-from icefloe.commit.view import View
+from icefloe.commit.parent import Parent
 from icefloe.errors import InvalidPropertyError
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import ManifestContent, ManifestFile
+from icefloe.manifests.values import ManifestContent, ManifestFile
 from icefloe.manifests.writer import ManifestFormat, write_manifests
 from icefloe.metadata.properties import MANIFEST_COMPRESSION, MANIFEST_COMPRESSION_LEVEL, MANIFEST_TARGET_SIZE_BYTES
 from icefloe.metadata.table import TableMetadata
@@ -17,9 +17,9 @@ from icefloe.schema.schema import Schema
 from icefloe.versions import Feature, allows
 
 
-def write_entries(view: View, columns: ManifestColumns, content: ManifestContent) -> tuple[ManifestFile, ...]:
+def write_entries(parent: Parent, columns: ManifestColumns, content: ManifestContent) -> tuple[ManifestFile, ...]:
     """The entries as new manifests of the target size."""
-    metadata = view.metadata
+    metadata = parent.metadata
     version = metadata.format_version
     newest_first = tuple(sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True))
     spec = metadata.spec(columns.spec_id)
@@ -27,7 +27,7 @@ def write_entries(view: View, columns: ManifestColumns, content: ManifestContent
         version=version,
         schema=_schema_of(columns, spec, (metadata.schema(), *newest_first)),
         spec=spec,
-        snapshot_id=view.snapshot_id,
+        snapshot_id=parent.snapshot_id,
         content=content,
         codec=MANIFEST_COMPRESSION.of(metadata.properties),
         level=_level(metadata.properties.get(MANIFEST_COMPRESSION_LEVEL.key)),
@@ -38,8 +38,8 @@ def write_entries(view: View, columns: ManifestColumns, content: ManifestContent
         write_manifests(
             columns,
             form,
-            view.bench.manifest_names(metadata),
-            view.bench.write,
+            parent.bench.manifest_names(metadata),
+            parent.bench.write,
             target_size=MANIFEST_TARGET_SIZE_BYTES.of(metadata.properties),
         )
     )
@@ -62,7 +62,7 @@ def form_of(metadata: TableMetadata) -> Hashable:
     return version, metadata.location if allows(version, Feature.RELATIVE_PATHS) else None
 
 
-def write_added(view: View, key: Hashable, groups: Sequence[FileGroup]) -> tuple[ManifestFile, ...]:
+def write_added(parent: Parent, key: Hashable, groups: Sequence[FileGroup]) -> tuple[ManifestFile, ...]:
     """Manifests of new files, written in the first attempt and used again in later ones.
 
     `key` tells the groups of one operation from those of others. Another id of their spec makes new manifests.
@@ -71,9 +71,9 @@ def write_added(view: View, key: Hashable, groups: Sequence[FileGroup]) -> tuple
         manifest
         for place, group in enumerate(groups)
         if len(group.columns)
-        for manifest in view.bench.remember(
-            ("added", key, form_of(view.metadata), place, group.spec_id),
-            partial(write_entries, view, group.columns, group.content),
+        for manifest in parent.bench.remember(
+            ("added", key, form_of(parent.metadata), place, group.spec_id),
+            partial(write_entries, parent, group.columns, group.content),
         )
     )
 

@@ -16,8 +16,8 @@ from icefloe.formats.field_ids import misplaced_ids, missing_ids, variant_ids
 from icefloe.formats.file_formats import AVRO, ORC, PARQUET, file_reader
 from icefloe.formats.file_schema import file_columns
 from icefloe.formats.metrics import FULL, Metrics, MetricsMode, metrics_modes
-from icefloe.formats.parquet_metrics import parquet_metrics, split_offsets
-from icefloe.formats.parquet_reader import ParquetFileReader
+from icefloe.formats.parquet.metrics import parquet_metrics, split_offsets
+from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.manifests import DataFile
 from icefloe.metadata.properties import NAME_MAPPING
 from icefloe.metadata.table import TableMetadata

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from icefloe.data.casting import cast_leaf
 from icefloe.errors import InvalidValueError
 from icefloe.formats.projection import constant_array, null_array, without_nulls
-from icefloe.formats.variant_shredding import unshred
+from icefloe.formats.variant.shredding import unshred
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import IcebergType, ListType, MapType, NestedField, StructType, VariantType

@@ -18,7 +18,7 @@ from icefloe.formats.avro_nodes import iceberg_schema
 from icefloe.formats.avro_schema_codec import avro_schema_of
 from icefloe.formats.field_ids import check_written_ids
 from icefloe.formats.metrics import MetricsMode, metrics_modes
-from icefloe.formats.parquet_footer import Sink
+from icefloe.formats.parquet.footer import Sink
 from icefloe.formats.written_file import JUST_WRITTEN, WrittenFile
 from icefloe.partitioning.sorting import UNSORTED, SortOrder
 from icefloe.schema.codec import schema_to_json

@@ -9,8 +9,8 @@ from pyroaring import FrozenBitMap
 
 from icefloe.errors import CorruptFileError, InvalidValueError
 from icefloe.formats.deletion_vectors import MAX_KEY, DeletionVector
-from icefloe.formats.puffin import MAX_BLOB_BYTES, PuffinWriter, read_blob, read_footer
-from icefloe.formats.puffin_values import Blob, BlobMetadata, ReadRange
+from icefloe.formats.puffin.files import MAX_BLOB_BYTES, PuffinWriter, read_blob, read_footer
+from icefloe.formats.puffin.values import Blob, BlobMetadata, ReadRange
 from icefloe.formats.roaring import COOKIE_WITHOUT_RUNS, EMPTY_BITMAP_SIZE, read_bitmap, write_bitmap
 from icefloe.schema.reserved import POS
 

@@ -14,7 +14,7 @@ from icefloe.formats.delete_metadata_codec import equality_delete_metadata
 from icefloe.formats.equality_keys import key_columns
 from icefloe.formats.file_formats import PARQUET, delete_file_properties, file_reader, file_writer
 from icefloe.formats.metrics import MetricsMode
-from icefloe.formats.parquet_footer import Sink
+from icefloe.formats.parquet.footer import Sink
 from icefloe.formats.written_file import WrittenFile
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.projection import select_ids

@@ -7,11 +7,11 @@ from icefloe.errors import InvalidPropertyError
 from icefloe.formats.avro_reader import AvroFileReader
 from icefloe.formats.avro_writer import AvroFileWriter
 from icefloe.formats.metrics import MetricsMode
-from icefloe.formats.orc_reader import OrcFileReader
-from icefloe.formats.orc_writer import OrcFileWriter
-from icefloe.formats.parquet_footer import Sink
-from icefloe.formats.parquet_reader import ParquetFileReader
-from icefloe.formats.parquet_writer import ParquetFileWriter
+from icefloe.formats.orc.reader import OrcFileReader
+from icefloe.formats.orc.writer import OrcFileWriter
+from icefloe.formats.parquet.footer import Sink
+from icefloe.formats.parquet.reader import ParquetFileReader
+from icefloe.formats.parquet.writer import ParquetFileWriter
 from icefloe.formats.written_file import WrittenFile
 from icefloe.partitioning.sorting import UNSORTED, SortOrder
 from icefloe.schema.name_mapping import NameMapping

@@ -13,8 +13,8 @@ from icefloe.formats.delete_metadata_codec import position_delete_metadata
 from icefloe.formats.deletion_vectors import DeletionVector, Positions
 from icefloe.formats.file_formats import PARQUET, delete_file_properties, file_reader, file_writer
 from icefloe.formats.metrics import POSITION_DELETE_MODES
-from icefloe.formats.parquet_footer import Sink
-from icefloe.formats.parquet_reader import ParquetFileReader
+from icefloe.formats.parquet.footer import Sink
+from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.formats.written_file import WrittenFile
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.reserved import DELETE_FILE_PATH, DELETE_FILE_POS

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import CorruptFileError, InvalidValueError
-from icefloe.formats.variant_shredding import unshred
+from icefloe.formats.variant.shredding import unshred
 from icefloe.schema.arrow import field_to_arrow, schema_to_arrow
 from icefloe.schema.projection import (
     Constant,

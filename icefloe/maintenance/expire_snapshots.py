@@ -15,7 +15,7 @@ from icefloe.maintenance.deleting import LOG, delete_quietly
 from icefloe.maintenance.maintained import MaintainedTable
 from icefloe.maintenance.ownership import Ownership, note_foreign
 from icefloe.maintenance.reachable import live_content, manifest_lists_of, manifests_of, statistics_of
-from icefloe.manifests.files import FileContent, ManifestFile
+from icefloe.manifests.values import FileContent, ManifestFile
 from icefloe.metadata.table import TableMetadata
 from icefloe.storage.identity import deletion_key
 from icefloe.storage.storage import Storage

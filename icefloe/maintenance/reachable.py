@@ -7,9 +7,9 @@ An unreadable list or manifest is an error, so that nothing is ever deleted on h
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from icefloe.manifests.files import ManifestFile
 from icefloe.manifests.list_codec import inline_manifests, read_manifest_list
 from icefloe.manifests.reader import read_manifests
+from icefloe.manifests.values import ManifestFile
 from icefloe.manifests.wanted import wanted
 from icefloe.metadata.locations import resolve_location
 from icefloe.metadata.snapshot import Snapshot

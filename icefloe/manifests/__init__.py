@@ -2,17 +2,6 @@
 
 from icefloe.manifests.cache import ManifestCache
 from icefloe.manifests.columns import ManifestColumns, columns_of
-from icefloe.manifests.files import (
-    UNASSIGNED_SEQUENCE_NUMBER,
-    DataFile,
-    EntryStatus,
-    FileContent,
-    ManifestContent,
-    ManifestEntry,
-    ManifestFile,
-    Metric,
-    PartitionFieldSummary,
-)
 from icefloe.manifests.inheritance import assign_first_row_ids, assign_sequence_numbers, inherit
 from icefloe.manifests.list_codec import (
     decode_manifest_list,
@@ -23,6 +12,17 @@ from icefloe.manifests.list_codec import (
 from icefloe.manifests.metrics import MetricColumns
 from icefloe.manifests.reader import decode_manifest, read_manifest, read_manifests
 from icefloe.manifests.summaries import SummaryColumns
+from icefloe.manifests.values import (
+    UNASSIGNED_SEQUENCE_NUMBER,
+    DataFile,
+    EntryStatus,
+    FileContent,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+    Metric,
+    PartitionFieldSummary,
+)
 from icefloe.manifests.wanted import BOUNDS, COUNTS, EVERYTHING, WITHOUT_METRICS, Wanted, wanted
 from icefloe.manifests.writer import ManifestFormat, StatsForm, write_manifest, write_manifests
 

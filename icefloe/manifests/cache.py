@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 
 from icefloe.errors import InvalidInputError
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import ManifestFile
+from icefloe.manifests.values import ManifestFile
 
 DEFAULT_CACHE_BYTES = 256 << 20
 _LISTS_KEPT = 64

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from icefloe.errors import InvalidInputError
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import EntryStatus, FileContent, ManifestContent
+from icefloe.manifests.values import EntryStatus, FileContent, ManifestContent
 from icefloe.versions import Feature, allows, require
 
 _REQUIRED = ("status", "file_path", "file_format", "record_count", "file_size_in_bytes", "content")

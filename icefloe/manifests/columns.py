@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from icefloe.errors import InvalidInputError
 from icefloe.manifests.arrow_values import bound_values, from_internal, to_internal, value_array_type
 from icefloe.manifests.entry_codec import COLUMN_TYPES
-from icefloe.manifests.files import DataFile, EntryStatus, FileContent, ManifestEntry, Metric
 from icefloe.manifests.metrics import MetricColumns, map_type, take_columns
+from icefloe.manifests.values import DataFile, EntryStatus, FileContent, ManifestEntry, Metric
 from icefloe.schema.binary import arrow_value_type
 from icefloe.schema.types import IcebergType, ListType, StructType, UnknownType
 

@@ -15,8 +15,8 @@ from icefloe.manifests.arrow_values import as_values
 from icefloe.manifests.avro_schema_codec import AvroNode, plain_meaning
 from icefloe.manifests.choices import Key
 from icefloe.manifests.entry_codec import CONTENT_STATS_ROLE, stats_base_id, stats_field_of
-from icefloe.manifests.files import Metric
 from icefloe.manifests.metrics import MetricColumns
+from icefloe.manifests.values import Metric
 from icefloe.schema.binary import encode_array
 from icefloe.schema.bounds import decode_bounds
 from icefloe.schema.schema import Schema

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from icefloe.manifests.choices import Choice, Take, TakeEach, TakeFields, TakeList, TakePairs, TakeSpread
-from icefloe.manifests.files import ManifestContent, Metric
+from icefloe.manifests.values import ManifestContent, Metric
 from icefloe.partitioning.codec import fields_to_json
 from icefloe.partitioning.spec import PartitionSpec
 from icefloe.schema.codec import schema_to_json

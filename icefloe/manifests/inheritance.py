@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from icefloe.errors import CorruptFileError, InvalidInputError
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import EntryStatus, ManifestContent, ManifestFile
+from icefloe.manifests.values import EntryStatus, ManifestContent, ManifestFile
 
 
 def inherit(columns: ManifestColumns, manifest: ManifestFile, *, committed: bool = True) -> ManifestColumns:

@@ -16,9 +16,9 @@ from icefloe.formats.avro_schema_codec import avro_record
 from icefloe.manifests.avro_codec import codec_named, deflate, open_container
 from icefloe.manifests.choices import Take, TakeFields, TakeRecords
 from icefloe.manifests.encode import encode_rows
-from icefloe.manifests.files import ManifestContent, ManifestFile, PartitionFieldSummary
 from icefloe.manifests.inheritance import assign_first_row_ids, assign_sequence_numbers
 from icefloe.manifests.reader import Read, decode_rows
+from icefloe.manifests.values import ManifestContent, ManifestFile, PartitionFieldSummary
 from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
 from icefloe.metadata.locations import relativize, resolve_location
 from icefloe.schema.binary import arrow_value_type

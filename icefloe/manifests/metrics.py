@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.manifests.files import Metric
+from icefloe.manifests.values import Metric
 
 Key = TypeVar("Key")
 

@@ -19,12 +19,12 @@ from icefloe.manifests.columns import ManifestColumns, column_type
 from icefloe.manifests.content_stats_codec import metrics_from_stats
 from icefloe.manifests.decode import Decoded, decode
 from icefloe.manifests.entry_codec import PARTITION_ROLE, choose
-from icefloe.manifests.files import ManifestFile, Metric
 from icefloe.manifests.inheritance import inherit
 from icefloe.manifests.metrics import MetricColumns, map_type, value_type
 from icefloe.manifests.partition_values import partition_columns
 from icefloe.manifests.paths import resolve_paths
 from icefloe.manifests.program import Program, UnknownShape, compile_program
+from icefloe.manifests.values import ManifestFile, Metric
 from icefloe.manifests.wanted import ALWAYS, EVERYTHING, Wanted
 from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
 from icefloe.schema.types import IcebergType, StructType, UnknownType

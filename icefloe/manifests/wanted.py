@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from icefloe.errors import InvalidInputError
 from icefloe.manifests.entry_codec import ENTRY_COLUMNS, FILE_COLUMNS
-from icefloe.manifests.files import Metric
+from icefloe.manifests.values import Metric
 
 ALL_COLUMNS = frozenset((*ENTRY_COLUMNS, *FILE_COLUMNS))
 ALWAYS = frozenset((*ENTRY_COLUMNS, "content", "record_count", "first_row_id"))

@@ -33,7 +33,9 @@ from icefloe.manifests.entry_codec import (
     entry_type,
     manifest_metadata,
 )
-from icefloe.manifests.files import (
+from icefloe.manifests.paths import relativize_paths
+from icefloe.manifests.summaries import count_entries, min_sequence_number, summarize_partitions
+from icefloe.manifests.values import (
     UNASSIGNED_SEQUENCE_NUMBER,
     EntryStatus,
     ManifestContent,
@@ -41,8 +43,6 @@ from icefloe.manifests.files import (
     ManifestFile,
     Metric,
 )
-from icefloe.manifests.paths import relativize_paths
-from icefloe.manifests.summaries import count_entries, min_sequence_number, summarize_partitions
 from icefloe.partitioning.spec import PartitionSpec, partition_type
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import StructType

@@ -3,7 +3,6 @@
 from icefloe.planning.batches import ScanBatch
 from icefloe.planning.changelog import ChangelogScan, ChangelogScanTask, ChangeType
 from icefloe.planning.incremental import IncrementalAppendScan
-from icefloe.planning.metadata_tables import Inspect, MetadataScan
 from icefloe.planning.options import PRUNING_SWITCHES
 from icefloe.planning.plan import Plan
 from icefloe.planning.report import LoggingReporter, Reporter, ScanCounts, ScanReport, reporter_named
@@ -18,10 +17,8 @@ __all__ = [
     "CombinedScanTask",
     "FileScanTask",
     "IncrementalAppendScan",
-    "Inspect",
     "LocalPlanner",
     "LoggingReporter",
-    "MetadataScan",
     "Plan",
     "Planner",
     "Reporter",

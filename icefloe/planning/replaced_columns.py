@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from icefloe.expressions.facts import Statistics
-from icefloe.manifests.files import ManifestFile
+from icefloe.manifests.values import ManifestFile
 from icefloe.metadata import TableMetadata
 from icefloe.partitioning.spec import PartitionField, PartitionSpec, partition_type
 from icefloe.partitioning.transforms import VoidTransform

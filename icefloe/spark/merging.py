@@ -16,7 +16,7 @@ from icefloe.metadata.snapshot import Snapshot
 from icefloe.spark.auditing import destination
 from icefloe.spark.row_merge import Action, Clause, Merge, merge_rows
 from icefloe.spark.row_statements import Assignment
-from icefloe.spark.sql_context import mentioned_metadata
+from icefloe.spark.sql.context import mentioned_metadata
 from icefloe.spark.user_side import quoted_name
 from icefloe.table import Table
 

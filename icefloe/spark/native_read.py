@@ -40,7 +40,7 @@ from icefloe.spark.filter_columns import filter_column
 from icefloe.spark.gateway import Gateway, col, lit
 from icefloe.spark.inner_names import inner_columns
 from icefloe.spark.reading_session import check_settings, reading_session
-from icefloe.spark.scan_plan import FileKind, KeyDeletes, Planner, SnapshotShape
+from icefloe.spark.scan_plan import FileKind, KeyDeletes, ScanPlans, SnapshotShape
 from icefloe.spark.types import EXISTS_DEFAULT, TypeMapping, file_schema, user_schema
 from icefloe.spark.user_side import quoted_name, to_user
 
@@ -78,13 +78,13 @@ class NativeScan:
 
     def frame(self) -> DataFrame:
         """The rows, lazily: files are chosen when Spark plans a query."""
-        planner = Planner(self.scan, self.hidden)
+        planner = ScanPlans(self.scan, self.hidden)
         kinds = self.shape.kinds if self.hidden is None else self.shape.kinds_with_deletes
         parts = [self._part(planner, kind) for kind in kinds]
         found = reduce(DataFrame.union, parts)
         return found if self.scan.limit is None else found.limit(self.scan.limit)
 
-    def _part(self, planner: Planner, kind: FileKind) -> DataFrame:
+    def _part(self, planner: ScanPlans, kind: FileKind) -> DataFrame:
         wanted = self.scan.projection()
         columns = _Columns(self.gateway, self.scan.schema, self.scan.metadata, self._extra(kind, wanted))
         constants = list(self._constants(planner, kind, wanted))
@@ -125,7 +125,7 @@ class NativeScan:
 
     # -- the relation
 
-    def _constants(self, planner: Planner, kind: FileKind, wanted: Schema) -> Iterator[Constant]:
+    def _constants(self, planner: ScanPlans, kind: FileKind, wanted: Schema) -> Iterator[Constant]:
         if _wants(wanted, FILE):
             yield facts.FILE
         if _wants(wanted, SPEC_ID):
@@ -148,7 +148,7 @@ class NativeScan:
         return f"{task.spec_id}: {task.partition!r}"
 
     def _relation(
-        self, planner: Planner, kind: FileKind, columns: "_Columns", constants: Sequence[Constant]
+        self, planner: ScanPlans, kind: FileKind, columns: "_Columns", constants: Sequence[Constant]
     ) -> DataFrame:
         snapshot = self.scan.snapshot()
         size = 0 if snapshot is None else total_size(snapshot)

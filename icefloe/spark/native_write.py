@@ -18,7 +18,7 @@ from icefloe.data.locations import data_folder
 from icefloe.formats.arrow_types import stored_schema
 from icefloe.formats.field_ids import check_written_ids
 from icefloe.formats.metrics import metrics_modes
-from icefloe.formats.parquet_metrics import parquet_metrics, split_offsets
+from icefloe.formats.parquet.metrics import parquet_metrics, split_offsets
 from icefloe.formats.written_file import WrittenFile
 from icefloe.manifests import DataFile
 from icefloe.metadata.properties import (
@@ -61,8 +61,8 @@ from icefloe.spark.partition_columns import PartitionColumns, partition_columns
 from icefloe.spark.shaping import shape_frame
 from icefloe.spark.types import file_schema, mapping_of
 from icefloe.spark.write_folder import keep_only, new_folder, removed_on_error
-from icefloe.storage.files import FileInfo
 from icefloe.storage.locations import names_below, parse_location
+from icefloe.storage.protocol import FileInfo
 
 _TYPES = (
     BooleanType,

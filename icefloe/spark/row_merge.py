@@ -55,8 +55,8 @@ from icefloe.spark.row_statements import (
     resolved_path,
     with_old,
 )
+from icefloe.spark.schema_merge import take_in_columns
 from icefloe.spark.shaping import frame_columns, is_case_sensitive
-from icefloe.spark.shaping_merge import take_in_columns
 from icefloe.spark.static_session import in_session, static_session
 from icefloe.spark.store_assignment import check_left_out
 from icefloe.spark.types import mapping_of

@@ -117,7 +117,7 @@ def _live_deletes(source: ManifestSource, manifests: Sequence[ManifestFile]) -> 
         yield from zip(live.files(), sequence_numbers(live).tolist(), strict=True)
 
 
-class Planner:
+class ScanPlans:
     """Plans one scan for the filters of queries; the relations of a DataFrame, and threads, share it.
 
     `hidden` are rows to pass over besides those that are deleted, by file; with them, every file counts as one with deletes.

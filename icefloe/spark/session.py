@@ -24,17 +24,17 @@ from icefloe.metadata.snapshot import Snapshot
 from icefloe.planning.report import LoggingReporter, ScanReport
 from icefloe.spark.auditing import branch_to_read, destination
 from icefloe.spark.data_source import register_format
+from icefloe.spark.drop_in.names import DropInNames
+from icefloe.spark.drop_in.session import install
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.merging import MergeBuilder, assignments_of
 from icefloe.spark.reading import is_classic, read_scan
 from icefloe.spark.row_statements import delete_rows, update_rows
 from icefloe.spark.settings import catalogs_in
-from icefloe.spark.sql_context import mentioned_metadata
-from icefloe.spark.sql_drop_in import install
-from icefloe.spark.sql_drop_in_names import DropInNames
-from icefloe.spark.sql_names import Source
-from icefloe.spark.sql_parser import door_of, marked
-from icefloe.spark.view_plans import Note, noted
+from icefloe.spark.sql.context import mentioned_metadata
+from icefloe.spark.sql.names import Source
+from icefloe.spark.sql.parser import door_of, marked
+from icefloe.spark.sql.view_plans import Note, noted
 from icefloe.spark.writing import FrameWriter
 from icefloe.table import DataScan, Table
 

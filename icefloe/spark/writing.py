@@ -31,8 +31,8 @@ from icefloe.schema.schema import Schema
 from icefloe.spark.auditing import Destination, destination
 from icefloe.spark.column_names import check_no_twins
 from icefloe.spark.distribution import FANOUT
+from icefloe.spark.schema_merge import check_nullability, take_in_columns
 from icefloe.spark.shaping import is_case_sensitive
-from icefloe.spark.shaping_merge import check_nullability, take_in_columns
 from icefloe.spark.types import schema_of_query
 from icefloe.table import Transaction
 

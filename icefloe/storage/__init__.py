@@ -1,7 +1,6 @@
 """One small protocol for files, over the local disk, memory, object stores and HDFS."""
 
 from icefloe.metadata.locations import is_absolute, relativize, resolve_location
-from icefloe.storage.files import FOLDER_MARK, DeleteFailure, FileInfo, Files, OutputStream, Tail
 from icefloe.storage.locations import (
     Location,
     LocationMatch,
@@ -11,6 +10,7 @@ from icefloe.storage.locations import (
     parse_location,
     same_location,
 )
+from icefloe.storage.protocol import FOLDER_MARK, DeleteFailure, FileInfo, Files, OutputStream, Tail
 from icefloe.storage.storage import Storage
 from icefloe.storage.streams import prefetch
 

@@ -14,9 +14,9 @@ from uuid import uuid4
 from pyarrow import fs
 
 from icefloe.errors import InvalidPropertyError, LocationNotFoundError, NotInstalledError, StorageError
-from icefloe.storage.files import DeleteFailure, FileInfo, OutputStream, Tail, check_length, check_range, short_read
 from icefloe.storage.locations import Location
 from icefloe.storage.properties import whole_number
+from icefloe.storage.protocol import DeleteFailure, FileInfo, OutputStream, Tail, check_length, check_range, short_read
 
 T = TypeVar("T")
 

@@ -15,8 +15,8 @@ from uuid import uuid4
 import pyarrow as pa
 
 from icefloe.errors import LocationExistsError, LocationNotFoundError, NothingStoredError, StorageError
-from icefloe.storage.files import DeleteFailure, FileInfo, OutputStream, Tail, check_length, check_range, short_read
 from icefloe.storage.locations import Location, parse_location
+from icefloe.storage.protocol import DeleteFailure, FileInfo, OutputStream, Tail, check_length, check_range, short_read
 
 TEMPORARY = ".icefloe-"
 """How names of unfinished files start."""

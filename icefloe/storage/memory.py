@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from icefloe.errors import InvalidLocationError, LocationExistsError, LocationNotFoundError
-from icefloe.storage.files import (
+from icefloe.storage.locations import Location
+from icefloe.storage.protocol import (
     DeleteFailure,
     FileInfo,
     OutputStream,
@@ -21,7 +22,6 @@ from icefloe.storage.files import (
     marked,
     short_read,
 )
-from icefloe.storage.locations import Location
 
 
 @dataclass(frozen=True, slots=True)

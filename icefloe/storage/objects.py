@@ -35,7 +35,9 @@ from icefloe.errors import (
     LocationNotFoundError,
     StorageError,
 )
-from icefloe.storage.files import (
+from icefloe.storage.locations import Location
+from icefloe.storage.properties import redacted
+from icefloe.storage.protocol import (
     DeleteFailure,
     FileInfo,
     OutputStream,
@@ -45,8 +47,6 @@ from icefloe.storage.files import (
     marked,
     short_read,
 )
-from icefloe.storage.locations import Location
-from icefloe.storage.properties import redacted
 from icefloe.storage.streams import SMALL_FILE, TAIL_LENGTH, RangedInput
 
 if TYPE_CHECKING:

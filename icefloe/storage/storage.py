@@ -8,12 +8,12 @@ from typing import Any
 from icefloe.errors import LocationNotFoundError
 from icefloe.metadata.limits import Limits
 from icefloe.storage import azure, gcs, hadoop, s3
-from icefloe.storage.files import DeleteFailure, FileInfo, Files, OutputStream, Tail
 from icefloe.storage.local import LocalFiles
 from icefloe.storage.locations import Location, parse_location
 from icefloe.storage.memory import MemoryFiles
 from icefloe.storage.objects import ObjectFiles
 from icefloe.storage.properties import checked_properties, shown_properties
+from icefloe.storage.protocol import DeleteFailure, FileInfo, Files, OutputStream, Tail
 
 
 class Storage:

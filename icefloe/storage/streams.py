@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
-from icefloe.storage.files import Files, Tail
 from icefloe.storage.locations import Location
+from icefloe.storage.protocol import Files, Tail
 
 SMALL_FILE = 1 << 20
 """A file known to be no longer than this is read whole, in one request."""

@@ -13,10 +13,10 @@ from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.field_ids import foreign_ids, misplaced_ids, missing_ids, variant_ids
 from icefloe.formats.file_formats import FileReader, file_reader
 from icefloe.formats.metrics import FULL, Metrics
-from icefloe.formats.parquet_metrics import parquet_metrics
-from icefloe.formats.parquet_reader import ParquetFileReader
+from icefloe.formats.parquet.metrics import parquet_metrics
+from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.formats.position_deletes import POSITION_DELETE_SCHEMA
-from icefloe.manifests.files import DataFile, FileContent
+from icefloe.manifests.values import DataFile, FileContent
 from icefloe.metadata.properties import NAME_MAPPING
 from icefloe.partitioning.spec import PartitionSpec
 from icefloe.partitioning.transforms import UnknownTransform

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import EntryStatus, FileContent, ManifestContent
+from icefloe.manifests.values import EntryStatus, FileContent, ManifestContent
 from icefloe.manifests.wanted import BOUNDS, Wanted, wanted
 from icefloe.planning.partitions import group_partitions
 from icefloe.schema.reserved import DELETE_FILE_PATH
@@ -26,7 +26,7 @@ UNKNOWN = -1
 """Stands for a number that is not there."""
 
 
-class Kind(IntEnum):
+class FileKind(IntEnum):
     """What a file is, deletion vectors told apart from position delete files."""
 
     DATA = int(FileContent.DATA)
@@ -85,7 +85,7 @@ class Digest:
         """Some of the files, by position or mask."""
         return Digest(*(getattr(self, each.name)[chosen] for each in fields(self)))
 
-    def of(self, *kinds: Kind) -> "Digest":
+    def of(self, *kinds: FileKind) -> "Digest":
         """The files of these kinds."""
         return self.take(np.isin(self.kind, [int(each) for each in kinds]))
 
@@ -121,7 +121,7 @@ def digest_of(columns: ManifestColumns, manifest: int, is_global: bool) -> Diges
     keys = np.array(list(map(hash, groups.keys())), np.int64)
     own = _numbers(live.column("content_size_in_bytes"))
     sizes = _numbers(live.column("file_size_in_bytes"))
-    is_vector = kinds == Kind.VECTOR
+    is_vector = kinds == FileKind.VECTOR
     status = live.column("status").to_numpy(zero_copy_only=False)
     return Digest(
         kinds,
@@ -145,8 +145,8 @@ def kinds_of(columns: ManifestColumns) -> npt.NDArray[np.int8]:
     """The kind of each file."""
     content = columns.column("content").to_numpy(zero_copy_only=False).astype(np.int8)
     is_puffin = pc.fill_null(pc.equal(pc.utf8_lower(columns.column("file_format")), "puffin"), False)
-    is_vector = (content == Kind.POSITION_DELETES) & is_puffin.to_numpy(zero_copy_only=False)
-    return np.where(is_vector, np.int8(Kind.VECTOR), content)
+    is_vector = (content == FileKind.POSITION_DELETES) & is_puffin.to_numpy(zero_copy_only=False)
+    return np.where(is_vector, np.int8(FileKind.VECTOR), content)
 
 
 def scopes(columns: ManifestColumns) -> Any:

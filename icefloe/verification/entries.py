@@ -8,12 +8,12 @@ import pyarrow.compute as pc
 
 from icefloe.errors import InvalidValueError
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import EntryStatus, ManifestContent, ManifestFile, PartitionFieldSummary
 from icefloe.manifests.summaries import count_entries, min_sequence_number, summarize
+from icefloe.manifests.values import EntryStatus, ManifestContent, ManifestFile, PartitionFieldSummary
 from icefloe.schema.bounds import decode_bound
 from icefloe.schema.types import IcebergType, NestedField, UnknownType, UUIDType
 from icefloe.verification.codes import Code
-from icefloe.verification.digest import Kind, Mask, kinds_of
+from icefloe.verification.digest import FileKind, Mask, kinds_of
 from icefloe.verification.subject import Subject
 from icefloe.versions import Feature, allows
 
@@ -146,7 +146,7 @@ class EntryCheck:
         if self._manifest.content is ManifestContent.DELETES and not allows(version, Feature.DELETE_FILES):
             self._say(code, f"it is a manifest of delete files; v{version} tables have none")
         columns = self._columns
-        is_equality, is_vector = self._kinds == Kind.EQUALITY_DELETES, self._kinds == Kind.VECTOR
+        is_equality, is_vector = self._kinds == FileKind.EQUALITY_DELETES, self._kinds == FileKind.VECTOR
         has_keys = _mask(pc.greater(pc.list_value_length(columns.column("equality_ids")), 0))
         self._each(code, is_equality & ~has_keys, "it is an equality delete file without key columns")
         self._each(code, ~is_equality & has_keys, "it has key columns but is no equality delete file")

@@ -14,12 +14,12 @@ from icefloe.data.opening import open_file
 from icefloe.errors import CorruptFileError, IcefloeError, LocationNotFoundError
 from icefloe.formats.deletion_vector_codec import read_vector
 from icefloe.formats.position_deletes import read_position_deletes
-from icefloe.formats.puffin import read_footer
-from icefloe.manifests.files import DataFile, FileContent
+from icefloe.formats.puffin.files import read_footer
+from icefloe.manifests.values import DataFile, FileContent
 from icefloe.storage.identity import identity
 from icefloe.verification.codes import Code, Level
 from icefloe.verification.contents import Contents
-from icefloe.verification.digest import Digest, Kind
+from icefloe.verification.digest import Digest, FileKind
 from icefloe.verification.listing import WORTH_IT, Listing
 from icefloe.verification.subject import Subject
 
@@ -56,7 +56,7 @@ class RowsOf:
     """The number of rows of data files, by the hash of their path."""
 
     def __init__(self, files: Digest) -> None:
-        data = files.of(Kind.DATA)
+        data = files.of(FileKind.DATA)
         self._paths, first = np.unique(data.path, return_index=True)
         self._rows = data.rows[first]
 

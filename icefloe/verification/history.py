@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from icefloe.manifests.files import ManifestFile
+from icefloe.manifests.values import ManifestFile
 from icefloe.metadata.table import TableMetadata
 from icefloe.verification.codes import Code
-from icefloe.verification.digest import UNKNOWN, Digest, Kind
+from icefloe.verification.digest import UNKNOWN, Digest, FileKind
 from icefloe.verification.snapshots import PathOf
 from icefloe.verification.subject import Subject
 
 
 def check_row_ids(subject: Subject, files: Digest, path_of: PathOf) -> None:
     """Ranges of row ids belong to one file each, over all snapshots."""
-    data = files.of(Kind.DATA)
+    data = files.of(FileKind.DATA)
     data = data.take((data.first_row_id != UNKNOWN) & (data.rows > 0))
     if not len(data):
         return

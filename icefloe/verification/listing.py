@@ -6,7 +6,7 @@ from itertools import islice
 import numpy as np
 
 from icefloe.errors import IcefloeError
-from icefloe.storage.files import FileInfo
+from icefloe.storage.protocol import FileInfo
 from icefloe.storage.storage import Storage
 from icefloe.verification.digest import Numbers
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from icefloe.errors import InvalidValueError
 from icefloe.formats.metrics import Metrics
-from icefloe.manifests.files import DataFile
+from icefloe.manifests.values import DataFile
 from icefloe.schema.bounds import decode_bound
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import BinaryType, FixedType, IcebergType, StringType, VariantType

@@ -7,7 +7,7 @@ import numpy as np
 from icefloe.metadata import summary as keys
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.verification.codes import Code
-from icefloe.verification.digest import UNKNOWN, Digest, Kind, Mask, Numbers
+from icefloe.verification.digest import UNKNOWN, Digest, FileKind, Mask, Numbers
 from icefloe.verification.subject import Subject
 from icefloe.versions import Feature, allows
 
@@ -25,8 +25,8 @@ class SnapshotCheck:
         self._snapshot = snapshot
         self._files = files
         self._path_of = path_of
-        self._data = files.of(Kind.DATA)
-        self._deletes = files.of(Kind.POSITION_DELETES, Kind.EQUALITY_DELETES, Kind.VECTOR)
+        self._data = files.of(FileKind.DATA)
+        self._deletes = files.of(FileKind.POSITION_DELETES, FileKind.EQUALITY_DELETES, FileKind.VECTOR)
 
     def run(self) -> None:
         """Check everything."""
@@ -49,14 +49,14 @@ class SnapshotCheck:
         self._each(Code.PATH_TWICE, self._files, repeated(self._files.name), "it is in the snapshot more than once")
 
     def _vectors(self) -> None:
-        vectors = self._files.of(Kind.VECTOR)
+        vectors = self._files.of(FileKind.VECTOR)
         is_other = repeated(vectors.target) & (vectors.target != 0) & ~repeated(vectors.name)
         self._each(Code.VECTOR_TWICE, vectors, is_other, "its data file has another deletion vector already")
 
     def _reach(self) -> None:
-        scoped = self._deletes.take((self._deletes.target != 0) & (self._deletes.kind != Kind.EQUALITY_DELETES))
+        scoped = self._deletes.take((self._deletes.target != 0) & (self._deletes.kind != FileKind.EQUALITY_DELETES))
         self._reach_of_scoped(scoped)
-        others = self._deletes.take((self._deletes.target == 0) | (self._deletes.kind == Kind.EQUALITY_DELETES))
+        others = self._deletes.take((self._deletes.target == 0) | (self._deletes.kind == FileKind.EQUALITY_DELETES))
         partitions, oldest = _oldest(self._data)
         at = np.searchsorted(partitions, others.partition)
         found = np.zeros(len(others), bool)
@@ -66,7 +66,7 @@ class SnapshotCheck:
             oldest_of = np.where(found, oldest[near], _HIGHEST)
         else:
             oldest_of = np.full(len(others), _HIGHEST)
-        is_equality = others.kind == Kind.EQUALITY_DELETES
+        is_equality = others.kind == FileKind.EQUALITY_DELETES
         anywhere = self._data.sequence_number.min(initial=_HIGHEST)
         oldest_of = np.where(is_equality & others.is_global, anywhere, oldest_of)
         # An equality delete is about older files only, a position delete about files of its own commit too.
@@ -90,7 +90,7 @@ class SnapshotCheck:
             "it is in another partition than the data file that it is about",
         )
         is_older = is_there & (deletes.sequence_number < self._data.sequence_number[rows])
-        is_vector = deletes.kind == Kind.VECTOR
+        is_vector = deletes.kind == FileKind.VECTOR
         self._each(
             Code.DELETE_SEQUENCE, deletes, is_older & is_vector, "it is older than the data file that it is about"
         )
@@ -116,13 +116,13 @@ class SnapshotCheck:
         if self._snapshot.summary is None:
             return
         files, data, deletes = self._files, self._data, self._deletes
-        positions = files.of(Kind.POSITION_DELETES, Kind.VECTOR)
+        positions = files.of(FileKind.POSITION_DELETES, FileKind.VECTOR)
         found = {
             keys.TOTAL_DATA_FILES: {len(data)},
             keys.TOTAL_RECORDS: {int(data.rows.sum())},
             keys.TOTAL_DELETE_FILES: {len(deletes)},
             keys.TOTAL_POSITION_DELETES: {int(positions.rows.sum())},
-            keys.TOTAL_EQUALITY_DELETES: {int(files.of(Kind.EQUALITY_DELETES).rows.sum())},
+            keys.TOTAL_EQUALITY_DELETES: {int(files.of(FileKind.EQUALITY_DELETES).rows.sum())},
             # Writers differ in what they take for the size of a deletion vector: its own, or that of its file.
             keys.TOTAL_FILES_SIZE: {int(files.size.sum()), int(files.file_size.sum())},
         }

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from icefloe.errors import CorruptFileError, IcefloeError, LocationNotFoundError, StorageError
 from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.files import ManifestFile
+from icefloe.manifests.values import ManifestFile
 from icefloe.manifests.wanted import EVERYTHING, WITHOUT_METRICS
 from icefloe.metadata.table import TableMetadata
 from icefloe.planning.options import default_workers

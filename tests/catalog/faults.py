@@ -18,8 +18,8 @@ from icefloe.catalog.identifiers import Identifier
 from icefloe.catalog.pointers import Kind, PointerCatalog
 from icefloe.errors import CommitStateUnknown, StorageError
 from icefloe.storage import DeleteFailure, FileInfo, Storage
-from icefloe.storage.files import OutputStream, Tail
 from icefloe.storage.locations import parse_location
+from icefloe.storage.protocol import OutputStream, Tail
 
 Result = TypeVar("Result")
 

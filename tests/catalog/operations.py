@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from icefloe.catalog import Catalog
 from icefloe.commit import Caches, Expire, Planned, StatisticsChange
-from icefloe.commit.view import read_entries
+from icefloe.commit.parent import read_entries
 from icefloe.data.writing import write_data_files
-from icefloe.manifests.files import DataFile
+from icefloe.manifests.values import DataFile
 from icefloe.manifests.wanted import WITHOUT_METRICS
 from icefloe.metadata.locations import resolve_location
 from icefloe.metadata.statistics import StatisticsFile

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from icefloe.catalog import Catalog, load_catalog
-from icefloe.formats.parquet_writer import ParquetFileWriter
-from icefloe.manifests.files import DataFile
+from icefloe.formats.parquet.writer import ParquetFileWriter
 from icefloe.manifests.list_codec import read_manifest_list
 from icefloe.manifests.reader import read_manifest
+from icefloe.manifests.values import DataFile
 from icefloe.metadata.locations import resolve_location
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.table import Table

@@ -18,7 +18,7 @@ from icefloe.catalog import Catalog
 from icefloe.catalog.identifiers import parse_identifier
 from icefloe.catalog.pointers import Kind, PointerCatalog
 from icefloe.errors import CommitStateUnknown, IcefloeError
-from icefloe.manifests.files import DataFile
+from icefloe.manifests.values import DataFile
 from icefloe.versions import Feature, allows
 from tests.catalog import faults
 from tests.catalog.databases import postgres

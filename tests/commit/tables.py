@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from icefloe.commit.committer import Committer, TableState
+from icefloe.commit.parent import manifests_of, read_entries
 from icefloe.commit.retry import Timing
 from icefloe.commit.swap import check_same_table, next_state
-from icefloe.commit.view import manifests_of, read_entries
 from icefloe.commit.workbench import Caches, Workbench
 from icefloe.errors import CommitFailed
-from icefloe.manifests.files import DataFile, FileContent, ManifestContent, ManifestEntry, ManifestFile
+from icefloe.manifests.values import DataFile, FileContent, ManifestContent, ManifestEntry, ManifestFile
 from icefloe.metadata.creation import new_table_metadata
 from icefloe.metadata.requirements import TableRequirement
 from icefloe.metadata.table import TableMetadata

@@ -5,7 +5,7 @@ import pytest
 from icefloe.commit.partitions import partition_type_of
 from icefloe.errors import InvalidInputError, InvalidPartitionSpecError, InvalidValueError, ValidationError
 from icefloe.manifests.columns import columns_of
-from icefloe.manifests.files import EntryStatus, ManifestContent, ManifestEntry
+from icefloe.manifests.values import EntryStatus, ManifestContent, ManifestEntry
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.commit.tables import (
     BY_REGION,

@@ -13,12 +13,12 @@ import pytest
 
 from icefloe.commit.committer import TableState
 from icefloe.commit.history import Isolation, Planned
+from icefloe.commit.parent import read_entries
 from icefloe.commit.update_snapshot import UpdateSnapshot
 from icefloe.commit.vectors import load_vector
-from icefloe.commit.view import read_entries
 from icefloe.commit.workbench import Caches
 from icefloe.errors import CommitFailed, CommitStateUnknown, ValidationError
-from icefloe.manifests.files import FileContent
+from icefloe.manifests.values import FileContent
 from icefloe.manifests.wanted import WITHOUT_METRICS
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from icefloe.commit.history import Planned
 from icefloe.commit.vectors import load_vector
-from icefloe.manifests.files import DataFile, FileContent, ManifestContent
+from icefloe.manifests.values import DataFile, FileContent, ManifestContent
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.table import Table
 from icefloe.verification import silent

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from icefloe.commit.parent import manifests_of, read_entries
 from icefloe.commit.path_index import PathIndex, hashes_of
-from icefloe.commit.view import manifests_of, read_entries
 from icefloe.errors import ValidationError
 from tests.commit.tables import bench_of, data_file, new_table
 

@@ -18,7 +18,7 @@ from icefloe.errors import (
 )
 from icefloe.formats.deletion_vector_codec import write_deletion_vectors
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.manifests.files import DataFile, FileContent, ManifestContent
+from icefloe.manifests.values import DataFile, FileContent, ManifestContent
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.commit.tables import (

@@ -11,7 +11,7 @@ from icefloe import load_catalog
 from icefloe.commit.history import Planned
 from icefloe.errors import InvalidInputError, ValidationError
 from icefloe.formats.position_deletes import write_position_deletes
-from icefloe.manifests.files import DataFile, FileContent, ManifestContent
+from icefloe.manifests.values import DataFile, FileContent, ManifestContent
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.commit.tables import data_file, entries, live_paths

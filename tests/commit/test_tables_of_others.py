@@ -9,7 +9,7 @@ import pytest
 from icefloe.commit.committer import TableState
 from icefloe.commit.history import Isolation, Planned
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
-from icefloe.manifests.files import ManifestContent
+from icefloe.manifests.values import ManifestContent
 from icefloe.metadata.properties import DELETE_ISOLATION_LEVEL
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.partitioning.spec import parse_partition_spec

@@ -14,7 +14,7 @@ from icefloe.errors import (
     UnsupportedVersionError,
     ValidationError,
 )
-from icefloe.manifests.files import DataFile, ManifestContent
+from icefloe.manifests.values import DataFile, ManifestContent
 from icefloe.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from icefloe.schema.types import IntegerType, StringType
 from icefloe.versions import ALL_VERSIONS, Feature, allows

@@ -20,7 +20,7 @@ from icefloe.errors import (
     NoSuchTableError,
     ValidationError,
 )
-from icefloe.manifests.files import DataFile, FileContent
+from icefloe.manifests.values import DataFile, FileContent
 from icefloe.metadata import SetPropertiesUpdate
 from icefloe.schema import LongType
 from icefloe.schema.binary import encode

@@ -29,8 +29,8 @@ from icefloe.formats.deletion_vector_codec import (
     write_deletion_vectors,
 )
 from icefloe.formats.deletion_vectors import MAX_KEY, MAX_POSITION, DeletionVector
-from icefloe.formats.puffin import bytes_reader, encode_puffin, read_footer
-from icefloe.formats.puffin_values import Blob, BlobMetadata
+from icefloe.formats.puffin.files import bytes_reader, encode_puffin, read_footer
+from icefloe.formats.puffin.values import Blob, BlobMetadata
 from icefloe.formats.roaring import read_bitmap, write_bitmap
 from tests.golden import golden
 

@@ -27,8 +27,8 @@ from icefloe.errors import (
 )
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.metrics import metrics_modes
-from icefloe.formats.orc_reader import OrcFileReader
-from icefloe.formats.orc_writer import OrcFileWriter
+from icefloe.formats.orc.reader import OrcFileReader
+from icefloe.formats.orc.writer import OrcFileWriter
 from icefloe.formats.written_file import WrittenFile
 from icefloe.schema.codec import schema_to_json
 from icefloe.schema.name_mapping import create_name_mapping

@@ -23,9 +23,9 @@ from icefloe.expressions.binding import bind
 from icefloe.expressions.parser import parse_expression
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.metrics import leaves, metrics_modes
-from icefloe.formats.parquet_reader import ParquetFileReader
-from icefloe.formats.parquet_row_groups import row_group_filter
-from icefloe.formats.parquet_writer import ParquetFileWriter
+from icefloe.formats.parquet.reader import ParquetFileReader
+from icefloe.formats.parquet.row_groups import row_group_filter
+from icefloe.formats.parquet.writer import ParquetFileWriter
 from icefloe.formats.written_file import WrittenFile
 from icefloe.schema.ddl import parse_ddl
 from icefloe.schema.projection import select

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.formats import parquet_writer
-from icefloe.formats.parquet_chunks import ParquetChunksWriter
-from icefloe.formats.parquet_footer import FooterSink, footer_of
-from icefloe.formats.parquet_writer import ParquetFileWriter
-from icefloe.formats.thrift_codec import ThriftReader, write_struct
+from icefloe.formats.parquet import writer as parquet_writer
+from icefloe.formats.parquet.chunks import ParquetChunksWriter
+from icefloe.formats.parquet.footer import FooterSink, footer_of
+from icefloe.formats.parquet.thrift_codec import ThriftReader, write_struct
+from icefloe.formats.parquet.writer import ParquetFileWriter
 from icefloe.formats.written_file import WrittenFile
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.schema import Schema

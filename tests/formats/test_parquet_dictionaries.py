@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icefloe.formats.parquet_dictionaries import dictionary_columns
-from icefloe.formats.parquet_writer import ParquetFileWriter
+from icefloe.formats.parquet.dictionaries import dictionary_columns
+from icefloe.formats.parquet.writer import ParquetFileWriter
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import (

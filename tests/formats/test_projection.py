@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import IcefloeError, InvalidSchemaError
-from icefloe.formats.parquet_reader import ParquetFileReader
-from icefloe.formats.parquet_writer import ParquetFileWriter
+from icefloe.formats.parquet.reader import ParquetFileReader
+from icefloe.formats.parquet.writer import ParquetFileWriter
 from icefloe.formats.projection import arrow_object
 from icefloe.schema.evolution import SchemaUpdate
 from icefloe.schema.schema import Schema

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from pyiceberg.table.puffin import PuffinFile
 
 from icefloe.errors import CorruptFileError, InvalidValueError
-from icefloe.formats.puffin import (
+from icefloe.formats.puffin.compression import CODECS, compress, decompress
+from icefloe.formats.puffin.files import (
     MAGIC,
     PuffinWriter,
     bytes_reader,
@@ -21,8 +22,7 @@ from icefloe.formats.puffin import (
     read_blob,
     read_footer,
 )
-from icefloe.formats.puffin_compression import CODECS, compress, decompress
-from icefloe.formats.puffin_values import Blob, BlobMetadata
+from icefloe.formats.puffin.values import Blob, BlobMetadata
 from tests.golden import golden
 
 CODEC_CHOICES = (None, *CODECS)

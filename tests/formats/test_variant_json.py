@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import InvalidValueError
-from icefloe.formats.variant_equality import same_meaning
-from icefloe.formats.variant_json import parse_json, to_json
-from icefloe.formats.variant_reading import walk
-from icefloe.formats.variant_values import VariantKind, VariantPrimitive
-from icefloe.formats.variant_writing import encode
+from icefloe.formats.variant.equality import same_meaning
+from icefloe.formats.variant.json import parse_json, to_json
+from icefloe.formats.variant.reading import walk
+from icefloe.formats.variant.values import VariantKind, VariantPrimitive
+from icefloe.formats.variant.writing import encode
 from tests.formats.variant_strategies import JSON_VALUES, NATURAL, TYPED, variant_values
 
 

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import CorruptFileError
-from icefloe.formats.variant_equality import same_meaning
-from icefloe.formats.variant_json import to_json
-from icefloe.formats.variant_reading import decode, walk
-from icefloe.formats.variant_shredding import unshred
-from icefloe.formats.variant_values import EMPTY_METADATA, Variant, VariantKind
-from icefloe.formats.variant_writing import encode, encode_array, encode_dictionary, encode_object, encode_primitive
+from icefloe.formats.variant.equality import same_meaning
+from icefloe.formats.variant.json import to_json
+from icefloe.formats.variant.reading import decode, walk
+from icefloe.formats.variant.shredding import unshred
+from icefloe.formats.variant.values import EMPTY_METADATA, Variant, VariantKind
+from icefloe.formats.variant.writing import encode, encode_array, encode_dictionary, encode_object, encode_primitive
 from icefloe.schema.arrow import VARIANT_STORAGE
 from tests.formats.variant_strategies import NATURAL, variant_values
 

@@ -17,11 +17,11 @@ from icefloe.errors import IcefloeError
 from icefloe.formats.avro_blocks_codec import MAGIC, SYNC_SIZE, container_block, container_header
 from icefloe.formats.deletion_vector_codec import read_vectors
 from icefloe.formats.file_formats import file_reader
-from icefloe.formats.puffin import bytes_reader, decode_puffin
+from icefloe.formats.puffin.files import bytes_reader, decode_puffin
 from icefloe.manifests.avro_codec import inflate, open_container
-from icefloe.manifests.files import EntryStatus, ManifestContent, ManifestEntry
 from icefloe.manifests.list_codec import decode_manifest_list, read_manifest_list
 from icefloe.manifests.reader import decode_manifest
+from icefloe.manifests.values import EntryStatus, ManifestContent, ManifestEntry
 from icefloe.metadata.codec import decode_metadata_file
 from icefloe.metadata.view_codec import decode_view_file
 from icefloe.schema.arrow import schema_to_arrow

@@ -10,7 +10,7 @@ import pytest
 from icefloe import load_catalog
 from icefloe.catalog.catalog import Catalog
 from icefloe.errors import CorruptFileError, InvalidPropertyError, StorageError
-from icefloe.manifests.files import DataFile
+from icefloe.manifests.values import DataFile
 from icefloe.table import Table
 
 

@@ -14,7 +14,7 @@ from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationEr
 from icefloe.formats.equality_deletes import EqualityDeleteWriter
 from icefloe.maintenance.expire_snapshots import ExpiredFiles
 from icefloe.maintenance.reachable import reachable_files
-from icefloe.manifests.files import FileContent
+from icefloe.manifests.values import FileContent
 from icefloe.schema.types import StringType
 from icefloe.storage.local import LocalFiles
 from icefloe.table import Table

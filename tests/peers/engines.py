@@ -15,8 +15,8 @@ import pyarrow as pa
 from pyiceberg.table import StaticTable
 
 from icefloe.expressions import AlwaysTrue
-from icefloe.formats.variant_json import to_json
-from icefloe.formats.variant_values import Variant
+from icefloe.formats.variant.json import to_json
+from icefloe.formats.variant.values import Variant
 from icefloe.schema.types import GeographyType, GeometryType, VariantType
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from icefloe.formats.parquet_reader import ParquetFileReader
+from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.manifests import EVERYTHING, DataFile, read_manifest, read_manifest_list
 from icefloe.metadata import TableMetadata, decode_metadata_file
 from icefloe.metadata.properties import NAME_MAPPING

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icefloe.commit.statistics import StatisticsChange
-from icefloe.formats.puffin import encode_puffin
-from icefloe.formats.puffin_values import Blob
-from icefloe.formats.variant_json import parse_json
+from icefloe.formats.puffin.files import encode_puffin
+from icefloe.formats.puffin.values import Blob
+from icefloe.formats.variant.json import parse_json
 from icefloe.metadata.statistics import BlobMetadata, StatisticsFile
 from icefloe.schema import DoubleType, LongType, StringType
 from icefloe.schema.ddl import parse_ddl

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from icefloe.formats.parquet_writer import ParquetFileWriter
+from icefloe.formats.parquet.writer import ParquetFileWriter
 from icefloe.manifests import (
     DataFile,
     EntryStatus,

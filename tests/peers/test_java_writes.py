@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icefloe.formats.puffin import decode_puffin
+from icefloe.formats.puffin.files import decode_puffin
 from icefloe.spark.session import Session
 from icefloe.table import Table
 from icefloe.verification import Code

@@ -14,7 +14,7 @@ from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransfor
 from pyiceberg.types import DoubleType
 from pyiceberg.types import LongType as TheirLongType
 
-from icefloe.formats.parquet_reader import ParquetFileReader
+from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.ddl import parse_ddl
 from icefloe.schema.name_mapping import create_name_mapping

@@ -13,8 +13,8 @@ from icefloe.errors import InvalidValueError
 from icefloe.schema.ddl import parse_ddl
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import IntegerType, LongType, NestedField, StringType, StructType
+from icefloe.spark.schema_merge import schema_to_merge
 from icefloe.spark.shaping import shape_frame, told
-from icefloe.spark.shaping_merge import schema_to_merge
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 from icefloe import load_catalog
 from icefloe.errors import InvalidInputError, NoSuchTableError
 from icefloe.spark.session import Session
-from icefloe.spark.sql_names import Source
+from icefloe.spark.sql.names import Source
 
 
 @pytest.fixture(scope="module")

@@ -19,8 +19,8 @@ from icefloe.catalog import Catalog, load_catalog
 from icefloe.data.engines import engine_for, engine_named
 from icefloe.data.grouping import group_rows
 from icefloe.errors import InvalidValueError, NotInstalledError
-from icefloe.formats.variant_reading import decode
-from icefloe.formats.variant_values import Variant
+from icefloe.formats.variant.reading import decode
+from icefloe.formats.variant.values import Variant
 from icefloe.manifests import DataFile
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.schema import Schema

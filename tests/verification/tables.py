@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import icefloe
 from icefloe.data.file_rolling import data_file_of
-from icefloe.formats.parquet_writer import ParquetFileWriter
+from icefloe.formats.parquet.writer import ParquetFileWriter
 from icefloe.manifests import (
     DataFile,
     ManifestContent,

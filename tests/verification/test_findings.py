@@ -11,7 +11,7 @@ import pytest
 
 from icefloe.commit.history import Planned
 from icefloe.formats.equality_deletes import EqualityDeleteWriter
-from icefloe.formats.parquet_writer import ParquetFileWriter
+from icefloe.formats.parquet.writer import ParquetFileWriter
 from icefloe.formats.position_deletes import write_position_deletes
 from icefloe.manifests import FileContent, ManifestContent, ManifestFile
 from icefloe.metadata import PartitionStatisticsFile, SnapshotLogEntry, StatisticsFile, tag

@@ -9,7 +9,7 @@ import pytest
 
 from icefloe.errors import CorruptTableError, InvalidInputError, NoSuchSnapshotError
 from icefloe.storage import Storage
-from icefloe.storage.files import FileInfo
+from icefloe.storage.protocol import FileInfo
 from icefloe.verification import (
     Code,
     Finding,

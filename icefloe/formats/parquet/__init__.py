@@ -1,0 +1,1 @@
+"""Parquet files: reading, writing, and what pyarrow leaves out."""

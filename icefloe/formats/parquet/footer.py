@@ -1,0 +1,135 @@
+"""Annotations that pyarrow cannot write, put into the footer of a Parquet file that it is about to finish.
+
+pyarrow writes a variant as a plain group, and knows geographies with spherical edges only. Readers that go by the
+annotation (Java Iceberg, Spark, DuckDB) would not see what the columns are, so their schema elements get their logical type
+added (Parquet: LogicalTypes). Thrift's compact protocol is walked only as far as the schema; all other bytes stay.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from icefloe.formats.parquet.thrift_codec import STRUCT, ThriftReader, write_varint
+from icefloe.schema.types import DEFAULT_CRS, EDGE_ALGORITHMS, GeographyType
+
+MAGIC = b"PAR1"
+"""With which Parquet files begin and end."""
+
+_SCHEMA, _FIELD_ID, _LOGICAL_TYPE = 2, 9, 10
+
+VARIANT_ANNOTATION = bytes.fromhex("0c20 13 01 00 00")
+"""LogicalType is a union; its member 16 is VariantType, whose member 1 is the version of the encoding: 1."""
+
+
+def geography_annotation(kind: GeographyType) -> bytes:
+    """Member 18 of the union: the CRS, unless it is the default, and the algorithm by its number."""
+    crs = kind.crs.encode()
+    has_crs = kind.crs != DEFAULT_CRS
+    name = b"\x18" + write_varint(len(crs)) + crs if has_crs else b""
+    algorithm = write_varint(EDGE_ALGORITHMS.index(kind.algorithm) << 1)
+    return b"\x0c\x24" + name + (b"\x15" if has_crs else b"\x25") + algorithm + b"\x00\x00"
+
+
+class Sink(Protocol):
+    """Where bytes of a file go, in order."""
+
+    def write(self, data: bytes, /) -> object:
+        """Append the bytes."""
+        ...
+
+
+class FooterSink:
+    """A writable file that passes bytes on until `hold`, and then keeps them until `release` has annotated them.
+
+    Once the sink has failed it gets nothing more, and the file cannot be finished.
+    """
+
+    def __init__(self, sink: Sink) -> None:
+        self.written = 0
+        self.closed = False
+        self._sink = sink
+        self._held: list[bytes] | None = None
+        self._problem: BaseException | None = None
+
+    def write(self, data: bytes) -> int:
+        """Append the bytes to the sink, or to what is held."""
+        if self._held is not None:
+            self._held.append(bytes(data))
+        elif self._problem is None:
+            # After an error nothing goes to the sink any more: pyarrow's writer still ends the file when it is collected.
+            try:
+                self._sink.write(data)
+            except BaseException as problem:
+                self._problem = problem
+                raise
+        self.written += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """How many bytes were written."""
+        return self.written
+
+    def flush(self) -> None:
+        """Nothing waits here but the footer."""
+
+    def hold(self) -> None:
+        """Keep what comes from now on."""
+        self._held = []
+
+    def release(self, annotations: Mapping[int, bytes]) -> None:
+        """Pass on what was held, with the columns of these field ids annotated."""
+        if self._problem is not None:
+            raise self._problem
+        held = b"".join(self._held or [])
+        tail = annotate(held, annotations) if annotations else held
+        self._held = None
+        self._sink.write(tail)
+        self.written += len(tail) - len(held)
+
+
+def annotate(tail: bytes, annotations: Mapping[int, bytes]) -> bytes:
+    """The end of a Parquet file, footer and all, with these logical types on the columns of these field ids."""
+    before = footer_of(tail)
+    footer = _annotate(before, annotations)
+    return tail[: -len(before) - 8] + footer + len(footer).to_bytes(4, "little") + MAGIC
+
+
+def footer_of(file: Any) -> bytes:
+    """The Thrift bytes of the footer of a Parquet file that was just written, or of the end of one."""
+    data = memoryview(file)
+    length = int.from_bytes(data[-8:-4], "little")
+    start = len(data) - 8 - length
+    if bytes(data[-4:]) != MAGIC or start < 0:
+        raise AssertionError("the writer ended the file without a footer")
+    return bytes(data[start:-8])
+
+
+def _annotate(footer: bytes, annotations: Mapping[int, bytes]) -> bytes:
+    reader = ThriftReader(footer)
+    parts: list[bytes] = []
+    copied = 0
+    for field, kind in reader.fields():
+        if field != _SCHEMA:
+            reader.skip(kind)
+            continue
+        count, _ = reader.list_header()
+        for _ in range(count):
+            end, last_field, field_id = _element(reader)
+            if field_id is not None and field_id in annotations and last_field < _LOGICAL_TYPE:
+                # Before the byte that ends the element; fields are numbered by the difference to the one before.
+                header = bytes([(_LOGICAL_TYPE - last_field) << 4 | STRUCT])
+                parts += [footer[copied:end], header, annotations[field_id]]
+                copied = end
+        break
+    return b"".join([*parts, footer[copied:]])
+
+
+def _element(reader: ThriftReader) -> tuple[int, int, int | None]:
+    """Where a schema element ends, its last field, and its field id."""
+    last_field, field_id = 0, None
+    for field, kind in reader.fields():
+        last_field = field
+        if field == _FIELD_ID:
+            field_id = reader.integer()
+        else:
+            reader.skip(kind)
+    return reader.at - 1, last_field, field_id

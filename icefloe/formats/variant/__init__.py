@@ -1,0 +1,1 @@
+"""The variant type: its values, shredding, and texts."""

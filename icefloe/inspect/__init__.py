@@ -1,0 +1,5 @@
+"""The metadata tables: `table.inspect`."""
+
+from icefloe.inspect.tables import Inspect, MetadataScan
+
+__all__ = ["Inspect", "MetadataScan"]

@@ -1,0 +1,129 @@
+"""The metadata tables of manifests: what the manifest lists of snapshots say, with bounds of partitions as text."""
+
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from icefloe.errors import CorruptFileError, InvalidValueError
+from icefloe.expressions import might_match
+from icefloe.inspect.entries import NEEDED
+from icefloe.inspect.pruning import KnownValues
+from icefloe.inspect.request import MetadataRequest, table_batches
+from icefloe.manifests import ManifestContent, ManifestFile, PartitionFieldSummary, Wanted
+from icefloe.manifests.summaries import count_entries
+from icefloe.metadata import Snapshot
+from icefloe.partitioning.transforms import Transform
+from icefloe.planning.reading import ManifestSource, read_ahead
+from icefloe.schema.binary import decode
+from icefloe.schema.types import DoubleType, FloatType, IcebergType
+
+_COUNTS = ("added_files_count", "existing_files_count", "deleted_files_count")
+_ONLY_STATUS = Wanted(NEEDED, False, frozenset(), ())
+
+
+def manifest_batches(request: MetadataRequest) -> Generator[Any, None, None]:
+    """The manifests of each of the snapshots, again for each that has them; one batch for each snapshot."""
+    chosen = _chosen(request)
+    rows = read_ahead(_SnapshotRows(request), chosen, request.workers)
+    try:
+        for found in rows:
+            yield from request.narrowed(table_batches(request.schema, found))
+    finally:
+        rows.close()
+
+
+def _chosen(request: MetadataRequest) -> tuple[Snapshot, ...]:
+    """The snapshots whose id the filter does not rule out."""
+    place = request.schema.find_id("reference_snapshot_id")
+    if place is None or not request.is_filtered or not request.snapshots:
+        return request.snapshots
+    ids = pa.array([snapshot.snapshot_id for snapshot in request.snapshots], pa.int64())
+    kept = might_match(request.bound, KnownValues(len(ids), {place: (ids, ids)}))
+    return tuple(snapshot for snapshot, keep in zip(request.snapshots, kept, strict=True) if keep)
+
+
+class _SnapshotRows:
+    """The rows of a snapshot; runs in threads. Most lists say the same of a manifest that is in several of them."""
+
+    def __init__(self, request: MetadataRequest) -> None:
+        self._request = request
+        self._known: dict[ManifestFile, dict[str, Any]] = {}
+
+    def __call__(self, snapshot: Snapshot) -> list[dict[str, Any]]:
+        source = self._request.source(snapshot)
+        found = []
+        for manifest in source.manifests(snapshot):
+            row = self._known.get(manifest)
+            if row is None:
+                row = _row(_counted(manifest, source), source, is_all=self._request.name == "all_manifests")
+                self._known[manifest] = row
+            found.append({**row, "reference_snapshot_id": snapshot.snapshot_id})
+        return found
+
+
+def _row(manifest: ManifestFile, source: ManifestSource, *, is_all: bool) -> dict[str, Any]:
+    is_data = manifest.content is ManifestContent.DATA
+    summaries = _summaries(manifest, source, is_all)
+    return {
+        "content": int(manifest.content),
+        "path": manifest.manifest_path,
+        "length": manifest.manifest_length,
+        "partition_spec_id": manifest.partition_spec_id,
+        "added_snapshot_id": manifest.added_snapshot_id,
+        **{name.replace("files", "data_files"): number for name, number in _counts(manifest, is_data)},
+        **{name.replace("files", "delete_files"): number for name, number in _counts(manifest, not is_data)},
+        "partition_summaries": [] if summaries is None and not is_all else summaries,
+        "key_metadata": manifest.key_metadata,
+    }
+
+
+def _counts(manifest: ManifestFile, is_such: bool) -> list[tuple[str, int]]:
+    return [(name, getattr(manifest, name) if is_such else 0) for name in _COUNTS]
+
+
+def _counted(manifest: ManifestFile, source: ManifestSource) -> ManifestFile:
+    """The manifest with its counts, which lists of old v1 tables lack."""
+    if all(getattr(manifest, name) is not None for name in _COUNTS):
+        return manifest
+    counts: dict[str, Any] = dict(count_entries(source.read(manifest, _ONLY_STATUS)))
+    return replace(manifest, **counts)
+
+
+def _summaries(manifest: ManifestFile, source: ManifestSource, is_all: bool) -> list[dict[str, Any]] | None:
+    if manifest.partitions is None:
+        return None
+    spec, kinds = source.spec(manifest), source.partition_type(manifest).fields
+    if len(manifest.partitions) != len(kinds):
+        problem = (
+            f"the list has {len(manifest.partitions)} partition summaries for it; its spec has {len(kinds)} fields"
+        )
+        raise CorruptFileError(manifest.manifest_path, problem)
+    written = source.replaced.types(spec, manifest)
+    return [
+        _summary(summary, field.transform, written.get(field.field_id, kind.field_type), is_all)
+        for summary, field, kind in zip(manifest.partitions, spec.fields, kinds, strict=True)
+    ]
+
+
+def _summary(summary: PartitionFieldSummary, transform: Transform, kind: IcebergType, is_all: bool) -> dict[str, Any]:
+    nan = summary.contains_nan
+    if nan is None and is_all:
+        # The column is required there. What is not known may be, and only these types have NaN at all.
+        nan = isinstance(kind, FloatType | DoubleType)
+    return {
+        "contains_null": summary.contains_null,
+        "contains_nan": nan,
+        "lower_bound": _text(summary.lower_bound, transform, kind),
+        "upper_bound": _text(summary.upper_bound, transform, kind),
+    }
+
+
+def _text(bound: bytes | None, transform: Transform, kind: IcebergType) -> str | None:
+    if bound is None:
+        return None
+    try:
+        return transform.to_human(decode(bound, kind), kind)
+    except InvalidValueError:
+        return None

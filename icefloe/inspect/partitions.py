@@ -1,0 +1,159 @@
+"""The metadata table of partitions: what the live files of each partition of a snapshot sum up to.
+
+Two files are in one partition if their tuples are equal in the partition type of all specs, and their specs have equally
+many of its fields: Java tells a missing field from a null one in no other way.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from icefloe.inspect.entries import NEEDED, FoundManifest, manifests_of, partition_column
+from icefloe.inspect.pruning import prune_manifests
+from icefloe.inspect.request import MetadataRequest
+from icefloe.inspect.schemas import table_partition_type
+from icefloe.manifests import FileContent, ManifestColumns, MetricColumns, Wanted
+from icefloe.metadata import TableMetadata
+from icefloe.planning.partitions import Numbers, group_partitions
+from icefloe.planning.reading import read_ahead
+from icefloe.schema.arrow import schema_to_arrow
+from icefloe.schema.types import IntegerType, NestedField, StructType, UnknownType
+
+_FIELD_COUNT_ID = -1
+_NEVER = -1
+_SUMS = (
+    ("record_count", FileContent.DATA, "record_count"),
+    ("file_count", FileContent.DATA, None),
+    ("total_data_file_size_in_bytes", FileContent.DATA, "file_size_in_bytes"),
+    ("position_delete_record_count", FileContent.POSITION_DELETES, "record_count"),
+    ("position_delete_file_count", FileContent.POSITION_DELETES, None),
+    ("equality_delete_record_count", FileContent.EQUALITY_DELETES, "record_count"),
+    ("equality_delete_file_count", FileContent.EQUALITY_DELETES, None),
+)
+"""Each column that is a sum, the files that count, and what is summed of them; None counts them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Totals:
+    """Sums for some partitions, or for files, which are partitions of their own until they are merged.
+
+    `rows` have a partition each, with the number of fields of its spec besides.
+    """
+
+    rows: ManifestColumns
+    sums: dict[str, Numbers]
+    updated_at: Numbers
+    updated_by: Numbers
+    spec_ids: Numbers
+
+
+def partition_batches(request: MetadataRequest) -> Iterator[Any]:
+    """One batch of all partitions, in the order in which manifests first name them."""
+    kind = table_partition_type(request.metadata)
+    found = [each for each in manifests_of(request) if each[1].has_live_files]
+    kept = set(map(id, prune_manifests(request, [manifest for _, manifest in found], kind)))
+    work = _ManifestTotals(request.metadata, kind)
+    parts = list(read_ahead(work, [each for each in found if id(each[1]) in kept], request.workers))
+    if parts:
+        yield from request.narrowed([_batch(_merged(_joined(parts)), request, kind)])
+
+
+class _ManifestTotals:
+    """The totals of one manifest; runs in threads."""
+
+    def __init__(self, metadata: TableMetadata, kind: StructType) -> None:
+        self._kind = StructType(*kind.fields, NestedField(_FIELD_COUNT_ID, "fields", IntegerType()))
+        self._commit_times = {each.snapshot_id: each.timestamp_ms for each in metadata.snapshots}
+        self._wanted = Wanted(NEEDED, bool(kind.fields), frozenset(), ())
+
+    def __call__(self, found: FoundManifest) -> _Totals:
+        source, manifest = found
+        files = source.read(manifest, self._wanted)
+        files = files.filter(files.is_live)
+        content = files.column("content").to_numpy(zero_copy_only=False)
+        sums = {}
+        for name, counted, column in _SUMS:
+            amounts = np.int64(1) if column is None else files.column(column).to_numpy(zero_copy_only=False)
+            sums[name] = np.where(content == int(counted), amounts, 0).astype(np.int64)
+        ids = files.column("snapshot_id").to_numpy(zero_copy_only=False)
+        distinct, places = np.unique(ids, return_inverse=True)
+        times = np.array([self._commit_times.get(each, _NEVER) for each in distinct.tolist()], np.int64)
+        spec_ids = np.full(len(files), files.spec_id, np.int64)
+        field_count = sum(field.field_id in self._field_ids for field in source.spec(manifest).fields)
+        return _merged(_Totals(self._rows(files, field_count), sums, times[places], ids, spec_ids))
+
+    @property
+    def _field_ids(self) -> set[int]:
+        return {field.field_id for field in self._kind.fields}
+
+    def _rows(self, files: ManifestColumns, field_count: int) -> ManifestColumns:
+        own = StructType(*self._kind.fields[:-1])
+        struct = partition_column(files, own) if own.fields else None
+        partition = {
+            field.field_id: _storage(struct.field(place))
+            for place, field in enumerate(own.fields)
+            if not isinstance(field.field_type, UnknownType) and struct is not None
+        }
+        partition[_FIELD_COUNT_ID] = pa.array(np.full(len(files), field_count, np.int32))
+        return ManifestColumns(len(files), {}, self._kind, partition, MetricColumns(len(files)))
+
+
+def _storage(array: Any) -> Any:
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
+
+
+def _joined(parts: list[_Totals]) -> _Totals:
+    first = parts[0].rows
+    partition = {key: pa.concat_arrays([part.rows.partition[key] for part in parts]) for key in first.partition}
+    length = sum(len(part.rows) for part in parts)
+    return _Totals(
+        ManifestColumns(length, {}, first.partition_type, partition, MetricColumns(length)),
+        {name: np.concatenate([part.sums[name] for part in parts]) for name, *_ in _SUMS},
+        np.concatenate([part.updated_at for part in parts]),
+        np.concatenate([part.updated_by for part in parts]),
+        np.concatenate([part.spec_ids for part in parts]),
+    )
+
+
+def _merged(totals: _Totals) -> _Totals:
+    """The same with one row for each partition; what the latest commit says of it counts, and of several, the first."""
+    of = group_partitions(totals.rows).of
+    count = int(of.max(initial=-1)) + 1
+    rows = np.arange(len(of))
+    first = np.full(count, len(of), np.int64)
+    np.minimum.at(first, of, rows)
+    order = np.argsort(first)
+    number = np.empty(count, np.int64)
+    number[order] = np.arange(count)
+    of, first = number[of], first[order]
+    newest = np.full(count, _NEVER, np.int64)
+    np.maximum.at(newest, of, totals.updated_at)
+    latest = np.full(count, len(of), np.int64)
+    is_newest = totals.updated_at == newest[of]
+    np.minimum.at(latest, of[is_newest], rows[is_newest])
+    sums = {}
+    for name, amounts in totals.sums.items():
+        sums[name] = np.zeros(count, np.int64)
+        np.add.at(sums[name], of, amounts)
+    return _Totals(totals.rows.take(pa.array(first)), sums, newest, totals.updated_by[latest], totals.spec_ids[latest])
+
+
+def _batch(totals: _Totals, request: MetadataRequest, kind: StructType) -> Any:
+    schema = schema_to_arrow(request.schema, ids=False)
+    unknown = totals.updated_at == _NEVER
+    found: dict[str, Any] = {
+        **totals.sums,
+        "spec_id": totals.spec_ids,
+        "last_updated_at": pa.array(totals.updated_at * 1000, mask=unknown),
+        "last_updated_snapshot_id": pa.array(totals.updated_by, mask=unknown),
+    }
+    columns = [
+        partition_column(totals.rows, kind)
+        if field.name == "partition"
+        else pa.array(found[field.name]).cast(field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

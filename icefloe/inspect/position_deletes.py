@@ -1,0 +1,199 @@
+"""The metadata table of position deletes: a row for each row that a delete file or a deletion vector deletes."""
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.errors import CorruptFileError, StateError, StorageError
+from icefloe.expressions import might_match
+from icefloe.formats.deletion_vector_codec import read_vector
+from icefloe.formats.file_formats import file_reader
+from icefloe.inspect.entries import FoundManifest, manifests_of, partition_column, repeated
+from icefloe.inspect.pruning import KnownValues, partition_field_ids, prune_manifests
+from icefloe.inspect.request import MetadataRequest
+from icefloe.inspect.schemas import table_partition_type
+from icefloe.manifests import DataFile, FileContent, ManifestColumns, ManifestContent, Metric, Wanted
+from icefloe.manifests.wanted import ALL_COLUMNS
+from icefloe.metadata.locations import resolve_location
+from icefloe.planning.reading import read_ahead
+from icefloe.schema.arrow import schema_to_arrow
+from icefloe.schema.reserved import DELETE_FILE_PATH, DELETE_FILE_POS
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import LongType, StringType, StructType
+from icefloe.versions import Feature, allows
+
+_BATCH_ROWS = 1 << 16
+_SMALL_ROWS = 1 << 17
+"""Files of no more rows are read ahead as a whole, others while their rows are asked for."""
+
+_BOUNDS_OF = (DELETE_FILE_PATH.field_id, DELETE_FILE_POS.field_id)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _DeleteFile:
+    """A delete file, its row of the manifest, and the snapshot that it is read of."""
+
+    file: DataFile
+    columns: ManifestColumns
+    snapshot_id: int
+
+
+def position_delete_batches(request: MetadataRequest) -> Generator[Any, None, None]:
+    """The deleted positions, file by file."""
+    rows = DeleteRows(request)
+    found = [each for each in manifests_of(request) if each[1].content is ManifestContent.DELETES]
+    kept = set(map(id, prune_manifests(request, [manifest for _, manifest in found], rows.partition)))
+    chosen = [each for each in found if id(each[1]) in kept]
+    files = list(chain.from_iterable(read_ahead(rows.files, chosen, request.workers)))
+    parts = read_ahead(rows.ahead, files, request.workers)
+    try:
+        for part in parts:
+            yield from request.narrowed(part)
+    finally:
+        parts.close()
+
+
+@dataclass(frozen=True)
+class DeleteRows:
+    """From a delete manifest to its files, and from these to rows; runs in threads."""
+
+    request: MetadataRequest
+
+    @cached_property
+    def partition(self) -> StructType:
+        """The partition type of the table."""
+        return table_partition_type(self.request.metadata)
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        schemas = (self.request.projection, self.request.filter_schema)
+        return frozenset(field.name for schema in schemas for field in schema.fields)
+
+    @cached_property
+    def _arrow_schema(self) -> Any:
+        fields = [field for field in self.request.schema.fields if field.name in self._names]
+        return schema_to_arrow(Schema(*fields), ids=False)
+
+    def files(self, found: FoundManifest) -> list[_DeleteFile]:
+        """The position delete files and vectors of a manifest that may hold a row that matches."""
+        source, manifest = found
+        wanted = Wanted(ALL_COLUMNS, True, frozenset((Metric.LOWER_BOUNDS, Metric.UPPER_BOUNDS)), _BOUNDS_OF)
+        columns = source.read(manifest, wanted)
+        is_position = pc.equal(columns.column("content"), int(FileContent.POSITION_DELETES))
+        columns = columns.filter(pc.and_(columns.is_live, is_position))
+        if self.request.is_filtered:
+            columns = columns.filter(might_match(self.request.bound, self._known(columns)))
+        return [
+            _DeleteFile(file, columns.slice(place, 1), source.snapshot_id) for place, file in enumerate(columns.files())
+        ]
+
+    def _known(self, columns: ManifestColumns) -> KnownValues:
+        """What is known of the rows of each file."""
+        schema = self.request.schema
+        spec_ids = repeated(columns.spec_id, len(columns), pa.int32())
+        found = {"spec_id": spec_ids, "delete_file_path": columns.column("file_path")}
+        for name in ("content_offset", "content_size_in_bytes"):
+            found[name] = columns.column(name)
+        known: dict[int, tuple[Any, Any]] = {}
+        for name, values in found.items():
+            if (field_id := schema.find_id(name)) is not None:
+                known[field_id] = (values, values)
+        if self.partition.fields:
+            struct = partition_column(columns, self.partition)
+            for place, field_id in enumerate(partition_field_ids(schema, self.partition, "partition").values()):
+                values = struct.field(place)
+                known[field_id] = (values, values)
+        for field_id, kind in zip(_BOUNDS_OF, (StringType(), LongType()), strict=True):
+            lower, upper = columns.lower_bounds(field_id, kind), columns.upper_bounds(field_id, kind)
+            if lower is not None and upper is not None and not self._is_relative:
+                known[field_id] = (lower, upper)
+        if DELETE_FILE_PATH.field_id in known:
+            # The bounds of vectors are those of the one file that they are about.
+            about = columns.column("referenced_data_file")
+            lower, upper = known[DELETE_FILE_PATH.field_id]
+            known[DELETE_FILE_PATH.field_id] = (pc.coalesce(about, lower), pc.coalesce(about, upper))
+        return KnownValues(len(columns), known)
+
+    @property
+    def _is_relative(self) -> bool:
+        return allows(self.request.metadata.format_version, Feature.RELATIVE_PATHS)
+
+    def ahead(self, found: _DeleteFile) -> Iterator[Any]:
+        """The rows of a file; those of a small one are read at once."""
+        rows = self._named(found)
+        return iter(list(rows)) if found.file.record_count <= _SMALL_ROWS else rows
+
+    def _named(self, found: _DeleteFile) -> Iterator[Any]:
+        try:
+            yield from map(partial(self._batch, found), self._rows(found.file))
+        except (CorruptFileError, StorageError) as error:
+            problem = f"{error.problem} (a file of snapshot {found.snapshot_id})"
+            raise type(error)(error.location, problem) from error
+
+    def _rows(self, file: DataFile) -> Iterator[Any]:
+        """Batches of paths and positions, and of deleted rows where these are wanted and there are some."""
+        if file.is_deletion_vector:
+            yield from self._vector(file)
+            return
+        if file.key_metadata is not None:
+            raise StateError(f"{file.file_path} is encrypted; encrypted data and delete files cannot be read yet")
+        names = ("row",) if "row" in self._names else ()
+        fields = [self.request.schema.find_field(name) for name in ("file_path", "pos", *names)]
+        with self.request.storage.open_input(file.file_path, size=file.file_size_in_bytes) as source:
+            reader = file_reader(file.file_format, source, file.file_path, Schema(*fields))
+            for batch in reader.batches(batch_rows=_BATCH_ROWS):
+                for name in ("file_path", "pos"):
+                    if batch.column(name).null_count:
+                        raise CorruptFileError(file.file_path, f"some of its rows have no {name}")
+                yield batch
+
+    def _vector(self, file: DataFile) -> Iterator[Any]:
+        about, offset, size = file.referenced_data_file, file.content_offset, file.content_size_in_bytes
+        if about is None or offset is None or size is None:
+            raise CorruptFileError(
+                file.file_path, "its manifest does not say where in it the deletion vector is, and what it is about"
+            )
+        read = partial(self.request.storage.read_range, file.file_path)
+        vector = read_vector(read, offset, size, file.file_path, cardinality=file.record_count)
+        positions = vector.positions()
+        for start in range(0, len(positions), _BATCH_ROWS):
+            part = pa.array(positions[start : start + _BATCH_ROWS])
+            yield pa.RecordBatch.from_arrays([repeated(about, len(part), pa.string()), part], ["file_path", "pos"])
+
+    def _batch(self, found: _DeleteFile, rows: Any) -> Any:
+        """The columns of the filter and of the result, for rows of a delete file."""
+        file, count = found.file, rows.num_rows
+        made: dict[str, Any] = {
+            "file_path": self._resolved(rows.column("file_path")),
+            "pos": rows.column("pos"),
+            "spec_id": file.spec_id,
+            "delete_file_path": file.file_path,
+            "content_offset": file.content_offset,
+            "content_size_in_bytes": file.content_size_in_bytes,
+        }
+        if "partition" in self._names:
+            one = partition_column(found.columns, self.partition)
+            made["partition"] = one.take(pa.array([0] * count, pa.int32()))
+        if "row" in rows.schema.names:
+            made["row"] = rows.column("row")
+        columns = []
+        for field in self._arrow_schema:
+            value = made.get(field.name)
+            if not isinstance(value, pa.Array):
+                value = repeated(value, count, field.type) if value is not None else pa.nulls(count, field.type)
+            columns.append(value if value.type == field.type else value.cast(field.type))
+        return pa.RecordBatch.from_arrays(columns, schema=self._arrow_schema)
+
+    def _resolved(self, paths: Any) -> Any:
+        """Paths as locations; the spec does not say whether those in delete files may be relative."""
+        if not self._is_relative:
+            return paths
+        encoded = paths.dictionary_encode()
+        location = self.request.metadata.location
+        names = [resolve_location(location, each) for each in encoded.dictionary.to_pylist()]
+        return pa.array(names, pa.string()).take(encoded.indices)

@@ -1,0 +1,101 @@
+"""The metadata tables that the table's metadata alone answers: history, snapshots, refs and the log of metadata files."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from icefloe.inspect.request import MetadataRequest, table_batches
+from icefloe.metadata import TableMetadata
+from icefloe.metadata.locations import resolve_location
+from icefloe.versions import Feature, allows
+
+_MICROS = 1000
+"""In a millisecond."""
+
+
+def history_batches(request: MetadataRequest) -> Iterator[Any]:
+    """Which snapshot was current from when on."""
+    return request.narrowed(table_batches(request.schema, _history(request.metadata)))
+
+
+def snapshot_batches(request: MetadataRequest) -> Iterator[Any]:
+    """All snapshots."""
+    return request.narrowed(table_batches(request.schema, _snapshots(request.metadata)))
+
+
+def ref_batches(request: MetadataRequest) -> Iterator[Any]:
+    """Branches and tags."""
+    return request.narrowed(table_batches(request.schema, _refs(request.metadata)))
+
+
+def metadata_log_batches(request: MetadataRequest) -> Iterator[Any]:
+    """The metadata files that the table had, and the one that it has."""
+    rows = _metadata_log(request.metadata, request.metadata_location)
+    return request.narrowed(table_batches(request.schema, rows))
+
+
+def _history(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
+    current = metadata.current_snapshot_id
+    ancestors = set() if current is None else {each.snapshot_id for each in metadata.ancestors(current)}
+    for entry in metadata.snapshot_log:
+        snapshot = metadata.snapshot_by_id(entry.snapshot_id)
+        yield {
+            "made_current_at": entry.timestamp_ms * _MICROS,
+            "snapshot_id": entry.snapshot_id,
+            "parent_id": None if snapshot is None else snapshot.parent_snapshot_id,
+            "is_current_ancestor": entry.snapshot_id in ancestors,
+        }
+
+
+def _snapshots(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
+    for snapshot in metadata.snapshots:
+        place = snapshot.manifest_list
+        summary = snapshot.summary
+        yield {
+            "committed_at": snapshot.timestamp_ms * _MICROS,
+            "snapshot_id": snapshot.snapshot_id,
+            "parent_id": snapshot.parent_snapshot_id,
+            "operation": snapshot.operation,
+            "manifest_list": None if place is None else _location(metadata, place),
+            "summary": None if summary is None else list(summary.properties.items()),
+        }
+
+
+def _refs(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
+    for name, ref in metadata.refs.items():
+        yield {
+            "name": name,
+            "type": ref.ref_type.name,
+            "snapshot_id": ref.snapshot_id,
+            "max_reference_age_in_ms": ref.max_ref_age_ms,
+            "min_snapshots_to_keep": ref.min_snapshots_to_keep,
+            "max_snapshot_age_in_ms": ref.max_snapshot_age_ms,
+        }
+
+
+def _metadata_log(metadata: TableMetadata, location: str | None) -> Iterator[dict[str, Any]]:
+    files = [(entry.timestamp_ms, entry.metadata_file) for entry in metadata.metadata_log]
+    if location is not None:
+        files.append((metadata.last_updated_ms, location))
+    for timestamp_ms, file in files:
+        latest = _latest_at(metadata, timestamp_ms)
+        snapshot = None if latest is None else metadata.snapshot_by_id(latest)
+        yield {
+            "timestamp": timestamp_ms * _MICROS,
+            "file": _location(metadata, file),
+            "latest_snapshot_id": latest,
+            "latest_schema_id": None if snapshot is None else snapshot.schema_id,
+            "latest_sequence_number": None if snapshot is None else snapshot.sequence_number,
+        }
+
+
+def _location(metadata: TableMetadata, path: str) -> str:
+    relative = allows(metadata.format_version, Feature.RELATIVE_PATHS)
+    return resolve_location(metadata.location, path) if relative else path
+
+
+def _latest_at(metadata: TableMetadata, timestamp_ms: int) -> int | None:
+    """What was current then, by the snapshot log; it may be expired."""
+    for entry in reversed(metadata.snapshot_log):
+        if entry.timestamp_ms <= timestamp_ms:
+            return entry.snapshot_id
+    return None

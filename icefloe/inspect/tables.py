@@ -1,0 +1,240 @@
+"""What can be read of a table about itself: the metadata tables by name, narrowed to rows, columns and a snapshot."""
+
+import datetime as dt
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypedDict, Unpack
+
+import pyarrow as pa
+
+from icefloe.errors import InvalidInputError
+from icefloe.expressions import AlwaysTrue, Expression, as_expression, bind
+from icefloe.inspect.entries import entry_batches, file_batches
+from icefloe.inspect.manifests import manifest_batches
+from icefloe.inspect.partitions import partition_batches
+from icefloe.inspect.position_deletes import position_delete_batches
+from icefloe.inspect.request import MetadataRequest
+from icefloe.inspect.schemas import TABLE_NAMES, metadata_table_schema
+from icefloe.inspect.snapshots import history_batches, metadata_log_batches, ref_batches, snapshot_batches
+from icefloe.metadata import Snapshot, TableMetadata
+from icefloe.planning.options import scan_options
+from icefloe.planning.scan import ALL_COLUMNS
+from icefloe.planning.selection import choose_snapshot
+from icefloe.schema.projection import select
+from icefloe.schema.schema import Schema
+from icefloe.storage import Storage
+
+OF_ONE_SNAPSHOT = frozenset(
+    ("entries", "files", "data_files", "delete_files", "manifests", "partitions", "position_deletes")
+)
+"""The tables that are read of one snapshot, the current one unless another is named; the others know no time travel."""
+
+READ_AHEAD_BYTES = 256 << 20
+"""How much of a stream is in memory ahead of the one who reads it, about."""
+
+_BATCHES: dict[str, Callable[[MetadataRequest], Iterator[Any]]] = {
+    "entries": entry_batches,
+    "all_entries": entry_batches,
+    "history": history_batches,
+    "metadata_log_entries": metadata_log_batches,
+    "snapshots": snapshot_batches,
+    "refs": ref_batches,
+    "manifests": manifest_batches,
+    "all_manifests": manifest_batches,
+    "partitions": partition_batches,
+    "position_deletes": position_delete_batches,
+}
+
+
+class Narrowing(TypedDict, total=False):
+    """Which rows and columns of a metadata table are wanted."""
+
+    row_filter: str | Expression | None
+    selected_fields: Sequence[str]
+    case_sensitive: bool
+    options: Mapping[str, str]
+
+
+class Travel(Narrowing, total=False):
+    """The same, of a snapshot by branch, tag or time."""
+
+    ref: str | None
+    as_of: int | dt.datetime | None
+
+
+@dataclass(frozen=True)
+class MetadataScan:
+    """A metadata table by name: rows that match a filter on its own columns, columns by name, at one snapshot."""
+
+    name: str
+    metadata: TableMetadata
+    storage: Storage
+    metadata_location: str | None = None
+    snapshot_id: int | None = None
+    row_filter: str | Expression | None = None
+    selected_fields: Sequence[str] = ALL_COLUMNS
+    case_sensitive: bool = True
+    options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    ref: str | None = None
+    as_of: int | dt.datetime | None = None
+
+    def __post_init__(self) -> None:
+        if self.name not in TABLE_NAMES:
+            raise InvalidInputError(f"there is no metadata table {self.name!r}; there are: {', '.join(TABLE_NAMES)}")
+        names: object = self.selected_fields
+        if (
+            isinstance(names, str)
+            or not isinstance(names, Sequence)
+            or not all(isinstance(each, str) for each in names)
+        ):
+            raise InvalidInputError(f"the columns of {self.name} are {names!r}; give a tuple of names")
+        travels = any(each is not None for each in (self.snapshot_id, self.ref, self.as_of))
+        if travels and self.name not in OF_ONE_SNAPSHOT:
+            known = ", ".join(name for name in TABLE_NAMES if name in OF_ONE_SNAPSHOT)
+            raise InvalidInputError(
+                f"{self.name} is not of one snapshot, so none can be chosen; tables of one are {known}"
+            )
+
+    @cached_property
+    def schema(self) -> Schema:
+        """All columns of the metadata table."""
+        return metadata_table_schema(self.name, self.metadata)
+
+    def projection(self) -> Schema:
+        """The columns that are wanted, in the order of the table."""
+        return select(self.schema, self.selected_fields, self.case_sensitive)
+
+    def to_arrow(self) -> Any:
+        """All rows as a `pyarrow.Table`."""
+        request = self._request()
+        return pa.Table.from_batches(list(_BATCHES.get(self.name, file_batches)(request)), request.arrow_schema)
+
+    def to_arrow_batch_reader(self) -> Any:
+        """The rows as a stream of Arrow batches: nothing is read before it is asked for, and little ahead of that."""
+        request = self._request(READ_AHEAD_BYTES)
+        return pa.RecordBatchReader.from_batches(request.arrow_schema, _BATCHES.get(self.name, file_batches)(request))
+
+    def _request(self, read_ahead_bytes: int | None = None) -> MetadataRequest:
+        return MetadataRequest(
+            self.name,
+            self.metadata,
+            self.metadata_location,
+            self.storage,
+            self._snapshots(),
+            self.schema,
+            self.projection(),
+            bind(self._filter(), self.schema, self.case_sensitive),
+            scan_options(self.options, self.metadata.properties).workers,
+            read_ahead_bytes,
+        )
+
+    def _filter(self) -> Expression:
+        is_blank = isinstance(self.row_filter, str) and not self.row_filter.strip()
+        return AlwaysTrue() if is_blank else as_expression(self.row_filter)
+
+    def _snapshots(self) -> tuple[Snapshot, ...]:
+        if self.name not in OF_ONE_SNAPSHOT:
+            return self.metadata.snapshots
+        found = choose_snapshot(self.metadata, self.snapshot_id, self.ref, self.as_of)
+        return () if found is None else (found,)
+
+
+class Inspect:
+    """The metadata tables of a table, each as a `pyarrow.Table`; `scan` streams them.
+
+    All take `row_filter` and `selected_fields`, which speak of the columns of the metadata table. Those of one snapshot
+    take its id, a `ref`, or `as_of`; without one they are of the current snapshot, and empty if there is none.
+    """
+
+    def __init__(self, metadata: TableMetadata, storage: Storage, metadata_location: str | None = None) -> None:
+        self._metadata = metadata
+        self._storage = storage
+        self._location = metadata_location
+
+    def scan(self, name: str, snapshot_id: int | None = None, **what: Unpack[Travel]) -> MetadataScan:
+        """A metadata table by name, to be had as a table or as a stream."""
+        return MetadataScan(name, self._metadata, self._storage, self._location, snapshot_id, **what)
+
+    def entries(self, snapshot_id: int | None = None, **what: Unpack[Travel]) -> Any:
+        """The entries of a snapshot's manifests, those of removed files too."""
+        return self.scan("entries", snapshot_id, **what).to_arrow()
+
+    def files(self, snapshot_id: int | None = None, **what: Unpack[Travel]) -> Any:
+        """The data and delete files of a snapshot."""
+        return self.scan("files", snapshot_id, **what).to_arrow()
+
+    def data_files(self, snapshot_id: int | None = None, **what: Unpack[Travel]) -> Any:
+        """The data files of a snapshot."""
+        return self.scan("data_files", snapshot_id, **what).to_arrow()
+
+    def delete_files(self, snapshot_id: int | None = None, **what: Unpack[Travel]) -> Any:
+        """The delete files and deletion vectors of a snapshot."""
+        return self.scan("delete_files", snapshot_id, **what).to_arrow()
+
+    def manifests(self, snapshot_id: int | None = None, **what: Unpack[Travel]) -> Any:
+        """The manifests of a snapshot."""
+        return self.scan("manifests", snapshot_id, **what).to_arrow()
+
+    def partitions(
+        self,
+        snapshot_id: int | None = None,
+        row_filter: str | Expression | None = None,
+        case_sensitive: bool = True,
+        *,
+        selected_fields: Sequence[str] = ALL_COLUMNS,
+        options: Mapping[str, str] | None = None,
+        ref: str | None = None,
+        as_of: int | dt.datetime | None = None,
+    ) -> Any:
+        """The partitions of a snapshot, with what their live files sum up to."""
+        return self.scan(
+            "partitions",
+            snapshot_id,
+            row_filter=row_filter,
+            selected_fields=selected_fields,
+            case_sensitive=case_sensitive,
+            options=options or {},
+            ref=ref,
+            as_of=as_of,
+        ).to_arrow()
+
+    def position_deletes(self, snapshot_id: int | None = None, **what: Unpack[Travel]) -> Any:
+        """Every row that a delete file or deletion vector of a snapshot deletes by position."""
+        return self.scan("position_deletes", snapshot_id, **what).to_arrow()
+
+    def history(self, **what: Unpack[Narrowing]) -> Any:
+        """Which snapshot was current from when on."""
+        return self.scan("history", **what).to_arrow()
+
+    def metadata_log_entries(self, **what: Unpack[Narrowing]) -> Any:
+        """The metadata files that the table had, and the one that it has."""
+        return self.scan("metadata_log_entries", **what).to_arrow()
+
+    def snapshots(self, **what: Unpack[Narrowing]) -> Any:
+        """All snapshots."""
+        return self.scan("snapshots", **what).to_arrow()
+
+    def refs(self, **what: Unpack[Narrowing]) -> Any:
+        """Branches and tags."""
+        return self.scan("refs", **what).to_arrow()
+
+    def all_data_files(self, **what: Unpack[Narrowing]) -> Any:
+        """The data files of all snapshots; those in several manifests come several times."""
+        return self.scan("all_data_files", **what).to_arrow()
+
+    def all_delete_files(self, **what: Unpack[Narrowing]) -> Any:
+        """The delete files of all snapshots, likewise."""
+        return self.scan("all_delete_files", **what).to_arrow()
+
+    def all_files(self, **what: Unpack[Narrowing]) -> Any:
+        """The data and delete files of all snapshots, likewise."""
+        return self.scan("all_files", **what).to_arrow()
+
+    def all_manifests(self, **what: Unpack[Narrowing]) -> Any:
+        """The manifests of all snapshots, again for each snapshot that has them."""
+        return self.scan("all_manifests", **what).to_arrow()
+
+    def all_entries(self, **what: Unpack[Narrowing]) -> Any:
+        """The entries of the manifests of all snapshots, each manifest once."""
+        return self.scan("all_entries", **what).to_arrow()

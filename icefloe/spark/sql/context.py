@@ -1,0 +1,169 @@
+"""What the statements of a SQL text share: the session, its names, and the ways to frames and back."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, functions
+
+from icefloe.catalog.catalog import Catalog
+from icefloe.catalog.identifiers import show
+from icefloe.errors import InvalidInputError, InvalidLocationError, NoSuchObjectError
+from icefloe.schema.reserved import DELETED, FILE, LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID, SPEC_ID
+from icefloe.spark.gateway import Gateway, is_at_least
+from icefloe.spark.shaping import is_case_sensitive
+from icefloe.spark.sql.names import Names, Place, Source
+from icefloe.spark.sql.nodes import is_name, items, parts
+from icefloe.spark.user_side import quoted_name
+from icefloe.storage.locations import parse_location
+from icefloe.table import Table
+
+METADATA_COLUMNS = (
+    FILE.name,
+    POS.name,
+    DELETED.name,
+    SPEC_ID.name,
+    "_partition",
+    ROW_ID.name,
+    LAST_UPDATED_SEQUENCE_NUMBER.name,
+)
+_HIDDEN = "__metadata_col"
+"""How Spark marks columns that `*` leaves out."""
+_HIDES_UNDER_NAMES = (4, 2)
+"""From this Spark on, the name of a query lets hidden columns through; before, they are lost in `FROM t AS x`."""
+
+ReadSource = Callable[[Source, Sequence[str]], DataFrame]
+"""The lazy frame of what a query reads, with some metadata columns besides."""
+
+
+@dataclass(frozen=True)
+class SqlContext:
+    """One statement's surroundings; `default` is the catalog of ours that names without one may be in."""
+
+    gateway: Gateway
+    names: Names
+    read: ReadSource
+    default: str | None = None
+    mentions: str = ""
+    """The text of the statement, for what only a look at it can tell."""
+    temporary: frozenset[str] | None = None
+    """The names of temporary views that the text of a view sees, in small letters; None outside of views, where it is all."""
+    within: tuple[tuple[str, ...], ...] = ()
+    """The views that the text is of, or is to be of, the outermost first: none of them can be part of it."""
+
+    session: Names | None = None
+    """The names of the session, in the text of a view, which has names of its own."""
+
+    def home(self) -> tuple[str, tuple[str, ...]] | None:
+        """The catalog and namespace of ours that are current in the session."""
+        return (self.session or self.names).home(self.default)
+
+    def place(self, node: Any) -> Place | None:
+        """The namespace that a node names, if it is ours."""
+        return self.names.place(parts(node), default=self.default)
+
+    def table_place(self, node: Any) -> Place | None:
+        """The table or view that a node names, whether it exists or not, if it is ours."""
+        return self.names.table(parts(node), default=self.default) if is_name(node) else None
+
+    def existing(self, node: Any) -> Table | None:
+        """The table that a node names; None if it is not ours and may be Spark's."""
+        place = self.table_place(node)
+        if place is None:
+            return None
+        if parts(node)[0] not in self.names.catalogs and not place.catalog.table_exists(place.parts):
+            return None
+        return place.catalog.load_table(place.parts)
+
+    def is_temporary(self, name: str) -> bool:
+        """Whether a name of one part is that of a temporary view."""
+        if self.temporary is not None:
+            return name.lower() in self.temporary
+        catalog = self.gateway.spark._jsparkSession.sessionState().catalog()
+        return bool(catalog.isTempView(self.gateway.seq((name,))))
+
+    @property
+    def is_case_sensitive(self) -> bool:
+        """Whether the session tells columns apart by case."""
+        return is_case_sensitive(self.gateway.spark)
+
+    def metadata_columns(self) -> tuple[str, ...]:
+        """The metadata columns that the statement may mean: those whose names are in its text."""
+        return mentioned_metadata(self.mentions)
+
+    def relation_plan(self, frame: DataFrame, qualifier: Sequence[str]) -> Any:
+        """The logical plan of a frame under a table's name, so that columns can be qualified by it."""
+        wanted = self.metadata_columns()
+        hidden = [each for each in wanted if each in frame.columns] if wanted else []
+        if not hidden:
+            return self.named_plan(plan_of(frame), qualifier)
+        shown = [quoted_name(each) for each in frame.columns if each not in hidden]
+        marks = [functions.col(each).alias(each, metadata={_HIDDEN: "true"}) for each in hidden]
+        inner = frame.select(*shown, *marks)._jdf.queryExecution().analyzed()
+        if is_at_least(self.gateway.spark, _HIDES_UNDER_NAMES):
+            return self.named_plan(self._hiding(inner, hidden), qualifier)
+        return self._hiding(self.named_plan(inner, qualifier), hidden)
+
+    def named_plan(self, plan: Any, name: Sequence[str]) -> Any:
+        """A plan under a name of one or more parts."""
+        return self.gateway.named_plan(plan, name)
+
+    def _hiding(self, plan: Any, hidden: Sequence[str]) -> Any:
+        """A plan whose metadata columns are there when they are named, and not in `*`."""
+        logical = self.gateway.jvm.org.apache.spark.sql.catalyst.plans.logical
+        known = list(items(plan.output()))
+        found = logical.Project(self.gateway.seq([each for each in known if each.name() not in hidden]), plan)
+        kept = self.gateway.seq([each for each in known if each.name() in hidden])
+        found.setTagValue(logical.Project.hiddenOutputTag(), kept)
+        return found
+
+    def result(self, rows: Sequence[tuple[Any, ...]] = (), schema: str = "") -> Any:
+        """The logical plan of a statement's result rows; of nothing at all for most."""
+        if not schema:
+            local = self.gateway.jvm.org.apache.spark.sql.catalyst.plans.logical.LocalRelation
+            empty = self.gateway.seq(())
+            return local(empty, empty, False, self.gateway.jvm.scala.Option.empty())
+        return plan_of(self.gateway.spark.createDataFrame(list(rows), schema))
+
+    def frame_of(self, plan: Any) -> DataFrame:
+        """The frame of a logical plan."""
+        session = self.gateway.spark
+        dataset = self.gateway.jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
+        return DataFrame(dataset, session)
+
+
+def mentioned_metadata(text: str) -> tuple[str, ...]:
+    """The metadata columns that a text may mean."""
+    return tuple(name for name in METADATA_COLUMNS if re.search(rf"\b{name}\b", text))
+
+
+def plan_of(frame: DataFrame) -> Any:
+    """The logical plan of a frame."""
+    return frame._jdf.queryExecution().logical()
+
+
+def full_name(catalog: Catalog, identifier: Sequence[str]) -> str:
+    """A table's name with its catalog, as SQL reads it."""
+    return show((catalog.name, *identifier))
+
+
+def ours_only(what: str, name: Sequence[str]) -> NoSuchObjectError:
+    """An error for something that is not in one of our catalogs though it must be."""
+    return NoSuchObjectError(f"{what} {'.'.join(name)} is not in a catalog of icefloe")
+
+
+def whole_location(text: str) -> str:
+    """A location that a statement gives, which must not depend on the folder that the program happens to run in."""
+    if text and ":" not in text and not text.startswith("/"):
+        raise InvalidLocationError(
+            f"LOCATION {text!r} is relative, and to nothing that others would know;"
+            " write a whole path such as '/data/t', or a URI such as 's3://bucket/t'"
+        )
+    parse_location(text)
+    return text
+
+
+def unsupported(statement: str, why: str) -> InvalidInputError:
+    """An error for a clause that has no meaning for these tables."""
+    return InvalidInputError(f"{statement}: {why}")

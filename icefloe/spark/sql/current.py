@@ -1,0 +1,63 @@
+"""`current_catalog()` and its like: what `USE` made current in a catalog of ours, of which Spark knows nothing."""
+
+import re
+from typing import Any
+
+from icefloe.catalog.identifiers import show
+from icefloe.spark.gateway import lit
+from icefloe.spark.sql.context import SqlContext
+from icefloe.spark.sql.nodes import items, kind_of, rebuilt_expression, rebuilt_expressions
+
+_MENTIONED = re.compile(r"\bcurrent_(catalog|database|schema)`?\s*\(", re.IGNORECASE)
+_SPARKS = {
+    "current_catalog": "CurrentCatalog",
+    "current_database": "CurrentDatabase",
+    "current_schema": "CurrentDatabase",
+}
+
+
+def asks_what_is_current(context: SqlContext) -> bool:
+    """Whether the statement may ask, and the answer is one of ours."""
+    return _MENTIONED.search(context.mentions) is not None and context.home() is not None
+
+
+def with_current(node: Any, context: SqlContext) -> Any:
+    """The node with the answers in its expressions; columns are named as Spark names them after what was asked."""
+    return rebuilt_expressions(
+        rebuilt_expressions(node, lambda each: _named(each, context)), lambda each: _told(each, context)
+    )
+
+
+def _named(expression: Any, context: SqlContext) -> Any:
+    if kind_of(expression) != "UnresolvedAlias":
+        return expression
+    found: list[str] = []
+    expressions = context.gateway.jvm.org.apache.spark.sql.catalyst.expressions
+
+    def look(each: Any) -> Any:
+        asked = _asked(each)
+        if asked is None:
+            return each
+        found.append(asked)
+        return getattr(expressions, _SPARKS[asked])()
+
+    name = rebuilt_expression(expression.child(), look).sql()
+    if not found:
+        return expression
+    session = context.gateway.spark._jsparkSession
+    return session.expression(context.gateway.column(expression.child()).alias(name)._jc)
+
+
+def _told(expression: Any, context: SqlContext) -> Any:
+    asked, home = _asked(expression), context.home()
+    if asked is None or home is None:
+        return expression
+    answer = home[0] if asked == "current_catalog" else show(home[1]) if home[1] else ""
+    return context.gateway.spark._jsparkSession.expression(lit(answer)._jc)
+
+
+def _asked(expression: Any) -> str | None:
+    if kind_of(expression) != "UnresolvedFunction" or expression.arguments().size():
+        return None
+    *around, name = (each.lower() for each in items(expression.nameParts()))
+    return name if name in _SPARKS and around in ([], ["builtin"], ["system", "builtin"]) else None

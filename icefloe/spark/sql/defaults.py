@@ -1,0 +1,57 @@
+"""What the word DEFAULT stands for in the query of an INSERT."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import types as spark_types
+
+from icefloe.data.shaping import write_default
+from icefloe.schema.types import IcebergType, NestedField, StructType
+from icefloe.spark.literals import quoted, sql_literal
+from icefloe.spark.sql.context import SqlContext
+from icefloe.spark.sql.nodes import copy
+from icefloe.spark.types import CURRENT_DEFAULT, TypeMapping, mapping_of, user_type
+
+_WORD = re.compile(r"\bdefault\b", re.IGNORECASE)
+
+
+def mentions_default(context: SqlContext) -> bool:
+    """Whether the word may be in the statement."""
+    return _WORD.search(context.mentions) is not None
+
+
+def with_defaults(node: Any, query: Any, fields: Sequence[NestedField], context: SqlContext) -> Any:
+    """The query of an INSERT for these columns with what each has by default for the word DEFAULT, by Spark's own rule.
+
+    The rule is one for INSERT alone. So it is given the statement, about a relation that has the columns in question.
+    """
+    gateway = context.gateway
+    catalyst = gateway.jvm.org.apache.spark.sql.catalyst
+    mapping = mapping_of(gateway.spark)
+    columns = spark_types.StructType([_column(field, mapping) for field in fields])
+    attributes = catalyst.types.DataTypeUtils.toAttributes(gateway.type(columns))
+    table = catalyst.plans.logical.LocalRelation(attributes, gateway.seq(()), False, gateway.none())
+    nothing = gateway.jvm.PythonUtils.toScalaMap(gateway.jvm.java.util.HashMap())
+    made = copy(
+        gateway, node, table=table, query=query, partitionSpec=nothing, userSpecifiedCols=gateway.seq(()), byName=False
+    )
+    return gateway.spark._jsparkSession.sessionState().analyzer().execute(made).query()
+
+
+def _column(field: NestedField, mapping: TypeMapping) -> Any:
+    default = write_default(field)
+    text = None if default is None else _text(default, field.field_type, mapping)
+    noted = {} if text is None else {CURRENT_DEFAULT: text}
+    return spark_types.StructField(field.name, user_type(field.field_type, mapping), field.optional, noted)
+
+
+def _text(value: Any, kind: IcebergType, mapping: TypeMapping) -> str:
+    """A value as SQL writes it."""
+    if value is None:
+        return "NULL"
+    if isinstance(kind, StructType):
+        inner = dict(value)
+        fields = (f"{quoted(each.name)}, {_text(inner[each.field_id], each.field_type, mapping)}" for each in kind)
+        return f"named_struct({', '.join(fields)})"
+    return str(sql_literal(value, kind, user_type(kind, mapping)))

@@ -1,0 +1,188 @@
+"""`INSERT`: which columns its query is for, by position or by name, and which rows make room for the new ones."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, functions
+
+from icefloe.errors import InvalidInputError
+from icefloe.expressions import EqualTo, Expression, IdReference, IsNull, Literal
+from icefloe.expressions.values import conjunction
+from icefloe.partitioning import IdentityTransform
+from icefloe.schema.schema import Schema
+from icefloe.schema.types import NestedField
+from icefloe.schema.values import parse_text
+from icefloe.spark.auditing import destination
+from icefloe.spark.column_names import column_path
+from icefloe.spark.schema_merge import take_in_columns
+from icefloe.spark.shaping import is_case_sensitive, shape_frame
+from icefloe.spark.sql.conditions import predicate_of
+from icefloe.spark.sql.context import SqlContext
+from icefloe.spark.sql.defaults import mentions_default, with_defaults
+from icefloe.spark.sql.names import Source
+from icefloe.spark.sql.nodes import argument, items, kind_of, option
+from icefloe.spark.sql.nodes import mapping as entries
+from icefloe.spark.sql.queries import resolve
+from icefloe.spark.store_assignment import check_policy, store_assigned, with_names_of
+from icefloe.spark.types import mapping_of, user_schema, user_type
+from icefloe.spark.user_side import quoted_name
+from icefloe.table import Table
+
+_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
+
+
+def insert(node: Any, target: Source, context: SqlContext, *, is_checked: bool = False) -> Callable[[], None]:
+    """What runs an INSERT; all that needs no run is looked at before."""
+    table = target.catalog.load_table(target.identifier)
+    partition = entries(context.gateway, node.partitionSpec())
+    static = _static_partition(partition, table, context)
+    names = items(node.userSpecifiedCols())
+    query = resolve(node.query(), context)
+    if mentions_default(context):
+        query = with_defaults(node, query, _given_columns(names, table, static, context), context)
+    frame = context.frame_of(query)
+    if (names or frame.columns) != [field.name for field in table.schema().fields]:
+        check_policy(context.gateway.spark)
+    frame = _named(frame, table, static, by_name=node.byName(), given_names=names)
+    where = _replaced_rows(node, table, context)
+    evolves = bool(argument(node, "withSchemaEvolution", False))
+
+    def assigned(schema: Schema) -> DataFrame:
+        by_position = not node.byName() and not node.userSpecifiedCols().size()
+        return store_assigned(frame, schema, ".".join(table.name()), by_position=by_position, evolves=evolves)
+
+    if is_checked and not evolves:
+        shape_frame(assigned(table.schema()), table.schema())
+
+    def run() -> None:
+        with table.transaction() as tx:
+            if evolves:
+                take_in_columns(tx, frame)
+            given = assigned(tx.table_metadata.schema())
+            to = destination(context.gateway.spark, table, target.ref)
+            rows = tx.rows(to.branch, to.notes)
+            if where is not None:
+                rows.overwrite(given, where)
+            elif not node.overwrite():
+                rows.append(given)
+            elif str(context.gateway.spark.conf.get(_OVERWRITE_MODE)).lower() == "dynamic":
+                rows.dynamic_partition_overwrite(given)
+            else:
+                rows.overwrite(given, _static_filter(static, table))
+
+    return run
+
+
+def _replaced_rows(node: Any, table: Table, context: SqlContext) -> str | None:
+    """The condition of REPLACE WHERE, if the statement has one."""
+    criteria = argument(node, "replaceCriteriaOpt")
+    criteria = None if criteria is None else option(criteria)
+    if criteria is None:
+        return None
+    if kind_of(criteria) != "InsertReplaceWhere":
+        raise InvalidInputError("only REPLACE WHERE says which rows an INSERT takes the place of")
+    return _rows_where(criteria.cond(), table, context)
+
+
+def _given_columns(
+    names: Sequence[str], table: Table, static: Mapping[str, str | None], context: SqlContext
+) -> list[NestedField]:
+    """The columns that the query of an INSERT is for, in its order."""
+    schema = table.schema()
+    if names:
+        return [schema.find_field(_column_named(each, schema, context.is_case_sensitive)) for each in names]
+    return [each for each in schema.fields if each.name not in static]
+
+
+def _static_partition(given: Mapping[str, Any], table: Table, context: SqlContext) -> dict[str, str | None]:
+    """The values of a PARTITION clause by column, None being NULL; columns that have none there are in the data."""
+    sources = {each.source_id for each in table.spec().fields if isinstance(each.transform, IdentityTransform)}
+    by = {each.field_id: each.name for each in table.schema().fields if each.field_id in sources}
+    found = {}
+    for name, value in given.items():
+        column = by.get(table.schema().find_id(name, context.is_case_sensitive) or 0)
+        if column is None:
+            raise InvalidInputError(
+                f"[NON_PARTITION_COLUMN] PARTITION names {name!r}, by whose values the table is not partitioned;"
+                f" it is by those of {', '.join(by.values()) or 'no column'}"
+            )
+        if value.isDefined():
+            found[column] = value.get()
+    return found
+
+
+def replace_where(node: Any, target: Source, context: SqlContext) -> None:
+    table = target.catalog.load_table(target.identifier)
+    frame = _named(context.frame_of(resolve(node.query(), context)), table, {}, by_name=node.isByName())
+    where = _rows_where(node.deleteExpr(), table, context)
+    frame = store_assigned(frame, table.schema(), ".".join(table.name()), by_position=not node.isByName())
+    to = destination(context.gateway.spark, table, target.ref)
+    table.overwrite(frame, where, to.notes, branch=to.branch)
+
+
+def _rows_where(condition: Any, table: Table, context: SqlContext) -> str:
+    """The condition of REPLACE WHERE as we read it, its columns found by Spark."""
+    spark = context.gateway.spark
+    columns = spark.createDataFrame([], user_schema(table.schema(), mapping_of(spark)))
+    return predicate_of(context.gateway.column(condition), columns)
+
+
+def _named(
+    frame: DataFrame,
+    table: Table,
+    static: Mapping[str, str | None],
+    *,
+    by_name: bool = False,
+    given_names: Sequence[str] = (),
+) -> DataFrame:
+    """The frame with the table's column names, by position unless the statement says otherwise."""
+    schema, sensitive = table.schema(), is_case_sensitive(frame.sparkSession)
+    if by_name:
+        for name in frame.columns:
+            schema.find_id(name, sensitive)
+    else:
+        wanted = [_column_named(name, schema, sensitive) for name in given_names]
+        if twice := [name for name in wanted if name in static]:
+            raise InvalidInputError(
+                f"[STATIC_PARTITION_COLUMN_IN_INSERT_COLUMN_LIST] {twice[0]!r} has a value in PARTITION, and is in the"
+                " list of columns; leave it out of one of them"
+            )
+        wanted = wanted or [field.name for field in schema.fields if field.name not in static]
+        if len(frame.columns) != len(wanted):
+            raise InvalidInputError(
+                f"INSERT INTO {'.'.join(table.name())}: the data has {len(frame.columns)} columns"
+                f" ({', '.join(frame.columns)}), and {len(wanted)} are wanted: {', '.join(wanted)}"
+            )
+        frame = frame.toDF(*wanted)
+        frame = _renamed(frame, schema) if given_names else frame
+    for name, value in static.items():
+        shown = user_type(schema.find_type(name), mapping_of(frame.sparkSession))
+        frame = frame.withColumn(name, functions.lit(value).cast(shown))
+    return frame
+
+
+def _column_named(name: str, schema: Schema, case_sensitive: bool) -> str:
+    return column_path((name,), schema, case_sensitive)[0]
+
+
+def _renamed(frame: DataFrame, schema: Schema) -> DataFrame:
+    """The frame for a list of columns: fields are then found by name, as Spark does it, but those of its structs by position."""
+    changed = {}
+    for field in frame.schema.fields:
+        kind = with_names_of(field.dataType, schema.find_type(field.name))
+        if kind != field.dataType:
+            changed[field.name] = frame[quoted_name(field.name)].cast(kind)
+    return frame.withColumns(changed) if changed else frame
+
+
+def _static_filter(static: Mapping[str, str | None], table: Table) -> Expression:
+    """What the rows match that an overwrite of these partitions takes away; all rows if none is given."""
+    found: list[Expression] = []
+    for name, value in static.items():
+        field = table.schema().find_field(name)
+        column = IdReference(field.field_id)
+        if value is None:
+            found.append(IsNull(column))
+        else:
+            found.append(EqualTo(column, Literal(parse_text(value, field.field_type), field.field_type)))
+    return conjunction(*found)
