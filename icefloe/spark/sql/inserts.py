@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, functions
+from pyspark.sql import DataFrame, SparkSession, functions
 
-from icefloe.errors import InvalidInputError
+from icefloe.errors import InvalidInputError, InvalidValueError
 from icefloe.expressions import EqualTo, Expression, IdReference, IsNull, Literal
 from icefloe.expressions.values import conjunction
 from icefloe.partitioning import IdentityTransform
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import NestedField
+from icefloe.schema.types import BinaryType, DateType, FixedType, IcebergType, NestedField, TimestamptzType
 from icefloe.schema.values import parse_text
 from icefloe.spark.auditing import destination
 from icefloe.spark.column_names import column_path
@@ -68,7 +68,7 @@ def insert(node: Any, target: Source, context: SqlContext, *, is_checked: bool =
             elif str(context.gateway.spark.conf.get(_OVERWRITE_MODE)).lower() == "dynamic":
                 rows.dynamic_partition_overwrite(given)
             else:
-                rows.overwrite(given, _static_filter(static, table))
+                rows.overwrite(given, _static_filter(static, table, context.gateway.spark))
 
     return run
 
@@ -175,7 +175,7 @@ def _renamed(frame: DataFrame, schema: Schema) -> DataFrame:
     return frame.withColumns(changed) if changed else frame
 
 
-def _static_filter(static: Mapping[str, str | None], table: Table) -> Expression:
+def _static_filter(static: Mapping[str, str | None], table: Table, spark: SparkSession) -> Expression:
     """What the rows match that an overwrite of these partitions takes away; all rows if none is given."""
     found: list[Expression] = []
     for name, value in static.items():
@@ -184,5 +184,22 @@ def _static_filter(static: Mapping[str, str | None], table: Table) -> Expression
         if value is None:
             found.append(IsNull(column))
         else:
-            found.append(EqualTo(column, Literal(parse_text(value, field.field_type), field.field_type)))
+            found.append(EqualTo(column, Literal(_cast_text(value, field.field_type, spark), field.field_type)))
     return conjunction(*found)
+
+
+def _cast_text(text: str, kind: IcebergType, spark: SparkSession) -> Any:
+    """The value of a PARTITION clause, which Spark's parser gives as text, as Spark casts it for the new rows."""
+    match kind:
+        case BinaryType() | FixedType():
+            return text.encode()
+        case TimestamptzType():
+            number = functions.unix_micros(functions.lit(text).cast("timestamp"))
+        case DateType():
+            number = functions.unix_date(functions.lit(text).cast("date"))
+        case _:
+            return parse_text(text, kind)
+    row = spark.range(1).select(number).first()
+    if row is None or row[0] is None:
+        raise InvalidValueError(f"{text!r} is not a value of type {kind}")
+    return row[0]

@@ -197,4 +197,26 @@ EXPECTED_DIFFERENCES: tuple[Expected, ...] = (
         ours=r"^(warning: delete-dangling: [^;]+(; |$))+$",
         what="verify",
     ),
+    Expected(
+        "Java writes no variants into ORC, and we do",
+        "apache/iceberg#10392",
+        kind="insert|overwrite|update|merge|delete|create",
+        java=r"SparkOrcWriter|because \"iPrimitive\" is null",
+        what="refusal",
+    ),
+    Expected(
+        "Java cannot read a Parquet file with variants in lists or maps, whichever columns are asked for",
+        "none that we know of",
+        java="Only non-nested columns are supported for",
+        what="refusal",
+    ),
+    Expected(
+        "Java takes only some conditions for REPLACE WHERE, and we all that say which rows are meant",
+        "our choice",
+        kind="overwrite",
+        statement="REPLACE WHERE",
+        ours=r"^\[",
+        java="cannot translate expression to source filter",
+        what="refusal",
+    ),
 )

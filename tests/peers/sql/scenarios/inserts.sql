@@ -273,3 +273,14 @@ INSERT INTO $t REPLACE WHERE p IS NULL OR p > 'c' SELECT * FROM $t WHERE false;
 INSERT INTO $t REPLACE WHERE true SELECT 99, 'z';
 -- differs: history | choice | nothing was replaced, so our snapshot is an append, as the specification defines it; Java says overwrite
 INSERT INTO $t REPLACE WHERE p = 'none' SELECT 11, 'd';
+
+-- name: partitions of times, dates and bytes are overwritten by their values
+-- runs: v2
+-- set: spark.sql.session.timeZone=America/New_York
+CREATE TABLE $t (id INT, ts TIMESTAMP, d DATE, b BINARY) USING iceberg PARTITIONED BY (ts, d, b) $props;
+INSERT INTO $t PARTITION (ts = '2020-01-01 00:00:00', d = '2020-2-2', b = X'61') VALUES (1);
+INSERT INTO $t PARTITION (ts = '2020-01-01 05:00:00', d = '2020-2-2', b = X'62') VALUES (2);
+INSERT OVERWRITE $t PARTITION (ts = TIMESTAMP '2020-01-01 00:00:00', d = DATE '2020-02-02', b = X'61') VALUES (3);
+SELECT * FROM $t ORDER BY id;
+INSERT OVERWRITE $t PARTITION (ts = '2020-01-01 10:00:00 UTC', d = '2020-02-02', b = 'b') VALUES (4);
+SELECT * FROM $t ORDER BY id;
