@@ -96,14 +96,16 @@ def key_filter(joined: DataFrame, target: DataFrame, source: DataFrame, schema: 
     """A predicate that all target rows match that some source row can match in the join of both: what its condition says of
     the target alone, and ranges of keys."""
     columns: Mapping[str, NestedField] = {each.name: each for each in schema.fields}
+    of_target: Any = target._jdf.queryExecution().analyzed().outputSet()
     pairs = []
     own = []
     for part in _conjuncts(joined):
         pair = _equality(part, target, source, columns)
-        if pair is None:
-            own.append(part)
-        else:
+        if pair is not None:
             pairs.append(pair)
+        elif part.references().subsetOf(of_target):
+            # Columns of the source may have the same names.
+            own.append(part)
     return conjunction(table_filter(own, columns), *_ranges(source, pairs))
 
 

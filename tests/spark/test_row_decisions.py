@@ -222,3 +222,12 @@ def test_a_delete_by_null_deletes_nothing_where_files_are_copied(ice: Session) -
     with pytest.raises(AnalysisException, match="not a boolean"):
         ice.sql("DELETE FROM db.t WHERE NULL")
     assert len(found(ice)) == 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_a_condition_says_of_the_source_is_not_asked_of_the_target(ice: Session, mode: str) -> None:
+    create(ice, mode, 2)
+    ice.sql("MERGE INTO db.t t USING (SELECT 9L AS id) s ON s.id > 5 WHEN MATCHED THEN UPDATE SET id = t.id + 100")
+    assert sorted(row["id"] for row in ice.sql("SELECT id FROM db.t").collect()) == [100, 101]
+    ice.sql("MERGE INTO db.t t USING (SELECT 9L AS id) s ON s.id > 5 AND t.id = 100 WHEN MATCHED THEN DELETE")
+    assert [row["id"] for row in ice.sql("SELECT id FROM db.t").collect()] == [101]

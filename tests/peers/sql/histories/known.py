@@ -219,4 +219,25 @@ EXPECTED_DIFFERENCES: tuple[Expected, ...] = (
         java="cannot translate expression to source filter",
         what="refusal",
     ),
+    Expected(
+        "Java looks for the truncated least int where it wraps to, and misses rows",
+        "none that we know of",
+        kind="query|travel|view|update|delete|merge|overwrite",
+        statement="-2147483648|-9223372036854775807L - 1L",
+        what="rows|answer",
+    ),
+    Expected(
+        "Java deletes whole files in which a column is NULL everywhere where a condition says that it is another value",
+        "apache/iceberg#3578",
+        kind="delete",
+        statement=r"WHERE .*(<>|!=|NOT )",
+        what="rows",
+    ),
+    Expected(
+        "An empty comment of an inner field is none in a table that is made of a query",
+        "our choice",
+        kind="create as",
+        java="'doc': ''",
+        what="schema",
+    ),
 )

@@ -357,3 +357,13 @@ INSERT INTO $t SELECT id, concat('row ', id) FROM range(0, 200, 1, 1);
 MERGE INTO $t t USING (SELECT id * 50 AS id FROM range(0, 6, 1, 1)) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET s = 'hit' WHEN NOT MATCHED THEN INSERT (id, s) VALUES (s.id, 'new');
 SELECT count(*), count_if(s = 'hit'), max(id) FROM $t;
 SELECT * FROM $t WHERE id BETWEEN 149 AND 151;
+
+-- name: conditions about the source alone, whose columns have the names of the target's
+-- runs: v1-cow v2-mor v3-mor
+CREATE TABLE $t (id INT, k INT, s STRUCT<n: INT>) USING iceberg $props;
+INSERT INTO $t SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 1, NULL), (2, 5, named_struct('n', 5)), (3, NULL, named_struct('n', 1));
+MERGE INTO $t AS t USING (SELECT 2 AS id, 9 AS k, named_struct('n', 9) AS s) AS src ON src.k > 2 AND t.id < 3 WHEN MATCHED THEN UPDATE SET k = t.k + 100;
+MERGE INTO $t AS t USING (SELECT 2 AS id, 9 AS k, named_struct('n', 9) AS s) AS src ON t.id = src.id OR src.s.n > 6 WHEN MATCHED THEN UPDATE SET k = coalesce(t.k, 0) + 1000;
+MERGE INTO $t AS t USING (SELECT 2 AS id, 1 AS k, named_struct('n', 1) AS s) AS src ON src.s.n < 3 AND src.k + t.id > 2 WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *;
+MERGE INTO $t AS t USING (SELECT 7 AS id, 1 AS k, NULL AS s) AS src ON src.k = 2 WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, k) VALUES (src.id, src.k);
+SELECT * FROM $t ORDER BY id;
