@@ -17,7 +17,7 @@ from icefloe.formats.projection import constant_array, null_array, without_nulls
 from icefloe.formats.variant.shredding import unshred
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import IcebergType, ListType, MapType, NestedField, StructType, VariantType
+from icefloe.schema.types import IcebergType, ListType, MapType, NestedField, StringType, StructType, VariantType
 
 
 def shape_table(table: Any, schema: Schema) -> Any:
@@ -45,6 +45,8 @@ def _column(table: Any, field: NestedField, arrow_type: Any) -> Any:
         field.field_type, StructType | ListType | MapType
     ):
         _check_nulls(column, field, field.name, None)
+        if isinstance(field.field_type, StringType):
+            _check_utf_8(column, field.name)
         return column
     chunks = [_values(chunk, field.field_type, arrow_type, field.name) for chunk in column.chunks]
     shaped = pa.chunked_array(chunks, arrow_type)
@@ -77,8 +79,20 @@ def _values(array: Any, kind: IcebergType, arrow_type: Any, path: str) -> Any:
             return _map(array, kind, arrow_type, path)
         case VariantType():
             return _variant(array, arrow_type, path)
+        case StringType():
+            texts = cast_leaf(array, kind, arrow_type, path)
+            _check_utf_8(texts, path)
+            return texts
         case _:
             return cast_leaf(array, kind, arrow_type, path)
+
+
+def _check_utf_8(texts: Any, path: str) -> None:
+    """Arrow takes any bytes for text unless it is asked to look; this looks at some gigabytes in a second."""
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise InvalidValueError(f"column {path!r} has text that is not UTF-8: {error}") from None
 
 
 def _struct(array: Any, kind: StructType, arrow_type: Any, path: str) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.errors import InvalidValueError
 from icefloe.formats.metrics import Metrics, MetricsMode, leaves
 from icefloe.schema.bounds import encode_bound, truncate_lower, truncate_upper
 from icefloe.schema.schema import Schema
@@ -141,7 +142,11 @@ def internal_value(scalar: Any, kind: IcebergType) -> Any:
         return None
     if pa.types.is_temporal(scalar.type):
         return scalar.value
-    return coerce(scalar.as_py(), kind) if isinstance(kind, UUIDType) else scalar.as_py()
+    try:
+        value = scalar.as_py()
+    except UnicodeDecodeError as error:
+        raise InvalidValueError(f"a text is not UTF-8: {error.object!r}") from None
+    return coerce(value, kind) if isinstance(kind, UUIDType) else value
 
 
 def encode_bounds(low: Any, high: Any, kind: IcebergType, mode: MetricsMode) -> tuple[bytes | None, bytes | None]:

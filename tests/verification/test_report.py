@@ -3,11 +3,15 @@
 import io
 import pickle
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from icefloe.errors import CorruptTableError, InvalidInputError, NoSuchSnapshotError
+import icefloe
+from icefloe.errors import CorruptTableError, InvalidInputError, InvalidValueError, NoSuchSnapshotError
 from icefloe.storage import Storage
 from icefloe.storage.protocol import FileInfo
 from icefloe.verification import (
@@ -214,3 +218,18 @@ def test_nothing_is_changed() -> None:
 def test_levels_include_those_before() -> None:
     assert [level.value for level in Level if Level.FOOTERS.includes(level)] == ["metadata", "files", "footers"]
     assert str(Finding(Code.ROW_IDS, "two")) == "error: row-ids: two"
+
+
+@pytest.mark.commits_wrong_files
+def test_text_that_is_not_utf_8_is_refused_and_found(tmp_path: Path) -> None:
+    catalog = icefloe.load_catalog("lake", type="memory", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", "name string")
+    column = pa.array([b"a\xff"]).view(pa.string())
+    with pytest.raises(InvalidValueError, match="not UTF-8"):
+        table.append(pa.table({"name": column}))
+    path = tmp_path / "theirs.parquet"
+    pq.write_table(pa.table({"name": column}), path)
+    table.add_files([str(path)])
+    findings = {each.code: each.message for each in table.verify(level="data", progress=silent).findings}
+    assert "not UTF-8" in findings[Code.FILE_UNREADABLE]
