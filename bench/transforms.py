@@ -16,18 +16,11 @@ from icefloe.partitioning.transforms import (
     Transform,
     TruncateTransform,
 )
-from icefloe.schema.types import (
-    DecimalType,
-    IcebergType,
-    LongType,
-    StringType,
-    TimestampType,
-    UUIDType,
-)
+from icefloe.schema import types
 from icefloe.schema.values import coerce
 
 ROWS = {"small": 10_000, "medium": 1_000_000, "full": 5_000_000}
-DECIMAL = DecimalType(18, 2)
+DECIMAL = types.DecimalType(18, 2)
 
 
 def run(size: str) -> Iterator[Row]:
@@ -40,22 +33,22 @@ def run(size: str) -> Iterator[Row]:
     decimals = pa.array([Decimal(number).scaleb(-2) for number in random.integers(-(10**17), 10**17, rows).tolist()])
     uuids = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([random.bytes(16) for _ in range(rows)], pa.binary(16)))
     timestamps = micros.cast(pa.timestamp("us"))
-    cases: list[tuple[str, Transform, Any, IcebergType, float]] = [
-        ("bucket-long", BucketTransform(16), longs, LongType(), 1 / 20),
-        ("bucket-string", BucketTransform(16), strings, StringType(), 1 / 5),
-        ("bucket-uuid", BucketTransform(16), uuids, UUIDType(), 1 / 5),
+    cases: list[tuple[str, Transform, Any, types.IcebergType, float]] = [
+        ("bucket-long", BucketTransform(16), longs, types.LongType(), 1 / 20),
+        ("bucket-string", BucketTransform(16), strings, types.StringType(), 1 / 5),
+        ("bucket-uuid", BucketTransform(16), uuids, types.UUIDType(), 1 / 5),
         ("bucket-decimal", BucketTransform(16), decimals.cast(pa.decimal128(18, 2)), DECIMAL, 1 / 5),
-        ("truncate-long", TruncateTransform(100), pa.array(longs.to_numpy() >> 1), LongType(), 1 / 20),
-        ("truncate-string", TruncateTransform(4), strings, StringType(), 1 / 5),
-        ("day-timestamp", DayTransform(), timestamps, TimestampType(), 1 / 20),
-        ("month-timestamp", MonthTransform(), timestamps, TimestampType(), 1 / 20),
+        ("truncate-long", TruncateTransform(100), pa.array(longs.to_numpy() >> 1), types.LongType(), 1 / 20),
+        ("truncate-string", TruncateTransform(4), strings, types.StringType(), 1 / 5),
+        ("day-timestamp", DayTransform(), timestamps, types.TimestampType(), 1 / 20),
+        ("month-timestamp", MonthTransform(), timestamps, types.TimestampType(), 1 / 20),
     ]
     for case in cases:
         yield _measure(*case)
 
 
-def _measure(name: str, transform: Transform, array: Any, kind: IcebergType, goal: float) -> Row:
-    natural = array.cast(pa.int64()) if isinstance(kind, TimestampType) else array
+def _measure(name: str, transform: Transform, array: Any, kind: types.IcebergType, goal: float) -> Row:
+    natural = array.cast(pa.int64()) if isinstance(kind, types.TimestampType) else array
     values = [coerce(value, kind) for value in natural.to_pylist()]
 
     def loop() -> list[Any]:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe import expressions as ex
 from icefloe.commit.history import Isolation, Planned
 from icefloe.commit.update_snapshot import UpdateSnapshot
 from icefloe.data.engines import WriteRequest, engine_for
@@ -23,7 +24,6 @@ from icefloe.data.task_reader import ReadContext
 from icefloe.data.upserting import IncomingRows, find_key_matches, plan_upsert
 from icefloe.data.writing import write_data_files
 from icefloe.errors import InvalidInputError, LocationNotFoundError
-from icefloe.expressions import AlwaysTrue, Column, Expression, IdReference, Literal, as_expression, bind
 from icefloe.formats.array_metrics import internal_value
 from icefloe.manifests import DataFile
 from icefloe.metadata.properties import (
@@ -74,13 +74,13 @@ class RowOperations:
         files = self._write(data)
         return self.update.replace_partitions(files, planned, check_duplicates=False) if files else None
 
-    def delete(self, row_filter: str | Expression, case_sensitive: bool = True) -> Snapshot | None:
+    def delete(self, row_filter: str | ex.Expression, case_sensitive: bool = True) -> Snapshot | None:
         """Delete the rows that match."""
-        return self._replace(as_expression(row_filter), (), case_sensitive)
+        return self._replace(ex.as_expression(row_filter), (), case_sensitive)
 
-    def overwrite(self, data: Any, row_filter: str | Expression, case_sensitive: bool = True) -> Snapshot | None:
+    def overwrite(self, data: Any, row_filter: str | ex.Expression, case_sensitive: bool = True) -> Snapshot | None:
         """Delete the rows that match, and add others, in one step."""
-        return self._replace(as_expression(row_filter), self._write(data), case_sensitive)
+        return self._replace(ex.as_expression(row_filter), self._write(data), case_sensitive)
 
     def fill(self, data: Any) -> Snapshot | None:
         """Make the data all the rows of a table that was just replaced: the snapshot says that others went, as Java's does."""
@@ -113,7 +113,7 @@ class RowOperations:
 
     def _upsert(self, incoming: IncomingRows, updates: bool, inserts: bool) -> Snapshot | None:
         planned = self._planned(MERGE_ISOLATION_LEVEL)
-        touched = bind(_key_filter(incoming.rows, incoming.key_schema), self.metadata.schema())
+        touched = ex.bind(_key_filter(incoming.rows, incoming.key_schema), self.metadata.schema())
         lineage = allows(self.metadata.format_version, Feature.ROW_LINEAGE)
         tasks = self._scan(touched, True).plan_files()
         context = ReadContext(self.metadata, self.storage)
@@ -142,12 +142,12 @@ class RowOperations:
     # -- deletes and overwrites
 
     def _replace(
-        self, row_filter: Expression, files: list[DataFile] | tuple[()], case_sensitive: bool
+        self, row_filter: ex.Expression, files: list[DataFile] | tuple[()], case_sensitive: bool
     ) -> Snapshot | None:
         return self._on_what_is_there(lambda change: change._replace_now(row_filter, files, case_sensitive), files)
 
     def _replace_now(
-        self, row_filter: Expression, files: list[DataFile] | tuple[()], case_sensitive: bool
+        self, row_filter: ex.Expression, files: list[DataFile] | tuple[()], case_sensitive: bool
     ) -> Snapshot | None:
         planned = self._planned(DELETE_ISOLATION_LEVEL)
         scan = self._scan(row_filter, case_sensitive)
@@ -160,7 +160,7 @@ class RowOperations:
         mode: Property[str],
         matches: Sequence[MatchedRows],
         files: Sequence[DataFile],
-        read: Expression,
+        read: ex.Expression,
         rewritten: RowChanges | None = None,
         *,
         relies_on_read: bool = False,
@@ -243,7 +243,7 @@ class RowOperations:
     def _planned(self, isolation: Property[str]) -> Planned:
         return Planned.on(self.metadata, self.branch, Isolation.of(self.metadata, isolation))
 
-    def _scan(self, row_filter: Expression, case_sensitive: bool) -> TableScan:
+    def _scan(self, row_filter: ex.Expression, case_sensitive: bool) -> TableScan:
         ref = self.branch if self.branch in self.metadata.refs else None
         return TableScan(self.metadata, self.storage, row_filter, ref=ref, case_sensitive=case_sensitive)
 
@@ -279,17 +279,17 @@ def _plain_keys(rows: Any, names: list[str]) -> Any:
     return pa.table(stored, names=names)
 
 
-def _key_filter(rows: Any, schema: Schema) -> Expression:
+def _key_filter(rows: Any, schema: Schema) -> ex.Expression:
     """What all rows with one of the keys match: the keys of one column if they are few, else the range of each column."""
-    found: Expression = AlwaysTrue()
+    found: ex.Expression = ex.AlwaysTrue()
     keys = _plain_keys(rows, [each.name for each in schema.fields])
     for each in schema.fields:
         values, kind = keys.column(each.name), each.field_type
         if len(schema) == 1 and rows.num_rows <= _LISTED_KEYS:
-            return Column(IdReference(each.field_id)).is_in(
-                Literal(internal_value(value, kind), kind) for value in values
+            return ex.Column(ex.IdReference(each.field_id)).is_in(
+                ex.Literal(internal_value(value, kind), kind) for value in values
             )
         ends = pc.min_max(values)
-        low, high = (Literal(internal_value(ends[end], kind), kind) for end in ("min", "max"))
-        found = found & Column(IdReference(each.field_id)).between(low, high)
+        low, high = (ex.Literal(internal_value(ends[end], kind), kind) for end in ("min", "max"))
+        found = found & ex.Column(ex.IdReference(each.field_id)).between(low, high)
     return found

@@ -10,29 +10,8 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
+from icefloe.expressions import values as ex
 from icefloe.expressions.terms import Literal, Reference, Term, Transformed
-from icefloe.expressions.values import (
-    AlwaysFalse,
-    AlwaysTrue,
-    EqualTo,
-    Expression,
-    GreaterThan,
-    GreaterThanOrEqual,
-    IsNaN,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    NotEqualTo,
-    NotNaN,
-    NotNull,
-    NotStartsWith,
-    StartsWith,
-    conjunction,
-    disjunction,
-    is_in,
-    negation,
-    not_in,
-)
 from icefloe.metadata import (
     MAIN_BRANCH,
     BlobMetadata,
@@ -591,39 +570,39 @@ def terms(draw: st.DrawFn) -> tuple[Term, IcebergType]:
 
 
 @st.composite
-def predicates(draw: st.DrawFn) -> Expression:
+def predicates(draw: st.DrawFn) -> ex.Expression:
     """One test of a column of FILTER_SCHEMA, or of a transform of one."""
     term, kind = draw(terms())
     tests = ["null", "not null", "compare", "compare", "compare", "compare", "in", "not in"]
     tests += ["prefix"] * 3 * isinstance(kind, StringType) + ["nan"] * 2 * isinstance(kind, FloatType | DoubleType)
     match draw(st.sampled_from(tests)):
         case "null":
-            return IsNull(term)
+            return ex.IsNull(term)
         case "not null":
-            return NotNull(term)
+            return ex.NotNull(term)
         case "nan":
-            return draw(st.sampled_from((IsNaN, NotNaN)))(term)
+            return draw(st.sampled_from((ex.IsNaN, ex.NotNaN)))(term)
         case "prefix":
-            return draw(st.sampled_from((StartsWith, NotStartsWith)))(term, draw(literals_of(kind)))
+            return draw(st.sampled_from((ex.StartsWith, ex.NotStartsWith)))(term, draw(literals_of(kind)))
         case "in":
-            return is_in(term, draw(st.lists(literals_of(kind), max_size=4)))
+            return ex.is_in(term, draw(st.lists(literals_of(kind), max_size=4)))
         case "not in":
-            return not_in(term, draw(st.lists(literals_of(kind), max_size=4)))
+            return ex.not_in(term, draw(st.lists(literals_of(kind), max_size=4)))
         case _:
-            kinds = (EqualTo, NotEqualTo, LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual)
+            kinds = (ex.EqualTo, ex.NotEqualTo, ex.LessThan, ex.LessThanOrEqual, ex.GreaterThan, ex.GreaterThanOrEqual)
             return draw(st.sampled_from(kinds))(term, draw(literals_of(kind)))
 
 
-def expressions(leaves: st.SearchStrategy[Expression] | None = None) -> st.SearchStrategy[Expression]:
+def expressions(leaves: st.SearchStrategy[ex.Expression] | None = None) -> st.SearchStrategy[ex.Expression]:
     """Predicates over FILTER_SCHEMA that are combined with and, or and not."""
-    constants = st.sampled_from((AlwaysTrue(), AlwaysFalse()))
+    constants = st.sampled_from((ex.AlwaysTrue(), ex.AlwaysFalse()))
     parts = predicates() if leaves is None else leaves
     return st.recursive(
         st.one_of(parts, parts, parts, constants),
         lambda inner: st.one_of(
-            st.lists(inner, min_size=1, max_size=3).map(lambda children: conjunction(*children)),
-            st.lists(inner, min_size=1, max_size=3).map(lambda children: disjunction(*children)),
-            inner.map(negation),
+            st.lists(inner, min_size=1, max_size=3).map(lambda children: ex.conjunction(*children)),
+            st.lists(inner, min_size=1, max_size=3).map(lambda children: ex.disjunction(*children)),
+            inner.map(ex.negation),
         ),
         max_leaves=5,
     )

@@ -17,17 +17,8 @@ from icefloe.metadata.table import TableMetadata
 from icefloe.partitioning.arrays import transform_array
 from icefloe.partitioning.spec import PartitionField, PartitionSpec
 from icefloe.partitioning.transforms import BucketTransform, VoidTransform
+from icefloe.schema import types
 from icefloe.schema.reserved import is_reserved_id
-from icefloe.schema.types import (
-    DoubleType,
-    FixedType,
-    FloatType,
-    ListType,
-    MapType,
-    PrimitiveType,
-    StructType,
-    UUIDType,
-)
 from icefloe.storage.identity import identities
 from icefloe.versions import Feature, allows, require
 
@@ -251,7 +242,9 @@ def _check_bounds(columns: ManifestColumns, field: PartitionField, metadata: Tab
     if values is None or source is None or len(field.source_ids) > 1 or not field.transform.preserves_order:
         return
     kind = source.field_type
-    if isinstance(kind, FloatType | DoubleType | UUIDType | FixedType) or not field.transform.can_transform(kind):
+    if isinstance(
+        kind, types.FloatType | types.DoubleType | types.UUIDType | types.FixedType
+    ) or not field.transform.can_transform(kind):
         return
     is_data = pc.equal(columns.column("content"), int(FileContent.DATA))
     for bounds, outside in (
@@ -275,13 +268,15 @@ def _check_equality_ids(columns: ManifestColumns, metadata: TableMetadata) -> No
         if field is None:
             raise InvalidSchemaError(f"equality delete files name column {field_id}, which the schema does not have")
         around = [each.field_type for each in schema.ancestors(field_id)]
-        plain = isinstance(field.field_type, PrimitiveType) and not isinstance(field.field_type, FloatType | DoubleType)
-        if not plain or any(isinstance(each, ListType | MapType) for each in around):
+        plain = isinstance(field.field_type, types.PrimitiveType) and not isinstance(
+            field.field_type, types.FloatType | types.DoubleType
+        )
+        if not plain or any(isinstance(each, types.ListType | types.MapType) for each in around):
             raise InvalidSchemaError(
                 f"equality delete files name column {field.name!r} of type {field.field_type}; it must be a primitive,"
                 " no float or double, and not inside a list or map"
             )
-        assert all(isinstance(each, StructType) for each in around)
+        assert all(isinstance(each, types.StructType) for each in around)
 
 
 def _refuse(columns: ManifestColumns, is_wrong: Any, problem: str) -> None:

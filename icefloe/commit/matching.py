@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.partitions import Mask, partition_table, partition_type_of
+from icefloe.expressions import values as ex
 from icefloe.expressions.arrow import mask
 from icefloe.expressions.binding import bind, bound_references
 from icefloe.expressions.parser import as_expression
 from icefloe.expressions.projection import inclusive_projection, strict_projection
 from icefloe.expressions.statistics import might_match, must_match, partitions_might_match
-from icefloe.expressions.values import AlwaysFalse, AlwaysTrue, And, Expression, Or
 from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.summaries import SummaryColumns
 from icefloe.manifests.values import ManifestFile
@@ -27,7 +27,7 @@ from icefloe.partitioning.spec import PartitionSpec
 from icefloe.planning.replaced_columns import ReplacedColumns, differing_types, without_values
 from icefloe.schema.schema import Schema
 
-FilterInput = Expression | str | bool
+FilterInput = ex.Expression | str | bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class RowFilter:
     """A predicate on the rows of a table, bound to its schema."""
 
     metadata: TableMetadata
-    bound: Expression
+    bound: ex.Expression
     _replaced: ReplacedColumns = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -45,7 +45,7 @@ class RowFilter:
     def of(predicate: FilterInput, metadata: TableMetadata, *, case_sensitive: bool = True) -> "RowFilter":
         """The predicate, from text or as a value, over the table's current schema."""
         if isinstance(predicate, bool):
-            predicate = AlwaysTrue() if predicate else AlwaysFalse()
+            predicate = ex.AlwaysTrue() if predicate else ex.AlwaysFalse()
         return RowFilter(metadata, bind(as_expression(predicate), metadata.schema(), case_sensitive))
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class RowFilter:
     @property
     def is_nothing(self) -> bool:
         """Whether no row can match."""
-        return isinstance(self.bound, AlwaysFalse)
+        return isinstance(self.bound, ex.AlwaysFalse)
 
     @property
     def wanted(self) -> Wanted:
@@ -81,8 +81,8 @@ class RowFilter:
     def _inclusive(self, files: ManifestColumns) -> Mask:
         return _as_mask(self._project(inclusive_projection, self._spec(files)), files)
 
-    def _project(self, project: Any, spec: PartitionSpec) -> Expression:
-        found: Expression = project(self.bound, spec, self._schema)
+    def _project(self, project: Any, spec: PartitionSpec) -> ex.Expression:
+        found: ex.Expression = project(self.bound, spec, self._schema)
         return found
 
     def _spec(self, files: ManifestColumns) -> PartitionSpec:
@@ -96,38 +96,38 @@ class RowFilter:
     def _schema(self) -> Schema:
         return self.metadata.schema()
 
-    def _ask(self, part: Expression, files: ManifestColumns, leaf: Any) -> Mask:
+    def _ask(self, part: ex.Expression, files: ManifestColumns, leaf: Any) -> Mask:
         match part:
-            case AlwaysTrue():
+            case ex.AlwaysTrue():
                 return np.ones(len(files), bool)
-            case AlwaysFalse():
+            case ex.AlwaysFalse():
                 return np.zeros(len(files), bool)
-            case And():
+            case ex.And():
                 return reduce(np.logical_and, (self._ask(each, files, leaf) for each in part.children))
-            case Or():
+            case ex.Or():
                 return reduce(np.logical_or, (self._ask(each, files, leaf) for each in part.children))
             case _:
                 found: Mask = leaf(part, files)
                 return found
 
-    def _might_leaf(self, part: Expression, files: ManifestColumns) -> Mask:
+    def _might_leaf(self, part: ex.Expression, files: ManifestColumns) -> Mask:
         by_partition = _as_mask(inclusive_projection(part, self._spec(files), self._schema), files)
         return by_partition & (might_match(part, files) | ~self._tells(part, files))
 
-    def _must_leaf(self, part: Expression, files: ManifestColumns) -> Mask:
+    def _must_leaf(self, part: ex.Expression, files: ManifestColumns) -> Mask:
         by_partition = _as_mask(strict_projection(part, self._spec(files), self._schema), files)
         return by_partition | (must_match(part, files) & self._tells(part, files))
 
-    def _tells(self, part: Expression, files: ManifestColumns) -> Mask:
+    def _tells(self, part: ex.Expression, files: ManifestColumns) -> Mask:
         """Whether the metrics of each file are those of the columns that the predicate speaks of."""
         ids = [each.field_id for each in bound_references(part)]
         return self._replaced.is_alike(ids, files.column("snapshot_id"))
 
 
-def _as_mask(expression: Expression, files: ManifestColumns) -> Mask:
-    if isinstance(expression, AlwaysTrue):
+def _as_mask(expression: ex.Expression, files: ManifestColumns) -> Mask:
+    if isinstance(expression, ex.AlwaysTrue):
         return np.ones(len(files), bool)
-    if isinstance(expression, AlwaysFalse):
+    if isinstance(expression, ex.AlwaysFalse):
         return np.zeros(len(files), bool)
     found = mask(expression, partition_table(files))
     if isinstance(found, pa.ChunkedArray):
@@ -138,4 +138,4 @@ def _as_mask(expression: Expression, files: ManifestColumns) -> Mask:
 
 def everything(metadata: TableMetadata) -> RowFilter:
     """The filter that all rows match."""
-    return RowFilter(metadata, AlwaysTrue())
+    return RowFilter(metadata, ex.AlwaysTrue())

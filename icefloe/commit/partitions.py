@@ -16,16 +16,16 @@ from icefloe.manifests.metrics import MetricColumns
 from icefloe.manifests.values import ManifestFile
 from icefloe.metadata.table import TableMetadata
 from icefloe.partitioning.spec import partition_type
+from icefloe.schema import types
 from icefloe.schema.binary import decode_array
 from icefloe.schema.promotion import is_promotion
-from icefloe.schema.types import DoubleType, FloatType, IcebergType, StructType, UnknownType, UUIDType
 
 Mask = npt.NDArray[np.bool_]
 
 _MOST_CODES = 2**62
 
 
-def partition_type_of(metadata: TableMetadata, spec_id: int) -> StructType:
+def partition_type_of(metadata: TableMetadata, spec_id: int) -> types.StructType:
     """The type of the partition tuple of one of the table's specs."""
     newest_first = sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True)
     return partition_type(metadata.spec(spec_id), metadata.schema(), *newest_first)
@@ -61,7 +61,7 @@ def _numbered(parts: Sequence[ManifestColumns], field_id: int) -> tuple[npt.NDAr
     kinds = _widened([_kind(part, field_id) for part in parts])
     found: list[npt.NDArray[np.int64]] = [np.zeros(len(part), np.int64) for part in parts]
     size = 1
-    for kind in dict.fromkeys(each for each in kinds if not isinstance(each, UnknownType)):
+    for kind in dict.fromkeys(each for each in kinds if not isinstance(each, types.UnknownType)):
         places = [place for place, each in enumerate(kinds) if each == kind]
         column = _concat([parts[place].partition[field_id].cast(value_array_type(kind)) for place in places])
         encoded = _canonical(column, kind).dictionary_encode()
@@ -73,19 +73,19 @@ def _numbered(parts: Sequence[ManifestColumns], field_id: int) -> tuple[npt.NDAr
     return np.concatenate(found), size
 
 
-def _widened(kinds: list[IcebergType]) -> list[IcebergType]:
+def _widened(kinds: list[types.IcebergType]) -> list[types.IcebergType]:
     """The types, each as the one among them that it can be promoted to."""
     different = list(dict.fromkeys(kinds))
-    known = [each for each in different if not isinstance(each, UnknownType)]
+    known = [each for each in different if not isinstance(each, types.UnknownType)]
     wider = {
         each: next((other for other in known if other != each and is_promotion(each, other)), each) for each in known
     }
     return [wider.get(each, each) for each in kinds]
 
 
-def _kind(columns: ManifestColumns, field_id: int) -> IcebergType:
+def _kind(columns: ManifestColumns, field_id: int) -> types.IcebergType:
     if field_id not in columns.partition:
-        return UnknownType()
+        return types.UnknownType()
     return next(each.field_type for each in columns.partition_type.fields if each.field_id == field_id)
 
 
@@ -158,11 +158,11 @@ def by_partition_type(parts: Sequence[ManifestColumns]) -> list[list[ManifestCol
     return found
 
 
-def _are_alike(one: StructType, other: StructType) -> bool:
+def _are_alike(one: types.StructType, other: types.StructType) -> bool:
     return all(
         mine.field_type == theirs.field_type
-        or isinstance(mine.field_type, UnknownType)
-        or isinstance(theirs.field_type, UnknownType)
+        or isinstance(mine.field_type, types.UnknownType)
+        or isinstance(theirs.field_type, types.UnknownType)
         for mine, theirs in zip(one.fields, other.fields, strict=True)
     )
 
@@ -175,7 +175,9 @@ def _may_be_in(own: ManifestColumns, manifest: ManifestFile) -> bool:
     possible = np.ones(len(own), bool)
     for field, summary in zip(fields, summaries, strict=True):
         column = _partition_column(own, field.field_id)
-        if pa.types.is_null(column.type) or isinstance(field.field_type, FloatType | DoubleType | UUIDType):
+        if pa.types.is_null(column.type) or isinstance(
+            field.field_type, types.FloatType | types.DoubleType | types.UUIDType
+        ):
             continue
         is_null = column.is_null().to_numpy(zero_copy_only=False)
         within = _within(column, summary.lower_bound, summary.upper_bound, field.field_type)
@@ -221,9 +223,9 @@ def _concat(arrays: list[Any]) -> Any:
         raise InvalidValueError(f"partition values of one field are of different types: {error}") from error
 
 
-def _canonical(column: Any, kind: IcebergType) -> Any:
+def _canonical(column: Any, kind: types.IcebergType) -> Any:
     """Values that are equal exactly if they are one partition: NaNs are one, -0.0 and 0.0 are two (spec: Scan Planning)."""
-    if not isinstance(kind, FloatType | DoubleType) or isinstance(kind, UnknownType):
+    if not isinstance(kind, types.FloatType | types.DoubleType) or isinstance(kind, types.UnknownType):
         return column
     values = column.to_numpy(zero_copy_only=False).copy()
     values[np.isnan(values)] = np.nan
@@ -231,7 +233,7 @@ def _canonical(column: Any, kind: IcebergType) -> Any:
     return pc.if_else(column.is_valid(), bits, pa.scalar(None, bits.type))
 
 
-def _within(column: Any, lower: bytes | None, upper: bytes | None, kind: IcebergType) -> Mask:
+def _within(column: Any, lower: bytes | None, upper: bytes | None, kind: types.IcebergType) -> Mask:
     found = np.ones(len(column), bool)
     if lower is None and upper is None:
         # Bounds are left out when all values are null or NaN.

@@ -10,35 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InvalidValueError
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-)
+from icefloe.schema import types
 
 
-def cast_leaf(array: Any, kind: IcebergType, arrow_type: Any, path: str) -> Any:
+def cast_leaf(array: Any, kind: types.IcebergType, arrow_type: Any, path: str) -> Any:
     """The array as values of the column's type; an error if that loses anything."""
     if array.type.equals(arrow_type):
         return array
-    if isinstance(array.type, pa.BaseExtensionType) and not isinstance(kind, UUIDType):
+    if isinstance(array.type, pa.BaseExtensionType) and not isinstance(kind, types.UUIDType):
         array = array.storage
     if not _fits(array.type, kind):
         raise InvalidValueError(f"column {path!r} is {array.type} in the data; the table has {kind}")
@@ -50,35 +29,35 @@ def cast_leaf(array: Any, kind: IcebergType, arrow_type: Any, path: str) -> Any:
         ) from None
 
 
-def _fits(given: Any, kind: IcebergType) -> bool:
+def _fits(given: Any, kind: types.IcebergType) -> bool:
     """Whether values of the Arrow type can be values of the column at all."""
     is_a = pa.types
     match kind:
-        case UnknownType():
+        case types.UnknownType():
             return False
-        case BooleanType():
+        case types.BooleanType():
             return bool(is_a.is_boolean(given))
-        case IntegerType() | LongType():
+        case types.IntegerType() | types.LongType():
             return bool(is_a.is_integer(given))
-        case FloatType() | DoubleType():
+        case types.FloatType() | types.DoubleType():
             return bool(is_a.is_floating(given) or is_a.is_integer(given))
-        case DecimalType():
+        case types.DecimalType():
             return bool(is_a.is_decimal(given) or is_a.is_integer(given))
-        case DateType():
+        case types.DateType():
             return bool(is_a.is_date(given))
-        case TimeType():
+        case types.TimeType():
             return bool(is_a.is_time(given))
-        case TimestampType() | TimestampNanoType():
+        case types.TimestampType() | types.TimestampNanoType():
             return bool((is_a.is_timestamp(given) and given.tz is None) or is_a.is_date(given))
-        case TimestamptzType() | TimestamptzNanoType():
+        case types.TimestamptzType() | types.TimestamptzNanoType():
             return bool(is_a.is_timestamp(given) and given.tz is not None)
-        case StringType():
+        case types.StringType():
             return bool(is_a.is_string(given) or is_a.is_large_string(given) or is_a.is_string_view(given))
-        case UUIDType():
+        case types.UUIDType():
             return bool(is_a.is_fixed_size_binary(given) and given.byte_width == 16)
-        case FixedType():
+        case types.FixedType():
             return bool(is_a.is_fixed_size_binary(given) or _is_binary(given))
-        case BinaryType() | GeometryType() | GeographyType():
+        case types.BinaryType() | types.GeometryType() | types.GeographyType():
             return bool(is_a.is_fixed_size_binary(given) or _is_binary(given))
         case _:
             return False
@@ -89,15 +68,15 @@ def _is_binary(given: Any) -> bool:
     return bool(is_a.is_binary(given) or is_a.is_large_binary(given) or is_a.is_binary_view(given))
 
 
-def _cast(array: Any, kind: IcebergType, arrow_type: Any) -> Any:
+def _cast(array: Any, kind: types.IcebergType, arrow_type: Any) -> Any:
     match kind:
-        case UUIDType():
+        case types.UUIDType():
             return pa.ExtensionArray.from_storage(arrow_type, array.cast(arrow_type.storage_type))
-        case FloatType() if array.type.bit_width == 64:
+        case types.FloatType() if array.type.bit_width == 64:
             return _as_floats(array, arrow_type)
-        case FixedType() if pa.types.is_binary_view(array.type) or pa.types.is_large_binary(array.type):
+        case types.FixedType() if pa.types.is_binary_view(array.type) or pa.types.is_large_binary(array.type):
             return array.cast(pa.binary()).cast(arrow_type)
-        case TimestampType() | TimestampNanoType() if pa.types.is_date(array.type):
+        case types.TimestampType() | types.TimestampNanoType() if pa.types.is_date(array.type):
             return array.cast(pa.date32()).cast(arrow_type)
         case _:
             return array.cast(arrow_type)

@@ -10,21 +10,7 @@ from icefloe.manifests import DataFile
 from icefloe.metadata.table import TableMetadata
 from icefloe.partitioning import IdentityTransform
 from icefloe.partitioning.spec import PartitionSpec
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    NestedField,
-    StringType,
-    UnknownType,
-    UUIDType,
-)
+from icefloe.schema import types
 from icefloe.storage import Storage
 
 
@@ -36,7 +22,7 @@ def open_file(file: DataFile, storage: Storage) -> Any:
 
 
 def partition_by_field(
-    file: DataFile, specs: Mapping[int, PartitionSpec], fields: Iterable[NestedField]
+    file: DataFile, specs: Mapping[int, PartitionSpec], fields: Iterable[types.NestedField]
 ) -> dict[int, Any]:
     """The values of the file's partition by the ids of these fields of all specs; None where its own spec lacks one.
 
@@ -46,7 +32,7 @@ def partition_by_field(
     found = {}
     for field in fields:
         kind = field.field_type
-        value = found[field.field_id] = None if isinstance(kind, UnknownType) else own.get(field.field_id)
+        value = found[field.field_id] = None if isinstance(kind, types.UnknownType) else own.get(field.field_id)
         if value is not None and not _is_of(value, kind):
             raise IncompatibleChangeError(
                 f"partition field {field.name!r} of {file.file_path} is {value!r}, which cannot be read as"
@@ -55,20 +41,22 @@ def partition_by_field(
     return found
 
 
-def _is_of(value: Any, kind: IcebergType) -> bool:
+def _is_of(value: Any, kind: types.IcebergType) -> bool:
     is_small = isinstance(value, int) and -(2**31) <= value < 2**31
-    return type(value) is _CLASSES.get(type(kind), int) and (is_small or not isinstance(kind, IntegerType | DateType))
+    return type(value) is _CLASSES.get(type(kind), int) and (
+        is_small or not isinstance(kind, types.IntegerType | types.DateType)
+    )
 
 
-_CLASSES: dict[type[IcebergType], type] = {
-    BooleanType: bool,
-    FloatType: float,
-    DoubleType: float,
-    DecimalType: Decimal,
-    StringType: str,
-    UUIDType: uuid.UUID,
-    FixedType: bytes,
-    BinaryType: bytes,
+_CLASSES: dict[type[types.IcebergType], type] = {
+    types.BooleanType: bool,
+    types.FloatType: float,
+    types.DoubleType: float,
+    types.DecimalType: Decimal,
+    types.StringType: str,
+    types.UUIDType: uuid.UUID,
+    types.FixedType: bytes,
+    types.BinaryType: bytes,
 }
 """What internal values are; all others are whole numbers."""
 

@@ -15,9 +15,9 @@ from icefloe.data.casting import cast_leaf
 from icefloe.errors import InvalidValueError
 from icefloe.formats.projection import constant_array, null_array, without_nulls
 from icefloe.formats.variant.shredding import unshred
+from icefloe.schema import types
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import IcebergType, ListType, MapType, NestedField, StringType, StructType, VariantType
 
 
 def shape_table(table: Any, schema: Schema) -> Any:
@@ -30,22 +30,22 @@ def shape_table(table: Any, schema: Schema) -> Any:
     return pa.Table.from_arrays(columns, schema=target)
 
 
-def write_default(field: NestedField) -> Any:
+def write_default(field: types.NestedField) -> Any:
     """What is written for a field that nobody gave a value; a struct of its fields' defaults where it has the empty one."""
-    if isinstance(field.field_type, StructType) and field.write_default == ():
+    if isinstance(field.field_type, types.StructType) and field.write_default == ():
         return tuple((inner.field_id, write_default(inner)) for inner in field.field_type)
     return field.write_default
 
 
-def _column(table: Any, field: NestedField, arrow_type: Any) -> Any:
+def _column(table: Any, field: types.NestedField, arrow_type: Any) -> Any:
     if field.name not in table.schema.names:
         return _filled(field, table.num_rows, arrow_type, field.name)
     column = table.column(field.name)
     if column.type.equals(arrow_type, check_metadata=True) and not isinstance(
-        field.field_type, StructType | ListType | MapType
+        field.field_type, types.StructType | types.ListType | types.MapType
     ):
         _check_nulls(column, field, field.name, None)
-        if isinstance(field.field_type, StringType):
+        if isinstance(field.field_type, types.StringType):
             _check_utf_8(column, field.name)
         return column
     chunks = [_values(chunk, field.field_type, arrow_type, field.name) for chunk in column.chunks]
@@ -54,7 +54,7 @@ def _column(table: Any, field: NestedField, arrow_type: Any) -> Any:
     return shaped
 
 
-def _filled(field: NestedField, rows: int, arrow_type: Any, path: str) -> Any:
+def _filled(field: types.NestedField, rows: int, arrow_type: Any, path: str) -> Any:
     value = write_default(field)
     if value is None and field.required:
         raise InvalidValueError(
@@ -63,7 +63,7 @@ def _filled(field: NestedField, rows: int, arrow_type: Any, path: str) -> Any:
     return constant_array(value, field.field_type, arrow_type, rows)
 
 
-def _values(array: Any, kind: IcebergType, arrow_type: Any, path: str) -> Any:
+def _values(array: Any, kind: types.IcebergType, arrow_type: Any, path: str) -> Any:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     elif pa.types.is_run_end_encoded(array.type):
@@ -71,15 +71,15 @@ def _values(array: Any, kind: IcebergType, arrow_type: Any, path: str) -> Any:
     if pa.types.is_null(array.type):
         return null_array(len(array), arrow_type)
     match kind:
-        case StructType():
+        case types.StructType():
             return _struct(array, kind, arrow_type, path)
-        case ListType():
+        case types.ListType():
             return _list(array, kind, arrow_type, path)
-        case MapType():
+        case types.MapType():
             return _map(array, kind, arrow_type, path)
-        case VariantType():
+        case types.VariantType():
             return _variant(array, arrow_type, path)
-        case StringType():
+        case types.StringType():
             texts = cast_leaf(array, kind, arrow_type, path)
             _check_utf_8(texts, path)
             return texts
@@ -95,7 +95,7 @@ def _check_utf_8(texts: Any, path: str) -> None:
         raise InvalidValueError(f"column {path!r} has text that is not UTF-8: {error}") from None
 
 
-def _struct(array: Any, kind: StructType, arrow_type: Any, path: str) -> Any:
+def _struct(array: Any, kind: types.StructType, arrow_type: Any, path: str) -> Any:
     if not pa.types.is_struct(array.type):
         raise _refused(array, kind, path)
     names = [field.name for field in array.type]
@@ -116,7 +116,7 @@ def _struct(array: Any, kind: StructType, arrow_type: Any, path: str) -> Any:
     return pa.StructArray.from_arrays(children, fields=list(arrow_type), mask=missing)
 
 
-def _list(array: Any, kind: ListType, arrow_type: Any, path: str) -> Any:
+def _list(array: Any, kind: types.ListType, arrow_type: Any, path: str) -> Any:
     is_a = pa.types
     if is_a.is_fixed_size_list(array.type) or is_a.is_list_view(array.type) or is_a.is_large_list_view(array.type):
         array = array.cast(pa.large_list(array.type.value_field))
@@ -128,7 +128,7 @@ def _list(array: Any, kind: ListType, arrow_type: Any, path: str) -> Any:
     return pa.ListArray.from_arrays(_offsets(lengths), elements, type=arrow_type, mask=_nulls(array))
 
 
-def _map(array: Any, kind: MapType, arrow_type: Any, path: str) -> Any:
+def _map(array: Any, kind: types.MapType, arrow_type: Any, path: str) -> Any:
     if not pa.types.is_map(array.type):
         raise _refused(array, kind, path)
     if array.offset or array.null_count:
@@ -146,7 +146,7 @@ def _variant(array: Any, arrow_type: Any, path: str) -> Any:
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.cast(array.type.storage_type)
     if not pa.types.is_struct(array.type) or "metadata" not in {field.name for field in array.type}:
-        raise _refused(array, VariantType(), path)
+        raise _refused(array, types.VariantType(), path)
     return array if array.type.equals(arrow_type, check_metadata=True) else unshred(array, path)
 
 
@@ -162,7 +162,7 @@ def _nulls(array: Any) -> Any:
     return pc.is_null(array) if array.null_count else None
 
 
-def _check_nulls(values: Any, field: NestedField, path: str, around: Any) -> None:
+def _check_nulls(values: Any, field: types.NestedField, path: str, around: Any) -> None:
     """Fail on null in a required field; `around` tells where the struct that holds it is there at all."""
     if not field.required or not values.null_count:
         return
@@ -184,5 +184,5 @@ def _check_names(given: Sequence[str], known: Sequence[str], around: str) -> Non
         )
 
 
-def _refused(array: Any, kind: IcebergType, path: str) -> InvalidValueError:
+def _refused(array: Any, kind: types.IcebergType, path: str) -> InvalidValueError:
     return InvalidValueError(f"column {path!r} is {array.type} in the data; the table has {kind}")

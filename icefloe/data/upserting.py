@@ -19,10 +19,10 @@ from icefloe.errors import InvalidValueError
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.formats.equality_keys import EqualityKeys, key_columns
 from icefloe.planning.tasks import FileScanTask
+from icefloe.schema import types
 from icefloe.schema.projection import select_ids
 from icefloe.schema.reserved import POS, ROW_ID
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import BinaryType, IcebergType, NestedField, PrimitiveType, StringType
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -152,8 +152,8 @@ def _compared(
     return found
 
 
-def _is_fixed(kind: IcebergType) -> bool:
-    return isinstance(kind, PrimitiveType) and not isinstance(kind, StringType | BinaryType)
+def _is_fixed(kind: types.IcebergType) -> bool:
+    return isinstance(kind, types.PrimitiveType) and not isinstance(kind, types.StringType | types.BinaryType)
 
 
 def _same_rows(
@@ -161,7 +161,7 @@ def _same_rows(
     positions: Numbers,
     places: Numbers,
     incoming: Any,
-    fields: list[NestedField],
+    fields: list[types.NestedField],
     context: ReadContext,
 ) -> Mask:
     found = np.zeros(len(positions), bool)

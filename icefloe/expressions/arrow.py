@@ -13,53 +13,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InvalidExpressionError
+from icefloe.expressions import values as ex
 from icefloe.expressions.binding import bound_term
 from icefloe.expressions.terms import BoundReference, BoundTerm, Literal
-from icefloe.expressions.values import (
-    AlwaysFalse,
-    AlwaysTrue,
-    And,
-    EqualTo,
-    Expression,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNaN,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    LiteralPredicate,
-    Not,
-    NotEqualTo,
-    NotIn,
-    NotNaN,
-    NotNull,
-    NotStartsWith,
-    Or,
-    Predicate,
-    StartsWith,
-)
 from icefloe.partitioning.arrays import transform_array
+from icefloe.schema import types
 from icefloe.schema.arrow import type_to_arrow
-from icefloe.schema.types import DoubleType, FloatType, IcebergType, NestedType, UUIDType, VariantType
 
 _UUID_STORAGE = pa.binary(16)
-_COMPARISONS: dict[type[LiteralPredicate], Callable[[Any, Any], Any]] = {
-    EqualTo: pc.equal,
-    NotEqualTo: pc.not_equal,
-    LessThan: pc.less,
-    LessThanOrEqual: pc.less_equal,
-    GreaterThan: pc.greater,
-    GreaterThanOrEqual: pc.greater_equal,
+_COMPARISONS: dict[type[ex.LiteralPredicate], Callable[[Any, Any], Any]] = {
+    ex.EqualTo: pc.equal,
+    ex.NotEqualTo: pc.not_equal,
+    ex.LessThan: pc.less,
+    ex.LessThanOrEqual: pc.less_equal,
+    ex.GreaterThan: pc.greater,
+    ex.GreaterThanOrEqual: pc.greater_equal,
 }
 
 
-def to_arrow(expression: Expression) -> Any:
+def to_arrow(expression: ex.Expression) -> Any:
     """The bound predicate as a `pyarrow.compute.Expression`."""
     return _combine(expression, pc.scalar, lambda predicate: _test(predicate, _field(bound_term(predicate))))
 
 
-def mask(expression: Expression, rows: Any) -> Any:
+def mask(expression: ex.Expression, rows: Any) -> Any:
     """For each row of a table or record batch, whether it matches the bound predicate; without nulls."""
 
     def constant(value: bool) -> Any:
@@ -68,72 +45,72 @@ def mask(expression: Expression, rows: Any) -> Any:
     return _combine(expression, constant, lambda predicate: _test(predicate, _column(bound_term(predicate), rows)))
 
 
-def filter_rows(expression: Expression, rows: Any) -> Any:
+def filter_rows(expression: ex.Expression, rows: Any) -> Any:
     """The rows of a table or record batch that match the bound predicate."""
-    return rows if isinstance(expression, AlwaysTrue) else rows.filter(mask(expression, rows))
+    return rows if isinstance(expression, ex.AlwaysTrue) else rows.filter(mask(expression, rows))
 
 
-def storage_type(kind: IcebergType) -> Any:
+def storage_type(kind: types.IcebergType) -> Any:
     """The Arrow type whose values can be compared: that of the column, for a uuid its 16 bytes."""
-    return _UUID_STORAGE if isinstance(kind, UUIDType) else type_to_arrow(kind)
+    return _UUID_STORAGE if isinstance(kind, types.UUIDType) else type_to_arrow(kind)
 
 
 def to_scalar(constant: Literal) -> Any:
     """The constant as an Arrow scalar of the storage type."""
-    value = constant.value.bytes if isinstance(constant.kind, UUIDType) else constant.value
+    value = constant.value.bytes if isinstance(constant.kind, types.UUIDType) else constant.value
     return pa.scalar(value, storage_type(constant.kind))
 
 
 def to_value_set(constants: tuple[Literal, ...]) -> Any:
     """The constants, all of one type, as an Arrow array of the storage type."""
     kind = constants[0].kind
-    values = [one.value.bytes if isinstance(kind, UUIDType) else one.value for one in constants]
-    if isinstance(kind, FloatType | DoubleType) and 0.0 in values:
+    values = [one.value.bytes if isinstance(kind, types.UUIDType) else one.value for one in constants]
+    if isinstance(kind, types.FloatType | types.DoubleType) and 0.0 in values:
         values += [0.0, -0.0]  # Arrow's hash tells them apart.
     return pa.array(values, storage_type(kind))
 
 
-def _combine(expression: Expression, constant: Callable[[bool], Any], test: Callable[[Predicate], Any]) -> Any:
+def _combine(expression: ex.Expression, constant: Callable[[bool], Any], test: Callable[[ex.Predicate], Any]) -> Any:
     match expression:
-        case AlwaysTrue():
+        case ex.AlwaysTrue():
             return constant(True)
-        case AlwaysFalse():
+        case ex.AlwaysFalse():
             return constant(False)
-        case And():
+        case ex.And():
             return reduce(pc.and_kleene, (_combine(child, constant, test) for child in expression.children))
-        case Or():
+        case ex.Or():
             return reduce(pc.or_kleene, (_combine(child, constant, test) for child in expression.children))
-        case Not():
+        case ex.Not():
             return pc.invert(_combine(expression.child, constant, test))
-        case Predicate():
+        case ex.Predicate():
             return test(expression)
         case _:
             raise InvalidExpressionError(f"{expression!r} is not a predicate")
 
 
-def _test(predicate: Predicate, operand: Any) -> Any:
+def _test(predicate: ex.Predicate, operand: Any) -> Any:
     """The test of an Arrow array, or of an expression for one: the same functions take both."""
     match predicate:
-        case IsNull():
+        case ex.IsNull():
             return pc.is_null(operand)
-        case NotNull():
+        case ex.NotNull():
             return pc.is_valid(operand)
-        case IsNaN():
+        case ex.IsNaN():
             return pc.and_kleene(pc.is_nan(operand), pc.is_valid(operand))
-        case NotNaN():
+        case ex.NotNaN():
             return pc.or_kleene(pc.invert(pc.is_nan(operand)), pc.is_null(operand))
-        case In():
+        case ex.In():
             return pc.is_in(operand, value_set=to_value_set(predicate.literals))
-        case NotIn():
+        case ex.NotIn():
             return pc.invert(pc.is_in(operand, value_set=to_value_set(predicate.literals)))
-        case StartsWith():
+        case ex.StartsWith():
             return pc.and_kleene(pc.starts_with(operand, predicate.literal.value), pc.is_valid(operand))
-        case NotStartsWith():
+        case ex.NotStartsWith():
             different = pc.invert(pc.starts_with(operand, predicate.literal.value))
             return pc.or_kleene(different, pc.is_null(operand))
-        case NotEqualTo():
+        case ex.NotEqualTo():
             return pc.or_kleene(pc.not_equal(operand, to_scalar(predicate.literal)), pc.is_null(operand))
-        case LiteralPredicate():
+        case ex.LiteralPredicate():
             compared = _COMPARISONS[type(predicate)](operand, to_scalar(predicate.literal))
             return pc.and_kleene(compared, pc.is_valid(operand))
         case _:
@@ -144,7 +121,7 @@ def _field(term: BoundTerm) -> Any:
     if not isinstance(term, BoundReference):
         raise InvalidExpressionError(f"{term} has no form as an Arrow expression; use a mask")
     field = pc.field(term.names) if len(term.names) > 1 else pc.field(term.names[0])
-    return field.cast(_UUID_STORAGE) if isinstance(term.kind, UUIDType) else field
+    return field.cast(_UUID_STORAGE) if isinstance(term.kind, types.UUIDType) else field
 
 
 def _column(term: BoundTerm, rows: Any) -> Any:
@@ -159,7 +136,7 @@ def _column(term: BoundTerm, rows: Any) -> Any:
             raise InvalidExpressionError(f"the rows have no column {reference.name!r}") from None
     if not isinstance(term, BoundReference):
         return transform_array(term.transform, found, reference.kind)
-    if isinstance(term.kind, NestedType | VariantType):
+    if isinstance(term.kind, types.NestedType | types.VariantType):
         return found
     wanted = storage_type(term.kind)
     return found if found.type == wanted else pc.cast(found, wanted)

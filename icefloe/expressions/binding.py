@@ -8,6 +8,7 @@ into a range of the column. What cannot be compared is refused, as the expressio
 from collections.abc import Callable
 
 from icefloe.errors import InvalidExpressionError
+from icefloe.expressions import values as ex
 from icefloe.expressions.conversion import Exact, Place, compare, locate, not_null
 from icefloe.expressions.normal import rewrite_not, simplify
 from icefloe.expressions.preimage import unit_count, without_transform
@@ -21,31 +22,6 @@ from icefloe.expressions.terms import (
     Term,
     Transformed,
 )
-from icefloe.expressions.values import (
-    AlwaysFalse,
-    AlwaysTrue,
-    And,
-    EqualTo,
-    Expression,
-    In,
-    IsNaN,
-    IsNull,
-    LiteralPredicate,
-    Not,
-    NotNaN,
-    NotNull,
-    NotStartsWith,
-    Or,
-    Predicate,
-    SetPredicate,
-    StartsWith,
-    conjunction,
-    disjunction,
-    is_in,
-    negation,
-    not_in,
-    with_term,
-)
 from icefloe.partitioning.transforms import (
     DayTransform,
     IdentityTransform,
@@ -54,49 +30,37 @@ from icefloe.partitioning.transforms import (
     UnknownTransform,
     VoidTransform,
 )
+from icefloe.schema import types
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    DoubleType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    ListType,
-    LongType,
-    MapType,
-    PrimitiveType,
-    StringType,
-    StructType,
-    UnknownType,
-)
 
 _LONGEST_SHOWN = 200
 
 
-def bind(expression: Expression, schema: Schema | StructType, case_sensitive: bool = True) -> Expression:
+def bind(expression: ex.Expression, schema: Schema | types.StructType, case_sensitive: bool = True) -> ex.Expression:
     """The predicate over the columns of a schema or a struct, in normal form; one that is bound already is bound anew."""
     over = schema if isinstance(schema, Schema) else Schema(*schema.fields)
     return simplify(rewrite_not(_map(expression, lambda predicate: _bind(predicate, over, case_sensitive))))
 
 
-def unbind(expression: Expression) -> Expression:
+def unbind(expression: ex.Expression) -> ex.Expression:
     """The predicate with columns by name again, and constants of the columns' types."""
-    return _map(expression, lambda predicate: with_term(predicate, _unbound_term(predicate.term)))
+    return _map(expression, lambda predicate: ex.with_term(predicate, _unbound_term(predicate.term)))
 
 
-def bound_references(expression: Expression) -> frozenset[BoundReference]:
+def bound_references(expression: ex.Expression) -> frozenset[BoundReference]:
     """Every column that a bound predicate asks for."""
     match expression:
-        case And() | Or():
+        case ex.And() | ex.Or():
             return frozenset().union(*map(bound_references, expression.children))
-        case Not():
+        case ex.Not():
             return bound_references(expression.child)
-        case Predicate():
+        case ex.Predicate():
             return frozenset((bound_term(expression).reference,))
         case _:
             return frozenset()
 
 
-def bound_term(predicate: Predicate) -> BoundTerm:
+def bound_term(predicate: ex.Predicate) -> BoundTerm:
     """The term of a predicate that is bound; an error if it is not."""
     if isinstance(predicate.term, BoundReference | BoundTransform):
         return predicate.term
@@ -108,7 +72,7 @@ def bind_reference(name_or_id: str | int, schema: Schema, case_sensitive: bool =
     field = schema.find_field(name_or_id, case_sensitive)
     ancestors = schema.ancestors(field.field_id)
     for around in ancestors:
-        if isinstance(around.field_type, ListType | MapType):
+        if isinstance(around.field_type, types.ListType | types.MapType):
             raise InvalidExpressionError(
                 f"column {schema.names_by_id[field.field_id]!r} is inside the list or map {around.name!r}, which has many "
                 "values per row; predicates are on columns with one"
@@ -123,17 +87,17 @@ def bind_reference(name_or_id: str | int, schema: Schema, case_sensitive: bool =
     )
 
 
-def _map(expression: Expression, change: Callable[[Predicate], Expression]) -> Expression:
+def _map(expression: ex.Expression, change: Callable[[ex.Predicate], ex.Expression]) -> ex.Expression:
     match expression:
-        case And():
-            return conjunction(*(_map(child, change) for child in expression.children))
-        case Or():
-            return disjunction(*(_map(child, change) for child in expression.children))
-        case Not():
-            return negation(_map(expression.child, change))
-        case Predicate():
+        case ex.And():
+            return ex.conjunction(*(_map(child, change) for child in expression.children))
+        case ex.Or():
+            return ex.disjunction(*(_map(child, change) for child in expression.children))
+        case ex.Not():
+            return ex.negation(_map(expression.child, change))
+        case ex.Predicate():
             return change(expression)
-        case AlwaysTrue() | AlwaysFalse():
+        case ex.AlwaysTrue() | ex.AlwaysFalse():
             return expression
         case _:
             raise InvalidExpressionError(f"{expression!r} is not a predicate; give one such as EqualTo('a', 5)")
@@ -149,23 +113,23 @@ def _unbound_term(term: Term) -> Term:
             return term
 
 
-def _bind(predicate: Predicate, schema: Schema, case_sensitive: bool) -> Expression:
+def _bind(predicate: ex.Predicate, schema: Schema, case_sensitive: bool) -> ex.Expression:
     term = _bind_term(predicate.term, schema, case_sensitive)
     match predicate:
-        case IsNull():
-            return negation(_not_null(term))
-        case NotNull():
+        case ex.IsNull():
+            return ex.negation(_not_null(term))
+        case ex.NotNull():
             return _not_null(term)
-        case IsNaN() | NotNaN():
-            if not isinstance(term.kind, FloatType | DoubleType):
+        case ex.IsNaN() | ex.NotNaN():
+            if not isinstance(term.kind, types.FloatType | types.DoubleType):
                 raise InvalidExpressionError(
                     f"{predicate}: {term} is of type {term.kind}; only float and double have NaN"
                 )
-            return with_term(predicate, term)
-        case SetPredicate():
+            return ex.with_term(predicate, term)
+        case ex.SetPredicate():
             _check_comparable(predicate, term)
             return _bind_set(predicate, term)
-        case LiteralPredicate():
+        case ex.LiteralPredicate():
             _check_comparable(predicate, term)
             return _bind_literal(predicate, predicate.literal, term)
         case _:
@@ -193,53 +157,55 @@ def _bind_transform(transform: Transform, column: BoundReference) -> BoundTerm:
     return column if isinstance(transform, IdentityTransform) else BoundTransform(transform, column)
 
 
-def _not_null(term: BoundTerm) -> Expression:
+def _not_null(term: BoundTerm) -> ex.Expression:
     # Every transform gives null for null and for nothing else.
-    return AlwaysFalse() if isinstance(term.reference.kind, UnknownType) else not_null(term.reference)
+    return ex.AlwaysFalse() if isinstance(term.reference.kind, types.UnknownType) else not_null(term.reference)
 
 
-def _check_comparable(predicate: Predicate, term: BoundTerm) -> None:
+def _check_comparable(predicate: ex.Predicate, term: BoundTerm) -> None:
     kind = term.kind
-    if not isinstance(kind, PrimitiveType) or isinstance(kind, GeometryType | GeographyType | UnknownType):
+    if not isinstance(kind, types.PrimitiveType) or isinstance(
+        kind, types.GeometryType | types.GeographyType | types.UnknownType
+    ):
         raise InvalidExpressionError(f"{predicate}: {term} is of type {kind}; it can only be tested for null")
-    if isinstance(predicate, StartsWith | NotStartsWith) and not isinstance(kind, StringType):
+    if isinstance(predicate, ex.StartsWith | ex.NotStartsWith) and not isinstance(kind, types.StringType):
         raise InvalidExpressionError(f"{predicate}: {term} is of type {kind}; only strings start with a text")
 
 
-def _bind_set(predicate: SetPredicate, term: BoundTerm) -> Expression:
+def _bind_set(predicate: ex.SetPredicate, term: BoundTerm) -> ex.Expression:
     places = (_locate(predicate, constant, term) for constant in predicate.literals)
     constants = [Literal(place.value, term.kind) for place in places if isinstance(place, Exact)]
     if isinstance(term, BoundTransform) and term.transform.preserves_order:
-        equal: list[LiteralPredicate] = [EqualTo(term, constant) for constant in dict.fromkeys(constants)]
-        found = disjunction(*(without_transform(test, term.transform, term.reference) for test in equal))
-        return found if isinstance(predicate, In) else negation(found)
-    return is_in(term, constants) if isinstance(predicate, In) else not_in(term, constants)
+        equal: list[ex.LiteralPredicate] = [ex.EqualTo(term, constant) for constant in dict.fromkeys(constants)]
+        found = ex.disjunction(*(without_transform(test, term.transform, term.reference) for test in equal))
+        return found if isinstance(predicate, ex.In) else ex.negation(found)
+    return ex.is_in(term, constants) if isinstance(predicate, ex.In) else ex.not_in(term, constants)
 
 
-def _bind_literal(predicate: LiteralPredicate, constant: Literal, term: BoundTerm) -> Expression:
+def _bind_literal(predicate: ex.LiteralPredicate, constant: Literal, term: BoundTerm) -> ex.Expression:
     place = _locate(predicate, constant, term)
     if isinstance(term, BoundTransform) and term.transform.preserves_order:
         found = compare(type(predicate), term, place)
-        if isinstance(found, LiteralPredicate):
+        if isinstance(found, ex.LiteralPredicate):
             return without_transform(found, term.transform, term.reference)
         return found
     return compare(type(predicate), term, place)
 
 
-def _locate(predicate: Predicate, constant: Literal, term: BoundTerm) -> Place:
+def _locate(predicate: ex.Predicate, constant: Literal, term: BoundTerm) -> Place:
     try:
         if (
             isinstance(term, BoundTransform)
             and isinstance(term.transform, TimeTransform)
             and not isinstance(term.transform, DayTransform)
-            and isinstance(constant.kind, StringType)
+            and isinstance(constant.kind, types.StringType)
         ):
-            constant = Literal(unit_count(term.transform, constant.value), LongType())
+            constant = Literal(unit_count(term.transform, constant.value), types.LongType())
         return locate(constant, term.kind)
     except InvalidExpressionError as error:
         raise InvalidExpressionError(f"{_shown(predicate)}: {error}") from None
 
 
-def _shown(predicate: Predicate) -> str:
+def _shown(predicate: ex.Predicate) -> str:
     text = str(predicate)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from icefloe.errors import InvalidExpressionError, InvalidInputError
+from icefloe.expressions import values as ex
 from icefloe.expressions.reader_codec import (
     APPLY,
     ARGUMENTS,
@@ -43,19 +44,6 @@ from icefloe.expressions.terms import (
     Term,
     Transformed,
 )
-from icefloe.expressions.values import (
-    AlwaysFalse,
-    AlwaysTrue,
-    And,
-    Expression,
-    In,
-    LiteralPredicate,
-    Not,
-    NotIn,
-    Or,
-    Predicate,
-    SetPredicate,
-)
 from icefloe.partitioning.transforms import (
     BucketTransform,
     Transform,
@@ -68,43 +56,43 @@ from icefloe.schema.schema import Schema
 from icefloe.schema.types import BooleanType, DoubleType, LongType, StringType
 from icefloe.schema.value_codec import value_to_json
 
-_NAMES: dict[type[Predicate], str] = {
+_NAMES: dict[type[ex.Predicate], str] = {
     **{kind: name for name, kind in UNARY.items()},
     **{kind: name for name, kind in COMPARISONS.items()},
-    In: "in",
-    NotIn: "not-in",
+    ex.In: "in",
+    ex.NotIn: "not-in",
 }
 _NATURAL = (BooleanType, LongType, DoubleType, StringType)
 """Types whose constants JSON tells apart by itself."""
 
 
-def expression_to_json(expression: Expression) -> Any:
+def expression_to_json(expression: ex.Expression) -> Any:
     """The predicate in the form of the expressions spec; columns of a bound one by id, of another by name."""
     return _write(expression, _predicate_to_json)
 
 
-def expression_to_term_json(expression: Expression) -> Any:
+def expression_to_term_json(expression: ex.Expression) -> Any:
     """The predicate in the older, term-based form, which Java and older REST catalogs read; columns by name."""
     return _write(expression, _predicate_to_term_json)
 
 
-def expression_from_json(document: object, schema: Schema | None = None, case_sensitive: bool = True) -> Expression:
+def expression_from_json(document: object, schema: Schema | None = None, case_sensitive: bool = True) -> ex.Expression:
     """The predicate of a JSON document in either form."""
     return ExpressionReader(schema, case_sensitive).expression(document, 0)
 
 
-def _write(expression: Expression, predicate: Callable[[Predicate], Any]) -> Any:
+def _write(expression: ex.Expression, predicate: Callable[[ex.Predicate], Any]) -> Any:
     match expression:
-        case AlwaysTrue():
+        case ex.AlwaysTrue():
             return True
-        case AlwaysFalse():
+        case ex.AlwaysFalse():
             return False
-        case And() | Or():
-            name = "and" if isinstance(expression, And) else "or"
+        case ex.And() | ex.Or():
+            name = "and" if isinstance(expression, ex.And) else "or"
             return _balanced(name, [_write(child, predicate) for child in expression.children])
-        case Not():
+        case ex.Not():
             return {TYPE: "not", CHILD: _write(expression.child, predicate)}
-        case Predicate():
+        case ex.Predicate():
             try:
                 return predicate(expression)
             except InvalidExpressionError:
@@ -123,23 +111,23 @@ def _balanced(name: str, parts: list[Any]) -> Any:
     return {TYPE: name, LEFT: _balanced(name, parts[:half]), RIGHT: _balanced(name, parts[half:])}
 
 
-def _predicate_to_json(predicate: Predicate) -> Any:
+def _predicate_to_json(predicate: ex.Predicate) -> Any:
     name, term = _NAMES[type(predicate)], _term_to_json(predicate.term)
     match predicate:
-        case LiteralPredicate():
+        case ex.LiteralPredicate():
             return {TYPE: name, LEFT: term, RIGHT: _literal_to_json(predicate.literal)}
-        case SetPredicate():
+        case ex.SetPredicate():
             return {TYPE: name, CHILD: term, VALUES: _literals_to_json(predicate.literals)}
         case _:
             return {TYPE: name, CHILD: term}
 
 
-def _predicate_to_term_json(predicate: Predicate) -> Any:
+def _predicate_to_term_json(predicate: ex.Predicate) -> Any:
     name, term = _NAMES[type(predicate)], _old_term_to_json(predicate.term)
     match predicate:
-        case LiteralPredicate(literal=constant):
+        case ex.LiteralPredicate(literal=constant):
             return {TYPE: name, TERM: term, VALUE: value_to_json(constant.value, constant.kind)}
-        case SetPredicate(literals=constants):
+        case ex.SetPredicate(literals=constants):
             return {TYPE: name, TERM: term, VALUES: [value_to_json(one.value, one.kind) for one in constants]}
         case _:
             return {TYPE: name, TERM: term}

@@ -5,34 +5,23 @@ from decimal import Decimal, DecimalException
 
 from icefloe.errors import InvalidExpressionError
 from icefloe.expressions.terms import Literal, literal
+from icefloe.schema import types
 from icefloe.schema.temporal import NANOS_PER_SECOND, parse_timestamp
-from icefloe.schema.types import (
-    DateType,
-    DoubleType,
-    FloatType,
-    IcebergType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
 from icefloe.schema.values import coerce, parse_text
 
-_TIMESTAMPS = TimestampType | TimestamptzType | TimestampNanoType | TimestamptzNanoType
-_TYPES: dict[str, IcebergType] = {
+_TIMESTAMPS = types.TimestampType | types.TimestamptzType | types.TimestampNanoType | types.TimestamptzNanoType
+_TYPES: dict[str, types.IcebergType] = {
     str(kind): kind
     for kind in (
-        DateType(),
-        TimeType(),
-        TimestampType(),
-        TimestamptzType(),
-        TimestampNanoType(),
-        TimestamptzNanoType(),
-        UUIDType(),
-        FloatType(),
-        DoubleType(),
+        types.DateType(),
+        types.TimeType(),
+        types.TimestampType(),
+        types.TimestamptzType(),
+        types.TimestampNanoType(),
+        types.TimestamptzNanoType(),
+        types.UUIDType(),
+        types.FloatType(),
+        types.DoubleType(),
     )
 }
 _MOST_DIGITS = 100
@@ -92,12 +81,12 @@ def typed_literal(type_name: str, text: str) -> Literal:
     return Literal(parse_text(text, kind), kind)
 
 
-def _timestamp_literal(text: str, kind: IcebergType) -> Literal:
+def _timestamp_literal(text: str, kind: types.IcebergType) -> Literal:
     nanos, offset = parse_timestamp(text)
     nanos -= (offset or 0) * NANOS_PER_SECOND
-    is_zoned = offset is not None or isinstance(kind, TimestamptzType | TimestamptzNanoType)
-    if isinstance(kind, TimestampNanoType | TimestamptzNanoType) or nanos % _NANOS_PER_MICRO:
-        fine = TimestamptzNanoType() if is_zoned else TimestampNanoType()
+    is_zoned = offset is not None or isinstance(kind, types.TimestamptzType | types.TimestamptzNanoType)
+    if isinstance(kind, types.TimestampNanoType | types.TimestamptzNanoType) or nanos % _NANOS_PER_MICRO:
+        fine = types.TimestamptzNanoType() if is_zoned else types.TimestampNanoType()
         return Literal(coerce(nanos, fine), fine)
-    coarse = TimestamptzType() if is_zoned else TimestampType()
+    coarse = types.TimestamptzType() if is_zoned else types.TimestampType()
     return Literal(coerce(nanos // _NANOS_PER_MICRO, coarse), coarse)

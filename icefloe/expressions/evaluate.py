@@ -9,49 +9,27 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from icefloe.errors import InvalidExpressionError
+from icefloe.expressions import values as ex
 from icefloe.expressions.binding import bound_term
 from icefloe.expressions.terms import BoundReference, BoundTerm
-from icefloe.expressions.values import (
-    AlwaysFalse,
-    AlwaysTrue,
-    And,
-    EqualTo,
-    Expression,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNaN,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    Not,
-    NotEqualTo,
-    NotIn,
-    NotNaN,
-    NotNull,
-    NotStartsWith,
-    Or,
-    Predicate,
-    StartsWith,
-)
 
 Row = Mapping[int, Any] | Sequence[Any]
 
 
-def evaluate(expression: Expression, row: Row) -> bool:
+def evaluate(expression: ex.Expression, row: Row) -> bool:
     """Whether the row matches the bound predicate."""
     match expression:
-        case AlwaysTrue():
+        case ex.AlwaysTrue():
             return True
-        case AlwaysFalse():
+        case ex.AlwaysFalse():
             return False
-        case And():
+        case ex.And():
             return all(evaluate(child, row) for child in expression.children)
-        case Or():
+        case ex.Or():
             return any(evaluate(child, row) for child in expression.children)
-        case Not():
+        case ex.Not():
             return not evaluate(expression.child, row)
-        case Predicate():
+        case ex.Predicate():
             return _test(expression, value_of(bound_term(expression), row))
         case _:
             raise InvalidExpressionError(f"{expression!r} is not a predicate")
@@ -72,39 +50,39 @@ def value_of(term: BoundTerm, row: Row) -> Any:
     return value
 
 
-def _test(predicate: Predicate, value: Any) -> bool:
+def _test(predicate: ex.Predicate, value: Any) -> bool:
     is_nan = isinstance(value, float) and math.isnan(value)
     match predicate:
-        case IsNull():
+        case ex.IsNull():
             return value is None
-        case NotNull():
+        case ex.NotNull():
             return value is not None
-        case IsNaN():
+        case ex.IsNaN():
             return is_nan
-        case NotNaN():
+        case ex.NotNaN():
             return not is_nan
-        case NotEqualTo() | NotIn() | NotStartsWith():
+        case ex.NotEqualTo() | ex.NotIn() | ex.NotStartsWith():
             return value is None or is_nan or not _holds(predicate, value)
         case _:
             return value is not None and not is_nan and _holds(predicate, value)
 
 
-def _holds(predicate: Predicate, value: Any) -> bool:
+def _holds(predicate: ex.Predicate, value: Any) -> bool:
     """The comparison with an ordinary value; of a negated test, the one that it negates."""
     match predicate:
-        case EqualTo(literal=constant) | NotEqualTo(literal=constant):
+        case ex.EqualTo(literal=constant) | ex.NotEqualTo(literal=constant):
             return bool(value == constant.value)
-        case LessThan(literal=constant):
+        case ex.LessThan(literal=constant):
             return bool(value < constant.value)
-        case LessThanOrEqual(literal=constant):
+        case ex.LessThanOrEqual(literal=constant):
             return bool(value <= constant.value)
-        case GreaterThan(literal=constant):
+        case ex.GreaterThan(literal=constant):
             return bool(value > constant.value)
-        case GreaterThanOrEqual(literal=constant):
+        case ex.GreaterThanOrEqual(literal=constant):
             return bool(value >= constant.value)
-        case In(literals=constants) | NotIn(literals=constants):
+        case ex.In(literals=constants) | ex.NotIn(literals=constants):
             return any(value == constant.value for constant in constants)
-        case StartsWith(literal=constant) | NotStartsWith(literal=constant):
+        case ex.StartsWith(literal=constant) | ex.NotStartsWith(literal=constant):
             return bool(value.startswith(constant.value))
         case _:
             raise AssertionError(f"no rule evaluates {predicate!r}")

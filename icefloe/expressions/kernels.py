@@ -12,108 +12,92 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.expressions import values as ex
 from icefloe.expressions.arrow import to_scalar, to_value_set
 from icefloe.expressions.facts import Bounds, Facts, Mask, known
 from icefloe.expressions.terms import Literal
-from icefloe.expressions.values import (
-    EqualTo,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNaN,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    NotEqualTo,
-    NotIn,
-    NotNaN,
-    NotNull,
-    NotStartsWith,
-    Predicate,
-    StartsWith,
-)
 
 _FEW = 16
 """Up to so many constants are compared one by one; more are looked up in order."""
 
 
-def might_match(predicate: Predicate, facts: Facts) -> Mask:
+def might_match(predicate: ex.Predicate, facts: Facts) -> Mask:
     """Where some row may match the bound test."""
     match predicate:
-        case IsNull():
+        case ex.IsNull():
             return facts.may_be_null
-        case NotNull():
+        case ex.NotNull():
             return ~facts.is_all_null
-        case IsNaN():
+        case ex.IsNaN():
             return facts.may_be_nan & ~facts.is_all_null
-        case NotNaN():
+        case ex.NotNaN():
             return ~facts.is_all_nan
-        case NotEqualTo() | NotIn() | NotStartsWith():
+        case ex.NotEqualTo() | ex.NotIn() | ex.NotStartsWith():
             is_ordinary = ~facts.may_be_null & ~facts.may_be_nan
             return ~(is_ordinary & _all_hit(predicate, facts.bounds()))
         case _:
             return ~facts.has_no_ordinary & _may_hit(predicate, facts.bounds())
 
 
-def must_match(predicate: Predicate, facts: Facts) -> Mask:
+def must_match(predicate: ex.Predicate, facts: Facts) -> Mask:
     """Where every row is sure to match the bound test."""
     match predicate:
-        case IsNull():
+        case ex.IsNull():
             return facts.is_all_null
-        case NotNull():
+        case ex.NotNull():
             return ~facts.may_be_null
-        case IsNaN():
+        case ex.IsNaN():
             return facts.is_all_nan
-        case NotNaN():
+        case ex.NotNaN():
             return ~facts.may_be_nan | facts.is_all_null
-        case NotEqualTo() | NotIn() | NotStartsWith():
+        case ex.NotEqualTo() | ex.NotIn() | ex.NotStartsWith():
             return facts.has_no_ordinary | ~_may_hit(predicate, facts.bounds())
         case _:
             is_ordinary = ~facts.may_be_null & ~facts.may_be_nan
             return is_ordinary & _all_hit(predicate, facts.bounds())
 
 
-def _may_hit(predicate: Predicate, bounds: Bounds) -> Mask:
+def _may_hit(predicate: ex.Predicate, bounds: Bounds) -> Mask:
     """Where some ordinary value within the bounds passes the test; for a negated test, the one that it negates."""
     lower, upper = _comparer(bounds.lower, bounds.size), _comparer(bounds.upper, bounds.size)
     match predicate:
-        case LessThan(literal=constant):
+        case ex.LessThan(literal=constant):
             return ~lower(pc.greater_equal, constant)
-        case LessThanOrEqual(literal=constant):
+        case ex.LessThanOrEqual(literal=constant):
             return ~lower(pc.greater, constant)
-        case GreaterThan(literal=constant):
+        case ex.GreaterThan(literal=constant):
             return ~upper(pc.less_equal, constant)
-        case GreaterThanOrEqual(literal=constant):
+        case ex.GreaterThanOrEqual(literal=constant):
             return ~upper(pc.less, constant)
-        case EqualTo(literal=constant) | NotEqualTo(literal=constant):
+        case ex.EqualTo(literal=constant) | ex.NotEqualTo(literal=constant):
             return ~(lower(pc.greater, constant) | upper(pc.less, constant))
-        case StartsWith(literal=constant) | NotStartsWith(literal=constant):
+        case ex.StartsWith(literal=constant) | ex.NotStartsWith(literal=constant):
             # What starts with the prefix is not less than it, and what is greater but does not start so is greater than all.
             is_above = lower(pc.greater, constant) & ~_starts(bounds.lower, constant, bounds.size)
             return ~(is_above | upper(pc.less, constant))
-        case In(literals=constants) | NotIn(literals=constants):
+        case ex.In(literals=constants) | ex.NotIn(literals=constants):
             return _any_within(constants, bounds)
         case _:
             raise AssertionError(f"no rule answers {predicate!r}")
 
 
-def _all_hit(predicate: Predicate, bounds: Bounds) -> Mask:
+def _all_hit(predicate: ex.Predicate, bounds: Bounds) -> Mask:
     """Where every ordinary value within the bounds passes the test; for a negated test, the one that it negates."""
     lower, upper = _comparer(bounds.lower, bounds.size), _comparer(bounds.upper, bounds.size)
     match predicate:
-        case LessThan(literal=constant):
+        case ex.LessThan(literal=constant):
             return upper(pc.less, constant)
-        case LessThanOrEqual(literal=constant):
+        case ex.LessThanOrEqual(literal=constant):
             return upper(pc.less_equal, constant)
-        case GreaterThan(literal=constant):
+        case ex.GreaterThan(literal=constant):
             return lower(pc.greater, constant)
-        case GreaterThanOrEqual(literal=constant):
+        case ex.GreaterThanOrEqual(literal=constant):
             return lower(pc.greater_equal, constant)
-        case EqualTo(literal=constant) | NotEqualTo(literal=constant):
+        case ex.EqualTo(literal=constant) | ex.NotEqualTo(literal=constant):
             return lower(pc.equal, constant) & upper(pc.equal, constant)
-        case StartsWith(literal=constant) | NotStartsWith(literal=constant):
+        case ex.StartsWith(literal=constant) | ex.NotStartsWith(literal=constant):
             return _starts(bounds.lower, constant, bounds.size) & _starts(bounds.upper, constant, bounds.size)
-        case In(literals=constants) | NotIn(literals=constants):
+        case ex.In(literals=constants) | ex.NotIn(literals=constants):
             if bounds.lower is None or bounds.upper is None:
                 return np.zeros(bounds.size, dtype=np.bool_)
             is_one = known(pc.equal(bounds.lower, bounds.upper))

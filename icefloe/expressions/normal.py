@@ -6,117 +6,100 @@ a is nan`. That needs the type, so in a predicate that is not bound yet, `not (a
 
 from collections.abc import Iterable
 
+from icefloe.expressions import values as ex
 from icefloe.expressions.terms import BoundReference, BoundTransform, Term
-from icefloe.expressions.values import (
-    And,
-    EqualTo,
-    Expression,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNaN,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    LiteralPredicate,
-    Not,
-    NotEqualTo,
-    NotIn,
-    NotNaN,
-    NotNull,
-    NotStartsWith,
-    Or,
-    Predicate,
-    StartsWith,
-    conjunction,
-    disjunction,
-    is_in,
-    negation,
-    not_in,
-)
 from icefloe.schema.types import DoubleType, FloatType
 
-_REVERSED: dict[type[LiteralPredicate], type[LiteralPredicate]] = {
-    LessThan: GreaterThanOrEqual,
-    LessThanOrEqual: GreaterThan,
-    GreaterThan: LessThanOrEqual,
-    GreaterThanOrEqual: LessThan,
+_REVERSED: dict[type[ex.LiteralPredicate], type[ex.LiteralPredicate]] = {
+    ex.LessThan: ex.GreaterThanOrEqual,
+    ex.LessThanOrEqual: ex.GreaterThan,
+    ex.GreaterThan: ex.LessThanOrEqual,
+    ex.GreaterThanOrEqual: ex.LessThan,
 }
 
-_FALSE_FOR_NULL = (EqualTo, LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual, In, StartsWith, IsNaN)
-_TRUE_FOR_NULL = (NotEqualTo, NotIn, NotStartsWith, NotNaN)
+_FALSE_FOR_NULL = (
+    ex.EqualTo,
+    ex.LessThan,
+    ex.LessThanOrEqual,
+    ex.GreaterThan,
+    ex.GreaterThanOrEqual,
+    ex.In,
+    ex.StartsWith,
+    ex.IsNaN,
+)
+_TRUE_FOR_NULL = (ex.NotEqualTo, ex.NotIn, ex.NotStartsWith, ex.NotNaN)
 
 
-def rewrite_not(expression: Expression) -> Expression:
+def rewrite_not(expression: ex.Expression) -> ex.Expression:
     """The same predicate with every negation moved into the tests."""
     match expression:
-        case And():
-            return conjunction(*map(rewrite_not, expression.children))
-        case Or():
-            return disjunction(*map(rewrite_not, expression.children))
-        case Not():
+        case ex.And():
+            return ex.conjunction(*map(rewrite_not, expression.children))
+        case ex.Or():
+            return ex.disjunction(*map(rewrite_not, expression.children))
+        case ex.Not():
             return _opposite(expression.child)
         case _:
             return expression
 
 
-def simplify(expression: Expression) -> Expression:
+def simplify(expression: ex.Expression) -> ex.Expression:
     """The same predicate, without duplicates and what its neighbours decide; equalities of one term become one `in`."""
     match expression:
-        case And():
-            return conjunction(*_resolved([simplify(child) for child in expression.children], is_and=True))
-        case Or():
-            return disjunction(*_resolved([simplify(child) for child in expression.children], is_and=False))
-        case Not():
-            return negation(simplify(expression.child))
+        case ex.And():
+            return ex.conjunction(*_resolved([simplify(child) for child in expression.children], is_and=True))
+        case ex.Or():
+            return ex.disjunction(*_resolved([simplify(child) for child in expression.children], is_and=False))
+        case ex.Not():
+            return ex.negation(simplify(expression.child))
         case _:
             return expression
 
 
-def _opposite(expression: Expression) -> Expression:
+def _opposite(expression: ex.Expression) -> ex.Expression:
     match expression:
-        case And():
-            return disjunction(*map(_opposite, expression.children))
-        case Or():
-            return conjunction(*map(_opposite, expression.children))
-        case Not():
+        case ex.And():
+            return ex.disjunction(*map(_opposite, expression.children))
+        case ex.Or():
+            return ex.conjunction(*map(_opposite, expression.children))
+        case ex.Not():
             return rewrite_not(expression.child)
-        case LiteralPredicate() if reversed_test := _REVERSED.get(type(expression)):
+        case ex.LiteralPredicate() if reversed_test := _REVERSED.get(type(expression)):
             term = expression.term
             if not isinstance(term, BoundReference | BoundTransform):
-                return negation(expression)
-            others: list[Expression] = [reversed_test(term, expression.literal)]
+                return ex.negation(expression)
+            others: list[ex.Expression] = [reversed_test(term, expression.literal)]
             if term.is_nullable:
-                others.append(IsNull(term.reference))
+                others.append(ex.IsNull(term.reference))
             if isinstance(term.kind, FloatType | DoubleType):
-                others.append(IsNaN(term))
-            return disjunction(*others)
+                others.append(ex.IsNaN(term))
+            return ex.disjunction(*others)
         case _:
-            return negation(expression)
+            return ex.negation(expression)
 
 
-def _resolved(children: list[Expression], is_and: bool) -> list[Expression]:
+def _resolved(children: list[ex.Expression], is_and: bool) -> list[ex.Expression]:
     """What is left of the parts of an `and` (or of an `or`) when each may rely on the single tests among them.
 
     In `a is not null and (a >= 5 or a is null)` the first part decides the last test, and then the second the first.
     """
-    children = _merged(_flat(children, And if is_and else Or), is_and)
-    units = {child for child in children if isinstance(child, Predicate | Not)}
+    children = _merged(_flat(children, ex.And if is_and else ex.Or), is_and)
+    units = {child for child in children if isinstance(child, ex.Predicate | ex.Not)}
     implied = {_implied(unit, is_and) for unit in units}
     decided = units | implied
-    opposites = {negation(unit) for unit in decided if unit is not None}
+    opposites = {ex.negation(unit) for unit in decided if unit is not None}
     if not decided.isdisjoint(opposites):
-        return [disjunction() if is_and else conjunction()]
-    found: dict[Expression, None] = {}
+        return [ex.disjunction() if is_and else ex.conjunction()]
+    found: dict[ex.Expression, None] = {}
     is_shorter = False
     for child in children:
-        if isinstance(child, And | Or):
+        if isinstance(child, ex.And | ex.Or):
             if not decided.isdisjoint(child.children):
                 continue  # `a and (a or b)` is `a`.
             rest = [part for part in child.children if part not in opposites]
             if len(rest) < len(child.children):
                 is_shorter = True
-                child = disjunction(*rest) if is_and else conjunction(*rest)
+                child = ex.disjunction(*rest) if is_and else ex.conjunction(*rest)
             found[child] = None
         elif child not in implied:
             found[child] = None
@@ -124,46 +107,46 @@ def _resolved(children: list[Expression], is_and: bool) -> list[Expression]:
     return _resolved(list(found), is_and) if is_shorter else list(found)
 
 
-def _implied(unit: Expression, is_and: bool) -> Expression | None:
+def _implied(unit: ex.Expression, is_and: bool) -> ex.Expression | None:
     """What a test says about null: in an `and`, that the value is not null; in an `or`, that null is included already."""
-    if isinstance(unit, Predicate):
+    if isinstance(unit, ex.Predicate):
         term = unit.term.reference if isinstance(unit.term, BoundTransform) else unit.term
         if is_and and isinstance(unit, _FALSE_FOR_NULL):
-            return NotNull(term)
+            return ex.NotNull(term)
         if not is_and and isinstance(unit, _TRUE_FOR_NULL):
-            return IsNull(term)
+            return ex.IsNull(term)
     return None
 
 
-def _flat(children: Iterable[Expression], kind: type[And] | type[Or]) -> list[Expression]:
-    combined = (conjunction if kind is And else disjunction)(*children)
-    return list(combined.children) if isinstance(combined, And | Or) and type(combined) is kind else [combined]
+def _flat(children: Iterable[ex.Expression], kind: type[ex.And] | type[ex.Or]) -> list[ex.Expression]:
+    combined = (ex.conjunction if kind is ex.And else ex.disjunction)(*children)
+    return list(combined.children) if isinstance(combined, ex.And | ex.Or) and type(combined) is kind else [combined]
 
 
-def _merged(children: list[Expression], is_and: bool) -> list[Expression]:
+def _merged(children: list[ex.Expression], is_and: bool) -> list[ex.Expression]:
     """Equalities of one term in an `or`, inequalities in an `and`, made one test at the place of the first."""
-    wanted = (NotEqualTo, NotIn) if is_and else (EqualTo, In)
-    groups: dict[Term, list[Expression]] = {}
+    wanted = (ex.NotEqualTo, ex.NotIn) if is_and else (ex.EqualTo, ex.In)
+    groups: dict[Term, list[ex.Expression]] = {}
     for child in children:
         if isinstance(child, wanted):
             groups.setdefault(child.term, []).append(child)
     if all(len(group) == 1 for group in groups.values()):
         return children
-    found: list[Expression] = []
+    found: list[ex.Expression] = []
     for child in children:
         if not isinstance(child, wanted):
             found.append(child)
         elif group := groups.pop(child.term, None):
             constants = [one for test in group for one in _constants(test)]
-            found.append((not_in if is_and else is_in)(child.term, constants))
+            found.append((ex.not_in if is_and else ex.is_in)(child.term, constants))
     return found
 
 
-def _constants(test: Expression) -> Iterable[object]:
+def _constants(test: ex.Expression) -> Iterable[object]:
     match test:
-        case In() | NotIn():
+        case ex.In() | ex.NotIn():
             return test.literals
-        case LiteralPredicate():
+        case ex.LiteralPredicate():
             return (test.literal,)
         case _:
             raise AssertionError(f"{test} has no constants")

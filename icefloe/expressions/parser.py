@@ -15,45 +15,26 @@ It is SQL's own reading, with unknown for null: `a != 5` and `not a = 5` leave o
 import re
 
 from icefloe.errors import InvalidExpressionError
+from icefloe.expressions import values as ex
 from icefloe.expressions.operands import OperandReader
 from icefloe.expressions.terms import Literal, Term, Transformed, literal
 from icefloe.expressions.three_valued import Truth, all_of, any_of, certain, truth
 from icefloe.expressions.tokens import Token, TokenKind
-from icefloe.expressions.values import (
-    FLIPPED,
-    MAX_DEPTH,
-    AlwaysFalse,
-    AlwaysTrue,
-    EqualTo,
-    Expression,
-    GreaterThan,
-    GreaterThanOrEqual,
-    IsNaN,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    LiteralPredicate,
-    NotEqualTo,
-    NotNaN,
-    NotNull,
-    StartsWith,
-    is_in,
-)
 
-_COMPARISONS: dict[str, type[LiteralPredicate]] = {
-    "=": EqualTo,
-    "==": EqualTo,
-    "!=": NotEqualTo,
-    "<>": NotEqualTo,
-    "<": LessThan,
-    "<=": LessThanOrEqual,
-    ">": GreaterThan,
-    ">=": GreaterThanOrEqual,
+_COMPARISONS: dict[str, type[ex.LiteralPredicate]] = {
+    "=": ex.EqualTo,
+    "==": ex.EqualTo,
+    "!=": ex.NotEqualTo,
+    "<>": ex.NotEqualTo,
+    "<": ex.LessThan,
+    "<=": ex.LessThanOrEqual,
+    ">": ex.GreaterThan,
+    ">=": ex.GreaterThanOrEqual,
 }
 _WILDCARD = re.compile(r"\\(.)|([%_])|([^\\%_]+)", re.DOTALL)
 
 
-def parse_expression(text: str) -> Expression:
+def parse_expression(text: str) -> ex.Expression:
     """The predicate that is true for exactly the rows that SQL's WHERE would keep."""
     if not isinstance(text, str):
         raise InvalidExpressionError(f"{text!r} is not a filter text such as \"a > 5 and b in ('x', 'y')\"")
@@ -63,12 +44,12 @@ def parse_expression(text: str) -> Expression:
     return condition.is_true
 
 
-def as_expression(row_filter: str | Expression | None) -> Expression:
+def as_expression(row_filter: str | ex.Expression | None) -> ex.Expression:
     """A row filter as a predicate: a SQL text is read, None means every row."""
     match row_filter:
         case None:
-            return AlwaysTrue()
-        case Expression():
+            return ex.AlwaysTrue()
+        case ex.Expression():
             return row_filter
         case str():
             return parse_expression(row_filter)
@@ -120,7 +101,7 @@ class _Parser(OperandReader):
         if self.token.is_symbol("("):
             return self.parenthesized()
         if self.token.is_word("true", "false") and not self.tokens[self.index + 1].is_symbol(*_COMPARISONS, "<=>"):
-            return truth(AlwaysTrue() if self.advance().is_word("true") else AlwaysFalse())
+            return truth(ex.AlwaysTrue() if self.advance().is_word("true") else ex.AlwaysFalse())
         if self.token.is_word("starts_with", "startswith") and self.tokens[self.index + 1].is_symbol("("):
             return self.starts_with()
         start = self.token
@@ -131,8 +112,8 @@ class _Parser(OperandReader):
 
     def parenthesized(self) -> Truth:
         self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise self.error(f"parentheses are nested more than {MAX_DEPTH} levels deep")
+        if self.depth > ex.MAX_DEPTH:
+            raise self.error(f"parentheses are nested more than {ex.MAX_DEPTH} levels deep")
         self.expect_symbol("(")
         found = self.condition()
         self.expect_symbol(")")
@@ -148,8 +129,8 @@ class _Parser(OperandReader):
             return truth(_COMPARISONS[token.content](term, self.literal_operand()))
         if self.accept_symbol("<=>"):
             if self.accept_word("null"):
-                return truth(IsNull(term))
-            return certain(EqualTo(term, self.literal_operand()))
+                return truth(ex.IsNull(term))
+            return certain(ex.EqualTo(term, self.literal_operand()))
         if token.is_word("is"):
             return self.is_test(term)
         negated = self.accept_word("not")
@@ -164,26 +145,26 @@ class _Parser(OperandReader):
         elif isinstance(term, Transformed):
             raise self.error(f"expected a comparison of {term} but found {self.token.source}")
         else:
-            return truth(EqualTo(term, literal(True)))
+            return truth(ex.EqualTo(term, literal(True)))
         return ~found if negated else found
 
     def is_test(self, term: Term) -> Truth:
         following = self.tokens[self.index + 1]
         after_not = self.tokens[self.index + 2] if following.is_word("not") else following
         if after_not.is_word("true", "false", "unknown"):
-            return truth(EqualTo(term, literal(True)))  # A boolean column; truth_test reads the rest.
+            return truth(ex.EqualTo(term, literal(True)))  # A boolean column; truth_test reads the rest.
         self.advance()
         negated = self.accept_word("not")
         if self.accept_word("null"):
-            return truth(NotNull(term) if negated else IsNull(term))
+            return truth(ex.NotNull(term) if negated else ex.IsNull(term))
         if self.accept_word("nan"):
-            return truth(NotNaN(term) if negated else IsNaN(term))
+            return truth(ex.NotNaN(term) if negated else ex.IsNaN(term))
         if self.accept_word("distinct"):
             self.expect_word("from")
             if self.accept_word("null"):
-                return truth(IsNull(term) if negated else NotNull(term))
+                return truth(ex.IsNull(term) if negated else ex.NotNull(term))
             constant = self.literal_operand()
-            return certain(EqualTo(term, constant) if negated else NotEqualTo(term, constant))
+            return certain(ex.EqualTo(term, constant) if negated else ex.NotEqualTo(term, constant))
         raise self.error(f"expected NULL, NAN, TRUE, FALSE or DISTINCT FROM but found {self.token.source}")
 
     def in_list(self, term: Term) -> Truth:
@@ -192,20 +173,20 @@ class _Parser(OperandReader):
         while self.accept_symbol(","):
             constants.append(self.literal_operand())
         self.expect_symbol(")")
-        return truth(is_in(term, constants))
+        return truth(ex.is_in(term, constants))
 
     def between(self, term: Term) -> Truth:
         low = self.literal_operand()
         self.expect_word("and")
         high = self.literal_operand()
-        return all_of((truth(GreaterThanOrEqual(term, low)), truth(LessThanOrEqual(term, high))))
+        return all_of((truth(ex.GreaterThanOrEqual(term, low)), truth(ex.LessThanOrEqual(term, high))))
 
     def like(self, term: Term) -> Truth:
         token = self.advance()
         if token.kind is not TokenKind.TEXT:
             raise self.error(f"expected a pattern such as 'abc%' but found {token.source}", token)
         prefix, is_open = self.prefix(token)
-        return truth(StartsWith(term, prefix) if is_open else EqualTo(term, prefix))
+        return truth(ex.StartsWith(term, prefix) if is_open else ex.EqualTo(term, prefix))
 
     def starts_with(self) -> Truth:
         self.advance()
@@ -216,7 +197,7 @@ class _Parser(OperandReader):
         self.expect_symbol(")")
         if not isinstance(term, Term) or prefix.kind is not TokenKind.TEXT:
             raise self.error("STARTS_WITH takes a column and a text", prefix)
-        return truth(StartsWith(term, prefix.content))
+        return truth(ex.StartsWith(term, prefix.content))
 
     def prefix(self, token: Token) -> tuple[str, bool]:
         """The fixed text that a pattern begins with, and whether anything may follow."""
@@ -245,6 +226,6 @@ class _Parser(OperandReader):
                 raise self.error("both sides of the comparison are constants; one must be a column", start)
             assert isinstance(right, Term)
             if token.content == "<=>":
-                return certain(EqualTo(right, left))
-            return truth(FLIPPED[_COMPARISONS[token.content]](right, left))
+                return certain(ex.EqualTo(right, left))
+            return truth(ex.FLIPPED[_COMPARISONS[token.content]](right, left))
         raise self.error(f"expected a comparison of {start.source} with a column but found {token.source}", token)

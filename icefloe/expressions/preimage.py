@@ -6,23 +6,9 @@ So nothing after binding has to know these transforms; only buckets, which have 
 import re
 
 from icefloe.errors import InvalidExpressionError
+from icefloe.expressions import values as ex
 from icefloe.expressions.conversion import Exact, Place, compare, not_null, place_of_steps, steps
 from icefloe.expressions.terms import BoundReference, Literal
-from icefloe.expressions.values import (
-    AlwaysFalse,
-    EqualTo,
-    Expression,
-    GreaterThan,
-    GreaterThanOrEqual,
-    LessThan,
-    LessThanOrEqual,
-    LiteralPredicate,
-    NotEqualTo,
-    StartsWith,
-    conjunction,
-    disjunction,
-    negation,
-)
 from icefloe.partitioning.transforms import (
     MICROS_PER_HOUR,
     NANOS_PER_HOUR,
@@ -35,15 +21,8 @@ from icefloe.partitioning.transforms import (
     YearTransform,
     wrapped_range,
 )
+from icefloe.schema import types
 from icefloe.schema.temporal import days_from_civil
-from icefloe.schema.types import (
-    BinaryType,
-    DateType,
-    IcebergType,
-    StringType,
-    TimestampNanoType,
-    TimestamptzNanoType,
-)
 
 _HOURS_PER_DAY = 24
 _MONTHS_PER_YEAR = 12
@@ -75,71 +54,71 @@ def unit_count(transform: TimeTransform, text: str) -> int:
     return days_from_civil(year, month, day) * _HOURS_PER_DAY + hour
 
 
-def without_transform(predicate: LiteralPredicate, transform: Transform, column: BoundReference) -> Expression:
+def without_transform(predicate: ex.LiteralPredicate, transform: Transform, column: BoundReference) -> ex.Expression:
     """The predicate on the column that holds where this one holds for the transform of it."""
     found = _in_order(predicate, transform, column)
     wrapped = wrapped_range(transform, column.kind)
-    if wrapped is None or isinstance(predicate, NotEqualTo):
+    if wrapped is None or isinstance(predicate, ex.NotEqualTo):
         return found
     edge = Literal(wrapped.end, column.kind)
     if _holds(predicate, wrapped.result):
-        return disjunction(LessThan(column, edge), found)
-    is_open_below = isinstance(predicate, LessThan | LessThanOrEqual)
-    return conjunction(GreaterThanOrEqual(column, edge), found) if is_open_below else found
+        return ex.disjunction(ex.LessThan(column, edge), found)
+    is_open_below = isinstance(predicate, ex.LessThan | ex.LessThanOrEqual)
+    return ex.conjunction(ex.GreaterThanOrEqual(column, edge), found) if is_open_below else found
 
 
-def _holds(predicate: LiteralPredicate, result: int) -> bool:
+def _holds(predicate: ex.LiteralPredicate, result: int) -> bool:
     constant = predicate.literal.value
     match predicate:
-        case LessThan():
+        case ex.LessThan():
             return bool(result < constant)
-        case LessThanOrEqual():
+        case ex.LessThanOrEqual():
             return bool(result <= constant)
-        case GreaterThan():
+        case ex.GreaterThan():
             return bool(result > constant)
-        case GreaterThanOrEqual():
+        case ex.GreaterThanOrEqual():
             return bool(result >= constant)
         case _:
             return bool(result == constant)
 
 
-def _in_order(predicate: LiteralPredicate, transform: Transform, column: BoundReference) -> Expression:
+def _in_order(predicate: ex.LiteralPredicate, transform: Transform, column: BoundReference) -> ex.Expression:
     """The same for a transform that preserves the order of all values."""
     constant = predicate.literal
     match predicate:
-        case LessThan():
+        case ex.LessThan():
             return _below(_first(constant, transform, column.kind), column)
-        case LessThanOrEqual():
+        case ex.LessThanOrEqual():
             return _below(_after(constant, transform, column.kind), column)
-        case GreaterThan():
+        case ex.GreaterThan():
             return _from(_after(constant, transform, column.kind), column)
-        case GreaterThanOrEqual():
+        case ex.GreaterThanOrEqual():
             return _from(_first(constant, transform, column.kind), column)
-        case EqualTo():
+        case ex.EqualTo():
             first, after = _first(constant, transform, column.kind), _after(constant, transform, column.kind)
             # Nothing lies between them if the constant is no result of the transform.
-            return AlwaysFalse() if first == after else conjunction(_from(first, column), _below(after, column))
-        case NotEqualTo():
-            return negation(without_transform(EqualTo(column, constant), transform, column))
-        case StartsWith():
+            return ex.AlwaysFalse() if first == after else ex.conjunction(_from(first, column), _below(after, column))
+        case ex.NotEqualTo():
+            return ex.negation(without_transform(ex.EqualTo(column, constant), transform, column))
+        case ex.StartsWith():
             assert isinstance(transform, TruncateTransform), f"{transform} gives no text"
-            return StartsWith(column, constant) if len(constant.value) <= transform.width else AlwaysFalse()
+            return ex.StartsWith(column, constant) if len(constant.value) <= transform.width else ex.AlwaysFalse()
         case _:
-            return negation(without_transform(StartsWith(column, constant), transform, column))
+            return ex.negation(without_transform(ex.StartsWith(column, constant), transform, column))
 
 
-def _below(edge: Place | None, column: BoundReference) -> Expression:
-    return not_null(column) if edge is None else compare(LessThan, column, edge)
+def _below(edge: Place | None, column: BoundReference) -> ex.Expression:
+    return not_null(column) if edge is None else compare(ex.LessThan, column, edge)
 
 
-def _from(edge: Place | None, column: BoundReference) -> Expression:
-    return AlwaysFalse() if edge is None else compare(GreaterThanOrEqual, column, edge)
+def _from(edge: Place | None, column: BoundReference) -> ex.Expression:
+    return ex.AlwaysFalse() if edge is None else compare(ex.GreaterThanOrEqual, column, edge)
 
 
-def _first(constant: Literal, transform: Transform, kind: IcebergType) -> Place | None:
+def _first(constant: Literal, transform: Transform, kind: types.IcebergType) -> Place | None:
     """The least column value whose result is at least the constant; None if no result is."""
     match transform:
-        case TruncateTransform() if isinstance(kind, StringType | BinaryType):
+        case TruncateTransform() if isinstance(kind, types.StringType | types.BinaryType):
             is_result = len(constant.value) <= transform.width
             # Between a longer text and its own beginning there is no result.
             return Exact(constant.value) if is_result else _after(constant, transform, kind)
@@ -151,10 +130,10 @@ def _first(constant: Literal, transform: Transform, kind: IcebergType) -> Place 
             raise AssertionError(f"{transform} does not preserve order")
 
 
-def _after(constant: Literal, transform: Transform, kind: IcebergType) -> Place | None:
+def _after(constant: Literal, transform: Transform, kind: types.IcebergType) -> Place | None:
     """The least column value whose result is greater than the constant; None if no result is."""
     match transform:
-        case TruncateTransform() if isinstance(kind, StringType | BinaryType):
+        case TruncateTransform() if isinstance(kind, types.StringType | types.BinaryType):
             following = _following(constant.value, transform.width)
             return None if following is None else Exact(following)
         case TruncateTransform():
@@ -183,9 +162,11 @@ def _next_code_point(character: str) -> str:
     return chr(_AFTER_SURROGATES if point == _FIRST_SURROGATE else point)
 
 
-def _start(transform: TimeTransform, count: int, kind: IcebergType) -> int:
+def _start(transform: TimeTransform, count: int, kind: types.IcebergType) -> int:
     """When the unit of that number begins, in steps of the column."""
-    per_hour = NANOS_PER_HOUR if isinstance(kind, TimestampNanoType | TimestamptzNanoType) else MICROS_PER_HOUR
+    per_hour = (
+        NANOS_PER_HOUR if isinstance(kind, types.TimestampNanoType | types.TimestamptzNanoType) else MICROS_PER_HOUR
+    )
     match transform:
         case HourTransform():
             return count * per_hour
@@ -198,4 +179,4 @@ def _start(transform: TimeTransform, count: int, kind: IcebergType) -> int:
             days = days_from_civil(_EPOCH_YEAR + count, 1, 1)
         case _:
             raise AssertionError(f"{transform} is no unit of time")
-    return days if isinstance(kind, DateType) else days * _HOURS_PER_DAY * per_hour
+    return days if isinstance(kind, types.DateType) else days * _HOURS_PER_DAY * per_hour

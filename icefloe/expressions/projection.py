@@ -13,37 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from icefloe.errors import InvalidInputError
+from icefloe.expressions import values as ex
 from icefloe.expressions.binding import bind, bound_term
 from icefloe.expressions.conversion import from_steps, limits, steps
 from icefloe.expressions.normal import simplify
 from icefloe.expressions.terms import BoundReference, BoundTransform, Literal
-from icefloe.expressions.values import (
-    AlwaysFalse,
-    AlwaysTrue,
-    And,
-    EqualTo,
-    Expression,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    LiteralPredicate,
-    NotEqualTo,
-    NotIn,
-    NotNull,
-    NotStartsWith,
-    Or,
-    Predicate,
-    SetPredicate,
-    StartsWith,
-    conjunction,
-    disjunction,
-    is_in,
-    not_in,
-    with_term,
-)
 from icefloe.partitioning.spec import PartitionSpec
 from icefloe.partitioning.transforms import (
     DayTransform,
@@ -59,46 +33,46 @@ from icefloe.partitioning.transforms import (
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import DateType, IcebergType, NestedField
 
-_OPEN_EDGES: dict[type[LiteralPredicate], int] = {LessThan: -1, GreaterThan: 1}
-_CLOSED_EDGES: dict[type[LiteralPredicate], int] = {LessThanOrEqual: 1, GreaterThanOrEqual: -1}
+_OPEN_EDGES: dict[type[ex.LiteralPredicate], int] = {ex.LessThan: -1, ex.GreaterThan: 1}
+_CLOSED_EDGES: dict[type[ex.LiteralPredicate], int] = {ex.LessThanOrEqual: 1, ex.GreaterThanOrEqual: -1}
 
 
 def inclusive_projection(
-    expression: Expression, spec: PartitionSpec, schema: Schema, case_sensitive: bool = True
-) -> Expression:
+    expression: ex.Expression, spec: PartitionSpec, schema: Schema, case_sensitive: bool = True
+) -> ex.Expression:
     """A predicate on the partition tuple that holds for the partition of every row that matches."""
     return project(bind(expression, schema, case_sensitive), lambda each: project_inclusive(each, spec))
 
 
 def strict_projection(
-    expression: Expression, spec: PartitionSpec, schema: Schema, case_sensitive: bool = True
-) -> Expression:
+    expression: ex.Expression, spec: PartitionSpec, schema: Schema, case_sensitive: bool = True
+) -> ex.Expression:
     """A predicate on the partition tuple that holds only where every row matches."""
     return project(bind(expression, schema, case_sensitive), lambda each: project_strict(each, spec))
 
 
-def project_inclusive(predicate: Predicate, spec: PartitionSpec) -> Expression:
+def project_inclusive(predicate: ex.Predicate, spec: PartitionSpec) -> ex.Expression:
     """The inclusive projection of one bound test: what each field made from the column says must all hold."""
-    return conjunction(*(_inclusive(predicate, part) for part in _parts(predicate, spec)))
+    return ex.conjunction(*(_inclusive(predicate, part) for part in _parts(predicate, spec)))
 
 
-def project_strict(predicate: Predicate, spec: PartitionSpec) -> Expression:
+def project_strict(predicate: ex.Predicate, spec: PartitionSpec) -> ex.Expression:
     """The strict projection of one bound test: it is enough that one field made from the column is sure."""
-    return disjunction(*(_strict(predicate, part) for part in _parts(predicate, spec)))
+    return ex.disjunction(*(_strict(predicate, part) for part in _parts(predicate, spec)))
 
 
-def project(bound: Expression, of: Callable[[Predicate], Expression]) -> Expression:
+def project(bound: ex.Expression, of: Callable[[ex.Predicate], ex.Expression]) -> ex.Expression:
     """A bound predicate with a projection in the place of each of its tests."""
     return simplify(_project(bound, of))
 
 
-def _project(expression: Expression, of: Callable[[Predicate], Expression]) -> Expression:
+def _project(expression: ex.Expression, of: Callable[[ex.Predicate], ex.Expression]) -> ex.Expression:
     match expression:
-        case And():
-            return conjunction(*(_project(child, of) for child in expression.children))
-        case Or():
-            return disjunction(*(_project(child, of) for child in expression.children))
-        case Predicate():
+        case ex.And():
+            return ex.conjunction(*(_project(child, of) for child in expression.children))
+        case ex.Or():
+            return ex.disjunction(*(_project(child, of) for child in expression.children))
+        case ex.Predicate():
             return of(expression)
         case _:
             return expression
@@ -119,7 +93,7 @@ class _Part:
         except InvalidInputError:
             return None
 
-    def results(self, predicate: Predicate) -> list[Any] | None:
+    def results(self, predicate: ex.Predicate) -> list[Any] | None:
         """The partition values of all constants; None if one has none."""
         found = [self.result(constant.value) for constant in _constants(predicate)]
         return None if None in found else found
@@ -136,7 +110,7 @@ class _Part:
         return [self.literal(value) for value in values]
 
 
-def _parts(predicate: Predicate, spec: PartitionSpec) -> Iterator[_Part]:
+def _parts(predicate: ex.Predicate, spec: PartitionSpec) -> Iterator[_Part]:
     column = bound_term(predicate).reference
     for position, field in enumerate(spec.fields):
         transform = field.transform
@@ -150,125 +124,139 @@ def _parts(predicate: Predicate, spec: PartitionSpec) -> Iterator[_Part]:
             yield _Part(transform, BoundReference(made, (made.field_id,), (made.name,), position, True), column.kind)
 
 
-def _exact(predicate: Predicate, part: _Part) -> Expression | None:
+def _exact(predicate: ex.Predicate, part: _Part) -> ex.Expression | None:
     """The test that the partition value answers as well as the column value does, if there is one."""
     term = bound_term(predicate)
     if isinstance(part.transform, IdentityTransform):
         if isinstance(term, BoundTransform):
-            return with_term(predicate, BoundTransform(term.transform, part.partition))
-        return with_term(predicate, part.partition)
+            return ex.with_term(predicate, BoundTransform(term.transform, part.partition))
+        return ex.with_term(predicate, part.partition)
     is_same = isinstance(term, BoundTransform) and term.transform == part.transform
-    if is_same or isinstance(predicate, IsNull | NotNull):
-        return with_term(predicate, part.partition)
-    if isinstance(predicate, StartsWith | NotStartsWith) and isinstance(part.transform, TruncateTransform):
+    if is_same or isinstance(predicate, ex.IsNull | ex.NotNull):
+        return ex.with_term(predicate, part.partition)
+    if isinstance(predicate, ex.StartsWith | ex.NotStartsWith) and isinstance(part.transform, TruncateTransform):
         length = len(predicate.literal.value)
         if length < part.transform.width:
-            return with_term(predicate, part.partition)
+            return ex.with_term(predicate, part.partition)
         if length == part.transform.width:
-            equality = EqualTo if isinstance(predicate, StartsWith) else NotEqualTo
+            equality = ex.EqualTo if isinstance(predicate, ex.StartsWith) else ex.NotEqualTo
             return equality(part.partition, predicate.literal)
     return None
 
 
-def _inclusive(predicate: Predicate, part: _Part) -> Expression:
+def _inclusive(predicate: ex.Predicate, part: _Part) -> ex.Expression:
     exact = _exact(predicate, part)
     if exact is not None:
         return exact
     if isinstance(predicate.term, BoundTransform):
-        return AlwaysTrue()
+        return ex.AlwaysTrue()
     match predicate:
-        case EqualTo() | In() | StartsWith():
+        case ex.EqualTo() | ex.In() | ex.StartsWith():
             found = part.results(predicate)
-            return AlwaysTrue() if found is None else is_in(part.partition, part.literals(_one_larger(found, part)))
-        case LessThan() | LessThanOrEqual() | GreaterThan() | GreaterThanOrEqual() if part.transform.preserves_order:
+            return (
+                ex.AlwaysTrue() if found is None else ex.is_in(part.partition, part.literals(_one_larger(found, part)))
+            )
+        case ex.LessThan() | ex.LessThanOrEqual() | ex.GreaterThan() | ex.GreaterThanOrEqual() if (
+            part.transform.preserves_order
+        ):
             if limits(part.source) is None:
                 return _inclusive_text_range(predicate, part)
             return _inclusive_range(predicate, part)
         case _:
-            return AlwaysTrue()
+            return ex.AlwaysTrue()
 
 
-def _inclusive_range(predicate: LiteralPredicate, part: _Part) -> Expression:
+def _inclusive_range(predicate: ex.LiteralPredicate, part: _Part) -> ex.Expression:
     """Over a type that counts in steps, `a < 5` is `a <= 4`."""
-    is_upper = isinstance(predicate, LessThan | LessThanOrEqual)
+    is_upper = isinstance(predicate, ex.LessThan | ex.LessThanOrEqual)
     edge = steps(predicate.literal.value, part.source) + _OPEN_EDGES.get(type(predicate), 0)
     if not _is_within(edge, part.source):
-        return AlwaysFalse()
+        return ex.AlwaysFalse()
     result = part.result(from_steps(edge, part.source))
     if result is None:
-        return AlwaysTrue()
+        return ex.AlwaysTrue()
     wrapped = part.wrapped
     if wrapped is not None and edge < wrapped.end:
-        return EqualTo(part.partition, part.literal(wrapped.result)) if is_upper else NotNull(part.partition)
+        return ex.EqualTo(part.partition, part.literal(wrapped.result)) if is_upper else ex.NotNull(part.partition)
     if is_upper:
-        below = LessThanOrEqual(part.partition, part.literal(max(_one_larger([result], part))))
-        return below if wrapped is None else disjunction(below, EqualTo(part.partition, part.literal(wrapped.result)))
-    return GreaterThanOrEqual(part.partition, part.literal(result))
+        below = ex.LessThanOrEqual(part.partition, part.literal(max(_one_larger([result], part))))
+        return (
+            below
+            if wrapped is None
+            else ex.disjunction(below, ex.EqualTo(part.partition, part.literal(wrapped.result)))
+        )
+    return ex.GreaterThanOrEqual(part.partition, part.literal(result))
 
 
-def _inclusive_text_range(predicate: LiteralPredicate, part: _Part) -> Expression:
+def _inclusive_text_range(predicate: ex.LiteralPredicate, part: _Part) -> ex.Expression:
     value = predicate.literal.value
     beginning = part.literal(part.result(value))
-    if isinstance(predicate, GreaterThan | GreaterThanOrEqual):
-        return GreaterThanOrEqual(part.partition, beginning)
-    if isinstance(predicate, LessThan) and beginning.value == value:
-        return LessThan(part.partition, beginning)
-    return LessThanOrEqual(part.partition, beginning)
+    if isinstance(predicate, ex.GreaterThan | ex.GreaterThanOrEqual):
+        return ex.GreaterThanOrEqual(part.partition, beginning)
+    if isinstance(predicate, ex.LessThan) and beginning.value == value:
+        return ex.LessThan(part.partition, beginning)
+    return ex.LessThanOrEqual(part.partition, beginning)
 
 
-def _strict(predicate: Predicate, part: _Part) -> Expression:
+def _strict(predicate: ex.Predicate, part: _Part) -> ex.Expression:
     exact = _exact(predicate, part)
     if exact is not None:
         return exact
     if isinstance(predicate.term, BoundTransform):
-        return AlwaysFalse()
+        return ex.AlwaysFalse()
     match predicate:
-        case NotEqualTo() | NotIn() | NotStartsWith():
+        case ex.NotEqualTo() | ex.NotIn() | ex.NotStartsWith():
             found = part.results(predicate)
-            return AlwaysFalse() if found is None else not_in(part.partition, part.literals(_one_larger(found, part)))
-        case LessThan() | LessThanOrEqual() | GreaterThan() | GreaterThanOrEqual() if part.transform.preserves_order:
+            return (
+                ex.AlwaysFalse()
+                if found is None
+                else ex.not_in(part.partition, part.literals(_one_larger(found, part)))
+            )
+        case ex.LessThan() | ex.LessThanOrEqual() | ex.GreaterThan() | ex.GreaterThanOrEqual() if (
+            part.transform.preserves_order
+        ):
             if limits(part.source) is None:
                 return _strict_text_range(predicate, part)
             return _strict_range(predicate, part)
-        case EqualTo() | In() if isinstance(part.transform, TruncateTransform) and limits(part.source) is None:
-            return is_in(part.partition, [one for one in _constants(predicate) if _is_whole(one.value, part)])
+        case ex.EqualTo() | ex.In() if isinstance(part.transform, TruncateTransform) and limits(part.source) is None:
+            return ex.is_in(part.partition, [one for one in _constants(predicate) if _is_whole(one.value, part)])
         case _:
-            return AlwaysFalse()
+            return ex.AlwaysFalse()
 
 
-def _strict_range(predicate: LiteralPredicate, part: _Part) -> Expression:
+def _strict_range(predicate: ex.LiteralPredicate, part: _Part) -> ex.Expression:
     """`a <= 5` is sure where the result is less than that of 6: whatever is not below 6 has no smaller result."""
     edge = steps(predicate.literal.value, part.source) + _CLOSED_EDGES.get(type(predicate), 0)
     if not _is_within(edge, part.source):
-        return NotNull(part.partition)
+        return ex.NotNull(part.partition)
     result = part.result(from_steps(edge, part.source))
     if result is None:
-        return AlwaysFalse()
-    wrapped, is_upper = part.wrapped, isinstance(predicate, LessThan | LessThanOrEqual)
+        return ex.AlwaysFalse()
+    wrapped, is_upper = part.wrapped, isinstance(predicate, ex.LessThan | ex.LessThanOrEqual)
     is_low = wrapped is not None and edge < wrapped.end
     if is_upper:
-        return AlwaysFalse() if is_low else LessThan(part.partition, part.literal(result))
-    above = GreaterThan(part.partition, part.literal(max(_one_larger([result], part))))
+        return ex.AlwaysFalse() if is_low else ex.LessThan(part.partition, part.literal(result))
+    above = ex.GreaterThan(part.partition, part.literal(max(_one_larger([result], part))))
     if wrapped is None:
         return above
     # The lowest values of all have a great result.
-    return conjunction(
-        NotNull(part.partition) if is_low else above, NotEqualTo(part.partition, part.literal(wrapped.result))
+    return ex.conjunction(
+        ex.NotNull(part.partition) if is_low else above, ex.NotEqualTo(part.partition, part.literal(wrapped.result))
     )
 
 
-def _strict_text_range(predicate: LiteralPredicate, part: _Part) -> Expression:
+def _strict_text_range(predicate: ex.LiteralPredicate, part: _Part) -> ex.Expression:
     value = predicate.literal.value
     beginning = part.literal(part.result(value))
     match predicate:
-        case LessThanOrEqual() if _is_whole(value, part):
-            return LessThanOrEqual(part.partition, beginning)
-        case LessThan() | LessThanOrEqual():
-            return LessThan(part.partition, beginning)
-        case GreaterThanOrEqual() if beginning.value == value:
-            return GreaterThanOrEqual(part.partition, beginning)
+        case ex.LessThanOrEqual() if _is_whole(value, part):
+            return ex.LessThanOrEqual(part.partition, beginning)
+        case ex.LessThan() | ex.LessThanOrEqual():
+            return ex.LessThan(part.partition, beginning)
+        case ex.GreaterThanOrEqual() if beginning.value == value:
+            return ex.GreaterThanOrEqual(part.partition, beginning)
         case _:
-            return GreaterThan(part.partition, beginning)
+            return ex.GreaterThan(part.partition, beginning)
 
 
 def _is_whole(value: str | bytes, part: _Part) -> bool:
@@ -289,11 +277,11 @@ def _one_larger(results: list[Any], part: _Part) -> list[Any]:
     return [*results, *(result + 1 for result in results if result < 0)]
 
 
-def _constants(predicate: Predicate) -> tuple[Literal, ...]:
+def _constants(predicate: ex.Predicate) -> tuple[Literal, ...]:
     match predicate:
-        case SetPredicate():
+        case ex.SetPredicate():
             return predicate.literals
-        case LiteralPredicate():
+        case ex.LiteralPredicate():
             return (predicate.literal,)
         case _:
             return ()

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from icefloe.errors import InvalidExpressionError, InvalidInputError
+from icefloe.expressions import values as ex
 from icefloe.expressions.terms import (
     IdReference,
     Literal,
@@ -11,32 +12,6 @@ from icefloe.expressions.terms import (
     Term,
     Transformed,
     literal,
-)
-from icefloe.expressions.values import (
-    FLIPPED,
-    MAX_DEPTH,
-    AlwaysFalse,
-    AlwaysTrue,
-    EqualTo,
-    Expression,
-    GreaterThan,
-    GreaterThanOrEqual,
-    IsNaN,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    LiteralPredicate,
-    NotEqualTo,
-    NotNaN,
-    NotNull,
-    NotStartsWith,
-    StartsWith,
-    UnaryPredicate,
-    conjunction,
-    disjunction,
-    is_in,
-    negation,
-    not_in,
 )
 from icefloe.partitioning.transforms import (
     Transform,
@@ -55,23 +30,23 @@ APPLY, FUNCTION, ARGUMENTS, CATALOG, IDENTIFIER = "apply", "function", "argument
 TRANSFORM = "transform"
 ICEBERG_FUNCTIONS = "iceberg_functions"
 
-UNARY: dict[str, type[UnaryPredicate]] = {
-    "is-null": IsNull,
-    "not-null": NotNull,
-    "is-nan": IsNaN,
-    "not-nan": NotNaN,
+UNARY: dict[str, type[ex.UnaryPredicate]] = {
+    "is-null": ex.IsNull,
+    "not-null": ex.NotNull,
+    "is-nan": ex.IsNaN,
+    "not-nan": ex.NotNaN,
 }
-COMPARISONS: dict[str, type[LiteralPredicate]] = {
-    "lt": LessThan,
-    "lt-eq": LessThanOrEqual,
-    "gt": GreaterThan,
-    "gt-eq": GreaterThanOrEqual,
-    "eq": EqualTo,
-    "not-eq": NotEqualTo,
-    "starts-with": StartsWith,
-    "not-starts-with": NotStartsWith,
+COMPARISONS: dict[str, type[ex.LiteralPredicate]] = {
+    "lt": ex.LessThan,
+    "lt-eq": ex.LessThanOrEqual,
+    "gt": ex.GreaterThan,
+    "gt-eq": ex.GreaterThanOrEqual,
+    "eq": ex.EqualTo,
+    "not-eq": ex.NotEqualTo,
+    "starts-with": ex.StartsWith,
+    "not-starts-with": ex.NotStartsWith,
 }
-_SETS: dict[str, Callable[[str | Term, list[Literal]], Expression]] = {"in": is_in, "not-in": not_in}
+_SETS: dict[str, Callable[[str | Term, list[Literal]], ex.Expression]] = {"in": ex.is_in, "not-in": ex.not_in}
 
 
 class _Constant:
@@ -89,11 +64,11 @@ class ExpressionReader:
         self.schema = schema
         self.case_sensitive = case_sensitive
 
-    def expression(self, document: object, depth: int) -> Expression:
+    def expression(self, document: object, depth: int) -> ex.Expression:
         if isinstance(document, bool):
-            return AlwaysTrue() if document else AlwaysFalse()
-        if depth > MAX_DEPTH:
-            raise InvalidExpressionError(f"the predicate nests and, or and not more than {MAX_DEPTH} levels deep")
+            return ex.AlwaysTrue() if document else ex.AlwaysFalse()
+        if depth > ex.MAX_DEPTH:
+            raise InvalidExpressionError(f"the predicate nests and, or and not more than {ex.MAX_DEPTH} levels deep")
         node = _object(document, "a predicate")
         name = _type_of(node)
         match name:
@@ -102,14 +77,14 @@ class ExpressionReader:
             case "literal":
                 return self.expression(_boolean(_get(node, VALUE)), depth)
             case "not":
-                return negation(self.expression(_get(node, CHILD), depth + 1))
+                return ex.negation(self.expression(_get(node, CHILD), depth + 1))
             case "and" | "or":
                 parts = [self.expression(part, depth + 1) for part in _chain(node, name)]
-                return conjunction(*parts) if name == "and" else disjunction(*parts)
+                return ex.conjunction(*parts) if name == "and" else ex.disjunction(*parts)
             case _:
                 return self.predicate(name, node)
 
-    def predicate(self, name: str, node: Mapping[str, Any]) -> Expression:
+    def predicate(self, name: str, node: Mapping[str, Any]) -> ex.Expression:
         if unary := UNARY.get(name):
             return unary(self.term(node, CHILD))
         if comparison := COMPARISONS.get(name):
@@ -120,7 +95,7 @@ class ExpressionReader:
         known = ", ".join(("and", "or", "not", *UNARY, *COMPARISONS, *_SETS))
         raise InvalidExpressionError(f"{name!r} is not a type of predicates; those are {known}")
 
-    def comparison(self, comparison: type[LiteralPredicate], node: Mapping[str, Any]) -> Expression:
+    def comparison(self, comparison: type[ex.LiteralPredicate], node: Mapping[str, Any]) -> ex.Expression:
         if TERM in node:
             left: Term | _Constant = _old_term(node[TERM])
             right: Term | _Constant = _operand(_get(node, VALUE))
@@ -129,8 +104,8 @@ class ExpressionReader:
         match left, right:
             case Term(), _Constant():
                 return comparison(left, self.literal(right, left))
-            case _Constant(), Term() if comparison in FLIPPED:
-                return FLIPPED[comparison](right, self.literal(left, right))
+            case _Constant(), Term() if comparison in ex.FLIPPED:
+                return ex.FLIPPED[comparison](right, self.literal(left, right))
             case _:
                 raise InvalidExpressionError(f"{_shown(node)} does not compare a column with a constant")
 

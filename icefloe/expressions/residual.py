@@ -6,20 +6,11 @@ A test that the partition makes sure is true for every row, one that it rules ou
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from icefloe.expressions import values as ex
 from icefloe.expressions.binding import bind
 from icefloe.expressions.evaluate import evaluate
 from icefloe.expressions.normal import simplify
 from icefloe.expressions.projection import project, project_inclusive, project_strict
-from icefloe.expressions.values import (
-    AlwaysFalse,
-    AlwaysTrue,
-    And,
-    Expression,
-    Or,
-    Predicate,
-    conjunction,
-    disjunction,
-)
 from icefloe.partitioning.spec import PartitionSpec
 from icefloe.schema.schema import Schema
 
@@ -31,7 +22,7 @@ class Residuals:
     """
 
     def __init__(
-        self, expression: Expression, spec: PartitionSpec, schema: Schema | None = None, case_sensitive: bool = True
+        self, expression: ex.Expression, spec: PartitionSpec, schema: Schema | None = None, case_sensitive: bool = True
     ) -> None:
         self.expression = expression if schema is None else bind(expression, schema, case_sensitive)
         self._projections = {
@@ -39,20 +30,20 @@ class Residuals:
             for predicate in _predicates(self.expression)
         }
         self._is_constant = all(
-            isinstance(strict, AlwaysFalse) and isinstance(inclusive, AlwaysTrue)
+            isinstance(strict, ex.AlwaysFalse) and isinstance(inclusive, ex.AlwaysTrue)
             for strict, inclusive in self._projections.values()
         )
-        self._found: dict[tuple[Any, ...], Expression] = {}
+        self._found: dict[tuple[Any, ...], ex.Expression] = {}
 
-    def inclusive(self) -> Expression:
+    def inclusive(self) -> ex.Expression:
         """The inclusive projection of the whole predicate."""
         return project(self.expression, lambda each: self._projections[each][1])
 
-    def strict(self) -> Expression:
+    def strict(self) -> ex.Expression:
         """The strict projection of the whole predicate."""
         return project(self.expression, lambda each: self._projections[each][0])
 
-    def of(self, partition: Sequence[Any]) -> Expression:
+    def of(self, partition: Sequence[Any]) -> ex.Expression:
         """The predicate that is left for the rows of a partition, whose values come in the order of the spec."""
         if self._is_constant:
             return self.expression
@@ -61,30 +52,30 @@ class Residuals:
             self._found[key] = simplify(self._left(self.expression, key))
         return self._found[key]
 
-    def _left(self, expression: Expression, partition: tuple[Any, ...]) -> Expression:
+    def _left(self, expression: ex.Expression, partition: tuple[Any, ...]) -> ex.Expression:
         match expression:
-            case And():
-                return conjunction(*(self._left(child, partition) for child in expression.children))
-            case Or():
-                return disjunction(*(self._left(child, partition) for child in expression.children))
-            case Predicate():
+            case ex.And():
+                return ex.conjunction(*(self._left(child, partition) for child in expression.children))
+            case ex.Or():
+                return ex.disjunction(*(self._left(child, partition) for child in expression.children))
+            case ex.Predicate():
                 strict, inclusive = self._projections[expression]
                 if evaluate(strict, partition):
-                    return AlwaysTrue()
-                return expression if evaluate(inclusive, partition) else AlwaysFalse()
+                    return ex.AlwaysTrue()
+                return expression if evaluate(inclusive, partition) else ex.AlwaysFalse()
             case _:
                 return expression
 
 
-def residual(expression: Expression, spec: PartitionSpec, schema: Schema, partition: Sequence[Any]) -> Expression:
+def residual(expression: ex.Expression, spec: PartitionSpec, schema: Schema, partition: Sequence[Any]) -> ex.Expression:
     """The predicate that is left for the rows of one partition; for many partitions, keep a `Residuals`."""
     return Residuals(expression, spec, schema).of(partition)
 
 
-def _predicates(expression: Expression) -> Iterator[Predicate]:
+def _predicates(expression: ex.Expression) -> Iterator[ex.Predicate]:
     match expression:
-        case And() | Or():
+        case ex.And() | ex.Or():
             for child in expression.children:
                 yield from _predicates(child)
-        case Predicate():
+        case ex.Predicate():
             yield expression

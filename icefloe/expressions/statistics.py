@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from icefloe.errors import InvalidExpressionError
 from icefloe.expressions import kernels
+from icefloe.expressions import values as ex
 from icefloe.expressions.binding import bound_term
 from icefloe.expressions.facts import (
     Facts,
@@ -25,17 +26,16 @@ from icefloe.expressions.facts import (
 )
 from icefloe.expressions.normal import rewrite_not
 from icefloe.expressions.terms import BoundReference
-from icefloe.expressions.values import AlwaysFalse, AlwaysTrue, And, Expression, Or, Predicate
 
-Test = Callable[[Predicate, Facts], Mask]
+Test = Callable[[ex.Predicate, Facts], Mask]
 
 
-def might_match(expression: Expression, statistics: Statistics) -> Mask:
+def might_match(expression: ex.Expression, statistics: Statistics) -> Mask:
     """For each file, whether a row may match the bound predicate; no row of an empty file does."""
     return FileAnswers(statistics).might_match(expression)
 
 
-def must_match(expression: Expression, statistics: Statistics) -> Mask:
+def must_match(expression: ex.Expression, statistics: Statistics) -> Mask:
     """For each file, whether every row is sure to match the bound predicate; all rows of an empty file do."""
     return FileAnswers(statistics).must_match(expression)
 
@@ -48,33 +48,33 @@ class FileAnswers:
         self._is_empty = known(pc.equal(statistics.record_counts, 0))
         self._find = cache(lambda column: facts_of_files(column, statistics))
 
-    def might_match(self, expression: Expression) -> Mask:
+    def might_match(self, expression: ex.Expression) -> Mask:
         """For each file, whether a row may match the bound predicate; no row of an empty file does."""
         return _answer(expression, self._size, self._find, kernels.might_match) & ~self._is_empty
 
-    def must_match(self, expression: Expression) -> Mask:
+    def must_match(self, expression: ex.Expression) -> Mask:
         """For each file, whether every row is sure to match the bound predicate; all rows of an empty file do."""
         return _answer(expression, self._size, self._find, kernels.must_match) | self._is_empty
 
 
-def partitions_might_match(expression: Expression, summaries: PartitionSummaries) -> Mask:
+def partitions_might_match(expression: ex.Expression, summaries: PartitionSummaries) -> Mask:
     """For each manifest, whether a file of it may match the predicate, which is bound to the partition type."""
     find = cache(lambda column: facts_of_manifests(column, summaries))
     return _answer(expression, summaries.size, find, kernels.might_match)
 
 
-def _answer(expression: Expression, size: int, find: Callable[[BoundReference], Facts], test: Test) -> Mask:
-    def ask(part: Expression) -> Mask:
+def _answer(expression: ex.Expression, size: int, find: Callable[[BoundReference], Facts], test: Test) -> Mask:
+    def ask(part: ex.Expression) -> Mask:
         match part:
-            case AlwaysTrue():
+            case ex.AlwaysTrue():
                 return np.ones(size, dtype=np.bool_)
-            case AlwaysFalse():
+            case ex.AlwaysFalse():
                 return np.zeros(size, dtype=np.bool_)
-            case And():
+            case ex.And():
                 return reduce(np.logical_and, map(ask, part.children))
-            case Or():
+            case ex.Or():
                 return reduce(np.logical_or, map(ask, part.children))
-            case Predicate():
+            case ex.Predicate():
                 term = bound_term(part)
                 facts = find(term.reference)
                 return test(part, facts if isinstance(term, BoundReference) else without_bounds(facts))

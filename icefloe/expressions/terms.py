@@ -21,27 +21,7 @@ from icefloe.partitioning.transforms import (
     Transform,
     TruncateTransform,
 )
-from icefloe.schema.types import (
-    MAX_DECIMAL_PRECISION,
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
+from icefloe.schema import types
 from icefloe.schema.values import coerce, to_text
 
 RESERVED_WORDS = frozenset(("and", "or", "not", "in", "is", "null", "nan", "like", "between", "true", "false"))
@@ -56,7 +36,7 @@ class Literal:
     """A constant: an internal value (see `schema.values`) and its type; never null or NaN."""
 
     value: Any
-    kind: IcebergType
+    kind: types.IcebergType
 
     def __post_init__(self) -> None:
         if self.value is None:
@@ -66,18 +46,18 @@ class Literal:
 
     def __str__(self) -> str:
         match self.kind:
-            case BooleanType():
+            case types.BooleanType():
                 return "true" if self.value else "false"
-            case IntegerType() | LongType():
+            case types.IntegerType() | types.LongType():
                 return str(self.value)
-            case FloatType() | DoubleType():
+            case types.FloatType() | types.DoubleType():
                 return _float_text(self.value)
-            case DecimalType():
+            case types.DecimalType():
                 digits = format(self.value, "f")
                 return digits if "." in digits else f"DECIMAL '{digits}'"
-            case StringType():
+            case types.StringType():
                 return quote_text(self.value)
-            case FixedType() | BinaryType():
+            case types.FixedType() | types.BinaryType():
                 return f"X'{self.value.hex()}'"
             case _:
                 return f"{str(self.kind).upper()} {quote_text(to_text(self.value, self.kind))}"
@@ -122,7 +102,7 @@ class IdReference(Term):
 class BoundReference(Term):
     """A column of a schema: how to reach it, and what is known of it."""
 
-    field: NestedField
+    field: types.NestedField
     path: tuple[int, ...]
     """Field ids from the top-level column down to the field."""
     names: tuple[str, ...]
@@ -138,7 +118,7 @@ class BoundReference(Term):
         return self.field.field_id
 
     @property
-    def kind(self) -> IcebergType:
+    def kind(self) -> types.IcebergType:
         """The type of the field."""
         return self.field.field_type
 
@@ -175,7 +155,7 @@ class BoundTransform(Term):
     reference: BoundReference
 
     @property
-    def kind(self) -> IcebergType:
+    def kind(self) -> types.IcebergType:
         """The type of the results."""
         return self.transform.result_type(self.reference.kind)
 
@@ -227,30 +207,30 @@ def quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _kind_of(value: object) -> IcebergType:
+def _kind_of(value: object) -> types.IcebergType:
     match value:
         case None:
             raise InvalidExpressionError("null is no operand of a comparison; test with `is null` or `is not null`")
         case bool():
-            return BooleanType()
+            return types.BooleanType()
         case int():
-            return LongType() if _INT64_MIN <= value <= _INT64_MAX else _decimal_kind(Decimal(value))
+            return types.LongType() if _INT64_MIN <= value <= _INT64_MAX else _decimal_kind(Decimal(value))
         case float():
-            return DoubleType()
+            return types.DoubleType()
         case Decimal():
             return _decimal_kind(value)
         case str():
-            return StringType()
+            return types.StringType()
         case bytes() | bytearray() | memoryview():
-            return BinaryType()
+            return types.BinaryType()
         case UUID():
-            return UUIDType()
+            return types.UUIDType()
         case dt.datetime() | np.datetime64():
             return _timestamp_kind(value)
         case dt.date():
-            return DateType()
+            return types.DateType()
         case dt.time():
-            return TimeType()
+            return types.TimeType()
         case _:
             raise InvalidExpressionError(
                 f"{value!r} is no constant of a predicate; give a bool, int, float, Decimal, str, bytes, UUID, date, time "
@@ -258,25 +238,31 @@ def _kind_of(value: object) -> IcebergType:
             )
 
 
-def _decimal_kind(value: Decimal) -> DecimalType:
+def _decimal_kind(value: Decimal) -> types.DecimalType:
     if not value.is_finite():
         raise InvalidExpressionError(f"{value} is not a finite decimal number")
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     scale = max(0, -exponent)
     precision = max(len(digits) + max(0, exponent), scale, 1)
-    if precision > MAX_DECIMAL_PRECISION:
-        raise InvalidExpressionError(f"the number {value} has {precision} digits; {MAX_DECIMAL_PRECISION} are the most")
-    return DecimalType(precision, scale)
+    if precision > types.MAX_DECIMAL_PRECISION:
+        raise InvalidExpressionError(
+            f"the number {value} has {precision} digits; {types.MAX_DECIMAL_PRECISION} are the most"
+        )
+    return types.DecimalType(precision, scale)
 
 
-def _timestamp_kind(value: dt.datetime | np.datetime64) -> IcebergType:
+def _timestamp_kind(value: dt.datetime | np.datetime64) -> types.IcebergType:
     if isinstance(value, np.datetime64):
-        return TimestampNanoType() if np.datetime_data(value)[0] in ("ns", "ps", "fs", "as") else TimestampType()
+        return (
+            types.TimestampNanoType()
+            if np.datetime_data(value)[0] in ("ns", "ps", "fs", "as")
+            else types.TimestampType()
+        )
     is_zoned = value.utcoffset() is not None
     if getattr(value, "nanosecond", 0):  # A pandas Timestamp counts them.
-        return TimestamptzNanoType() if is_zoned else TimestampNanoType()
-    return TimestamptzType() if is_zoned else TimestampType()
+        return types.TimestamptzNanoType() if is_zoned else types.TimestampNanoType()
+    return types.TimestamptzType() if is_zoned else types.TimestampType()
 
 
 def _float_text(value: float) -> str:

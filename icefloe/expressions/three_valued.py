@@ -8,31 +8,15 @@ of `is_false` (expressions spec: Boolean logic).
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from icefloe.expressions.values import (
-    AlwaysFalse,
-    AlwaysTrue,
-    Expression,
-    IsNaN,
-    IsNull,
-    Not,
-    NotEqualTo,
-    NotIn,
-    NotNaN,
-    NotNull,
-    NotStartsWith,
-    Predicate,
-    conjunction,
-    disjunction,
-    negation,
-)
+from icefloe.expressions import values as ex
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
     """Where a SQL condition is true and where it is false; `~` exchanges the two."""
 
-    is_true: Expression
-    is_false: Expression
+    is_true: ex.Expression
+    is_false: ex.Expression
 
     def __invert__(self) -> "Truth":
         return Truth(self.is_false, self.is_true)
@@ -41,33 +25,33 @@ class Truth:
 def all_of(conditions: Iterable[Truth]) -> Truth:
     """SQL's AND."""
     found = list(conditions)
-    return Truth(conjunction(*(one.is_true for one in found)), disjunction(*(one.is_false for one in found)))
+    return Truth(ex.conjunction(*(one.is_true for one in found)), ex.disjunction(*(one.is_false for one in found)))
 
 
 def any_of(conditions: Iterable[Truth]) -> Truth:
     """SQL's OR."""
     found = list(conditions)
-    return Truth(disjunction(*(one.is_true for one in found)), conjunction(*(one.is_false for one in found)))
+    return Truth(ex.disjunction(*(one.is_true for one in found)), ex.conjunction(*(one.is_false for one in found)))
 
 
-def truth(predicate: Expression) -> Truth:
+def truth(predicate: ex.Expression) -> Truth:
     """SQL's reading of a single test: unknown for null, unless it tests for null or NaN, or is a constant."""
     match predicate:
-        case AlwaysTrue() | AlwaysFalse() | IsNull() | NotNull() | IsNaN() | NotNaN():
+        case ex.AlwaysTrue() | ex.AlwaysFalse() | ex.IsNull() | ex.NotNull() | ex.IsNaN() | ex.NotNaN():
             return certain(predicate)
-        case Predicate():
-            return Truth(_for_known(predicate, predicate), _for_known(negation(predicate), predicate))
+        case ex.Predicate():
+            return Truth(_for_known(predicate, predicate), _for_known(ex.negation(predicate), predicate))
         case _:
             raise AssertionError(f"{predicate} is not a single test; combine the truths of its parts")
 
 
-def certain(predicate: Expression) -> Truth:
+def certain(predicate: ex.Expression) -> Truth:
     """A condition that is never unknown: `a <=> 5`, `(...) is true`."""
-    return Truth(predicate, negation(predicate))
+    return Truth(predicate, ex.negation(predicate))
 
 
-def _for_known(test: Expression, predicate: Predicate) -> Expression:
+def _for_known(test: ex.Expression, predicate: ex.Predicate) -> ex.Expression:
     """The test, false for null."""
-    if isinstance(test, NotEqualTo | NotIn | NotStartsWith | Not):
-        return conjunction(test, NotNull(predicate.term))
+    if isinstance(test, ex.NotEqualTo | ex.NotIn | ex.NotStartsWith | ex.Not):
+        return ex.conjunction(test, ex.NotNull(predicate.term))
     return test

@@ -8,18 +8,9 @@ import pyarrow.compute as pc
 
 from icefloe.errors import InvalidValueError
 from icefloe.formats.metrics import Metrics, MetricsMode, leaves
+from icefloe.schema import types
 from icefloe.schema.bounds import encode_bound, truncate_lower, truncate_upper
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    DoubleType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
 from icefloe.schema.values import coerce
 from icefloe.schema.wkb import GeoPoint, bounding_box
 
@@ -34,7 +25,7 @@ class MetricsCollector:
             for field, path in leaves(schema)
             if field.field_id in modes
             and modes[field.field_id].counts
-            and not isinstance(field.field_type, UnknownType)
+            and not isinstance(field.field_type, types.UnknownType)
         ]
 
     def add(self, batch: Any) -> None:
@@ -62,15 +53,15 @@ class MetricsCollector:
 class _Column:
     """The running statistics of one column."""
 
-    def __init__(self, kind: IcebergType, mode: MetricsMode, field_id: int) -> None:
+    def __init__(self, kind: types.IcebergType, mode: MetricsMode, field_id: int) -> None:
         self.field_id = field_id
         self.values = self.nulls = self.nans = 0
-        self.is_float = isinstance(kind, FloatType | DoubleType)
+        self.is_float = isinstance(kind, types.FloatType | types.DoubleType)
         self._kind = kind
         self._mode = mode
         self._range: _Range | _Box | None = None
-        if mode.bounds and not isinstance(kind, VariantType):
-            self._range = _Box(kind) if isinstance(kind, GeometryType | GeographyType) else _Range(kind)
+        if mode.bounds and not isinstance(kind, types.VariantType):
+            self._range = _Box(kind) if isinstance(kind, types.GeometryType | types.GeographyType) else _Range(kind)
 
     def add(self, values: Any) -> None:
         self.values += len(values)
@@ -89,14 +80,14 @@ class _Column:
 class _Range:
     """The smallest and largest value so far, NaN aside."""
 
-    def __init__(self, kind: IcebergType) -> None:
+    def __init__(self, kind: types.IcebergType) -> None:
         self.low: Any = None
         self.high: Any = None
         self._kind = kind
-        self._is_float = isinstance(kind, FloatType | DoubleType)
+        self._is_float = isinstance(kind, types.FloatType | types.DoubleType)
 
     def add(self, values: Any) -> None:
-        if isinstance(self._kind, UUIDType) and isinstance(values.type, pa.BaseExtensionType):
+        if isinstance(self._kind, types.UUIDType) and isinstance(values.type, pa.BaseExtensionType):
             values = values.cast(values.type.storage_type)
         if self._is_float:
             values = pc.if_else(pc.is_nan(values), None, values)
@@ -110,7 +101,7 @@ class _Range:
 class _Box:
     """The corners of a box around all shapes so far."""
 
-    def __init__(self, kind: GeometryType | GeographyType) -> None:
+    def __init__(self, kind: types.GeometryType | types.GeographyType) -> None:
         self.low: GeoPoint | None = None
         self.high: GeoPoint | None = None
         self._kind = kind
@@ -121,7 +112,7 @@ class _Box:
         if found is not None:
             self.low = _corner(min, self.low, found[0])
             self.high = _corner(max, self.high, found[1])
-        elif isinstance(self._kind, GeographyType) and len(values) > values.null_count:
+        elif isinstance(self._kind, types.GeographyType) and len(values) > values.null_count:
             # Shapes whose box is not known: no box at all is the only safe one.
             self._given_up, self.low, self.high = True, None, None
 
@@ -136,7 +127,7 @@ def _corner(choose: Any, old: GeoPoint | None, new: GeoPoint) -> GeoPoint:
     return GeoPoint(choose(old.x, new.x), choose(old.y, new.y), both(old.z, new.z), both(old.m, new.m))
 
 
-def internal_value(scalar: Any, kind: IcebergType) -> Any:
+def internal_value(scalar: Any, kind: types.IcebergType) -> Any:
     """The internal value of an Arrow scalar."""
     if not scalar.is_valid:
         return None
@@ -146,14 +137,14 @@ def internal_value(scalar: Any, kind: IcebergType) -> Any:
         value = scalar.as_py()
     except UnicodeDecodeError as error:
         raise InvalidValueError(f"a text is not UTF-8: {error.object!r}") from None
-    return coerce(value, kind) if isinstance(kind, UUIDType) else value
+    return coerce(value, kind) if isinstance(kind, types.UUIDType) else value
 
 
-def encode_bounds(low: Any, high: Any, kind: IcebergType, mode: MetricsMode) -> tuple[bytes | None, bytes | None]:
+def encode_bounds(low: Any, high: Any, kind: types.IcebergType, mode: MetricsMode) -> tuple[bytes | None, bytes | None]:
     """Both bounds in binary form, cut as the mode says; the upper one goes where it cannot be rounded up."""
     if low is None or high is None:
         return None, None
-    if isinstance(kind, FloatType | DoubleType):
+    if isinstance(kind, types.FloatType | types.DoubleType):
         if math.isnan(low) or math.isnan(high):
             return None, None
         # A zero may stand for both: -0.0 sorts before 0.0 (spec: bounds).

@@ -11,38 +11,30 @@ from typing import Any
 import pyarrow as pa
 
 from icefloe.errors import InvalidSchemaError, InvalidValueError
+from icefloe.schema import types
 from icefloe.schema.arrow import EXTENSION_METADATA_KEY, EXTENSION_NAME_KEY, WKB_EXTENSION, schema_to_arrow
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    DEFAULT_EDGE_ALGORITHM,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    StructType,
-    UnknownType,
-)
 
 
 class WkbType(pa.ExtensionType):  # type: ignore[misc]  # pyarrow has no types
     """A geometry or geography for pyarrow's Parquet writer."""
 
-    def __init__(self, kind: GeometryType | GeographyType) -> None:
+    def __init__(self, kind: types.GeometryType | types.GeographyType) -> None:
         self._kind = kind
         super().__init__(pa.binary(), WKB_EXTENSION)
 
     def __arrow_ext_serialize__(self) -> bytes:
         content = {"crs": self._kind.crs}
-        if isinstance(self._kind, GeographyType):
+        if isinstance(self._kind, types.GeographyType):
             content["edges"] = self._kind.algorithm
         return json.dumps(content).encode()
 
     @classmethod
     def __arrow_ext_deserialize__(cls, storage: Any, content: bytes) -> "WkbType":
         found = json.loads(content)
-        return cls(GeographyType(found["crs"], found["edges"]) if "edges" in found else GeometryType(found["crs"]))
+        return cls(
+            types.GeographyType(found["crs"], found["edges"]) if "edges" in found else types.GeometryType(found["crs"])
+        )
 
 
 def stored_schema(schema: Schema) -> Schema:
@@ -54,11 +46,11 @@ def stored_schema(schema: Schema) -> Schema:
     )
 
 
-def _stored(fields: tuple[NestedField, ...], around: str) -> list[NestedField]:
+def _stored(fields: tuple[types.NestedField, ...], around: str) -> list[types.NestedField]:
     kept = [
         replace(field, field_type=_stored_type(field.field_type, field.name))
         for field in fields
-        if not isinstance(field.field_type, UnknownType)
+        if not isinstance(field.field_type, types.UnknownType)
     ]
     if not kept:
         raise InvalidSchemaError(
@@ -67,14 +59,14 @@ def _stored(fields: tuple[NestedField, ...], around: str) -> list[NestedField]:
     return kept
 
 
-def _stored_type(kind: IcebergType, name: str) -> IcebergType:
+def _stored_type(kind: types.IcebergType, name: str) -> types.IcebergType:
     match kind:
-        case StructType():
-            return StructType(*_stored(kind.fields, f"struct {name!r}"))
-        case ListType():
+        case types.StructType():
+            return types.StructType(*_stored(kind.fields, f"struct {name!r}"))
+        case types.ListType():
             _check_stored(kind.element_type, name)
             return replace(kind, element_type=_stored_type(kind.element_type, name))
-        case MapType():
+        case types.MapType():
             _check_stored(kind.key_type, name)
             _check_stored(kind.value_type, name)
             return replace(
@@ -84,21 +76,23 @@ def _stored_type(kind: IcebergType, name: str) -> IcebergType:
             return kind
 
 
-def _check_stored(kind: IcebergType, name: str) -> None:
-    if isinstance(kind, UnknownType):
+def _check_stored(kind: types.IcebergType, name: str) -> None:
+    if isinstance(kind, types.UnknownType):
         raise InvalidSchemaError(
             f"column {name!r} is a list or map of unknown, which cannot be stored; give it a type first"
         )
 
 
-def is_plain_geography(kind: IcebergType) -> bool:
+def is_plain_geography(kind: types.IcebergType) -> bool:
     """Whether pyarrow takes the geography for mere bytes: it knows spherical edges only."""
-    return isinstance(kind, GeographyType) and kind.algorithm != DEFAULT_EDGE_ALGORITHM
+    return isinstance(kind, types.GeographyType) and kind.algorithm != types.DEFAULT_EDGE_ALGORITHM
 
 
 def has_geo(schema: Schema) -> bool:
     """Whether any column is a geometry or geography."""
-    return any(isinstance(field.field_type, GeometryType | GeographyType) for field in schema.fields_by_id.values())
+    return any(
+        isinstance(field.field_type, types.GeometryType | types.GeographyType) for field in schema.fields_by_id.values()
+    )
 
 
 def conform(batch: Any, schema: Schema) -> Any:
@@ -146,7 +140,7 @@ def geo_schema(schema: Schema, arrow_schema: Any) -> Any:
     )
 
 
-def _geo_field(field: NestedField, arrow_field: Any) -> Any:
+def _geo_field(field: types.NestedField, arrow_field: Any) -> Any:
     arrow_type = _geo_type(field.field_type, arrow_field.type)
     metadata = {
         key: value
@@ -156,15 +150,15 @@ def _geo_field(field: NestedField, arrow_field: Any) -> Any:
     return arrow_field.with_type(arrow_type).with_metadata(metadata)
 
 
-def _geo_type(kind: IcebergType, arrow_type: Any) -> Any:
+def _geo_type(kind: types.IcebergType, arrow_type: Any) -> Any:
     match kind:
-        case GeometryType() | GeographyType() if not is_plain_geography(kind):
+        case types.GeometryType() | types.GeographyType() if not is_plain_geography(kind):
             return WkbType(kind)
-        case StructType():
+        case types.StructType():
             return pa.struct([_geo_field(field, inner) for field, inner in zip(kind.fields, arrow_type, strict=True)])
-        case ListType():
+        case types.ListType():
             return pa.list_(_geo_field(kind.element_field, arrow_type.value_field))
-        case MapType():
+        case types.MapType():
             return pa.map_(
                 _geo_field(kind.key_field, arrow_type.key_field), _geo_field(kind.value_field, arrow_type.item_field)
             )

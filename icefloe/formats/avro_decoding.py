@@ -24,9 +24,9 @@ from icefloe.formats.avro_nodes import (
     smallest_size,
     wire_schema,
 )
+from icefloe.schema import types
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import DecimalType, IcebergType, ListType, MapType, StructType, UUIDType, VariantType
 
 _RAW = {
     "null": pa.null(),
@@ -131,27 +131,27 @@ def _raw_type(node: AvroNode) -> Any:
             raise AssertionError(f"{node} is never read")
 
 
-def _values(array: Any, node: AvroNode, kind: IcebergType, arrow_type: Any) -> Any:
+def _values(array: Any, node: AvroNode, kind: types.IcebergType, arrow_type: Any) -> Any:
     match node, kind:
         case AvroOption(), _:
             return _values(array, node.value, kind, arrow_type)
         case AvroLeaf(), _:
             return _leaf(array, node, kind, arrow_type)
-        case AvroRecord(), VariantType():
+        case AvroRecord(), types.VariantType():
             parts = {field.name: array.field(field.wire_name) for field in node.fields}
             return pa.StructArray.from_arrays(
                 [parts["metadata"], parts["value"]], fields=list(arrow_type), mask=_nulls(array)
             )
-        case AvroRecord(), StructType():
+        case AvroRecord(), types.StructType():
             children = [
                 _values(array.field(inner.wire_name), inner.node, field.field_type, arrow_field.type)
                 for inner, field, arrow_field in zip(node.fields, kind.fields, arrow_type, strict=True)
             ]
             return pa.StructArray.from_arrays(children, fields=list(arrow_type), mask=_nulls(array))
-        case AvroArray(), ListType():
+        case AvroArray(), types.ListType():
             items = _values(array.values, node.items, kind.element_type, arrow_type.value_type)
             return pa.ListArray.from_arrays(array.offsets, items, type=arrow_type, mask=_nulls(array))
-        case AvroMap(), MapType():
+        case AvroMap(), types.MapType():
             keys = _values(array.values.field("key"), node.key, kind.key_type, arrow_type.key_type)
             items = _values(array.values.field("value"), node.value, kind.value_type, arrow_type.item_type)
             return pa.MapArray.from_arrays(array.offsets, keys, items, type=arrow_type, mask=_nulls(array))
@@ -159,14 +159,14 @@ def _values(array: Any, node: AvroNode, kind: IcebergType, arrow_type: Any) -> A
             raise AssertionError(f"{node} does not hold {kind}")
 
 
-def _leaf(array: Any, node: AvroLeaf, kind: IcebergType, arrow_type: Any) -> Any:
+def _leaf(array: Any, node: AvroLeaf, kind: types.IcebergType, arrow_type: Any) -> Any:
     if node.wire == "enum":
         places = pc.index_in(array, pa.array([f"s{i}" for i in range(len(node.symbols))]))
         return pa.array(node.symbols, pa.string()).take(places)
     match kind:
-        case DecimalType():
+        case types.DecimalType():
             return _decimals(array, arrow_type)
-        case UUIDType() if node.wire == "string":
+        case types.UUIDType() if node.wire == "string":
             found = [None if text is None else uuid.UUID(text).bytes for text in array.to_pylist()]
             return pa.array(found, pa.binary(16)).cast(arrow_type)
         case _:

@@ -14,33 +14,8 @@ import pyarrow.compute as pc
 from icefloe.errors import InvalidValueError
 from icefloe.formats.avro_schema_codec import decimal_width, null_comes_second
 from icefloe.formats.projection import as_stored, compacted
+from icefloe.schema import types
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-    VariantType,
-)
 
 _FIRST, _SECOND = b"\x00", b"\x02"
 """The numbers of the branches of a union."""
@@ -68,7 +43,7 @@ def varints(numbers: npt.NDArray[np.int64]) -> Any:
     return _binary(_offsets(widths), septets[places < widths[:, None]])
 
 
-def _field(array: Any, field: NestedField, expected_nulls: int) -> Any:
+def _field(array: Any, field: types.NestedField, expected_nulls: int) -> Any:
     """The bytes of a field; `expected_nulls` are below nulls of the struct around it, where nothing is written."""
     if field.required:
         if array.null_count > expected_nulls:
@@ -81,39 +56,44 @@ def _field(array: Any, field: NestedField, expected_nulls: int) -> Any:
     return pc.if_else(pc.is_valid(array), found, pa.scalar(null, pa.binary())) if array.null_count else found
 
 
-def _values(array: Any, kind: IcebergType) -> Any:
+def _values(array: Any, kind: types.IcebergType) -> Any:
     """The bytes of values; what stands for nulls does not matter."""
     match kind:
-        case BooleanType():
+        case types.BooleanType():
             return _fixed(_numbers(array.cast(pa.uint8())), 1)
-        case IntegerType() | DateType():
+        case types.IntegerType() | types.DateType():
             return varints(_numbers(array.cast(pa.int32())).astype(np.int64))
         case (
-            LongType() | TimeType() | TimestampType() | TimestamptzType() | TimestampNanoType() | TimestamptzNanoType()
+            types.LongType()
+            | types.TimeType()
+            | types.TimestampType()
+            | types.TimestamptzType()
+            | types.TimestampNanoType()
+            | types.TimestamptzNanoType()
         ):
             return varints(_numbers(array.cast(pa.int64())))
-        case FloatType():
+        case types.FloatType():
             return _fixed(_numbers(array).astype("<f4", copy=False), 4)
-        case DoubleType():
+        case types.DoubleType():
             return _fixed(_numbers(array).astype("<f8", copy=False), 8)
-        case StringType() | BinaryType() | GeometryType() | GeographyType():
+        case types.StringType() | types.BinaryType() | types.GeometryType() | types.GeographyType():
             return _sized(array)
-        case FixedType() | UUIDType():
+        case types.FixedType() | types.UUIDType():
             return array.cast(pa.binary())
-        case DecimalType():
+        case types.DecimalType():
             return _decimals(array, decimal_width(kind.precision))
-        case VariantType():
+        case types.VariantType():
             return _joined(*(_sized(part) for part in array.flatten()))
-        case StructType():
+        case types.StructType():
             return _joined(
                 *(
                     _field(part, field, array.null_count)
                     for part, field in zip(array.flatten(), kind.fields, strict=True)
                 )
             )
-        case ListType():
+        case types.ListType():
             return _items(array, _field(array.flatten(), kind.element_field, 0))
-        case MapType():
+        case types.MapType():
             array = _plain_map(array)
             keys, items = _entries(array)
             return _items(array, _joined(_field(keys, kind.key_field, 0), _field(items, kind.value_field, 0)))

@@ -18,39 +18,20 @@ from icefloe.formats.avro_nodes import (
     AvroUnion,
     smallest_size,
 )
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-)
+from icefloe.schema import types
 
 MAX_DEPTH = 64
 MAX_NODES = 100_000
 
-_PLAIN: dict[str, IcebergType] = {
-    "null": UnknownType(),
-    "boolean": BooleanType(),
-    "int": IntegerType(),
-    "long": LongType(),
-    "float": FloatType(),
-    "double": DoubleType(),
-    "bytes": BinaryType(),
-    "string": StringType(),
+_PLAIN: dict[str, types.IcebergType] = {
+    "null": types.UnknownType(),
+    "boolean": types.BooleanType(),
+    "int": types.IntegerType(),
+    "long": types.LongType(),
+    "float": types.FloatType(),
+    "double": types.DoubleType(),
+    "bytes": types.BinaryType(),
+    "string": types.StringType(),
 }
 
 
@@ -91,7 +72,7 @@ class _Parser:
                 return self.array(document, self.node(items, space, depth + 1))
             case {"type": "map", "values": values}:
                 return AvroMap(
-                    AvroLeaf("string", StringType()),
+                    AvroLeaf("string", types.StringType()),
                     self.node(values, space, depth + 1),
                     _id(document, "key-id"),
                     _id(document, "value-id"),
@@ -133,7 +114,7 @@ class _Parser:
                 symbols = document.get("symbols")
                 if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
                     raise InvalidTypeError(f"the enum {full!r} has no list of symbols")
-                return AvroLeaf("enum", StringType(), symbols=tuple(symbols), wire_name=self.wire_name())
+                return AvroLeaf("enum", types.StringType(), symbols=tuple(symbols), wire_name=self.wire_name())
             case _:
                 self._open.add(full)
                 found = self.record(document, full, space, depth)
@@ -187,24 +168,24 @@ def _logical(wire: str, document: Mapping[str, Any]) -> AvroLeaf:
     utc = document.get("adjust-to-utc")
     match wire, document.get("logicalType"):
         case "int", "date":
-            return AvroLeaf(wire, DateType())
+            return AvroLeaf(wire, types.DateType())
         case "int", "time-millis":
-            return AvroLeaf(wire, TimeType(), 1000)
+            return AvroLeaf(wire, types.TimeType(), 1000)
         case "long", "time-micros":
-            return AvroLeaf(wire, TimeType())
+            return AvroLeaf(wire, types.TimeType())
         case "long", "timestamp-millis" | "timestamp-micros":
-            kind: IcebergType = TimestamptzType() if utc is True else TimestampType()
+            kind: types.IcebergType = types.TimestamptzType() if utc is True else types.TimestampType()
             scale = 1000 if document["logicalType"] == "timestamp-millis" else 1
             return AvroLeaf(wire, kind, scale, zone_unknown=utc is None)
         case "long", "timestamp-nanos":
-            kind = TimestamptzNanoType() if utc is True else TimestampNanoType()
+            kind = types.TimestamptzNanoType() if utc is True else types.TimestampNanoType()
             return AvroLeaf(wire, kind, zone_unknown=utc is None)
         case "long", "local-timestamp-millis" | "local-timestamp-micros":
-            return AvroLeaf(wire, TimestampType(), 1000 if document["logicalType"].endswith("millis") else 1)
+            return AvroLeaf(wire, types.TimestampType(), 1000 if document["logicalType"].endswith("millis") else 1)
         case "long", "local-timestamp-nanos":
-            return AvroLeaf(wire, TimestampNanoType())
+            return AvroLeaf(wire, types.TimestampNanoType())
         case "string", "uuid":
-            return AvroLeaf(wire, UUIDType())
+            return AvroLeaf(wire, types.UUIDType())
         case "bytes", "decimal" if decimal := _decimal(document):
             return AvroLeaf(wire, decimal)
         case _:
@@ -217,16 +198,16 @@ def _fixed(document: Mapping[str, Any], wire_name: str) -> AvroLeaf:
         raise InvalidTypeError(f"a fixed type has the size {size!r:.50}")
     match document.get("logicalType"):
         case "uuid" if size == 16:
-            kind: IcebergType = UUIDType()
+            kind: types.IcebergType = types.UUIDType()
         case "decimal" if decimal := _decimal(document):
             kind = decimal
         case _:
-            kind = FixedType(size) if size else UnknownType()
+            kind = types.FixedType(size) if size else types.UnknownType()
     return AvroLeaf("fixed", kind, size=size, wire_name=wire_name)
 
 
-def _decimal(document: Mapping[str, Any]) -> DecimalType | None:
+def _decimal(document: Mapping[str, Any]) -> types.DecimalType | None:
     precision, scale = document.get("precision"), document.get("scale", 0)
     if isinstance(precision, int) and isinstance(scale, int) and 1 <= precision <= 38 and 0 <= scale <= precision:
-        return DecimalType(precision, scale)
+        return types.DecimalType(precision, scale)
     return None

@@ -10,20 +10,8 @@ from itertools import count
 from typing import Any
 
 from icefloe.errors import CorruptFileError, InvalidInputError
+from icefloe.schema import types
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    UnknownType,
-    VariantType,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +22,7 @@ class AvroLeaf:
     """
 
     wire: str
-    kind: IcebergType
+    kind: types.IcebergType
     scale: int = 1
     size: int = 0
     symbols: tuple[str, ...] = ()
@@ -107,46 +95,48 @@ def iceberg_schema(record: AvroRecord, location: str) -> Schema:
         raise CorruptFileError(location, f"its Avro schema is not one of a table: {problem}") from None
 
 
-def _struct(record: AvroRecord, fresh: Callable[[], int]) -> StructType:
-    return StructType(*(_field(field.field_id, field.name, field.node, fresh, field.doc) for field in record.fields))
+def _struct(record: AvroRecord, fresh: Callable[[], int]) -> types.StructType:
+    return types.StructType(
+        *(_field(field.field_id, field.name, field.node, fresh, field.doc) for field in record.fields)
+    )
 
 
 def _field(
     field_id: int | None, name: str, node: AvroNode, fresh: Callable[[], int], doc: str | None = None
-) -> NestedField:
+) -> types.NestedField:
     number = fresh() if field_id is None else field_id
     required = not isinstance(node, AvroOption)
     kind = _kind(node, fresh)
-    return NestedField(number, name, kind, required and not isinstance(kind, UnknownType), doc)
+    return types.NestedField(number, name, kind, required and not isinstance(kind, types.UnknownType), doc)
 
 
-def _kind(node: AvroNode, fresh: Callable[[], int]) -> IcebergType:
+def _kind(node: AvroNode, fresh: Callable[[], int]) -> types.IcebergType:
     match node:
         case AvroLeaf():
             return node.kind
         case AvroOption():
             return _kind(node.value, fresh)
         case AvroRecord(is_variant=True):
-            return VariantType()
+            return types.VariantType()
         case AvroRecord():
             return _struct(node, fresh)
         case AvroArray():
             element = _field(node.element_id, "element", node.items, fresh)
-            return ListType(element.field_id, element.field_type, element.required)
+            return types.ListType(element.field_id, element.field_type, element.required)
         case AvroMap():
             key = _field(node.key_id, "key", node.key, fresh)
             value = _field(node.value_id, "value", node.value, fresh)
-            return MapType(key.field_id, key.field_type, value.field_id, value.field_type, value.required)
+            return types.MapType(key.field_id, key.field_type, value.field_id, value.field_type, value.required)
         case AvroUnion():
-            return UnknownType()
+            return types.UnknownType()
 
 
-def pruned(node: AvroNode, file_kind: IcebergType, read_kind: IcebergType) -> AvroNode:
+def pruned(node: AvroNode, file_kind: types.IcebergType, read_kind: types.IcebergType) -> AvroNode:
     """The node with only the fields that `read_kind`, a part of `file_kind`, has."""
     match node, file_kind, read_kind:
         case AvroOption(), _, _:
             return replace(node, value=pruned(node.value, file_kind, read_kind))
-        case AvroRecord(), StructType(), StructType():
+        case AvroRecord(), types.StructType(), types.StructType():
             kept = {field.field_id: field.field_type for field in read_kind.fields}
             fields = [
                 replace(field, node=pruned(field.node, inner.field_type, kept[inner.field_id]))
@@ -154,9 +144,9 @@ def pruned(node: AvroNode, file_kind: IcebergType, read_kind: IcebergType) -> Av
                 if inner.field_id in kept
             ]
             return replace(node, fields=tuple(fields))
-        case AvroArray(), ListType(), ListType():
+        case AvroArray(), types.ListType(), types.ListType():
             return replace(node, items=pruned(node.items, file_kind.element_type, read_kind.element_type))
-        case AvroMap(), MapType(), MapType():
+        case AvroMap(), types.MapType(), types.MapType():
             return replace(
                 node,
                 key=pruned(node.key, file_kind.key_type, read_kind.key_type),
@@ -166,28 +156,30 @@ def pruned(node: AvroNode, file_kind: IcebergType, read_kind: IcebergType) -> Av
             return node
 
 
-def with_wanted_zones(fields: tuple[NestedField, ...], record: AvroRecord, wanted: Schema) -> tuple[NestedField, ...]:
+def with_wanted_zones(
+    fields: tuple[types.NestedField, ...], record: AvroRecord, wanted: Schema
+) -> tuple[types.NestedField, ...]:
     """The fields of a file with the table's word on zones where the file's writer said nothing."""
     return tuple(_with_zone(field, inner.node, wanted) for field, inner in zip(fields, record.fields, strict=True))
 
 
-def _with_zone(field: NestedField, node: AvroNode, wanted: Schema) -> NestedField:
+def _with_zone(field: types.NestedField, node: AvroNode, wanted: Schema) -> types.NestedField:
     if isinstance(node, AvroOption):
         node = node.value
     kind = field.field_type
     match node, kind:
-        case AvroLeaf(zone_unknown=True), TimestampType() | TimestampNanoType():
-            zoned = TimestamptzType() if isinstance(kind, TimestampType) else TimestamptzNanoType()
+        case AvroLeaf(zone_unknown=True), types.TimestampType() | types.TimestampNanoType():
+            zoned = types.TimestamptzType() if isinstance(kind, types.TimestampType) else types.TimestamptzNanoType()
             asked = wanted.fields_by_id.get(field.field_id)
             return field if asked is None or asked.field_type != zoned else replace(field, field_type=zoned)
-        case AvroRecord(), StructType():
-            return replace(field, field_type=StructType(*with_wanted_zones(kind.fields, node, wanted)))
-        case AvroArray(), ListType():
+        case AvroRecord(), types.StructType():
+            return replace(field, field_type=types.StructType(*with_wanted_zones(kind.fields, node, wanted)))
+        case AvroArray(), types.ListType():
             return replace(
                 field,
                 field_type=replace(kind, element_type=_with_zone(kind.element_field, node.items, wanted).field_type),
             )
-        case AvroMap(), MapType():
+        case AvroMap(), types.MapType():
             key = _with_zone(kind.key_field, node.key, wanted).field_type
             value = _with_zone(kind.value_field, node.value, wanted).field_type
             return replace(field, field_type=replace(kind, key_type=key, value_type=value))

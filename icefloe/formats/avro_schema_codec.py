@@ -3,57 +3,30 @@
 import re
 from typing import Any
 
+from icefloe.schema import types
 from icefloe.schema.projection import default_value
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
 
 ROOT_NAME = "table"
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-_PLAIN: dict[type[IcebergType], Any] = {
-    UnknownType: "null",
-    BooleanType: "boolean",
-    IntegerType: "int",
-    LongType: "long",
-    FloatType: "float",
-    DoubleType: "double",
-    StringType: "string",
-    BinaryType: "bytes",
-    GeometryType: "bytes",
-    GeographyType: "bytes",
-    DateType: {"type": "int", "logicalType": "date"},
-    TimeType: {"type": "long", "logicalType": "time-micros"},
-    TimestampType: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
-    TimestamptzType: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True},
-    TimestampNanoType: {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": False},
-    TimestamptzNanoType: {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": True},
+_PLAIN: dict[type[types.IcebergType], Any] = {
+    types.UnknownType: "null",
+    types.BooleanType: "boolean",
+    types.IntegerType: "int",
+    types.LongType: "long",
+    types.FloatType: "float",
+    types.DoubleType: "double",
+    types.StringType: "string",
+    types.BinaryType: "bytes",
+    types.GeometryType: "bytes",
+    types.GeographyType: "bytes",
+    types.DateType: {"type": "int", "logicalType": "date"},
+    types.TimeType: {"type": "long", "logicalType": "time-micros"},
+    types.TimestampType: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
+    types.TimestamptzType: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True},
+    types.TimestampNanoType: {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": False},
+    types.TimestamptzNanoType: {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": True},
 }
 
 
@@ -62,12 +35,12 @@ def avro_schema_of(schema: Schema) -> dict[str, Any]:
     return avro_record(schema.fields, ROOT_NAME)
 
 
-def avro_record(fields: tuple[NestedField, ...], name: str) -> dict[str, Any]:
+def avro_record(fields: tuple[types.NestedField, ...], name: str) -> dict[str, Any]:
     """The Avro record of that name with these fields and their ids, as the Java library writes it."""
     return _Emitter().record(fields, name)
 
 
-def null_comes_second(field: NestedField) -> bool:
+def null_comes_second(field: types.NestedField) -> bool:
     """Whether the union of an optional field has null as its second branch: Avro wants the default's type first."""
     return field.optional and _has_avro_default(field)
 
@@ -92,7 +65,7 @@ class _Emitter:
     def __init__(self) -> None:
         self._named: set[str] = set()
 
-    def record(self, fields: tuple[NestedField, ...], name: str) -> dict[str, Any]:
+    def record(self, fields: tuple[types.NestedField, ...], name: str) -> dict[str, Any]:
         names = _unique_names(fields)
         return {
             "type": "record",
@@ -100,7 +73,7 @@ class _Emitter:
             "fields": [self.field(field, names[field.field_id]) for field in fields],
         }
 
-    def field(self, field: NestedField, name: str) -> dict[str, Any]:
+    def field(self, field: types.NestedField, name: str) -> dict[str, Any]:
         kind = self.type(field.field_type, field.field_id)
         found: dict[str, Any] = {"name": name, "type": kind}
         if field.optional and kind != "null":
@@ -116,34 +89,34 @@ class _Emitter:
         found["field-id"] = field.field_id
         return found
 
-    def type(self, kind: IcebergType, field_id: int) -> Any:
+    def type(self, kind: types.IcebergType, field_id: int) -> Any:
         match kind:
-            case StructType():
+            case types.StructType():
                 return self.record(kind.fields, f"r{field_id}")
-            case ListType():
+            case types.ListType():
                 items = _option(self.type(kind.element_type, kind.element_id), kind.element_required)
                 return {"type": "array", "items": items, "element-id": kind.element_id}
-            case MapType():
+            case types.MapType():
                 return self.map(kind)
-            case VariantType():
+            case types.VariantType():
                 parts = [{"name": "metadata", "type": "bytes"}, {"name": "value", "type": "bytes"}]
                 return {"type": "record", "logicalType": "variant", "name": f"r{field_id}", "fields": parts}
-            case UUIDType():
+            case types.UUIDType():
                 return self.once("uuid_fixed", {"type": "fixed", "size": 16, "logicalType": "uuid"})
-            case FixedType():
+            case types.FixedType():
                 return self.once(f"fixed_{kind.length}", {"type": "fixed", "size": kind.length})
-            case DecimalType():
+            case types.DecimalType():
                 logical = {"logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
                 fixed = {"type": "fixed", "size": decimal_width(kind.precision)} | logical
                 return self.once(f"decimal_{kind.precision}_{kind.scale}", fixed)
             case _:
                 return _PLAIN[type(kind)]
 
-    def map(self, kind: MapType) -> dict[str, Any]:
+    def map(self, kind: types.MapType) -> dict[str, Any]:
         """Avro's own map for string keys; an array of pairs for others."""
         key = self.type(kind.key_type, kind.key_id)
         value = _option(self.type(kind.value_type, kind.value_id), kind.value_required)
-        if isinstance(kind.key_type, StringType):
+        if isinstance(kind.key_type, types.StringType):
             return {"type": "map", "values": value, "key-id": kind.key_id, "value-id": kind.value_id}
         pair = [
             {"name": "key", "type": key, "field-id": kind.key_id},
@@ -165,7 +138,7 @@ def _option(kind: Any, required: bool) -> Any:
     return kind if required else ["null", kind]
 
 
-def _unique_names(fields: tuple[NestedField, ...]) -> dict[int, str]:
+def _unique_names(fields: tuple[types.NestedField, ...]) -> dict[int, str]:
     """Avro names by field id; two names that become the same one are told apart by their ids."""
     taken = {field.name for field in fields if avro_name(field.name) == field.name}
     found: dict[int, str] = {}
@@ -179,24 +152,24 @@ def _unique_names(fields: tuple[NestedField, ...]) -> dict[int, str]:
     return found
 
 
-def _has_avro_default(field: NestedField) -> bool:
+def _has_avro_default(field: types.NestedField) -> bool:
     """Lists and maps have none: Avro could not say a value for an optional element."""
     if field.initial_default is None:
         return False
     match field.field_type:
-        case StructType():
+        case types.StructType():
             return all(inner.optional or _has_avro_default(inner) for inner in field.field_type)
-        case PrimitiveType():
+        case types.PrimitiveType():
             return True
         case _:
             return False
 
 
-def _avro_default(value: Any, kind: IcebergType) -> Any:
+def _avro_default(value: Any, kind: types.IcebergType) -> Any:
     if value is None:
         return None
     match kind:
-        case StructType():
+        case types.StructType():
             names = _unique_names(kind.fields)
             by_id = dict(value)
             return {
@@ -205,12 +178,12 @@ def _avro_default(value: Any, kind: IcebergType) -> Any:
                 else None
                 for field in kind.fields
             }
-        case DecimalType():
+        case types.DecimalType():
             unscaled = int(value.scaleb(kind.scale))
             return unscaled.to_bytes(decimal_width(kind.precision), "big", signed=True).decode("latin-1")
-        case UUIDType():
+        case types.UUIDType():
             return value.bytes.decode("latin-1")
-        case FixedType() | BinaryType() | GeometryType() | GeographyType():
+        case types.FixedType() | types.BinaryType() | types.GeometryType() | types.GeographyType():
             return value.decode("latin-1")
         case _:
             return value

@@ -16,19 +16,10 @@ from icefloe.formats.file_formats import PARQUET, delete_file_properties, file_r
 from icefloe.formats.metrics import MetricsMode
 from icefloe.formats.parquet.footer import Sink
 from icefloe.formats.written_file import WrittenFile
+from icefloe.schema import types
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.projection import select_ids
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    DoubleType,
-    FloatType,
-    ListType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StructType,
-    UnknownType,
-)
 from icefloe.versions import Feature, require
 
 
@@ -45,12 +36,14 @@ def check_equality_ids(schema: Schema, field_ids: Iterable[int]) -> tuple[int, .
         if field is None:
             raise InvalidSchemaError(f"equality field id {field_id} is not in the schema")
         name = schema.names_by_id[field_id]
-        if not isinstance(field.field_type, PrimitiveType) or isinstance(field.field_type, FloatType | DoubleType):
+        if not isinstance(field.field_type, types.PrimitiveType) or isinstance(
+            field.field_type, types.FloatType | types.DoubleType
+        ):
             raise InvalidSchemaError(
                 f"equality field {name!r} is of type {field.field_type}; it must be primitive and neither float nor double"
             )
         for parent in schema.ancestors(field_id):
-            if isinstance(parent.field_type, ListType | MapType):
+            if isinstance(parent.field_type, types.ListType | types.MapType):
                 raise InvalidSchemaError(f"equality field {name!r} is inside the list or map {parent.name!r}")
     return found
 
@@ -111,7 +104,7 @@ def read_equality_deletes(
     reader = file_reader(file_format, source, location, wanted)
     present = reader.file_schema.fields_by_id
     if missing := [
-        i for i in ids if i not in present and not isinstance(schema.fields_by_id[i].field_type, UnknownType)
+        i for i in ids if i not in present and not isinstance(schema.fields_by_id[i].field_type, types.UnknownType)
     ]:
         raise CorruptFileError(
             location, f"it lacks the columns of its equality field ids {', '.join(map(str, missing))}"
@@ -120,9 +113,9 @@ def read_equality_deletes(
     return pa.concat_tables([key_columns(empty, ids), *(key_columns(batch, ids) for batch in reader.batches())])
 
 
-def _optional(field: NestedField) -> NestedField:
+def _optional(field: types.NestedField) -> types.NestedField:
     """The field as one that may be null at every level."""
     kind = field.field_type
-    if isinstance(kind, StructType):
-        kind = StructType(*map(_optional, kind.fields))
+    if isinstance(kind, types.StructType):
+        kind = types.StructType(*map(_optional, kind.fields))
     return replace(field, field_type=kind, required=False)

@@ -7,16 +7,9 @@ wants ids on columns, fields of structs, elements of lists, keys and values of m
 from collections.abc import Collection, Iterable, Iterator
 
 from icefloe.errors import CorruptFileError
+from icefloe.schema import types
 from icefloe.schema.reserved import is_reserved_id
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    IcebergType,
-    NestedField,
-    NestedType,
-    StructType,
-    VariantType,
-    walk_fields,
-)
 
 
 def check_written_ids(file: Schema, schema: Schema, location: str) -> None:
@@ -26,7 +19,7 @@ def check_written_ids(file: Schema, schema: Schema, location: str) -> None:
         raise CorruptFileError(location, f"it was written with other field ids than the schema's: {problem}")
 
 
-def _differences(found: Iterable[NestedField], wanted: Iterable[NestedField], around: str) -> Iterator[str]:
+def _differences(found: Iterable[types.NestedField], wanted: Iterable[types.NestedField], around: str) -> Iterator[str]:
     present = {field.field_id: field for field in found}
     for field in wanted:
         path = f"{around}{field.name}"
@@ -39,15 +32,15 @@ def _differences(found: Iterable[NestedField], wanted: Iterable[NestedField], ar
         yield f"{around}{field.name!r} {_id_text(field.field_id)}, and the schema has no such column"
 
 
-def _type_differences(found: IcebergType, wanted: IcebergType, path: str) -> Iterator[str]:
+def _type_differences(found: types.IcebergType, wanted: types.IcebergType, path: str) -> Iterator[str]:
     match found, wanted:
-        case _, VariantType():
+        case _, types.VariantType():
             # Its parts have no ids, and not all libraries tell a variant from a struct.
-            if not isinstance(found, VariantType | StructType):
+            if not isinstance(found, types.VariantType | types.StructType):
                 yield f"column {path!r} is {found} and no variant"
-        case NestedType(), NestedType() if type(found) is type(wanted):
+        case types.NestedType(), types.NestedType() if type(found) is type(wanted):
             yield from _differences(found.fields, wanted.fields, f"{path}.")
-        case _ if isinstance(found, NestedType) or isinstance(wanted, NestedType):
+        case _ if isinstance(found, types.NestedType) or isinstance(wanted, types.NestedType):
             yield f"column {path!r} is {found} and not {wanted}"
         case _:
             return
@@ -89,15 +82,15 @@ def variant_ids(schemas: Iterable[Schema]) -> frozenset[int]:
     return frozenset(
         field.field_id
         for schema in schemas
-        for field in walk_fields(schema.fields)
-        if isinstance(field.field_type, VariantType)
+        for field in types.walk_fields(schema.fields)
+        if isinstance(field.field_type, types.VariantType)
     )
 
 
-def _with_ids_wanted(fields: Iterable[NestedField], variants: Collection[int]) -> Iterator[NestedField]:
+def _with_ids_wanted(fields: Iterable[types.NestedField], variants: Collection[int]) -> Iterator[types.NestedField]:
     for field in fields:
         yield field
-        if isinstance(field.field_type, NestedType) and field.field_id not in variants:
+        if isinstance(field.field_type, types.NestedType) and field.field_id not in variants:
             yield from _with_ids_wanted(field.field_type.fields, variants)
 
 

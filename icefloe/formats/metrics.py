@@ -11,19 +11,10 @@ from dataclasses import dataclass, field
 from icefloe.errors import InvalidPropertyError
 from icefloe.metadata.properties import METRICS_COLUMN_PREFIX, METRICS_DEFAULT_MODE, METRICS_MAX_INFERRED_COLUMNS
 from icefloe.partitioning.sorting import UNSORTED, SortOrder
+from icefloe.schema import types
 from icefloe.schema.bounds import DEFAULT_BOUND_WIDTH
 from icefloe.schema.reserved import DELETE_FILE_PATH, DELETE_FILE_POS
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    NestedType,
-    PrimitiveType,
-    StructType,
-    VariantType,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,29 +86,31 @@ POSITION_DELETE_MODES: dict[int, MetricsMode] = {DELETE_FILE_PATH.field_id: FULL
 """Position delete files keep whole bounds: equal bounds of the path say that all deletes are for one file."""
 
 
-def leaves(schema: Schema) -> list[tuple[NestedField, tuple[int, ...]]]:
+def leaves(schema: Schema) -> list[tuple[types.NestedField, tuple[int, ...]]]:
     """Every primitive or variant field outside of lists and maps, with the positions that lead to it from the row."""
     return list(_leaves(schema.fields, ()))
 
 
-def _leaves(fields: tuple[NestedField, ...], path: tuple[int, ...]) -> Iterator[tuple[NestedField, tuple[int, ...]]]:
+def _leaves(
+    fields: tuple[types.NestedField, ...], path: tuple[int, ...]
+) -> Iterator[tuple[types.NestedField, tuple[int, ...]]]:
     for position, each in enumerate(fields):
         match each.field_type:
-            case StructType():
+            case types.StructType():
                 yield from _leaves(each.field_type.fields, (*path, position))
-            case ListType() | MapType():
+            case types.ListType() | types.MapType():
                 continue
             case _:
                 yield each, (*path, position)
 
 
-def _has_metrics(kind: IcebergType) -> bool:
-    return isinstance(kind, PrimitiveType | VariantType)
+def _has_metrics(kind: types.IcebergType) -> bool:
+    return isinstance(kind, types.PrimitiveType | types.VariantType)
 
 
-def _breadth_first(fields: tuple[NestedField, ...]) -> Iterator[NestedField]:
+def _breadth_first(fields: tuple[types.NestedField, ...]) -> Iterator[types.NestedField]:
     """The fields of a struct, then those nested in each: the order in which Java counts to its limit."""
     yield from fields
     for each in fields:
-        if isinstance(each.field_type, NestedType):
+        if isinstance(each.field_type, types.NestedType):
             yield from _breadth_first(each.field_type.fields)

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from icefloe.errors import CorruptFileError, InvalidValueError
 from icefloe.formats.variant.shredding import unshred
+from icefloe.schema import types
 from icefloe.schema.arrow import field_to_arrow, schema_to_arrow
 from icefloe.schema.projection import (
     Constant,
@@ -23,7 +24,6 @@ from icefloe.schema.projection import (
     ValuePlan,
 )
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import DateType, IcebergType, ListType, MapType, StructType, VariantType
 
 MICROS_PER_DAY = 86_400_000_000
 
@@ -40,7 +40,7 @@ def project_batch(batch: Any, plan: ProjectStruct, wanted: Schema, location: str
     return pa.RecordBatch.from_arrays(columns, schema=target)
 
 
-def constant_array(value: Any, kind: IcebergType, arrow_type: Any, rows: int) -> Any:
+def constant_array(value: Any, kind: types.IcebergType, arrow_type: Any, rows: int) -> Any:
     """One internal value, for all rows."""
     if value is None:
         return null_array(rows, arrow_type)
@@ -75,17 +75,17 @@ def without_nulls(array: Any) -> Any:
     return pa.Array.from_buffers(kind, len(array), [None, *array.buffers()[1:]], 0, array.offset)
 
 
-def arrow_object(value: Any, kind: IcebergType) -> Any:
+def arrow_object(value: Any, kind: types.IcebergType) -> Any:
     """What `pyarrow.array` takes for an internal value: dicts for structs, bytes for UUIDs."""
     if value is None:
         return None
     match kind:
-        case StructType():
+        case types.StructType():
             fields = {field.field_id: field for field in kind.fields}
             return {fields[i].name: arrow_object(inner, fields[i].field_type) for i, inner in value}
-        case ListType():
+        case types.ListType():
             return [arrow_object(inner, kind.element_type) for inner in value]
-        case MapType():
+        case types.MapType():
             return [(arrow_object(k, kind.key_type), arrow_object(v, kind.value_type)) for k, v in value]
         case _:
             return getattr(value, "bytes", value)
@@ -129,26 +129,26 @@ def _field(each: ProjectField, present: list[Any], rows: int, arrow_type: Any) -
             return null_array(rows, arrow_type)
 
 
-def _values(array: Any, plan: ValuePlan, kind: IcebergType, arrow_type: Any) -> Any:
+def _values(array: Any, plan: ValuePlan, kind: types.IcebergType, arrow_type: Any) -> Any:
     match plan, kind:
         case Keep(), _:
             return _kept(array, kind, arrow_type)
-        case Promote(old=DateType()), _:
+        case Promote(old=types.DateType()), _:
             return _dates_to_timestamps(array, arrow_type)
         case Promote(), _:
             return _cast(array, arrow_type)
-        case ProjectStruct(), StructType():
+        case ProjectStruct(), types.StructType():
             children = [array.field(i) for i in range(array.type.num_fields)]
             columns = [
                 _field(each, children, len(array), inner.type)
                 for each, inner in zip(plan.fields, arrow_type, strict=True)
             ]
             return _struct(columns, array, arrow_type)
-        case ProjectList(), ListType():
+        case ProjectList(), types.ListType():
             return _list(
                 array, lambda values, inner: _values(values, plan.element, kind.element_type, inner), arrow_type
             )
-        case ProjectMap(), MapType():
+        case ProjectMap(), types.MapType():
             return _map(
                 array,
                 lambda keys, inner: _values(keys, plan.key, kind.key_type, inner),
@@ -159,22 +159,22 @@ def _values(array: Any, plan: ValuePlan, kind: IcebergType, arrow_type: Any) -> 
             raise AssertionError(f"the plan {plan} does not fit {kind}")
 
 
-def _kept(array: Any, kind: IcebergType, arrow_type: Any) -> Any:
+def _kept(array: Any, kind: types.IcebergType, arrow_type: Any) -> Any:
     """Values of the same type, whose Arrow form may still differ: large offsets, dictionaries, shredded variants."""
     if array.type.equals(arrow_type, check_metadata=True):
         return array
     match kind:
-        case VariantType():
+        case types.VariantType():
             return unshred(array, "")
-        case StructType():
+        case types.StructType():
             children = [
                 _kept(array.field(i), field.field_type, inner.type)
                 for i, (field, inner) in enumerate(zip(kind.fields, arrow_type, strict=True))
             ]
             return _struct(children, array, arrow_type)
-        case ListType():
+        case types.ListType():
             return _list(array, lambda values, inner: _kept(values, kind.element_type, inner), arrow_type)
-        case MapType():
+        case types.MapType():
             return _map(
                 array,
                 lambda keys, inner: _kept(keys, kind.key_type, inner),

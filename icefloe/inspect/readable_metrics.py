@@ -9,20 +9,10 @@ import pyarrow.compute as pc
 
 from icefloe.errors import InvalidValueError
 from icefloe.manifests import Metric, MetricColumns
+from icefloe.schema import types
 from icefloe.schema.binary import decode_array
 from icefloe.schema.bounds import decode_bounds
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    FixedType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    LongType,
-    NestedField,
-    PrimitiveType,
-    StructType,
-    UnknownType,
-)
 
 READABLE_METRICS = "readable_metrics"
 
@@ -40,39 +30,39 @@ _POINT, _Z, _M = 1, 1000, 2000
 """Numbers of WKB types: a point, and what a third or fourth coordinate adds."""
 
 
-def readable_metrics_field(schema: Schema, next_id: Callable[[], int]) -> NestedField:
+def readable_metrics_field(schema: Schema, next_id: Callable[[], int]) -> types.NestedField:
     """The column: a struct with a struct of metrics for each primitive column, by full name, sorted by it."""
     columns = []
     for name, field in sorted(_measured(schema)):
         members = []
         own_id = next_id()
         for metric_name, metric in METRIC_NAMES.items():
-            kind = field.field_type if metric.is_bound else LongType()
-            members.append(NestedField(next_id(), metric_name, kind))
-        columns.append(NestedField(own_id, name, StructType(*members)))
-    return NestedField(next_id(), READABLE_METRICS, StructType(*columns))
+            kind = field.field_type if metric.is_bound else types.LongType()
+            members.append(types.NestedField(next_id(), metric_name, kind))
+        columns.append(types.NestedField(own_id, name, types.StructType(*members)))
+    return types.NestedField(next_id(), READABLE_METRICS, types.StructType(*columns))
 
 
-def _measured(schema: Schema) -> Iterator[tuple[str, NestedField]]:
+def _measured(schema: Schema) -> Iterator[tuple[str, types.NestedField]]:
     for field_id, name in schema.names_by_id.items():
         field = schema.fields_by_id[field_id]
-        if isinstance(field.field_type, PrimitiveType):
+        if isinstance(field.field_type, types.PrimitiveType):
             yield name, field
 
 
-def metrics_needed(kind: StructType, schema: Schema) -> tuple[frozenset[Metric], frozenset[int]]:
+def metrics_needed(kind: types.StructType, schema: Schema) -> tuple[frozenset[Metric], frozenset[int]]:
     """Which metrics of which columns a selection from `readable_metrics` needs."""
     ids = {schema.ids_by_name[column.name] for column in kind.fields}
     names = {member.name for column in kind.fields for member in _members(column)}
     return frozenset(METRIC_NAMES[name] for name in names), frozenset(ids)
 
 
-def _members(column: NestedField) -> tuple[NestedField, ...]:
-    assert isinstance(column.field_type, StructType)
+def _members(column: types.NestedField) -> tuple[types.NestedField, ...]:
+    assert isinstance(column.field_type, types.StructType)
     return column.field_type.fields
 
 
-def readable_metrics(metrics: MetricColumns, kind: StructType, target: Any, schema: Schema) -> Any:
+def readable_metrics(metrics: MetricColumns, kind: types.StructType, target: Any, schema: Schema) -> Any:
     """The column for all files at once; `kind` may be a part of its type, `target` is that in Arrow."""
     if not kind.fields:
         return pa.array([{}] * metrics.length, pa.struct([]))
@@ -86,7 +76,7 @@ def readable_metrics(metrics: MetricColumns, kind: StructType, target: Any, sche
             if metric not in spread:
                 spread[metric] = _spread(metrics, metric)
             found = spread[metric].get(field.field_id)
-            if found is None or isinstance(member.field_type, UnknownType):
+            if found is None or isinstance(member.field_type, types.UnknownType):
                 arrays.append(pa.nulls(metrics.length, inner.type))
             else:
                 arrays.append(bound_column(found, field.field_type, inner.type) if metric.is_bound else found)
@@ -94,7 +84,7 @@ def readable_metrics(metrics: MetricColumns, kind: StructType, target: Any, sche
     return pa.StructArray.from_arrays(structs, fields=list(target))
 
 
-def bound_column(values: Any, kind: IcebergType, target: Any) -> Any:
+def bound_column(values: Any, kind: types.IcebergType, target: Any) -> Any:
     """Bounds in binary form as values of the type, in its Arrow form `target`; null where they are no such values.
 
     Corners of geometries are points in WKB. Bounds of `fixed` that were cut are filled up with zeros: that is a lower
@@ -106,11 +96,11 @@ def bound_column(values: Any, kind: IcebergType, target: Any) -> Any:
         return pa.concat_arrays([_decoded_one(values.slice(place, 1), kind, target) for place in range(len(values))])
 
 
-def _decoded(values: Any, kind: IcebergType, target: Any) -> Any:
+def _decoded(values: Any, kind: types.IcebergType, target: Any) -> Any:
     match kind:
-        case GeometryType() | GeographyType():
+        case types.GeometryType() | types.GeographyType():
             return _points(values)
-        case FixedType():
+        case types.FixedType():
             return _filled_up(values, kind.length).cast(target)
         case _:
             found = decode_array(values, kind)
@@ -119,7 +109,7 @@ def _decoded(values: Any, kind: IcebergType, target: Any) -> Any:
     return found if found.type == target else found.cast(target)
 
 
-def _decoded_one(value: Any, kind: IcebergType, target: Any) -> Any:
+def _decoded_one(value: Any, kind: types.IcebergType, target: Any) -> Any:
     try:
         return _decoded(value, kind, target)
     except InvalidValueError:
@@ -132,7 +122,7 @@ def _filled_up(values: Any, length: int) -> Any:
 
 
 def _points(values: Any) -> Any:
-    corners = decode_bounds(values, GeometryType())
+    corners = decode_bounds(values, types.GeometryType())
     has_z, has_m = (pc.is_valid(pc.struct_field(corners, axis)) for axis in ("z", "m"))
     header = pc.if_else(has_m, _wkb_header(_POINT + _M), _wkb_header(_POINT))
     header = pc.if_else(has_z, pc.if_else(has_m, _wkb_header(_POINT + _Z + _M), _wkb_header(_POINT + _Z)), header)

@@ -9,28 +9,21 @@ from icefloe.manifests import Metric
 from icefloe.manifests.entry_codec import COLUMN_TYPES, DATA_FILE_ID, ENTRY_COLUMNS, FILE_COLUMNS
 from icefloe.metadata import TableMetadata
 from icefloe.partitioning.spec import PartitionSpec, unified_partition_type
+from icefloe.schema import types
 from icefloe.schema.reserved import DELETE_FILE_PATH, DELETE_FILE_POS, PARTITION_ID, deleted_row_column
 from icefloe.schema.reserved import FILE as FILE_COLUMN
 from icefloe.schema.reserved import SPEC_ID as SPEC_ID_COLUMN
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestamptzType,
-    walk_fields,
-)
 from icefloe.versions import Feature, allows
 
-_BOOL, _INT, _LONG, _TEXT, _BYTES = BooleanType(), IntegerType(), LongType(), StringType(), BinaryType()
-_MOMENT = TimestamptzType()
+_BOOL, _INT, _LONG, _TEXT, _BYTES = (
+    types.BooleanType(),
+    types.IntegerType(),
+    types.LongType(),
+    types.StringType(),
+    types.BinaryType(),
+)
+_MOMENT = types.TimestamptzType()
 _FILE_PARTITION_ID = 102
 _CONTENT_OFFSET_ID, _CONTENT_SIZE_ID = 2147483641, 2147483640
 
@@ -45,66 +38,66 @@ _MAPS: dict[Metric, tuple[int, int, int]] = {
 """Ids of each map of metrics, its key and its value."""
 
 
-def _required(field_id: int, name: str, kind: IcebergType) -> NestedField:
-    return NestedField(field_id, name, kind, True)
+def _required(field_id: int, name: str, kind: types.IcebergType) -> types.NestedField:
+    return types.NestedField(field_id, name, kind, True)
 
 
 HISTORY = Schema(
     _required(1, "made_current_at", _MOMENT),
     _required(2, "snapshot_id", _LONG),
-    NestedField(3, "parent_id", _LONG),
+    types.NestedField(3, "parent_id", _LONG),
     _required(4, "is_current_ancestor", _BOOL),
 )
 METADATA_LOG_ENTRIES = Schema(
     _required(1, "timestamp", _MOMENT),
     _required(2, "file", _TEXT),
-    NestedField(3, "latest_snapshot_id", _LONG),
-    NestedField(4, "latest_schema_id", _INT),
-    NestedField(5, "latest_sequence_number", _LONG),
+    types.NestedField(3, "latest_snapshot_id", _LONG),
+    types.NestedField(4, "latest_schema_id", _INT),
+    types.NestedField(5, "latest_sequence_number", _LONG),
 )
 SNAPSHOTS = Schema(
     _required(1, "committed_at", _MOMENT),
     _required(2, "snapshot_id", _LONG),
-    NestedField(3, "parent_id", _LONG),
-    NestedField(4, "operation", _TEXT),
-    NestedField(5, "manifest_list", _TEXT),
-    NestedField(6, "summary", MapType(7, _TEXT, 8, _TEXT)),
+    types.NestedField(3, "parent_id", _LONG),
+    types.NestedField(4, "operation", _TEXT),
+    types.NestedField(5, "manifest_list", _TEXT),
+    types.NestedField(6, "summary", types.MapType(7, _TEXT, 8, _TEXT)),
 )
 REFS = Schema(
     _required(1, "name", _TEXT),
     _required(2, "type", _TEXT),
     _required(3, "snapshot_id", _LONG),
-    NestedField(4, "max_reference_age_in_ms", _LONG),
-    NestedField(5, "min_snapshots_to_keep", _INT),
-    NestedField(6, "max_snapshot_age_in_ms", _LONG),
+    types.NestedField(4, "max_reference_age_in_ms", _LONG),
+    types.NestedField(5, "min_snapshots_to_keep", _INT),
+    types.NestedField(6, "max_snapshot_age_in_ms", _LONG),
 )
 
 
-def _manifest_fields(is_all: bool) -> Iterator[NestedField]:
+def _manifest_fields(is_all: bool) -> Iterator[types.NestedField]:
     """What is optional in the one table is required in the other; Java has it so."""
-    summary = StructType(
+    summary = types.StructType(
         _required(10, "contains_null", _BOOL),
-        NestedField(11, "contains_nan", _BOOL, is_all),
-        NestedField(12, "lower_bound", _TEXT),
-        NestedField(13, "upper_bound", _TEXT),
+        types.NestedField(11, "contains_nan", _BOOL, is_all),
+        types.NestedField(12, "lower_bound", _TEXT),
+        types.NestedField(13, "upper_bound", _TEXT),
     )
     yield _required(14, "content", _INT)
     yield _required(1, "path", _TEXT)
     yield _required(2, "length", _LONG)
-    yield NestedField(3, "partition_spec_id", _INT, not is_all)
-    yield NestedField(4, "added_snapshot_id", _LONG, not is_all)
+    yield types.NestedField(3, "partition_spec_id", _INT, not is_all)
+    yield types.NestedField(4, "added_snapshot_id", _LONG, not is_all)
     for place, name in enumerate(("added", "existing", "deleted")):
-        yield NestedField(5 + place, f"{name}_data_files_count", _INT, not is_all)
+        yield types.NestedField(5 + place, f"{name}_data_files_count", _INT, not is_all)
     for place, name in enumerate(("added", "existing", "deleted")):
         yield _required(15 + place, f"{name}_delete_files_count", _INT)
-    yield NestedField(8, "partition_summaries", ListType(9, summary), not is_all)
+    yield types.NestedField(8, "partition_summaries", types.ListType(9, summary), not is_all)
 
 
 MANIFESTS = Schema(*_manifest_fields(is_all=False))
 ALL_MANIFESTS = Schema(
     *_manifest_fields(is_all=True),
     _required(18, "reference_snapshot_id", _LONG),
-    NestedField(19, "key_metadata", _BYTES),
+    types.NestedField(19, "key_metadata", _BYTES),
 )
 _FIXED = {
     "history": HISTORY,
@@ -156,7 +149,7 @@ def metadata_table_schema(name: str, metadata: TableMetadata) -> Schema:
             raise InvalidInputError(f"there is no metadata table {name!r}; there are: {', '.join(TABLE_NAMES)}")
 
 
-def table_partition_type(metadata: TableMetadata) -> StructType:
+def table_partition_type(metadata: TableMetadata) -> types.StructType:
     """The fields of all specs, as far as the current schema has their columns, ordered by id, with their newest names."""
     schema = metadata.schema()
     specs = [
@@ -169,41 +162,41 @@ def table_partition_type(metadata: TableMetadata) -> StructType:
     return unified_partition_type(specs, schema)
 
 
-def _with_metrics(fields: Iterator[NestedField], metadata: TableMetadata) -> Schema:
+def _with_metrics(fields: Iterator[types.NestedField], metadata: TableMetadata) -> Schema:
     own = Schema(*fields)
     return Schema(*own.fields, readable_metrics_field(metadata.schema(), count(own.highest_field_id + 1).__next__))
 
 
-def _file_fields(partition: StructType) -> Iterator[NestedField]:
+def _file_fields(partition: types.StructType) -> Iterator[types.NestedField]:
     """Empty structs are not supported everywhere, so tables without partitions lack the column."""
     yield _file_field("content")
     yield _file_field("file_path", required=True)
     yield _file_field("file_format", required=True)
-    yield NestedField(141, "spec_id", _INT)
+    yield types.NestedField(141, "spec_id", _INT)
     if partition.fields:
         yield _required(_FILE_PARTITION_ID, "partition", partition)
     yield _file_field("record_count", required=True)
     yield _file_field("file_size_in_bytes", required=True)
     for metric, (field_id, key_id, value_id) in _MAPS.items():
         value = _BYTES if metric.is_bound else _LONG
-        yield NestedField(field_id, metric.value, MapType(key_id, _INT, value_id, value))
+        yield types.NestedField(field_id, metric.value, types.MapType(key_id, _INT, value_id, value))
     for name in ("key_metadata", "split_offsets", "equality_ids", "sort_order_id"):
         yield _file_field(name)
     for name in ("first_row_id", "referenced_data_file", "content_offset", "content_size_in_bytes"):
         yield _file_field(name)
 
 
-def _file_field(name: str, *, required: bool = False) -> NestedField:
-    return NestedField(FILE_COLUMNS[name], name, COLUMN_TYPES[name], required)
+def _file_field(name: str, *, required: bool = False) -> types.NestedField:
+    return types.NestedField(FILE_COLUMNS[name], name, COLUMN_TYPES[name], required)
 
 
-def _entry_fields(partition: StructType) -> Iterator[NestedField]:
+def _entry_fields(partition: types.StructType) -> Iterator[types.NestedField]:
     for name, field_id in ENTRY_COLUMNS.items():
-        yield NestedField(field_id, name, COLUMN_TYPES[name], name == "status")
-    yield _required(DATA_FILE_ID, "data_file", StructType(*_file_fields(partition)))
+        yield types.NestedField(field_id, name, COLUMN_TYPES[name], name == "status")
+    yield _required(DATA_FILE_ID, "data_file", types.StructType(*_file_fields(partition)))
 
 
-def _partition_fields(partition: StructType) -> Iterator[NestedField]:
+def _partition_fields(partition: types.StructType) -> Iterator[types.NestedField]:
     if partition.fields:
         yield _required(1, "partition", partition)
         yield _required(4, "spec_id", _INT)
@@ -214,23 +207,23 @@ def _partition_fields(partition: StructType) -> Iterator[NestedField]:
     yield _required(6, "position_delete_file_count", _INT)
     yield _required(7, "equality_delete_record_count", _LONG)
     yield _required(8, "equality_delete_file_count", _INT)
-    yield NestedField(9, "last_updated_at", _MOMENT)
-    yield NestedField(10, "last_updated_snapshot_id", _LONG)
+    yield types.NestedField(9, "last_updated_at", _MOMENT)
+    yield types.NestedField(10, "last_updated_snapshot_id", _LONG)
 
 
-def _position_delete_fields(partition: StructType, metadata: TableMetadata) -> Iterator[NestedField]:
+def _position_delete_fields(partition: types.StructType, metadata: TableMetadata) -> Iterator[types.NestedField]:
     yield _required(DELETE_FILE_PATH.field_id, DELETE_FILE_PATH.name, _TEXT)
     yield _required(DELETE_FILE_POS.field_id, DELETE_FILE_POS.name, _LONG)
     row = deleted_row_column(metadata.schema().as_struct)
-    yield NestedField(row.field_id, row.name, row.field_type)
+    yield types.NestedField(row.field_id, row.name, row.field_type)
     if partition.fields:
         # The columns of the row keep their ids, so the partition fields must have others than these.
-        used = {each.field_id for schema in metadata.schemas for each in walk_fields(schema.fields)}
+        used = {each.field_id for schema in metadata.schemas for each in types.walk_fields(schema.fields)}
         free = (number for number in count(1) if number not in used)
-        moved = (NestedField(next(free), each.name, each.field_type) for each in partition.fields)
-        yield _required(PARTITION_ID, "partition", StructType(*moved))
+        moved = (types.NestedField(next(free), each.name, each.field_type) for each in partition.fields)
+        yield _required(PARTITION_ID, "partition", types.StructType(*moved))
     yield _required(SPEC_ID_COLUMN.field_id, "spec_id", _INT)
     yield _required(FILE_COLUMN.field_id, "delete_file_path", _TEXT)
     if allows(metadata.format_version, Feature.DELETION_VECTORS):
-        yield NestedField(_CONTENT_OFFSET_ID, "content_offset", _LONG)
-        yield NestedField(_CONTENT_SIZE_ID, "content_size_in_bytes", _LONG)
+        yield types.NestedField(_CONTENT_OFFSET_ID, "content_offset", _LONG)
+        yield types.NestedField(_CONTENT_SIZE_ID, "content_size_in_bytes", _LONG)

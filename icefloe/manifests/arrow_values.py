@@ -7,39 +7,31 @@ from typing import Any
 import pyarrow as pa
 
 from icefloe.errors import InvalidValueError
+from icefloe.schema import types
 from icefloe.schema.binary import arrow_value_type, decode_array
 from icefloe.schema.bounds import decode_bounds
-from icefloe.schema.types import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    FixedType,
-    IcebergType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
+
+_MICROS_AND_NANOS = (
+    types.TimeType,
+    types.TimestampType,
+    types.TimestamptzType,
+    types.TimestampNanoType,
+    types.TimestamptzNanoType,
 )
 
-_MICROS_AND_NANOS = (TimeType, TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
 
-
-def value_array_type(kind: IcebergType) -> Any:
+def value_array_type(kind: types.IcebergType) -> Any:
     """The Arrow type of a column of values."""
-    return pa.null() if isinstance(kind, UnknownType) else arrow_value_type(kind)
+    return pa.null() if isinstance(kind, types.UnknownType) else arrow_value_type(kind)
 
 
-def from_internal(values: Sequence[Any], kind: IcebergType) -> Any:
+def from_internal(values: Sequence[Any], kind: types.IcebergType) -> Any:
     """A column of internal values; None becomes null."""
     target = value_array_type(kind)
     try:
-        if isinstance(kind, UUIDType):
+        if isinstance(kind, types.UUIDType):
             return pa.array([None if value is None else value.bytes for value in values], target)
-        if isinstance(kind, DateType):
+        if isinstance(kind, types.DateType):
             return pa.array(values, pa.int32()).view(target)
         if isinstance(kind, _MICROS_AND_NANOS):
             return pa.array(values, pa.int64()).view(target)
@@ -48,11 +40,11 @@ def from_internal(values: Sequence[Any], kind: IcebergType) -> Any:
         raise InvalidValueError(f"a partition value is not an internal value of type {kind}: {error}") from error
 
 
-def to_internal(column: Any, kind: IcebergType) -> list[Any]:
+def to_internal(column: Any, kind: types.IcebergType) -> list[Any]:
     """The internal values of a column; null becomes None."""
-    if isinstance(kind, UUIDType):
+    if isinstance(kind, types.UUIDType):
         return [None if value is None else uuid.UUID(bytes=value) for value in column.to_pylist()]
-    if isinstance(kind, DateType):
+    if isinstance(kind, types.DateType):
         column = column.view(pa.int32())
     elif isinstance(kind, _MICROS_AND_NANOS):
         column = column.view(pa.int64())
@@ -60,7 +52,7 @@ def to_internal(column: Any, kind: IcebergType) -> list[Any]:
     return found
 
 
-def bound_values(column: Any, kind: IcebergType) -> Any | None:
+def bound_values(column: Any, kind: types.IcebergType) -> Any | None:
     """Bounds in binary form as values of the type; None if they are not.
 
     A scan that takes them for unknown is right, if slower; one that fails for them would make the table unreadable.
@@ -71,15 +63,15 @@ def bound_values(column: Any, kind: IcebergType) -> Any | None:
         return None
 
 
-def as_values(column: Any, kind: IcebergType) -> Any:
+def as_values(column: Any, kind: types.IcebergType) -> Any:
     """A column as stored in a file (numbers, text, bytes) as values of the type, promoted where that is allowed."""
     target = value_array_type(kind)
     if column.type == target:
         return column
-    stored_as_bytes = isinstance(kind, DecimalType | UUIDType | FixedType | BinaryType)
+    stored_as_bytes = isinstance(kind, types.DecimalType | types.UUIDType | types.FixedType | types.BinaryType)
     if stored_as_bytes and (pa.types.is_binary(column.type) or pa.types.is_fixed_size_binary(column.type)):
         return decode_array(column, kind)
-    if isinstance(kind, StringType) or pa.types.is_binary(column.type) or pa.types.is_string(column.type):
+    if isinstance(kind, types.StringType) or pa.types.is_binary(column.type) or pa.types.is_string(column.type):
         raise InvalidValueError(f"a column of {column.type} does not hold values of {kind}")
     try:
         return column.cast(target)

@@ -6,26 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from icefloe.errors import CorruptFileError
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-)
+from icefloe.schema import types
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 MAX_DEPTH = 64
@@ -45,7 +26,7 @@ class AvroPrimitive(AvroNode):
     """`kind` is one of Avro's primitive names; `meaning` is the Iceberg type that its logical type stands for."""
 
     kind: str
-    meaning: IcebergType | None = None
+    meaning: types.IcebergType | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +34,7 @@ class AvroFixed(AvroNode):
     """Bytes of one length."""
 
     size: int
-    meaning: IcebergType
+    meaning: types.IcebergType
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,41 +184,41 @@ class _Parser:
         return node
 
 
-def _meaning(kind: str, document: Mapping[str, Any]) -> IcebergType | None:
+def _meaning(kind: str, document: Mapping[str, Any]) -> types.IcebergType | None:
     utc = document.get("adjust-to-utc") is True
     match kind, document.get("logicalType"):
         case "int", "date":
-            return DateType()
+            return types.DateType()
         case "long", "time-micros":
-            return TimeType()
+            return types.TimeType()
         case "long", "timestamp-micros":
-            return TimestamptzType() if utc else TimestampType()
+            return types.TimestamptzType() if utc else types.TimestampType()
         case "long", "timestamp-nanos":
-            return TimestamptzNanoType() if utc else TimestampNanoType()
+            return types.TimestamptzNanoType() if utc else types.TimestampNanoType()
         case "bytes", "decimal":
             return _decimal(document)
         case _:
             return None
 
 
-def _fixed_meaning(document: Mapping[str, Any], size: int) -> IcebergType:
+def _fixed_meaning(document: Mapping[str, Any], size: int) -> types.IcebergType:
     match document.get("logicalType"):
         case "uuid" if size == 16:
-            return UUIDType()
+            return types.UUIDType()
         case "decimal" if decimal := _decimal(document):
             return decimal
         case _:
-            return FixedType(size) if size else BinaryType()
+            return types.FixedType(size) if size else types.BinaryType()
 
 
-def _decimal(document: Mapping[str, Any]) -> DecimalType | None:
+def _decimal(document: Mapping[str, Any]) -> types.DecimalType | None:
     precision, scale = document.get("precision"), document.get("scale", 0)
     if isinstance(precision, int) and isinstance(scale, int) and 1 <= precision <= 38 and 0 <= scale <= precision:
-        return DecimalType(precision, scale)
+        return types.DecimalType(precision, scale)
     return None
 
 
-def plain_meaning(node: AvroNode) -> IcebergType | None:
+def plain_meaning(node: AvroNode) -> types.IcebergType | None:
     """The Iceberg type of a leaf, with null taken out of unions; None where it has none."""
     match node:
         case AvroUnion(branches):
@@ -251,13 +232,13 @@ def plain_meaning(node: AvroNode) -> IcebergType | None:
             return None
 
 
-_PLAIN_MEANINGS: dict[str, IcebergType] = {
-    "null": UnknownType(),
-    "boolean": BooleanType(),
-    "int": IntegerType(),
-    "long": LongType(),
-    "float": FloatType(),
-    "double": DoubleType(),
-    "bytes": BinaryType(),
-    "string": StringType(),
+_PLAIN_MEANINGS: dict[str, types.IcebergType] = {
+    "null": types.UnknownType(),
+    "boolean": types.BooleanType(),
+    "int": types.IntegerType(),
+    "long": types.LongType(),
+    "float": types.FloatType(),
+    "double": types.DoubleType(),
+    "bytes": types.BinaryType(),
+    "string": types.StringType(),
 }

@@ -17,25 +17,10 @@ from icefloe.manifests.choices import Key
 from icefloe.manifests.entry_codec import CONTENT_STATS_ROLE, stats_base_id, stats_field_of
 from icefloe.manifests.metrics import MetricColumns
 from icefloe.manifests.values import Metric
+from icefloe.schema import types
 from icefloe.schema.binary import encode_array
 from icefloe.schema.bounds import decode_bounds
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BinaryType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StructType,
-    UnknownType,
-)
 
 _LOWER, _UPPER, _VALUES, _NULLS, _NANS = 1, 2, 4, 5, 6
 _METRIC_OFFSETS = {_VALUES: Metric.VALUE_COUNTS, _NULLS: Metric.NULL_VALUE_COUNTS, _NANS: Metric.NAN_VALUE_COUNTS}
@@ -54,7 +39,7 @@ def metrics_from_stats(columns: Mapping[Key, Any], nodes: Mapping[Key, AvroNode]
 
 
 def metrics_of_members(
-    members: Mapping[int, Any], kinds: Mapping[int, IcebergType | None]
+    members: Mapping[int, Any], kinds: Mapping[int, types.IcebergType | None]
 ) -> dict[tuple[Metric, int], Any]:
     """Metrics of each field from members of `content_stats` by their ids, whose types are `kinds`."""
     found: dict[tuple[Metric, int], Any] = {}
@@ -66,7 +51,7 @@ def metrics_of_members(
         if offset in _METRIC_OFFSETS:
             found[_METRIC_OFFSETS[offset], field_id] = column.cast(pa.int64())
         elif offset in _BOUND_OFFSETS:
-            kind = kinds.get(stats_id) or BinaryType()
+            kind = kinds.get(stats_id) or types.BinaryType()
             found[_BOUND_OFFSETS[offset], field_id] = encode_array(as_values(column, kind), kind)
         else:
             for bound, first in _GEO_OFFSETS.items():
@@ -90,44 +75,47 @@ def _encode_corners(axes: list[Any]) -> Any:
     return pa.Array.from_buffers(pa.binary(), count, [bitmap, pa.py_buffer(offsets), pa.py_buffer(kept)])
 
 
-def content_stats_type(schema: Schema, field_ids: Iterable[int]) -> StructType:
+def content_stats_type(schema: Schema, field_ids: Iterable[int]) -> types.StructType:
     """The `content_stats` struct with stats of these fields, those that may have some."""
     inside = {
         child.field_id
         for field in schema.fields_by_id.values()
-        if isinstance(field.field_type, ListType | MapType)
+        if isinstance(field.field_type, types.ListType | types.MapType)
         for child in Schema(*field.field_type.fields).fields_by_id.values()
     }
     structs = []
     for field_id in sorted(set(field_ids) & set(schema.fields_by_id) - inside):
         kind, base = schema.fields_by_id[field_id].field_type, stats_base_id(field_id)
-        if base < 0 or not isinstance(kind, PrimitiveType) or isinstance(kind, UnknownType):
+        if base < 0 or not isinstance(kind, types.PrimitiveType) or isinstance(kind, types.UnknownType):
             continue
-        structs.append(NestedField(base, schema.names_by_id[field_id], StructType(*_members(base, kind))))
-    return StructType(*structs)
+        structs.append(types.NestedField(base, schema.names_by_id[field_id], types.StructType(*_members(base, kind))))
+    return types.StructType(*structs)
 
 
-def _members(base: int, kind: IcebergType) -> list[NestedField]:
-    if isinstance(kind, GeometryType | GeographyType):
+def _members(base: int, kind: types.IcebergType) -> list[types.NestedField]:
+    if isinstance(kind, types.GeometryType | types.GeographyType):
         bounds = [_corner(base, offset, name) for offset, name in ((_LOWER, "lower_bound"), (_UPPER, "upper_bound"))]
     else:
         # Bounds of `fixed` may be shorter than its values, which only binary can hold.
-        stored = BinaryType() if isinstance(kind, FixedType) else kind
-        bounds = [NestedField(base + _LOWER, "lower_bound", stored), NestedField(base + _UPPER, "upper_bound", stored)]
-    counts = [NestedField(base + _VALUES, "value_count", LongType())]
-    counts.append(NestedField(base + _NULLS, "null_value_count", LongType()))
-    if isinstance(kind, FloatType | DoubleType):
-        counts.append(NestedField(base + _NANS, "nan_value_count", LongType()))
+        stored = types.BinaryType() if isinstance(kind, types.FixedType) else kind
+        bounds = [
+            types.NestedField(base + _LOWER, "lower_bound", stored),
+            types.NestedField(base + _UPPER, "upper_bound", stored),
+        ]
+    counts = [types.NestedField(base + _VALUES, "value_count", types.LongType())]
+    counts.append(types.NestedField(base + _NULLS, "null_value_count", types.LongType()))
+    if isinstance(kind, types.FloatType | types.DoubleType):
+        counts.append(types.NestedField(base + _NANS, "nan_value_count", types.LongType()))
     return [*bounds, *counts]
 
 
-def _corner(base: int, offset: int, name: str) -> NestedField:
+def _corner(base: int, offset: int, name: str) -> types.NestedField:
     first = base + _GEO_OFFSETS[offset]
-    axes = [NestedField(first + i, axis, DoubleType(), axis in "xy") for i, axis in enumerate(_AXES)]
-    return NestedField(base + offset, name, StructType(*axes))
+    axes = [types.NestedField(first + i, axis, types.DoubleType(), axis in "xy") for i, axis in enumerate(_AXES)]
+    return types.NestedField(base + offset, name, types.StructType(*axes))
 
 
-def stats_columns(metrics: MetricColumns, stats: StructType, schema: Schema) -> dict[int, Any]:
+def stats_columns(metrics: MetricColumns, stats: types.StructType, schema: Schema) -> dict[int, Any]:
     """The columns of `content_stats`, by the ids of its members."""
     found: dict[int, Any] = {}
     for struct in stats.fields:
@@ -140,7 +128,7 @@ def stats_columns(metrics: MetricColumns, stats: StructType, schema: Schema) -> 
             found[base + offset] = metrics.column(metric, field_id)
         for offset, metric in _BOUND_OFFSETS.items():
             bounds = decode_bounds(metrics.column(metric, field_id), kind)
-            if isinstance(kind, GeometryType | GeographyType):
+            if isinstance(kind, types.GeometryType | types.GeographyType):
                 found[base + offset] = bounds.is_valid()
                 for i, axis in enumerate(_AXES):
                     found[base + _GEO_OFFSETS[offset] + i] = pc.struct_field(bounds, axis)

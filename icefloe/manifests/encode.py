@@ -24,24 +24,7 @@ from icefloe.manifests.operations import (
     PUT_RAW,
     PUT_TEXT,
 )
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    UnknownType,
-    UUIDType,
-)
+from icefloe.schema import types
 
 BLOCK_BYTES = 128 << 10
 """How large the rows of one block grow before they are compressed."""
@@ -53,7 +36,7 @@ Lookup = Mapping[int, Any]
 """Columns by field id. A list of structs has its lengths under its own id and items under the ids of their fields."""
 
 
-def encode_rows(struct: StructType, columns: Lookup, rows: int) -> Iterator[tuple[int, memoryview]]:
+def encode_rows(struct: types.StructType, columns: Lookup, rows: int) -> Iterator[tuple[int, memoryview]]:
     """The rows as Avro, block by block: (rows, bytes). Required fields without a column must not exist."""
     for start in range(0, rows, SLICE_ROWS):
         count = min(SLICE_ROWS, rows - start)
@@ -66,7 +49,7 @@ def _sliced(column: Any, start: int, count: int) -> Any:
     return column if is_whole else column.slice(start, count)
 
 
-def _encode_slice(struct: StructType, columns: Lookup, rows: int) -> Iterator[tuple[int, memoryview]]:
+def _encode_slice(struct: types.StructType, columns: Lookup, rows: int) -> Iterator[tuple[int, memoryview]]:
     layout = _Layout()
     for field in struct.fields:
         layout.field(field, columns)
@@ -136,11 +119,11 @@ class _Layout:
 
     # -- operations
 
-    def field(self, field: NestedField, columns: Lookup) -> None:
+    def field(self, field: types.NestedField, columns: Lookup) -> None:
         column = columns.get(field.field_id)
-        if isinstance(field.field_type, StructType):
+        if isinstance(field.field_type, types.StructType):
             self.struct(field, field.field_type, columns)
-        elif isinstance(field.field_type, UnknownType):
+        elif isinstance(field.field_type, types.UnknownType):
             pass
         elif column is None:
             if field.required:
@@ -154,7 +137,7 @@ class _Layout:
     def raw(self, data: bytes) -> None:
         self.ops += [PUT_RAW, len(data), *data]
 
-    def struct(self, field: NestedField, struct: StructType, columns: Lookup) -> None:
+    def struct(self, field: types.NestedField, struct: types.StructType, columns: Lookup) -> None:
         """An optional struct is there where its own column, a boolean mark, is true."""
         jump = None
         if field.optional:
@@ -171,45 +154,45 @@ class _Layout:
         if jump is not None:
             self.ops[jump] = len(self.ops)
 
-    def value(self, kind: IcebergType, column: Any, optional: int, columns: Lookup) -> None:
+    def value(self, kind: types.IcebergType, column: Any, optional: int, columns: Lookup) -> None:
         marks = self.add_marks(column)
         match kind:
-            case BooleanType():
+            case types.BooleanType():
                 values = column.cast(pa.uint8()).fill_null(0).to_numpy()
                 self.ops += [PUT_BOOL, self.add_numbers(values), marks, optional]
-            case FloatType():
+            case types.FloatType():
                 values = _plain(column).to_numpy().view(np.int32)
                 self.ops += [PUT_FLOAT, self.add_numbers(values), marks, optional]
-            case DoubleType():
+            case types.DoubleType():
                 values = _plain(column).to_numpy().view(np.int64)
                 self.ops += [PUT_DOUBLE, self.add_numbers(values), marks, optional]
-            case StringType() | BinaryType() | GeometryType() | GeographyType():
+            case types.StringType() | types.BinaryType() | types.GeometryType() | types.GeographyType():
                 self.ops += [PUT_TEXT, self.add_texts(column), marks, optional]
-            case DecimalType() | UUIDType() | FixedType():
+            case types.DecimalType() | types.UUIDType() | types.FixedType():
                 raw, length = _fixed_bytes(column, kind)
                 self.ops += [PUT_FIXED, self.add_text(raw), marks, optional, length]
-            case ListType(_, StructType() as element):
+            case types.ListType(_, types.StructType() as element):
                 self.each(column, marks, optional, element, columns)
-            case ListType():
+            case types.ListType():
                 items, offsets = _items(column)
                 values = self.add_numbers(_plain(items).to_numpy())
                 self.ops += [PUT_LONGS, self.add_numbers(offsets), marks, optional, values]
-            case MapType():
+            case types.MapType():
                 self.pairs(kind, column, marks, optional)
             case _:
                 self.ops += [PUT_LONG, self.add_numbers(_numbers(column)), marks, optional]
 
-    def pairs(self, kind: MapType, column: Any, marks: int, optional: int) -> None:
+    def pairs(self, kind: types.MapType, column: Any, marks: int, optional: int) -> None:
         items, offsets = _items(column)
         base = self.add_numbers(offsets)
         keys = self.add_numbers(items.field(0).to_numpy())
-        if isinstance(kind.value_type, BinaryType):
+        if isinstance(kind.value_type, types.BinaryType):
             self.ops += [PUT_PAIRS_TEXT, base, marks, optional, keys, self.add_texts(items.field(1))]
         else:
             values = self.add_numbers(items.field(1).to_numpy())
             self.ops += [PUT_PAIRS_LONG, base, marks, optional, keys, values]
 
-    def each(self, column: Any, marks: int, optional: int, element: StructType, columns: Lookup) -> None:
+    def each(self, column: Any, marks: int, optional: int, element: types.StructType, columns: Lookup) -> None:
         items, offsets = _items(column)
         self.ops += [PUT_EACH, self.add_numbers(offsets), marks, optional, 0]
         jump = len(self.ops) - 1
@@ -243,10 +226,10 @@ def _numbers(column: Any) -> Any:
     return _plain(column).to_numpy()
 
 
-def _fixed_bytes(column: Any, kind: IcebergType) -> tuple[Any, int]:
+def _fixed_bytes(column: Any, kind: types.IcebergType) -> tuple[Any, int]:
     width = column.type.byte_width if hasattr(column.type, "byte_width") else 16
     raw = np.frombuffer(column.buffers()[1], np.uint8, len(column) * width, column.offset * width)
-    if isinstance(kind, DecimalType):
+    if isinstance(kind, types.DecimalType):
         length = decimal_width(kind.precision)
         return np.ascontiguousarray(raw.reshape(-1, width)[:, :length][:, ::-1]).reshape(-1), length
     return raw, width

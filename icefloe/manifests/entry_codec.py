@@ -7,19 +7,9 @@ from icefloe.manifests.choices import Choice, Take, TakeEach, TakeFields, TakeLi
 from icefloe.manifests.values import ManifestContent, Metric
 from icefloe.partitioning.codec import fields_to_json
 from icefloe.partitioning.spec import PartitionSpec
+from icefloe.schema import types
 from icefloe.schema.codec import schema_to_json
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BinaryType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-)
 from icefloe.versions import Feature, allows
 
 ENTRY_NAME = "manifest_entry"
@@ -55,9 +45,9 @@ FILE_COLUMNS: dict[str, int] = {
 
 LIST_COLUMNS = ("split_offsets", "equality_ids")
 
-_INT, _LONG, _TEXT, _BYTES = IntegerType(), LongType(), StringType(), BinaryType()
+_INT, _LONG, _TEXT, _BYTES = types.IntegerType(), types.LongType(), types.StringType(), types.BinaryType()
 
-_METRICS: dict[Metric, tuple[int, int, int, IcebergType]] = {
+_METRICS: dict[Metric, tuple[int, int, int, types.IcebergType]] = {
     Metric.COLUMN_SIZES: (108, 117, 118, _LONG),
     Metric.VALUE_COUNTS: (109, 119, 120, _LONG),
     Metric.NULL_VALUE_COUNTS: (110, 121, 122, _LONG),
@@ -70,7 +60,7 @@ _METRICS: dict[Metric, tuple[int, int, int, IcebergType]] = {
 METRIC_IDS = {metric: ids[0] for metric, ids in _METRICS.items()}
 """Ids of the maps."""
 
-COLUMN_TYPES: dict[str, IcebergType] = {
+COLUMN_TYPES: dict[str, types.IcebergType] = {
     "status": _INT,
     "snapshot_id": _LONG,
     "sequence_number": _LONG,
@@ -81,8 +71,8 @@ COLUMN_TYPES: dict[str, IcebergType] = {
     "record_count": _LONG,
     "file_size_in_bytes": _LONG,
     "key_metadata": _BYTES,
-    "split_offsets": ListType(133, _LONG),
-    "equality_ids": ListType(136, _INT),
+    "split_offsets": types.ListType(133, _LONG),
+    "equality_ids": types.ListType(136, _INT),
     "sort_order_id": _INT,
     "first_row_id": _LONG,
     "referenced_data_file": _TEXT,
@@ -96,31 +86,31 @@ class Stored:
     """Which forms of metrics a manifest stores: maps by field id, typed `content_stats`, or both."""
 
     maps: bool
-    content_stats: StructType | None = None
+    content_stats: types.StructType | None = None
 
 
-def _field(name: str, *, required: bool = False) -> NestedField:
+def _field(name: str, *, required: bool = False) -> types.NestedField:
     field_id = ENTRY_COLUMNS[name] if name in ENTRY_COLUMNS else FILE_COLUMNS[name]
-    return NestedField(field_id, name, COLUMN_TYPES[name], required)
+    return types.NestedField(field_id, name, COLUMN_TYPES[name], required)
 
 
-def _map_field(metric: Metric) -> NestedField:
+def _map_field(metric: Metric) -> types.NestedField:
     field_id, key_id, value_id, value = _METRICS[metric]
-    return NestedField(field_id, metric.value, MapType(key_id, _INT, value_id, value))
+    return types.NestedField(field_id, metric.value, types.MapType(key_id, _INT, value_id, value))
 
 
-def file_type(version: int, partition: StructType, stored: Stored) -> StructType:
+def file_type(version: int, partition: types.StructType, stored: Stored) -> types.StructType:
     """The struct of a data file as tables of this version write it."""
-    fields: list[NestedField] = []
+    fields: list[types.NestedField] = []
     if allows(version, Feature.DELETE_FILES):
         fields.append(_field("content", required=True))
     fields += [_field("file_path", required=True), _field("file_format", required=True)]
-    fields.append(NestedField(PARTITION_ID, PARTITION_ROLE, partition, True))
+    fields.append(types.NestedField(PARTITION_ID, PARTITION_ROLE, partition, True))
     fields += [_field("record_count", required=True), _field("file_size_in_bytes", required=True)]
     if allows(version, Feature.BLOCK_SIZES):
-        fields.append(NestedField(BLOCK_SIZE_ID, "block_size_in_bytes", _LONG, True))
+        fields.append(types.NestedField(BLOCK_SIZE_ID, "block_size_in_bytes", _LONG, True))
     if stored.content_stats is not None:
-        fields.append(NestedField(CONTENT_STATS_ID, CONTENT_STATS_ROLE, stored.content_stats))
+        fields.append(types.NestedField(CONTENT_STATS_ID, CONTENT_STATS_ROLE, stored.content_stats))
     # Sizes on disk have no place in content stats, so their map is written in any case.
     fields += [_map_field(metric) for metric in Metric if stored.maps or metric is Metric.COLUMN_SIZES]
     fields += [_field("key_metadata"), _field("split_offsets")]
@@ -133,21 +123,21 @@ def file_type(version: int, partition: StructType, stored: Stored) -> StructType
         fields.append(_field("referenced_data_file"))
     if allows(version, Feature.DELETION_VECTORS):
         fields += [_field("content_offset"), _field("content_size_in_bytes")]
-    return StructType(*fields)
+    return types.StructType(*fields)
 
 
-def entry_type(version: int, partition: StructType, stored: Stored) -> StructType:
+def entry_type(version: int, partition: types.StructType, stored: Stored) -> types.StructType:
     """The struct of a manifest entry as tables of this version write it."""
     has_numbers = allows(version, Feature.SEQUENCE_NUMBERS)
     fields = [_field("status", required=True), _field("snapshot_id", required=not has_numbers)]
     if has_numbers:
         fields += [_field("sequence_number"), _field("file_sequence_number")]
-    fields.append(NestedField(DATA_FILE_ID, "data_file", file_type(version, partition, stored), True))
-    return StructType(*fields)
+    fields.append(types.NestedField(DATA_FILE_ID, "data_file", file_type(version, partition, stored), True))
+    return types.StructType(*fields)
 
 
 def manifest_metadata(
-    version: int, schema: Schema, spec: PartitionSpec, content: ManifestContent, entry: StructType
+    version: int, schema: Schema, spec: PartitionSpec, content: ManifestContent, entry: types.StructType
 ) -> dict[str, Any]:
     """The key-value metadata of a manifest, before it is turned to text (spec: Manifests)."""
     found: dict[str, Any] = {

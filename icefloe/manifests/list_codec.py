@@ -21,53 +21,43 @@ from icefloe.manifests.reader import Read, decode_rows
 from icefloe.manifests.values import ManifestContent, ManifestFile, PartitionFieldSummary
 from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
 from icefloe.metadata.locations import relativize, resolve_location
+from icefloe.schema import types
 from icefloe.schema.binary import arrow_value_type
 from icefloe.schema.codec import schema_to_json
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    NestedField,
-    StringType,
-    StructType,
-)
 from icefloe.versions import Feature, allows, check_version
 
 LIST_NAME = "manifest_file"
 
-_FIELDS: dict[str, tuple[int, IcebergType]] = {
-    "manifest_path": (500, StringType()),
-    "manifest_length": (501, LongType()),
-    "partition_spec_id": (502, IntegerType()),
-    "content": (517, IntegerType()),
-    "sequence_number": (515, LongType()),
-    "min_sequence_number": (516, LongType()),
-    "added_snapshot_id": (503, LongType()),
-    "added_files_count": (504, IntegerType()),
-    "existing_files_count": (505, IntegerType()),
-    "deleted_files_count": (506, IntegerType()),
-    "added_rows_count": (512, LongType()),
-    "existing_rows_count": (513, LongType()),
-    "deleted_rows_count": (514, LongType()),
-    "key_metadata": (519, BinaryType()),
-    "first_row_id": (520, LongType()),
+_FIELDS: dict[str, tuple[int, types.IcebergType]] = {
+    "manifest_path": (500, types.StringType()),
+    "manifest_length": (501, types.LongType()),
+    "partition_spec_id": (502, types.IntegerType()),
+    "content": (517, types.IntegerType()),
+    "sequence_number": (515, types.LongType()),
+    "min_sequence_number": (516, types.LongType()),
+    "added_snapshot_id": (503, types.LongType()),
+    "added_files_count": (504, types.IntegerType()),
+    "existing_files_count": (505, types.IntegerType()),
+    "deleted_files_count": (506, types.IntegerType()),
+    "added_rows_count": (512, types.LongType()),
+    "existing_rows_count": (513, types.LongType()),
+    "deleted_rows_count": (514, types.LongType()),
+    "key_metadata": (519, types.BinaryType()),
+    "first_row_id": (520, types.LongType()),
 }
 _NEVER_NULL = ("manifest_path", "manifest_length", "partition_spec_id", "added_snapshot_id")
 _ZERO_IN_V1 = ("content", "sequence_number", "min_sequence_number")
 _COUNTS = tuple(name for name in _FIELDS if name.endswith("_count"))
 
 _PARTITIONS_ID = 507
-_SUMMARY = StructType(
-    NestedField(509, "contains_null", BooleanType(), True),
-    NestedField(518, "contains_nan", BooleanType()),
-    NestedField(510, "lower_bound", BinaryType()),
-    NestedField(511, "upper_bound", BinaryType()),
+_SUMMARY = types.StructType(
+    types.NestedField(509, "contains_null", types.BooleanType(), True),
+    types.NestedField(518, "contains_nan", types.BooleanType()),
+    types.NestedField(510, "lower_bound", types.BinaryType()),
+    types.NestedField(511, "upper_bound", types.BinaryType()),
 )
-_SUMMARIES = ListType(508, _SUMMARY)
+_SUMMARIES = types.ListType(508, _SUMMARY)
 
 _VALUE_BYTES = 512
 """About what a manifest takes as a value."""
@@ -144,7 +134,7 @@ def inline_manifests(locations: Iterable[str], snapshot_id: int, read: Read) -> 
     return tuple(found)
 
 
-def _list_type(version: int) -> StructType:
+def _list_type(version: int) -> types.StructType:
     numbers = allows(version, Feature.SEQUENCE_NUMBERS)
     fields = []
     for name, (field_id, kind) in _FIELDS.items():
@@ -153,10 +143,10 @@ def _list_type(version: int) -> StructType:
         if name == "first_row_id" and not allows(version, Feature.ROW_LINEAGE):
             continue
         if name == "key_metadata":
-            fields.append(NestedField(_PARTITIONS_ID, "partitions", _SUMMARIES))
+            fields.append(types.NestedField(_PARTITIONS_ID, "partitions", _SUMMARIES))
         is_required = name in _NEVER_NULL or (numbers and (name in _ZERO_IN_V1 or name in _COUNTS))
-        fields.append(NestedField(field_id, name, kind, is_required))
-    return StructType(*fields)
+        fields.append(types.NestedField(field_id, name, kind, is_required))
+    return types.StructType(*fields)
 
 
 def encode_manifest_list(
@@ -203,7 +193,7 @@ def encode_manifest_list(
 
 
 @cache
-def _schema(version: int) -> tuple[StructType, Any, str]:
+def _schema(version: int) -> tuple[types.StructType, Any, str]:
     """The type of a list's rows, and how Avro and the header tell it."""
     struct = _list_type(version)
     text = json.dumps(schema_to_json(Schema(*struct.fields)), separators=(",", ":"))
@@ -222,7 +212,7 @@ def _metadata(
     return found
 
 
-def _columns(manifests: Sequence[ManifestFile], struct: StructType, paths: list[str]) -> dict[int, Any]:
+def _columns(manifests: Sequence[ManifestFile], struct: types.StructType, paths: list[str]) -> dict[int, Any]:
     found: dict[int, Any] = {}
     for field in struct.fields:
         if field.field_id == _PARTITIONS_ID:

@@ -9,21 +9,23 @@ from icefloe.errors import IcefloeError
 from icefloe.manifests.arrow_values import as_values
 from icefloe.partitioning.codec import fields_from_json
 from icefloe.partitioning.spec import partition_type
+from icefloe.schema import types
 from icefloe.schema.codec import schema_from_json
 from icefloe.schema.promotion import is_promotion
-from icefloe.schema.types import IcebergType, NestedField, StringType, StructType, UnknownType
 
 
 def partition_columns(
-    stored: Mapping[int, tuple[Any, IcebergType]], of_spec: StructType | None, header: Mapping[str, str]
-) -> tuple[StructType, dict[int, Any]]:
+    stored: Mapping[int, tuple[Any, types.IcebergType]], of_spec: types.StructType | None, header: Mapping[str, str]
+) -> tuple[types.StructType, dict[int, Any]]:
     """The partition tuple in the types of the spec; where those cannot hold its values, in those of the file.
 
     A table that replaces another keeps the ids of its columns by their names, whatever their types (Java's rule), so that
     manifests of one spec can be of several types. Without `of_spec` the types are those of the file.
     """
     if of_spec is None:
-        of_spec = StructType(*(NestedField(key, str(key), kind) for key, (_, kind) in sorted(stored.items())))
+        of_spec = types.StructType(
+            *(types.NestedField(key, str(key), kind) for key, (_, kind) in sorted(stored.items()))
+        )
     by_place = not any(field.field_id in stored for field in of_spec.fields)
     fields, found = [], {}
     for place, field in enumerate(of_spec.fields):
@@ -34,17 +36,17 @@ def partition_columns(
             continue
         column, kind = entry
         actual = _actual(field, kind, header)
-        fields.append(NestedField(field.field_id, field.name, actual))
-        if not isinstance(actual, UnknownType):
+        fields.append(types.NestedField(field.field_id, field.name, actual))
+        if not isinstance(actual, types.UnknownType):
             found[field.field_id] = as_values(column, actual)
-    return StructType(*fields), found
+    return types.StructType(*fields), found
 
 
-def _actual(field: NestedField, kind: IcebergType, header: Mapping[str, str]) -> IcebergType:
+def _actual(field: types.NestedField, kind: types.IcebergType, header: Mapping[str, str]) -> types.IcebergType:
     wanted = field.field_type
-    if kind == wanted or isinstance(kind, UnknownType):
+    if kind == wanted or isinstance(kind, types.UnknownType):
         return wanted
-    if isinstance(wanted, UnknownType | StringType):
+    if isinstance(wanted, types.UnknownType | types.StringType):
         return kind
     # What the file calls a number may be a date or a time for the spec: only the schema that it was written with can tell.
     written = _written_types(header.get("schema", ""), header.get("partition-spec", "")).get(field.field_id)
@@ -52,7 +54,7 @@ def _actual(field: NestedField, kind: IcebergType, header: Mapping[str, str]) ->
 
 
 @lru_cache(maxsize=64)
-def _written_types(schema: str, spec: str) -> Mapping[int, IcebergType]:
+def _written_types(schema: str, spec: str) -> Mapping[int, types.IcebergType]:
     try:
         found = partition_type(fields_from_json(json.loads(spec)), schema_from_json(json.loads(schema)))
     except (IcefloeError, ValueError, RecursionError):

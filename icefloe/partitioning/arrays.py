@@ -31,23 +31,14 @@ from icefloe.partitioning.transforms import (
     VoidTransform,
     YearTransform,
 )
+from icefloe.schema import types
 from icefloe.schema.arrow import type_to_arrow
-from icefloe.schema.types import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    FixedType,
-    IcebergType,
-    IntegerType,
-    StringType,
-    UUIDType,
-)
 
 DECIMAL_BYTES = 16
 NANOS_PER_MICRO = 1000
 
 
-def transform_array(transform: Transform, array: Any, kind: IcebergType) -> Any:
+def transform_array(transform: Transform, array: Any, kind: types.IcebergType) -> Any:
     """The partition values of a column of the type: an `Array` for an `Array`, a `ChunkedArray` for a `ChunkedArray`."""
     if isinstance(transform, UnknownTransform):
         raise InvalidTransformError(f"transform {transform.text!r} is not known, so it cannot be applied")
@@ -59,7 +50,7 @@ def transform_array(transform: Transform, array: Any, kind: IcebergType) -> Any:
     return _transform(transform, array, kind)
 
 
-def _transform(transform: Transform, array: Any, kind: IcebergType) -> Any:
+def _transform(transform: Transform, array: Any, kind: types.IcebergType) -> Any:
     result_type = type_to_arrow(transform.result_type(kind))
     if len(array) == 0 or isinstance(transform, VoidTransform):
         return pa.nulls(len(array), result_type)
@@ -85,15 +76,15 @@ def _transform(transform: Transform, array: Any, kind: IcebergType) -> Any:
             raise AssertionError(f"transform {transform!r} has no form for arrays")
 
 
-def _hashes(array: Any, kind: IcebergType) -> npt.NDArray[np.uint32]:
+def _hashes(array: Any, kind: types.IcebergType) -> npt.NDArray[np.uint32]:
     match kind:
-        case StringType() | BinaryType():
+        case types.StringType() | types.BinaryType():
             return hash_ranges(*_byte_ranges(array, kind))
-        case FixedType() | UUIDType():
+        case types.FixedType() | types.UUIDType():
             typed = _as_type(array, kind)
             storage = typed.storage if isinstance(typed, pa.ExtensionArray) else typed
             return _hash_fixed(storage)
-        case DecimalType():
+        case types.DecimalType():
             typed = _as_type(array, kind)
             blocks = [typed.slice(start, BLOCK) for start in range(0, len(typed), BLOCK)]
             return np.concatenate([hash_ranges(*_decimal_ranges(block)) for block in blocks])
@@ -109,7 +100,7 @@ def _hash_fixed(array: Any) -> npt.NDArray[np.uint32]:
 
 
 def _byte_ranges(
-    array: Any, kind: IcebergType
+    array: Any, kind: types.IcebergType
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     if pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type):
         width: type[np.int32 | np.int64] = np.int64
@@ -139,25 +130,25 @@ def _decimal_ranges(array: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.i
     return big.reshape(-1), starts, lengths
 
 
-def _truncated(transform: TruncateTransform, array: Any, kind: IcebergType) -> Any:
+def _truncated(transform: TruncateTransform, array: Any, kind: types.IcebergType) -> Any:
     match kind:
-        case StringType():
+        case types.StringType():
             text = _as_type(array, kind) if not pa.types.is_large_string(array.type) else array
             return _as_type(pc.utf8_slice_codeunits(text, 0, transform.width), kind)
-        case BinaryType():
+        case types.BinaryType():
             data = _as_type(array, kind) if not pa.types.is_large_binary(array.type) else array
             return _as_type(pc.binary_slice(data, 0, transform.width), kind)
-        case DecimalType():
+        case types.DecimalType():
             return _truncated_decimals(transform, _as_type(array, kind), kind)
         case _:
             typed = _as_type(array, kind)
-            values = _values(typed, np.int32 if isinstance(kind, IntegerType) else np.int64)
+            values = _values(typed, np.int32 if isinstance(kind, types.IntegerType) else np.int64)
             width = values.dtype.type(transform.width)
             # Below the least value of the type subtraction comes round to the greatest ones, as it does in Java.
             return _with_nulls_of(typed, values - values % width, typed.type)
 
 
-def _truncated_decimals(transform: TruncateTransform, array: Any, kind: DecimalType) -> Any:
+def _truncated_decimals(transform: TruncateTransform, array: Any, kind: types.DecimalType) -> Any:
     high, low = _halves(array)
     width = np.int64(transform.width)
     words = low.view("<u4").reshape(-1, 2).astype(np.int64)
@@ -177,13 +168,13 @@ def _truncated_decimals(transform: TruncateTransform, array: Any, kind: DecimalT
     return found
 
 
-def _units(transform: TimeTransform, array: Any, kind: IcebergType) -> npt.NDArray[np.int32]:
+def _units(transform: TimeTransform, array: Any, kind: types.IcebergType) -> npt.NDArray[np.int32]:
     values = _integers(array)
     if isinstance(transform, HourTransform):
         hours = values // (NANOS_PER_HOUR if isinstance(kind, NANOSECOND_TYPES) else MICROS_PER_HOUR)
         _refuse(array, (hours > MAX_INT) | (hours < -MAX_INT - 1), "its hours from 1970 do not fit in an int")
         return hours.astype(np.int32)
-    if not isinstance(kind, DateType):
+    if not isinstance(kind, types.DateType):
         per_hour = NANOS_PER_HOUR if isinstance(kind, NANOSECOND_TYPES) else MICROS_PER_HOUR
         values = values // (per_hour * HOURS_PER_DAY)
     match transform:
@@ -197,14 +188,14 @@ def _units(transform: TimeTransform, array: Any, kind: IcebergType) -> npt.NDArr
             raise AssertionError(f"{transform!r} is not counted in days")
 
 
-def _as_type(array: Any, kind: IcebergType) -> Any:
+def _as_type(array: Any, kind: types.IcebergType) -> Any:
     target = type_to_arrow(kind)
     if array.type == target:
         return array
     try:
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
-        if isinstance(kind, UUIDType):
+        if isinstance(kind, types.UUIDType):
             return pa.ExtensionArray.from_storage(target, array.cast(target.storage_type))
         return array.cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:

@@ -8,25 +8,7 @@ from uuid import UUID
 import mmh3
 
 from icefloe.errors import InvalidTransformError, InvalidValueError
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
+from icefloe.schema import types
 
 CANONICAL_NAN_BITS = 0x7FF8000000000000
 NANOS_PER_MICRO = 1000
@@ -34,12 +16,12 @@ NANOS_PER_MICRO = 1000
 _EXACT = Context(prec=100, traps=[InvalidOperation, Inexact])
 
 
-def hash_value(value: Any, kind: IcebergType) -> int:
+def hash_value(value: Any, kind: types.IcebergType) -> int:
     """The signed 32-bit Murmur3 hash of a value that is not null."""
     return mmh3.hash(bytes_to_hash(value, kind), 0, signed=True)
 
 
-def bytes_to_hash(value: Any, kind: IcebergType) -> bytes:
+def bytes_to_hash(value: Any, kind: types.IcebergType) -> bytes:
     """The bytes that stand for the value in its hash; int, long and date hash alike, so that promotion keeps buckets."""
     try:
         return _bytes_to_hash(value, kind)
@@ -47,7 +29,7 @@ def bytes_to_hash(value: Any, kind: IcebergType) -> bytes:
         raise InvalidValueError(f"{value!r} is not a value of type {kind}: {error}") from None
 
 
-def unscaled(value: Decimal, kind: DecimalType) -> int:
+def unscaled(value: Decimal, kind: types.DecimalType) -> int:
     """The decimal as an integer count of its smallest unit; exact, whatever the decimal context."""
     try:
         scaled = _EXACT.scaleb(value, kind.scale)
@@ -65,24 +47,31 @@ def minimal_big_endian(number: int) -> bytes:
     return number.to_bytes(bits // 8 + 1, "big", signed=True)
 
 
-def _bytes_to_hash(value: Any, kind: IcebergType) -> bytes:
+def _bytes_to_hash(value: Any, kind: types.IcebergType) -> bytes:
     match kind:
-        case IntegerType() | LongType() | DateType() | TimeType() | TimestampType() | TimestamptzType():
+        case (
+            types.IntegerType()
+            | types.LongType()
+            | types.DateType()
+            | types.TimeType()
+            | types.TimestampType()
+            | types.TimestamptzType()
+        ):
             return struct.pack("<q", value)
-        case TimestampNanoType() | TimestamptzNanoType():
+        case types.TimestampNanoType() | types.TimestamptzNanoType():
             # Hashed as microseconds, so that both timestamp widths share buckets; floor, also before 1970.
             return struct.pack("<q", value // NANOS_PER_MICRO)
-        case StringType():
+        case types.StringType():
             return cast(str, value).encode()
-        case DecimalType():
+        case types.DecimalType():
             return minimal_big_endian(unscaled(value, kind))
-        case UUIDType():
+        case types.UUIDType():
             return cast(UUID, value).bytes
-        case FixedType() | BinaryType():
+        case types.FixedType() | types.BinaryType():
             return bytes(memoryview(value))
-        case BooleanType():
+        case types.BooleanType():
             return struct.pack("<q", bool(value))
-        case FloatType() | DoubleType():
+        case types.FloatType() | types.DoubleType():
             if value != value:
                 return struct.pack("<Q", CANONICAL_NAN_BITS)
             # Adding 0.0 turns -0.0 into 0.0, which must hash alike because they are equal.

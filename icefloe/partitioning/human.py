@@ -6,21 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from icefloe.schema import types
 from icefloe.schema.temporal import MICROS_PER_SECOND, NANOS_PER_SECOND, SECONDS_PER_DAY, civil_from_days, format_date
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-)
 
 NULL_TEXT = "null"
 EPOCH_YEAR = 1970
@@ -49,30 +36,30 @@ def human_hour(hours: int) -> str:
     return f"{human_day(days)}-{hour:02d}"
 
 
-def human_value(value: Any, kind: IcebergType) -> str:
+def human_value(value: Any, kind: types.IcebergType) -> str:
     """A value of the type as text."""
     if value is None:
         return NULL_TEXT
     match kind:
-        case BooleanType():
+        case types.BooleanType():
             return "true" if value else "false"
-        case DateType():
+        case types.DateType():
             return human_day(value)
-        case TimeType():
+        case types.TimeType():
             return _time_text(value)
-        case TimestampType():
+        case types.TimestampType():
             return _timestamp_text(value, MICROS_PER_SECOND)
-        case TimestamptzType():
+        case types.TimestamptzType():
             return _timestamp_text(value, MICROS_PER_SECOND) + "+00:00"
-        case TimestampNanoType():
+        case types.TimestampNanoType():
             return _timestamp_text(value, NANOS_PER_SECOND)
-        case TimestamptzNanoType():
+        case types.TimestamptzNanoType():
             return _timestamp_text(value, NANOS_PER_SECOND) + "+00:00"
-        case FixedType() | BinaryType():
+        case types.FixedType() | types.BinaryType():
             return base64.b64encode(value).decode("ascii")
-        case FloatType():
+        case types.FloatType():
             return _float_text(value, np.format_float_scientific(np.float32(value), unique=True))
-        case DoubleType():
+        case types.DoubleType():
             return _float_text(value, np.format_float_scientific(np.float64(value), unique=True))
         case _:
             return str(value)

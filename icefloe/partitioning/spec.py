@@ -15,8 +15,8 @@ from icefloe.partitioning.transforms import (
     UnknownTransform,
     VoidTransform,
 )
+from icefloe.schema import types
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import IcebergType, NestedField, PrimitiveType, StringType, StructType, UnknownType
 
 FIRST_PARTITION_FIELD_ID = 1000
 """What the ids of partition fields start from."""
@@ -131,18 +131,18 @@ def check_spec(spec: PartitionSpec, schema: Schema) -> None:
     _check_redundancy(spec)
 
 
-def partition_type(spec: PartitionSpec, schema: Schema, *older: Schema) -> StructType:
+def partition_type(spec: PartitionSpec, schema: Schema, *older: Schema) -> types.StructType:
     """The type of the partition tuple.
 
     A source column that the schema lost is looked for in the older ones; in none of them, fields whose type is that of
     the column are of type `unknown`.
     """
-    return StructType(
-        *(NestedField(field.field_id, field.name, _field_type(field, (schema, *older))) for field in spec.fields)
+    return types.StructType(
+        *(types.NestedField(field.field_id, field.name, _field_type(field, (schema, *older))) for field in spec.fields)
     )
 
 
-def unified_partition_type(specs: Iterable[PartitionSpec], schema: Schema, *older: Schema) -> StructType:
+def unified_partition_type(specs: Iterable[PartitionSpec], schema: Schema, *older: Schema) -> types.StructType:
     """All fields of all specs, ordered by id, with their newest names (spec: Partition Evolution).
 
     A name that two fields have stays with the newer one; the id of the other is put after its name.
@@ -160,9 +160,9 @@ def unified_partition_type(specs: Iterable[PartitionSpec], schema: Schema, *olde
             if void:
                 found[field.field_id] = (field, name)
     newest = {name: field_id for field_id, (_, name) in sorted(found.items())}
-    return StructType(
+    return types.StructType(
         *(
-            NestedField(
+            types.NestedField(
                 field_id,
                 name if newest[name] == field_id else f"{name}_{field_id}",
                 _field_type(field, (schema, *older)),
@@ -248,13 +248,13 @@ def rebind_spec(spec: PartitionSpec, old: Schema, new: Schema) -> PartitionSpec:
     return rebound
 
 
-def _field_type(field: PartitionField, schemas: tuple[Schema, ...]) -> IcebergType:
+def _field_type(field: PartitionField, schemas: tuple[Schema, ...]) -> types.IcebergType:
     if len(field.source_ids) > 1:
-        return StringType()
+        return types.StringType()
     for schema in schemas:
         if source := schema.fields_by_id.get(field.source_id):
             return field.transform.result_type(source.field_type)
-    return field.transform.result_type(UnknownType())
+    return field.transform.result_type(types.UnknownType())
 
 
 def _check_source(field: PartitionField, schema: Schema) -> None:
@@ -268,7 +268,7 @@ def _check_source(field: PartitionField, schema: Schema) -> None:
             raise InvalidPartitionSpecError(
                 f"partition field {field.name!r}: source column {source_id} is not in the schema"
             )
-        if not isinstance(source.field_type, PrimitiveType):
+        if not isinstance(source.field_type, types.PrimitiveType):
             raise InvalidPartitionSpecError(
                 f"partition field {field.name!r}: source column {source.name!r} is of type {source.field_type}; "
                 "it must be primitive"
@@ -279,7 +279,7 @@ def _check_source(field: PartitionField, schema: Schema) -> None:
                 f"{source.field_type}"
             )
         for parent in schema.ancestors(source_id):
-            if not isinstance(parent.field_type, StructType):
+            if not isinstance(parent.field_type, types.StructType):
                 raise InvalidPartitionSpecError(
                     f"partition field {field.name!r}: source column {source.name!r} is inside the list or map "
                     f"{parent.name!r}"
@@ -312,5 +312,5 @@ def _check_redundancy(spec: PartitionSpec) -> None:
             )
 
 
-def _name_of(field: NestedField, schema: Schema) -> str:
+def _name_of(field: types.NestedField, schema: Schema) -> str:
     return schema.names_by_id[field.field_id]

@@ -20,45 +20,27 @@ from icefloe.partitioning.human import (
     human_value,
     human_year,
 )
+from icefloe.schema import types
 from icefloe.schema.temporal import civil_from_days
-from icefloe.schema.types import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    FixedType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    PrimitiveType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
 
 MAX_INT = 2**31 - 1
 MICROS_PER_HOUR = 3_600_000_000
 NANOS_PER_HOUR = 1000 * MICROS_PER_HOUR
 HOURS_PER_DAY = 24
 
-TIMESTAMP_TYPES = (TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
-NANOSECOND_TYPES = (TimestampNanoType, TimestamptzNanoType)
+TIMESTAMP_TYPES = (types.TimestampType, types.TimestamptzType, types.TimestampNanoType, types.TimestamptzNanoType)
+NANOSECOND_TYPES = (types.TimestampNanoType, types.TimestamptzNanoType)
 BUCKET_TYPES = (
-    IntegerType,
-    LongType,
-    DecimalType,
-    DateType,
-    TimeType,
+    types.IntegerType,
+    types.LongType,
+    types.DecimalType,
+    types.DateType,
+    types.TimeType,
     *TIMESTAMP_TYPES,
-    StringType,
-    UUIDType,
-    FixedType,
-    BinaryType,
+    types.StringType,
+    types.UUIDType,
+    types.FixedType,
+    types.BinaryType,
 )
 
 
@@ -66,23 +48,27 @@ BUCKET_TYPES = (
 class Transform:
     """A function from column values to partition values."""
 
-    def can_transform(self, kind: IcebergType) -> bool:
+    def can_transform(self, kind: types.IcebergType) -> bool:
         """Whether columns of that type may be the source; an unknown transform is believed to take any."""
         match self:
             case IdentityTransform():
-                return isinstance(kind, PrimitiveType) and not isinstance(kind, GeometryType | GeographyType)
+                return isinstance(kind, types.PrimitiveType) and not isinstance(
+                    kind, types.GeometryType | types.GeographyType
+                )
             case BucketTransform():
                 return isinstance(kind, BUCKET_TYPES)
             case TruncateTransform():
-                return isinstance(kind, IntegerType | LongType | DecimalType | StringType | BinaryType)
+                return isinstance(
+                    kind, types.IntegerType | types.LongType | types.DecimalType | types.StringType | types.BinaryType
+                )
             case HourTransform():
                 return isinstance(kind, TIMESTAMP_TYPES)
             case TimeTransform():
-                return isinstance(kind, (DateType, *TIMESTAMP_TYPES))
+                return isinstance(kind, (types.DateType, *TIMESTAMP_TYPES))
             case _:
                 return True
 
-    def result_type(self, kind: IcebergType) -> IcebergType:
+    def result_type(self, kind: types.IcebergType) -> types.IcebergType:
         """The type of the results; a source of type `unknown` stands for a column that was dropped.
 
         `day` gives a date, though manifests of other writers may hold it as a plain int. An unknown transform gives
@@ -92,13 +78,13 @@ class Transform:
             case IdentityTransform() | TruncateTransform() | VoidTransform():
                 return kind
             case DayTransform():
-                return DateType()
+                return types.DateType()
             case BucketTransform() | TimeTransform():
-                return IntegerType()
+                return types.IntegerType()
             case _:
-                return StringType()
+                return types.StringType()
 
-    def apply(self, value: Any, kind: IcebergType) -> Any:
+    def apply(self, value: Any, kind: types.IcebergType) -> Any:
         """The partition value of a column value."""
         if not self.can_transform(kind):
             raise InvalidTransformError(f"transform {self} does not take columns of type {kind}")
@@ -111,7 +97,7 @@ class Transform:
         except (TypeError, AttributeError) as error:
             raise InvalidValueError(f"{value!r} is not a value of type {kind}: {error}") from None
 
-    def to_human(self, value: Any, kind: IcebergType) -> str:
+    def to_human(self, value: Any, kind: types.IcebergType) -> str:
         """A partition value as text for people and paths; `kind` is the type of the source column."""
         if value is None:
             return NULL_TEXT
@@ -132,7 +118,7 @@ class Transform:
         """Whether a < b gives apply(a) <= apply(b); `wrapped_range` says where that does not hold."""
         return isinstance(self, IdentityTransform | TruncateTransform | TimeTransform)
 
-    def satisfies_order_of(self, other: "Transform", kind: IcebergType | None = None) -> bool:
+    def satisfies_order_of(self, other: "Transform", kind: types.IcebergType | None = None) -> bool:
         """Whether rows sorted by this transform are sorted by the other too; `kind` is the source type, if known.
 
         The order of values is the order of whatever preserves it, and finer units of time order as coarser ones. A
@@ -143,9 +129,11 @@ class Transform:
                 return other.preserves_order
             case TimeTransform(), TimeTransform():
                 return self.rank <= other.rank
-            case TruncateTransform(), TruncateTransform() if isinstance(kind, StringType | BinaryType):
+            case TruncateTransform(), TruncateTransform() if isinstance(kind, types.StringType | types.BinaryType):
                 return self.width >= other.width
-            case TruncateTransform(), TruncateTransform() if isinstance(kind, IntegerType | LongType | DecimalType):
+            case TruncateTransform(), TruncateTransform() if isinstance(
+                kind, types.IntegerType | types.LongType | types.DecimalType
+            ):
                 return other.width % self.width == 0
             case _:
                 return self == other
@@ -295,7 +283,7 @@ def _check_parameter(number: object, what: str) -> None:
         raise InvalidTransformError(f"{what} {number!r} is not a whole number between 1 and {MAX_INT}")
 
 
-def _apply(transform: Transform, value: Any, kind: IcebergType) -> Any:
+def _apply(transform: Transform, value: Any, kind: types.IcebergType) -> Any:
     match transform:
         case IdentityTransform():
             return value
@@ -306,17 +294,17 @@ def _apply(transform: Transform, value: Any, kind: IcebergType) -> Any:
         case HourTransform():
             return _fitting_hours(_hours(value, kind), kind)
         case TimeTransform():
-            days = value if isinstance(kind, DateType) else _hours(value, kind) // HOURS_PER_DAY
+            days = value if isinstance(kind, types.DateType) else _hours(value, kind) // HOURS_PER_DAY
             return _count_units(transform, days)
         case _:
             raise AssertionError(f"transform {transform!r} cannot be applied")
 
 
-def _truncate(transform: TruncateTransform, value: Any, kind: IcebergType) -> Any:
+def _truncate(transform: TruncateTransform, value: Any, kind: types.IcebergType) -> Any:
     match kind:
-        case StringType() | BinaryType():
+        case types.StringType() | types.BinaryType():
             return value[: transform.width]
-        case DecimalType():
+        case types.DecimalType():
             return _truncate_decimal(transform, value, kind)
         case _:
             result = value - value % transform.width
@@ -325,7 +313,7 @@ def _truncate(transform: TruncateTransform, value: Any, kind: IcebergType) -> An
             return result if result >= least else result - 2 * least
 
 
-def _truncate_decimal(transform: TruncateTransform, value: Any, kind: DecimalType) -> Decimal:
+def _truncate_decimal(transform: TruncateTransform, value: Any, kind: types.DecimalType) -> Decimal:
     number, least = unscaled(value, kind), 1 - 10**kind.precision
     result = number - number % transform.width
     if result < least:
@@ -333,8 +321,8 @@ def _truncate_decimal(transform: TruncateTransform, value: Any, kind: DecimalTyp
     return Decimal((int(result < 0), tuple(map(int, str(abs(result)))), -kind.scale))
 
 
-def _least(kind: IcebergType) -> int:
-    return -(2**31) if isinstance(kind, IntegerType) else -(2**63)
+def _least(kind: types.IcebergType) -> int:
+    return -(2**31) if isinstance(kind, types.IntegerType) else -(2**63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,9 +334,9 @@ class WrappedRange:
     result: int
 
 
-def wrapped_range(transform: Transform, kind: IcebergType) -> WrappedRange | None:
+def wrapped_range(transform: Transform, kind: types.IcebergType) -> WrappedRange | None:
     """Where a transform that preserves the order otherwise does not; None if there is no such place."""
-    if not isinstance(transform, TruncateTransform) or not isinstance(kind, IntegerType | LongType):
+    if not isinstance(transform, TruncateTransform) or not isinstance(kind, types.IntegerType | types.LongType):
         return None
     least = _least(kind)
     if least % transform.width == 0:
@@ -369,11 +357,11 @@ def _count_units(transform: TimeTransform, days: int) -> int:
             raise AssertionError(f"{transform!r} is not counted in days")
 
 
-def _hours(value: int, kind: IcebergType) -> int:
+def _hours(value: int, kind: types.IcebergType) -> int:
     return value // (NANOS_PER_HOUR if isinstance(kind, NANOSECOND_TYPES) else MICROS_PER_HOUR)
 
 
-def _fitting_hours(hours: int, kind: IcebergType) -> int:
+def _fitting_hours(hours: int, kind: types.IcebergType) -> int:
     if not -MAX_INT - 1 <= hours <= MAX_INT:
         raise InvalidValueError(f"a value of type {kind} is {hours} hours from 1970, which does not fit in an int")
     return hours

@@ -16,41 +16,26 @@ import pyarrow.compute as pc
 
 from icefloe.manifests import ManifestColumns
 from icefloe.metadata import TableMetadata
+from icefloe.schema import types
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-)
 
 Mask = npt.NDArray[np.bool_]
 
 # Not floats, since NaN and -0.0 have no place in ranges, and not uuids, which Java orders in its own way.
 _ORDERED = (
-    BooleanType,
-    IntegerType,
-    LongType,
-    DecimalType,
-    DateType,
-    TimeType,
-    TimestampType,
-    TimestamptzType,
-    TimestampNanoType,
-    TimestamptzNanoType,
-    StringType,
-    BinaryType,
-    FixedType,
+    types.BooleanType,
+    types.IntegerType,
+    types.LongType,
+    types.DecimalType,
+    types.DateType,
+    types.TimeType,
+    types.TimestampType,
+    types.TimestamptzType,
+    types.TimestampNanoType,
+    types.TimestamptzNanoType,
+    types.StringType,
+    types.BinaryType,
+    types.FixedType,
 )
 
 
@@ -59,7 +44,7 @@ class KeyColumn:
     """What the table knows of a key column."""
 
     field_id: int
-    kind: IcebergType | None
+    kind: types.IcebergType | None
     """None if no schema of the table has the column."""
     is_required: bool
     is_nested: bool

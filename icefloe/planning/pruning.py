@@ -12,20 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from icefloe import expressions as ex
 from icefloe.errors import CorruptFileError
-from icefloe.expressions import (
-    AlwaysFalse,
-    AlwaysTrue,
-    And,
-    Expression,
-    FileAnswers,
-    Or,
-    Predicate,
-    Residuals,
-    bound_references,
-    mask,
-    partitions_might_match,
-)
 from icefloe.manifests import ManifestColumns, ManifestFile, SummaryColumns
 from icefloe.partitioning.spec import PartitionSpec
 from icefloe.partitioning.transforms import IdentityTransform
@@ -39,23 +27,23 @@ Mask = npt.NDArray[np.bool_]
 _View = tuple[int, frozenset[int]]
 """A spec, and those of its fields whose values are of a type that the filter does not speak of."""
 
-_EVERY_ROW = AlwaysTrue()
+_EVERY_ROW = ex.AlwaysTrue()
 
 
 class SpecFilter:
     """A row filter as seen through one partition spec."""
 
-    def __init__(self, bound: Expression, spec: PartitionSpec) -> None:
-        self.residuals = Residuals(bound, spec)
+    def __init__(self, bound: ex.Expression, spec: PartitionSpec) -> None:
+        self.residuals = ex.Residuals(bound, spec)
         self.inclusive = self.residuals.inclusive()
         self.strict = self.residuals.strict()
         self.metric_ids = tuple(sorted(_undecided_ids(bound, spec)))
 
 
-def _undecided_ids(bound: Expression, spec: PartitionSpec) -> set[int]:
+def _undecided_ids(bound: ex.Expression, spec: PartitionSpec) -> set[int]:
     """The columns whose metrics can tell more than the partition does: all but those that are partition values."""
     decided = {field.source_id for field in spec.fields if isinstance(field.transform, IdentityTransform)}
-    return {each.field_id for each in bound_references(bound)} - decided
+    return {each.field_id for each in ex.bound_references(bound)} - decided
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,19 +52,19 @@ class Survivors:
 
     files: ManifestColumns
     groups: PartitionGroups
-    residuals: tuple[Expression, ...]
+    residuals: tuple[ex.Expression, ...]
     residual_of: Numbers
 
 
 class Pruner:
     """One row filter, bound to the schema of the scan, over all specs of the table."""
 
-    def __init__(self, bound: Expression, source: ManifestSource, options: ScanOptions) -> None:
+    def __init__(self, bound: ex.Expression, source: ManifestSource, options: ScanOptions) -> None:
         self.bound = bound
         self.source = source
         self.options = options
         self._by_spec: dict[_View, SpecFilter] = {}
-        self._column_ids = frozenset(each.field_id for each in bound_references(bound))
+        self._column_ids = frozenset(each.field_id for each in ex.bound_references(bound))
 
     def of_spec(self, manifest: ManifestFile) -> SpecFilter:
         """The filter as seen through the manifest's spec, by what the list says of it."""
@@ -119,7 +107,7 @@ class Pruner:
         kept = np.zeros(len(live), bool)
         for view, places in by_spec.items():
             group = [live[place] for place in places]
-            kept[places] = partitions_might_match(self._filter(view).inclusive, SummaryColumns(group))
+            kept[places] = ex.partitions_might_match(self._filter(view).inclusive, SummaryColumns(group))
         counts.manifests_skipped_by_partition += len(live) - int(kept.sum())
         return [manifest for manifest, keep in zip(live, kept, strict=True) if keep]
 
@@ -133,7 +121,7 @@ class Pruner:
             return None
         files = _at(columns, rows)
         groups = group_partitions(files)
-        if isinstance(self.bound, AlwaysTrue):
+        if isinstance(self.bound, ex.AlwaysTrue):
             return Survivors(files, groups, (_EVERY_ROW,), np.zeros(len(files), np.int64))
         rows, residuals, residual_of = self._by_partition(self.of_values(manifest, files), groups)
         counts.data_files_skipped_by_partition += len(files) - len(rows)
@@ -153,7 +141,7 @@ class Pruner:
 
     def _by_partition(
         self, spec: SpecFilter, groups: PartitionGroups
-    ) -> tuple[Numbers, tuple[Expression, ...], Numbers]:
+    ) -> tuple[Numbers, tuple[ex.Expression, ...], Numbers]:
         """The files whose partitions may hold a matching row, the different residuals, and which is that of each file."""
         maybe = np.ones(len(groups), bool)
         if self.options.prune_partitions:
@@ -164,11 +152,11 @@ class Pruner:
 
     def _residuals(
         self, spec: SpecFilter, groups: PartitionGroups, maybe: Mask
-    ) -> tuple[tuple[Expression, ...], Numbers]:
+    ) -> tuple[tuple[ex.Expression, ...], Numbers]:
         """The different residuals, the first of which is that of every row, and the one of each partition."""
         if not self.options.drop_residuals:
             return (_EVERY_ROW, self.bound), np.ones(len(groups), np.int64)
-        number: dict[Expression, int] = {_EVERY_ROW: 0}
+        number: dict[ex.Expression, int] = {_EVERY_ROW: 0}
         by_identity: dict[int, int] = {}
         found = np.zeros(len(groups), np.int64)
         for place in np.flatnonzero(maybe & ~_partition_mask(spec.strict, groups.rows)).tolist():
@@ -184,7 +172,7 @@ class Pruner:
         manifest: ManifestFile,
         files: ManifestColumns,
         rows: Numbers,
-        residuals: tuple[Expression, ...],
+        residuals: tuple[ex.Expression, ...],
         residual_of: Numbers,
     ) -> tuple[Mask, Numbers]:
         """Which of the files at `rows` may hold a matching row, and the residual of each."""
@@ -192,13 +180,13 @@ class Pruner:
         is_kept = np.ones(len(rows), bool)
         left = residual_of.copy()
         for place, residual in enumerate(residuals):
-            if isinstance(residual, AlwaysTrue):
+            if isinstance(residual, ex.AlwaysTrue):
                 continue
             asked = np.flatnonzero(residual_of == place)
             if not len(asked):
                 continue
             known = _statistics(files, rows[asked])
-            answers = FileAnswers(PartialStatistics(known, unlike) if unlike else known)
+            answers = ex.FileAnswers(PartialStatistics(known, unlike) if unlike else known)
             if self.options.prune_metrics:
                 is_kept[asked] = answers.might_match(residual)
             if self.options.drop_residuals:
@@ -217,11 +205,11 @@ def _statistics(files: ManifestColumns, rows: Numbers) -> ManifestColumns:
     return _at(replace(files, columns=plain, partition={}), rows)
 
 
-def _partition_mask(projected: Expression, rows: ManifestColumns) -> Mask:
+def _partition_mask(projected: ex.Expression, rows: ManifestColumns) -> Mask:
     """For each partition, whether the predicate, which is bound to the partition type, holds."""
-    if isinstance(projected, AlwaysTrue | AlwaysFalse):
-        return np.full(len(rows), isinstance(projected, AlwaysTrue))
-    found: Any = mask(projected, rows.partition_table)
+    if isinstance(projected, ex.AlwaysTrue | ex.AlwaysFalse):
+        return np.full(len(rows), isinstance(projected, ex.AlwaysTrue))
+    found: Any = ex.mask(projected, rows.partition_table)
     if isinstance(found, pa.ChunkedArray):
         found = found.combine_chunks()
     answer: Mask = found.to_numpy(zero_copy_only=False)
@@ -239,14 +227,14 @@ def sequence_numbers(files: ManifestColumns) -> Numbers:
     return found
 
 
-def shown_filter(expression: Expression) -> str:
+def shown_filter(expression: ex.Expression) -> str:
     """The predicate with its constants left out."""
     match expression:
-        case And():
+        case ex.And():
             return f"({' and '.join(map(shown_filter, expression.children))})"
-        case Or():
+        case ex.Or():
             return f"({' or '.join(map(shown_filter, expression.children))})"
-        case Predicate():
+        case ex.Predicate():
             return f"{type(expression).__name__}({expression.term})"
         case _:
             return str(expression)

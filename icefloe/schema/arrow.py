@@ -22,38 +22,9 @@ from typing import Any
 import pyarrow as pa
 
 from icefloe.errors import InvalidInputError, InvalidSchemaError, InvalidTypeError
+from icefloe.schema import types
 from icefloe.schema.ids import assign_fresh_ids, assign_fresh_type_ids
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    DEFAULT_CRS,
-    EDGE_ALGORITHMS,
-    MAX_DECIMAL_PRECISION,
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
 
 FIELD_ID_KEY = b"PARQUET:field_id"
 DOC_KEY = b"doc"
@@ -65,38 +36,38 @@ VARIANT_EXTENSION = "arrow.parquet.variant"
 VARIANT_STORAGE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
 """How an unshredded variant is held in Arrow."""
 
-_TO_ARROW: dict[type[IcebergType], pa.DataType] = {
-    UnknownType: pa.null(),
-    BooleanType: pa.bool_(),
-    IntegerType: pa.int32(),
-    LongType: pa.int64(),
-    FloatType: pa.float32(),
-    DoubleType: pa.float64(),
-    DateType: pa.date32(),
-    TimeType: pa.time64("us"),
-    TimestampType: pa.timestamp("us"),
-    TimestamptzType: pa.timestamp("us", "UTC"),
-    TimestampNanoType: pa.timestamp("ns"),
-    TimestamptzNanoType: pa.timestamp("ns", "UTC"),
-    StringType: pa.string(),
-    UUIDType: pa.uuid(),
-    BinaryType: pa.binary(),
-    GeometryType: pa.binary(),
-    GeographyType: pa.binary(),
-    VariantType: VARIANT_STORAGE,
+_TO_ARROW: dict[type[types.IcebergType], pa.DataType] = {
+    types.UnknownType: pa.null(),
+    types.BooleanType: pa.bool_(),
+    types.IntegerType: pa.int32(),
+    types.LongType: pa.int64(),
+    types.FloatType: pa.float32(),
+    types.DoubleType: pa.float64(),
+    types.DateType: pa.date32(),
+    types.TimeType: pa.time64("us"),
+    types.TimestampType: pa.timestamp("us"),
+    types.TimestamptzType: pa.timestamp("us", "UTC"),
+    types.TimestampNanoType: pa.timestamp("ns"),
+    types.TimestamptzNanoType: pa.timestamp("ns", "UTC"),
+    types.StringType: pa.string(),
+    types.UUIDType: pa.uuid(),
+    types.BinaryType: pa.binary(),
+    types.GeometryType: pa.binary(),
+    types.GeographyType: pa.binary(),
+    types.VariantType: VARIANT_STORAGE,
 }
 
-_FROM_ARROW: dict[pa.DataType, IcebergType] = {
-    pa.null(): UnknownType(),
-    pa.bool_(): BooleanType(),
-    **{kind: IntegerType() for kind in (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())},
-    **{kind: LongType() for kind in (pa.int64(), pa.uint32())},
-    **{kind: FloatType() for kind in (pa.float16(), pa.float32())},
-    pa.float64(): DoubleType(),
-    **{kind: DateType() for kind in (pa.date32(), pa.date64())},
-    **{kind: TimeType() for kind in (pa.time32("s"), pa.time32("ms"), pa.time64("us"))},
-    **{kind: StringType() for kind in (pa.string(), pa.large_string(), pa.string_view())},
-    **{kind: BinaryType() for kind in (pa.binary(), pa.large_binary(), pa.binary_view())},
+_FROM_ARROW: dict[pa.DataType, types.IcebergType] = {
+    pa.null(): types.UnknownType(),
+    pa.bool_(): types.BooleanType(),
+    **{kind: types.IntegerType() for kind in (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())},
+    **{kind: types.LongType() for kind in (pa.int64(), pa.uint32())},
+    **{kind: types.FloatType() for kind in (pa.float16(), pa.float32())},
+    pa.float64(): types.DoubleType(),
+    **{kind: types.DateType() for kind in (pa.date32(), pa.date64())},
+    **{kind: types.TimeType() for kind in (pa.time32("s"), pa.time32("ms"), pa.time64("us"))},
+    **{kind: types.StringType() for kind in (pa.string(), pa.large_string(), pa.string_view())},
+    **{kind: types.BinaryType() for kind in (pa.binary(), pa.large_binary(), pa.binary_view())},
 }
 
 _HINTS: dict[pa.DataType, str] = {
@@ -110,7 +81,7 @@ def schema_to_arrow(schema: Schema, *, ids: bool = True) -> pa.Schema:
     return pa.schema([field_to_arrow(field, ids=ids) for field in schema.fields])
 
 
-def field_to_arrow(field: NestedField, *, ids: bool = True) -> pa.Field:
+def field_to_arrow(field: types.NestedField, *, ids: bool = True) -> pa.Field:
     """A field as an Arrow field, with its metadata."""
     metadata: dict[bytes, bytes] = {}
     if ids:
@@ -121,18 +92,18 @@ def field_to_arrow(field: NestedField, *, ids: bool = True) -> pa.Field:
     return pa.field(field.name, type_to_arrow(field.field_type, ids=ids), field.optional, metadata or None)
 
 
-def type_to_arrow(kind: IcebergType, *, ids: bool = True) -> pa.DataType:
+def type_to_arrow(kind: types.IcebergType, *, ids: bool = True) -> pa.DataType:
     """A type as an Arrow type; what needs field metadata (geo types, variant) comes as its storage."""
     match kind:
-        case DecimalType():
+        case types.DecimalType():
             return pa.decimal128(kind.precision, kind.scale)
-        case FixedType():
+        case types.FixedType():
             return pa.binary(kind.length)
-        case StructType():
+        case types.StructType():
             return pa.struct([field_to_arrow(field, ids=ids) for field in kind])
-        case ListType():
+        case types.ListType():
             return pa.list_(field_to_arrow(kind.element_field, ids=ids))
-        case MapType():
+        case types.MapType():
             return pa.map_(field_to_arrow(kind.key_field, ids=ids), field_to_arrow(kind.value_field, ids=ids))
         case _:
             return _TO_ARROW[type(kind)]
@@ -153,20 +124,20 @@ def file_schema_from_arrow(schema: pa.Schema) -> Schema:
     return _Reader(False).schema(schema)
 
 
-def type_from_arrow(kind: pa.DataType, *, downcast_ns_timestamp_to_us: bool = False) -> IcebergType:
+def type_from_arrow(kind: pa.DataType, *, downcast_ns_timestamp_to_us: bool = False) -> types.IcebergType:
     """The type of an Arrow type; fields nested in it get ids as in `schema_from_arrow`."""
     reader = _Reader(downcast_ns_timestamp_to_us)
     found = reader.type(kind, "type")
     return assign_fresh_type_ids(found, count(1).__next__) if reader.missing_ids else found
 
 
-def _extension_metadata(kind: IcebergType) -> dict[bytes, bytes]:
+def _extension_metadata(kind: types.IcebergType) -> dict[bytes, bytes]:
     match kind:
-        case VariantType():
+        case types.VariantType():
             return {EXTENSION_NAME_KEY: VARIANT_EXTENSION.encode(), EXTENSION_METADATA_KEY: b""}
-        case GeometryType():
+        case types.GeometryType():
             return _wkb_metadata({"crs": kind.crs})
-        case GeographyType():
+        case types.GeographyType():
             return _wkb_metadata({"crs": kind.crs, "edges": kind.algorithm})
         case _:
             return {}
@@ -192,10 +163,10 @@ class _Reader:
         except RecursionError:
             raise InvalidSchemaError("the Arrow schema is nested too deeply to be read") from None
 
-    def field(self, field: pa.Field, around: str) -> NestedField:
+    def field(self, field: pa.Field, around: str) -> types.NestedField:
         path = f"{around}.{field.name}" if around else field.name
         doc = (field.metadata or {}).get(DOC_KEY)
-        return NestedField(
+        return types.NestedField(
             self.field_id(field, path),
             field.name,
             self.field_type(field, path),
@@ -214,7 +185,7 @@ class _Reader:
         self.missing_ids = True
         return self._negative()
 
-    def field_type(self, field: pa.Field, path: str) -> IcebergType:
+    def field_type(self, field: pa.Field, path: str) -> types.IcebergType:
         metadata = field.metadata or {}
         if name := metadata.get(EXTENSION_NAME_KEY):
             content = metadata.get(EXTENSION_METADATA_KEY, b"")
@@ -223,32 +194,32 @@ class _Reader:
                 return marked
         return self.type(field.type, path)
 
-    def type(self, kind: pa.DataType, path: str) -> IcebergType:
+    def type(self, kind: pa.DataType, path: str) -> types.IcebergType:
         if isinstance(kind, pa.BaseExtensionType):
             return self.extension(kind, path)
         if (plain := _FROM_ARROW.get(kind)) is not None:
             return plain
         is_a = pa.types
-        if is_a.is_decimal(kind) and kind.precision <= MAX_DECIMAL_PRECISION:
+        if is_a.is_decimal(kind) and kind.precision <= types.MAX_DECIMAL_PRECISION:
             try:
-                return DecimalType(kind.precision, kind.scale)
+                return types.DecimalType(kind.precision, kind.scale)
             except InvalidTypeError as problem:
                 raise InvalidTypeError(f"column {path!r}: {problem}") from None
         if is_a.is_timestamp(kind):
             return self.timestamp(kind)
         if is_a.is_fixed_size_binary(kind) and kind.byte_width:
-            return FixedType(kind.byte_width)
+            return types.FixedType(kind.byte_width)
         if is_a.is_dictionary(kind) or is_a.is_run_end_encoded(kind):
             return self.type(kind.value_type, path)
         return self.nested(kind, path)
 
-    def nested(self, kind: pa.DataType, path: str) -> IcebergType:
+    def nested(self, kind: pa.DataType, path: str) -> types.IcebergType:
         is_a = pa.types
         if is_a.is_struct(kind):
-            return StructType(*(self.field(field, path) for field in kind))
+            return types.StructType(*(self.field(field, path) for field in kind))
         if is_a.is_map(kind):
             key, value = kind.key_field, kind.item_field
-            return MapType(
+            return types.MapType(
                 self.field_id(key, f"{path}.key"),
                 self.field_type(key, f"{path}.key"),
                 self.field_id(value, f"{path}.value"),
@@ -258,20 +229,22 @@ class _Reader:
         lists = (is_a.is_list, is_a.is_large_list, is_a.is_fixed_size_list, is_a.is_list_view, is_a.is_large_list_view)
         if any(test(kind) for test in lists):
             element, inside = kind.value_field, f"{path}.element"
-            return ListType(self.field_id(element, inside), self.field_type(element, inside), not element.nullable)
+            return types.ListType(
+                self.field_id(element, inside), self.field_type(element, inside), not element.nullable
+            )
         hint = _HINTS.get(kind, "cast the column to one that has")
         raise InvalidTypeError(f"column {path!r}: no Iceberg type holds Arrow's {kind}; {hint}")
 
-    def timestamp(self, kind: pa.TimestampType) -> IcebergType:
+    def timestamp(self, kind: pa.TimestampType) -> types.IcebergType:
         """The tz of an Arrow timestamp says how to show it; the value is UTC whatever it is."""
         if kind.unit == "ns" and not self.downcast_nanos:
-            return TimestampNanoType() if kind.tz is None else TimestamptzNanoType()
-        return TimestampType() if kind.tz is None else TimestamptzType()
+            return types.TimestampNanoType() if kind.tz is None else types.TimestamptzNanoType()
+        return types.TimestampType() if kind.tz is None else types.TimestamptzType()
 
-    def extension(self, kind: pa.BaseExtensionType, path: str) -> IcebergType:
+    def extension(self, kind: pa.BaseExtensionType, path: str) -> types.IcebergType:
         name = kind.extension_name
         if name == "arrow.uuid":
-            return UUIDType()
+            return types.UUIDType()
         if name == "arrow.json":
             return self.type(kind.storage_type, path)
         serialize = getattr(kind, "__arrow_ext_serialize__", None)
@@ -283,13 +256,13 @@ class _Reader:
         )
 
 
-def _marked_type(name: str, content: bytes, storage: pa.DataType, path: str) -> IcebergType | None:
+def _marked_type(name: str, content: bytes, storage: pa.DataType, path: str) -> types.IcebergType | None:
     """The type that an extension name stands for, if it is one of those that are field metadata here."""
     if name == VARIANT_EXTENSION:
         names = {field.name for field in storage} if pa.types.is_struct(storage) else set()
         if "metadata" not in names:
             raise InvalidTypeError(f"column {path!r}: a variant is a struct of metadata and value, not {storage}")
-        return VariantType()
+        return types.VariantType()
     if name == WKB_EXTENSION:
         if storage not in (pa.binary(), pa.large_binary(), pa.binary_view()):
             raise InvalidTypeError(f"column {path!r}: WKB is binary, not {storage}")
@@ -302,24 +275,26 @@ def _marked_type(name: str, content: bytes, storage: pa.DataType, path: str) -> 
     return None
 
 
-def _geo_type(content: Any) -> GeometryType | GeographyType:
+def _geo_type(content: Any) -> types.GeometryType | types.GeographyType:
     if not isinstance(content, Mapping):
         raise InvalidTypeError("it must be a JSON object")
     crs = _crs(content.get("crs"))
     match content.get("edges"):
         case None | "planar":
-            return GeometryType(crs)
-        case str(edges) if edges in EDGE_ALGORITHMS:
-            return GeographyType(crs, edges)
+            return types.GeometryType(crs)
+        case str(edges) if edges in types.EDGE_ALGORITHMS:
+            return types.GeographyType(crs, edges)
         case edges:
-            raise InvalidTypeError(f"edges are {edges!r}; they must be planar or one of {', '.join(EDGE_ALGORITHMS)}")
+            raise InvalidTypeError(
+                f"edges are {edges!r}; they must be planar or one of {', '.join(types.EDGE_ALGORITHMS)}"
+            )
 
 
 def _crs(crs: Any) -> str:
     """A CRS as Iceberg writes it; a PROJJSON object only by its id, since PROJJSON may not be inline (spec: CRS)."""
     match crs:
         case None:
-            return DEFAULT_CRS
+            return types.DEFAULT_CRS
         case str():
             return crs
         case {"id": {"authority": str(authority), "code": str() | int() as code}}:

@@ -14,98 +14,81 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InvalidValueError
+from icefloe.schema import types
 from icefloe.schema.promotion import days_to_ticks
 from icefloe.schema.temporal import MICROS_PER_DAY, NANOS_PER_DAY
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
 
-_FORMATS: dict[type[IcebergType], str] = {
-    IntegerType: "<i",
-    DateType: "<i",
-    LongType: "<q",
-    TimeType: "<q",
-    TimestampType: "<q",
-    TimestamptzType: "<q",
-    TimestampNanoType: "<q",
-    TimestamptzNanoType: "<q",
-    FloatType: "<f",
-    DoubleType: "<d",
+_FORMATS: dict[type[types.IcebergType], str] = {
+    types.IntegerType: "<i",
+    types.DateType: "<i",
+    types.LongType: "<q",
+    types.TimeType: "<q",
+    types.TimestampType: "<q",
+    types.TimestamptzType: "<q",
+    types.TimestampNanoType: "<q",
+    types.TimestamptzNanoType: "<q",
+    types.FloatType: "<f",
+    types.DoubleType: "<d",
 }
-_FORMATS_BEFORE_PROMOTION: dict[type[IcebergType], str] = {
-    LongType: "<i",
-    DoubleType: "<f",
-    TimestampType: "<i",
-    TimestampNanoType: "<i",
+_FORMATS_BEFORE_PROMOTION: dict[type[types.IcebergType], str] = {
+    types.LongType: "<i",
+    types.DoubleType: "<f",
+    types.TimestampType: "<i",
+    types.TimestampNanoType: "<i",
 }
-_PER_DAY: dict[type[IcebergType], int] = {TimestampType: MICROS_PER_DAY, TimestampNanoType: NANOS_PER_DAY}
+_PER_DAY: dict[type[types.IcebergType], int] = {
+    types.TimestampType: MICROS_PER_DAY,
+    types.TimestampNanoType: NANOS_PER_DAY,
+}
 """What a date is multiplied by to become a timestamp."""
 
-_ARROW_TYPES: dict[type[IcebergType], Any] = {
-    BooleanType: pa.bool_(),
-    IntegerType: pa.int32(),
-    LongType: pa.int64(),
-    FloatType: pa.float32(),
-    DoubleType: pa.float64(),
-    DateType: pa.date32(),
-    TimeType: pa.time64("us"),
-    TimestampType: pa.timestamp("us"),
-    TimestamptzType: pa.timestamp("us", "UTC"),
-    TimestampNanoType: pa.timestamp("ns"),
-    TimestamptzNanoType: pa.timestamp("ns", "UTC"),
-    StringType: pa.string(),
-    UUIDType: pa.binary(16),
-    BinaryType: pa.binary(),
-    GeometryType: pa.binary(),
-    GeographyType: pa.binary(),
+_ARROW_TYPES: dict[type[types.IcebergType], Any] = {
+    types.BooleanType: pa.bool_(),
+    types.IntegerType: pa.int32(),
+    types.LongType: pa.int64(),
+    types.FloatType: pa.float32(),
+    types.DoubleType: pa.float64(),
+    types.DateType: pa.date32(),
+    types.TimeType: pa.time64("us"),
+    types.TimestampType: pa.timestamp("us"),
+    types.TimestamptzType: pa.timestamp("us", "UTC"),
+    types.TimestampNanoType: pa.timestamp("ns"),
+    types.TimestamptzNanoType: pa.timestamp("ns", "UTC"),
+    types.StringType: pa.string(),
+    types.UUIDType: pa.binary(16),
+    types.BinaryType: pa.binary(),
+    types.GeometryType: pa.binary(),
+    types.GeographyType: pa.binary(),
 }
 
 
-def encode(value: Any, kind: IcebergType) -> bytes:
+def encode(value: Any, kind: types.IcebergType) -> bytes:
     """The bytes of a value that is not null."""
     try:
         if (layout := _FORMATS.get(type(kind))) is not None:
             return struct.pack(layout, value)
         match kind:
-            case BooleanType():
+            case types.BooleanType():
                 if not isinstance(value, bool):
                     raise TypeError("give True or False")
                 return b"\x01" if value else b"\x00"
-            case StringType():
+            case types.StringType():
                 return bytes(value.encode())
-            case UUIDType():
+            case types.UUIDType():
                 return bytes(value.bytes)
-            case FixedType() | BinaryType() | GeometryType() | GeographyType():
+            case types.FixedType() | types.BinaryType() | types.GeometryType() | types.GeographyType():
                 data = bytes(memoryview(value))
-                if isinstance(kind, FixedType):
+                if isinstance(kind, types.FixedType):
                     _check_length(data, kind, kind.length)
                 return data
-            case DecimalType():
+            case types.DecimalType():
                 return _encode_unscaled(_unscaled(value, kind))
     except (struct.error, OverflowError, AttributeError, TypeError, UnicodeEncodeError) as error:
         raise InvalidValueError(f"{value!r} is not an internal value of type {kind}: {error}") from None
     raise InvalidValueError(f"{kind} has no binary single-value form; primitive types but unknown have one")
 
 
-def decode(data: bytes, kind: IcebergType) -> Any:
+def decode(data: bytes, kind: types.IcebergType) -> Any:
     """The value that the bytes hold, promoted to the type when they were written for a narrower one."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise InvalidValueError(f"{data!r} is not the binary form of a {kind}; give bytes")
@@ -113,28 +96,28 @@ def decode(data: bytes, kind: IcebergType) -> Any:
     if type(kind) in _FORMATS:
         return _decode_number(data, kind)
     match kind:
-        case BooleanType():
+        case types.BooleanType():
             _check_length(data, kind, 1)
             return data != b"\x00"
-        case StringType():
+        case types.StringType():
             try:
                 return data.decode()
             except UnicodeDecodeError as error:
                 raise InvalidValueError(f"{data!r} is not a string: {error}") from None
-        case UUIDType():
+        case types.UUIDType():
             _check_length(data, kind, 16)
             return uuid.UUID(bytes=data)
-        case FixedType():
+        case types.FixedType():
             _check_length(data, kind, kind.length)
             return data
-        case BinaryType() | GeometryType() | GeographyType():
+        case types.BinaryType() | types.GeometryType() | types.GeographyType():
             return data
-        case DecimalType():
+        case types.DecimalType():
             return _decode_decimal(data, kind)
     raise InvalidValueError(f"{kind} has no binary single-value form; primitive types but unknown have one")
 
 
-def _decode_number(data: bytes, kind: IcebergType) -> Any:
+def _decode_number(data: bytes, kind: types.IcebergType) -> Any:
     layout, narrow = _FORMATS[type(kind)], _FORMATS_BEFORE_PROMOTION.get(type(kind))
     if len(data) == struct.calcsize(layout):
         return struct.unpack(layout, data)[0]
@@ -146,13 +129,13 @@ def _decode_number(data: bytes, kind: IcebergType) -> Any:
     return days_to_ticks(value, _PER_DAY[type(kind)], kind) if type(kind) in _PER_DAY else value
 
 
-def _check_length(data: bytes, kind: IcebergType, *lengths: int) -> None:
+def _check_length(data: bytes, kind: types.IcebergType, *lengths: int) -> None:
     if len(data) not in lengths:
         right = " or ".join(map(str, lengths))
         raise InvalidValueError(f"{data[:32]!r} has {len(data)} bytes; the binary form of {kind} has {right}")
 
 
-def _unscaled(value: Any, kind: DecimalType) -> int:
+def _unscaled(value: Any, kind: types.DecimalType) -> int:
     if not isinstance(value, Decimal):
         raise InvalidValueError(f"{value!r} is not an internal value of type {kind}: give a Decimal")
     sign, digits, exponent = value.as_tuple()
@@ -168,7 +151,7 @@ def _encode_unscaled(number: int) -> bytes:
     return number.to_bytes((bits + 7) // 8, "big", signed=True)
 
 
-def _decode_decimal(data: bytes, kind: DecimalType) -> Decimal:
+def _decode_decimal(data: bytes, kind: types.DecimalType) -> Decimal:
     if not data:
         raise InvalidValueError(f"the binary form of {kind} is empty; it has at least one byte")
     number = int.from_bytes(data, "big", signed=True)
@@ -180,19 +163,19 @@ def _decode_decimal(data: bytes, kind: DecimalType) -> Decimal:
 # --- whole arrays ----------------------------------------------------------------------------------------------------
 
 
-def arrow_value_type(kind: IcebergType) -> Any:
+def arrow_value_type(kind: types.IcebergType) -> Any:
     """The Arrow type that `decode_array` gives for a primitive type; a UUID is 16 bytes."""
     match kind:
-        case DecimalType():
+        case types.DecimalType():
             return pa.decimal128(kind.precision, kind.scale)
-        case FixedType():
+        case types.FixedType():
             return pa.binary(kind.length)
         case _ if type(kind) in _ARROW_TYPES:
             return _ARROW_TYPES[type(kind)]
     raise InvalidValueError(f"{kind} has no binary single-value form; primitive types but unknown have one")
 
 
-def decode_array(data: Any, kind: IcebergType) -> Any:
+def decode_array(data: Any, kind: types.IcebergType) -> Any:
     """All values of an Arrow array of bytes, as an array of the natural Arrow type; null stays null."""
     arrow_type = arrow_value_type(kind)
     array = _one_array(data)
@@ -201,34 +184,42 @@ def decode_array(data: Any, kind: IcebergType) -> Any:
     if not pa.types.is_binary(array.type) and not pa.types.is_large_binary(array.type):
         raise InvalidValueError(f"an array of {array.type} does not hold binary values; give binary")
     match kind:
-        case StringType() | BinaryType() | GeometryType() | GeographyType():
+        case types.StringType() | types.BinaryType() | types.GeometryType() | types.GeographyType():
             return _cast(array, arrow_type, kind)
-        case DecimalType():
+        case types.DecimalType():
             return _with_nulls(_decode_decimals(*_bytes_and_offsets(array), kind), array, arrow_type)
-        case BooleanType():
+        case types.BooleanType():
             found = _fixed_width(*_bytes_and_offsets(array), 1, kind)
             return _with_nulls(found.view(np.uint8), array, pa.uint8(), lambda values: pc.not_equal(values, 0))
-        case UUIDType():
+        case types.UUIDType():
             return _with_nulls(_fixed_width(*_bytes_and_offsets(array), 16, kind), array, arrow_type)
-        case FixedType():
+        case types.FixedType():
             return _with_nulls(_fixed_width(*_bytes_and_offsets(array), kind.length, kind), array, arrow_type)
         case _:
             return _with_nulls(_decode_numbers(*_bytes_and_offsets(array), kind), array, arrow_type)
 
 
-def encode_array(values: Any, kind: IcebergType) -> Any:
+def encode_array(values: Any, kind: types.IcebergType) -> Any:
     """The bytes of all values of an Arrow array as a binary array; null stays null."""
     array = _cast(_one_array(values), arrow_value_type(kind), kind)
-    if isinstance(kind, StringType | BinaryType | GeometryType | GeographyType | UUIDType | FixedType):
+    if isinstance(
+        kind,
+        types.StringType
+        | types.BinaryType
+        | types.GeometryType
+        | types.GeographyType
+        | types.UUIDType
+        | types.FixedType,
+    ):
         return array.cast(pa.binary())
-    if isinstance(kind, BooleanType):
+    if isinstance(kind, types.BooleanType):
         array = array.cast(pa.uint8())
     dense = array.drop_null()
     width = dense.type.bit_width // 8
     raw = np.empty(0, np.uint8)
     if len(dense):
         raw = np.frombuffer(dense.buffers()[1], np.uint8, len(dense) * width, dense.offset * width)
-    if isinstance(kind, DecimalType):
+    if isinstance(kind, types.DecimalType):
         raw, lengths = _encode_decimals(raw.reshape(-1, 16))
     else:
         lengths = np.full(len(dense), width, np.int64)
@@ -252,7 +243,7 @@ def _one_array(data: Any) -> Any:
     return data
 
 
-def _cast(array: Any, arrow_type: Any, kind: IcebergType) -> Any:
+def _cast(array: Any, arrow_type: Any, kind: types.IcebergType) -> Any:
     try:
         return array.cast(arrow_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -273,13 +264,13 @@ def _bytes_and_offsets(array: Any) -> tuple[Any, Any]:
     return raw[offsets[0] : offsets[-1]], offsets - offsets[0]
 
 
-def _fixed_width(raw: Any, offsets: Any, width: int, kind: IcebergType) -> Any:
+def _fixed_width(raw: Any, offsets: Any, width: int, kind: types.IcebergType) -> Any:
     """One row of bytes per value; all must have that width."""
     _check_lengths(raw, offsets, kind, width)
     return raw.reshape(-1, width)
 
 
-def _check_lengths(raw: Any, offsets: Any, kind: IcebergType, *widths: int) -> None:
+def _check_lengths(raw: Any, offsets: Any, kind: types.IcebergType, *widths: int) -> None:
     lengths = np.diff(offsets)
     wrong = lengths != widths[0]
     for width in widths[1:]:
@@ -294,7 +285,7 @@ def _gather(raw: Any, starts: Any, width: int) -> Any:
     return np.lib.stride_tricks.sliding_window_view(raw, width)[starts]
 
 
-def _decode_numbers(raw: Any, offsets: Any, kind: IcebergType) -> Any:
+def _decode_numbers(raw: Any, offsets: Any, kind: types.IcebergType) -> Any:
     layout, narrow = np.dtype(_FORMATS[type(kind)]), _FORMATS_BEFORE_PROMOTION.get(type(kind))
     lengths = np.diff(offsets)
     if narrow is None or bool((lengths == layout.itemsize).all()):
@@ -315,7 +306,7 @@ def _decode_numbers(raw: Any, offsets: Any, kind: IcebergType) -> Any:
     return found
 
 
-def _decode_decimals(raw: Any, offsets: Any, kind: DecimalType) -> Any:
+def _decode_decimals(raw: Any, offsets: Any, kind: types.DecimalType) -> Any:
     """Rows of 16 little-endian bytes, from big-endian ones of any length."""
     lengths = np.diff(offsets)
     found = np.empty((len(lengths), 16), np.uint8)
@@ -336,7 +327,7 @@ def _decode_decimals(raw: Any, offsets: Any, kind: DecimalType) -> Any:
     return found
 
 
-def _check_precision(rows: Any, kind: DecimalType) -> None:
+def _check_precision(rows: Any, kind: types.DecimalType) -> None:
     low, high = rows.reshape(-1).view("<u8")[::2], rows.reshape(-1).view("<i8")[1::2]
     limit_high, limit_low = divmod(10**kind.precision - 1, 2**64)
     floor_high, floor_low = divmod(1 - 10**kind.precision, 2**64)

@@ -11,16 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InvalidValueError
+from icefloe.schema import types
 from icefloe.schema.binary import decode, decode_array, encode
-from icefloe.schema.types import (
-    BinaryType,
-    DoubleType,
-    FixedType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    StringType,
-)
 from icefloe.schema.wkb import GeoPoint
 
 DEFAULT_BOUND_WIDTH = 16
@@ -30,37 +22,37 @@ _LAST_CODE_POINT = 0x10FFFF
 _BEFORE_SURROGATES, _AFTER_SURROGATES = 0xD7FF, 0xE000
 
 
-def truncate_lower(value: Any, kind: IcebergType, width: int) -> Any:
+def truncate_lower(value: Any, kind: types.IcebergType, width: int) -> Any:
     """A value of at most `width` code points or bytes that is not above the given one; other types are not cut."""
     _check_width(width)
-    return value[:width] if isinstance(kind, StringType | BinaryType) else value
+    return value[:width] if isinstance(kind, types.StringType | types.BinaryType) else value
 
 
-def truncate_upper(value: Any, kind: IcebergType, width: int) -> Any:
+def truncate_upper(value: Any, kind: types.IcebergType, width: int) -> Any:
     """A value of at most `width` code points or bytes that is not below the given one, or None when there is none."""
     _check_width(width)
-    if not isinstance(kind, StringType | BinaryType) or len(value) <= width:
+    if not isinstance(kind, types.StringType | types.BinaryType) or len(value) <= width:
         return value
-    return _next_text(value[:width]) if isinstance(kind, StringType) else _next_bytes(value[:width])
+    return _next_text(value[:width]) if isinstance(kind, types.StringType) else _next_bytes(value[:width])
 
 
-def encode_bound(value: Any, kind: IcebergType) -> bytes:
+def encode_bound(value: Any, kind: types.IcebergType) -> bytes:
     """The bytes of a bound: those of the value, and for geometry and geography those of a corner, a GeoPoint."""
-    if isinstance(kind, GeometryType | GeographyType):
+    if isinstance(kind, types.GeometryType | types.GeographyType):
         return encode_geo_bound(value)
     return encode(value, _stored_type(kind))
 
 
-def decode_bound(data: bytes, kind: IcebergType) -> Any:
+def decode_bound(data: bytes, kind: types.IcebergType) -> Any:
     """The bound that the bytes hold: a value, or a GeoPoint for geometry and geography."""
-    if isinstance(kind, GeometryType | GeographyType):
+    if isinstance(kind, types.GeometryType | types.GeographyType):
         return decode_geo_bound(data)
     return decode(data, _stored_type(kind))
 
 
-def decode_bounds(data: Any, kind: IcebergType) -> Any:
+def decode_bounds(data: Any, kind: types.IcebergType) -> Any:
     """All bounds of an Arrow array of bytes: of the natural Arrow type, binary for `fixed`, struct of x, y, z, m for geo types."""
-    if isinstance(kind, GeometryType | GeographyType):
+    if isinstance(kind, types.GeometryType | types.GeographyType):
         return _decode_geo_bounds(data)
     return decode_array(data, _stored_type(kind))
 
@@ -90,13 +82,13 @@ def decode_geo_bound(data: Any) -> GeoPoint:
     return GeoPoint(x, y, None if math.isnan(z) else z, None if math.isnan(m) else m)
 
 
-def _stored_type(kind: IcebergType) -> IcebergType:
+def _stored_type(kind: types.IcebergType) -> types.IcebergType:
     # Earlier Java releases cut bounds of `fixed` like those of binary, so they may be shorter than the values.
-    return BinaryType() if isinstance(kind, FixedType) else kind
+    return types.BinaryType() if isinstance(kind, types.FixedType) else kind
 
 
 def _decode_geo_bounds(data: Any) -> Any:
-    data = decode_array(data, BinaryType())
+    data = decode_array(data, types.BinaryType())
     lengths = pc.binary_length(data)
     wrong = pc.invert(pc.is_in(lengths, pa.array([16, 24, 32], lengths.type), skip_nulls=False))
     for at in pc.indices_nonzero(pc.and_(wrong, pc.is_valid(data)))[:1].to_pylist():
@@ -105,7 +97,7 @@ def _decode_geo_bounds(data: Any) -> Any:
     for name, start in (("x", 0), ("y", 8), ("z", 16), ("m", 24)):
         part = pc.binary_slice(data, start, start + 8)
         part = pc.if_else(pc.greater(lengths, start), part, None)
-        number = decode_array(part, DoubleType())
+        number = decode_array(part, types.DoubleType())
         columns.append(number if name in "xy" else pc.if_else(pc.is_nan(number), None, number))
     return pa.StructArray.from_arrays(columns, ["x", "y", "z", "m"], mask=pc.is_null(data))
 

@@ -5,21 +5,12 @@ from functools import lru_cache
 from typing import Any, TypeGuard
 
 from icefloe.errors import InvalidInputError, InvalidSchemaError
+from icefloe.schema import types
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StructType,
-    VariantType,
-    parse_type,
-)
 from icefloe.schema.value_codec import value_from_json, value_to_json
 
 _MAX_ID = 2**31 - 1
-_plain_type = lru_cache(maxsize=1024)(parse_type)
+_plain_type = lru_cache(maxsize=1024)(types.parse_type)
 
 
 def schema_to_json(schema: Schema) -> dict[str, Any]:
@@ -52,7 +43,7 @@ def schema_from_json(document: object) -> Schema:
     )
 
 
-def field_to_json(field: NestedField) -> dict[str, Any]:
+def field_to_json(field: types.NestedField) -> dict[str, Any]:
     """A field of a struct as a JSON object."""
     document: dict[str, Any] = {
         "id": field.field_id,
@@ -69,7 +60,7 @@ def field_to_json(field: NestedField) -> dict[str, Any]:
     return document
 
 
-def field_from_json(document: object, around: str = "") -> NestedField:
+def field_from_json(document: object, around: str = "") -> types.NestedField:
     """The field that a JSON object describes; `around` is the dotted name of the struct that holds it."""
     if not isinstance(document, Mapping):
         raise _wrong(f"a field of {around or 'a struct'}", "a JSON object", document)
@@ -84,7 +75,7 @@ def field_from_json(document: object, around: str = "") -> NestedField:
     if doc is not None and not isinstance(doc, str):
         raise _wrong(f"{path}: doc", "a string", doc)
     kind = type_from_json(document.get("type"), path)
-    return NestedField(
+    return types.NestedField(
         _field_id(document.get("id"), f"{path}: id"),
         name,
         kind,
@@ -95,19 +86,19 @@ def field_from_json(document: object, around: str = "") -> NestedField:
     )
 
 
-def type_to_json(kind: IcebergType) -> str | dict[str, Any]:
+def type_to_json(kind: types.IcebergType) -> str | dict[str, Any]:
     """A type as JSON: its name, or an object for nested types."""
     match kind:
-        case StructType():
+        case types.StructType():
             return {"type": "struct", "fields": [field_to_json(field) for field in kind]}
-        case ListType():
+        case types.ListType():
             return {
                 "type": "list",
                 "element-id": kind.element_id,
                 "element": type_to_json(kind.element_type),
                 "element-required": kind.element_required,
             }
-        case MapType():
+        case types.MapType():
             return {
                 "type": "map",
                 "key-id": kind.key_id,
@@ -116,13 +107,13 @@ def type_to_json(kind: IcebergType) -> str | dict[str, Any]:
                 "value": type_to_json(kind.value_type),
                 "value-required": kind.value_required,
             }
-        case PrimitiveType() | VariantType():
+        case types.PrimitiveType() | types.VariantType():
             return str(kind)
         case _:
             raise AssertionError(f"every type has a JSON form: {kind!r}")
 
 
-def type_from_json(document: object, path: str = "type") -> IcebergType:
+def type_from_json(document: object, path: str = "type") -> types.IcebergType:
     """The type that a JSON string or object describes; `path` names the field in errors."""
     if isinstance(document, str):
         try:
@@ -133,15 +124,15 @@ def type_from_json(document: object, path: str = "type") -> IcebergType:
         raise _wrong(f"{path}: type", "a type name or a JSON object", document)
     match document.get("type"):
         case "struct":
-            return StructType(*_fields_from_json(document, path))
+            return types.StructType(*_fields_from_json(document, path))
         case "list":
-            return ListType(
+            return types.ListType(
                 _field_id(document.get("element-id"), f"{path}: element-id"),
                 type_from_json(document.get("element"), f"{path}.element"),
                 _boolean(document.get("element-required"), f"{path}: element-required"),
             )
         case "map":
-            return MapType(
+            return types.MapType(
                 _field_id(document.get("key-id"), f"{path}: key-id"),
                 type_from_json(document.get("key"), f"{path}.key"),
                 _field_id(document.get("value-id"), f"{path}: value-id"),
@@ -152,7 +143,7 @@ def type_from_json(document: object, path: str = "type") -> IcebergType:
             raise _wrong(f"{path}: type", "struct, list or map in a JSON object", other)
 
 
-def _fields_from_json(document: Mapping[str, Any], path: str) -> list[NestedField]:
+def _fields_from_json(document: Mapping[str, Any], path: str) -> list[types.NestedField]:
     fields = document.get("fields")
     if not _is_list(fields):
         raise _wrong(f"{path}: fields", "a list", fields)
@@ -160,7 +151,7 @@ def _fields_from_json(document: Mapping[str, Any], path: str) -> list[NestedFiel
     return [_plain_field(each) or field_from_json(each, around) for each in fields]
 
 
-def _plain_field(document: object) -> NestedField | None:
+def _plain_field(document: object) -> types.NestedField | None:
     """A field without nested ones and defaults: the schemas of a table share most of theirs, so they are read once."""
     if type(document) is not dict or type(document.get("type")) is not str:
         return None
@@ -175,11 +166,11 @@ def _plain_field(document: object) -> NestedField | None:
 
 
 @lru_cache(maxsize=16_384, typed=True)
-def _shared_field(field_id: object, name: object, required: object, kind: object, doc: object) -> NestedField:
+def _shared_field(field_id: object, name: object, required: object, kind: object, doc: object) -> types.NestedField:
     return field_from_json({"id": field_id, "name": name, "required": required, "type": kind, "doc": doc})
 
 
-def _default_from_json(document: Mapping[str, Any], key: str, kind: IcebergType, path: str) -> Any:
+def _default_from_json(document: Mapping[str, Any], key: str, kind: types.IcebergType, path: str) -> Any:
     value = document.get(key)
     if value is None:
         return None

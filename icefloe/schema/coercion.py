@@ -11,37 +11,10 @@ from typing import Any
 import numpy as np
 
 from icefloe.errors import InvalidValueError
-from icefloe.schema import temporal
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    NestedType,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-)
+from icefloe.schema import temporal, types
 from icefloe.schema.wkb import check_wkb, wkt_to_wkb
 
-AnyTimestampType = TimestampType | TimestamptzType | TimestampNanoType | TimestamptzNanoType
+AnyTimestampType = types.TimestampType | types.TimestamptzType | types.TimestampNanoType | types.TimestamptzNanoType
 
 _INT32 = (-(2**31), 2**31 - 1)
 _INT64 = (-(2**63), 2**63 - 1)
@@ -65,7 +38,7 @@ NUMBER_TEXT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?
 _UUID_TEXT = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}")
 
 
-def coerce(value: object, kind: IcebergType) -> Any:
+def coerce(value: object, kind: types.IcebergType) -> Any:
     """The internal value for a natural Python one: `date(2017, 11, 16)`, '2017-11-16', `Decimal("14.20")`, a dict for a struct.
 
     Nothing is rounded or cut but floats to their nearest; what does not fit exactly is an InvalidValueError.
@@ -73,33 +46,33 @@ def coerce(value: object, kind: IcebergType) -> Any:
     if value is None:
         return None
     match kind:
-        case BooleanType():
+        case types.BooleanType():
             return _coerce_boolean(value, kind)
-        case IntegerType():
+        case types.IntegerType():
             return _coerce_integer(value, kind, _INT32)
-        case LongType():
+        case types.LongType():
             return _coerce_integer(value, kind, _INT64)
-        case FloatType() | DoubleType():
+        case types.FloatType() | types.DoubleType():
             return _coerce_float(value, kind)
-        case DecimalType():
+        case types.DecimalType():
             return _coerce_decimal(value, kind)
-        case DateType():
+        case types.DateType():
             return _coerce_date(value, kind)
-        case TimeType():
+        case types.TimeType():
             return _coerce_time(value, kind)
-        case TimestampType() | TimestamptzType() | TimestampNanoType() | TimestamptzNanoType():
+        case types.TimestampType() | types.TimestamptzType() | types.TimestampNanoType() | types.TimestamptzNanoType():
             return _coerce_timestamp(value, kind)
-        case StringType():
+        case types.StringType():
             return _coerce_string(value, kind)
-        case UUIDType():
+        case types.UUIDType():
             return _coerce_uuid(value, kind)
-        case FixedType() | BinaryType():
+        case types.FixedType() | types.BinaryType():
             return _coerce_bytes(value, kind)
-        case GeometryType() | GeographyType():
+        case types.GeometryType() | types.GeographyType():
             return _coerce_geo(value, kind)
-        case NestedType():
+        case types.NestedType():
             return _coerce_nested(value, kind)
-        case UnknownType():
+        case types.UnknownType():
             raise misfit(value, kind, "it holds only null")
         case _:
             raise misfit(value, kind, "only its null is a single value")
@@ -107,12 +80,12 @@ def coerce(value: object, kind: IcebergType) -> Any:
 
 def ticks_per_second(kind: AnyTimestampType) -> int:
     """How finely a timestamp type counts: a million or a thousand million to the second."""
-    if isinstance(kind, TimestampNanoType | TimestamptzNanoType):
+    if isinstance(kind, types.TimestampNanoType | types.TimestamptzNanoType):
         return temporal.NANOS_PER_SECOND
     return temporal.MICROS_PER_SECOND
 
 
-def bytes_from_hex(text: str, kind: IcebergType) -> bytes:
+def bytes_from_hex(text: str, kind: types.IcebergType) -> bytes:
     """Bytes from pairs of hexadecimal digits, and nothing else between them."""
     try:
         data = bytes.fromhex(text)
@@ -123,7 +96,7 @@ def bytes_from_hex(text: str, kind: IcebergType) -> bytes:
     return data
 
 
-def misfit(value: object, kind: IcebergType, right: str) -> InvalidValueError:
+def misfit(value: object, kind: types.IcebergType, right: str) -> InvalidValueError:
     """The error for a value that does not fit the type, with what would be right."""
     try:
         shown = repr(value)
@@ -135,13 +108,13 @@ def misfit(value: object, kind: IcebergType, right: str) -> InvalidValueError:
     return InvalidValueError(f"{shown} is not a value of type {kind}: {right}")
 
 
-def _coerce_boolean(value: object, kind: IcebergType) -> bool:
+def _coerce_boolean(value: object, kind: types.IcebergType) -> bool:
     if isinstance(value, bool | np.bool_):
         return bool(value)
     raise misfit(value, kind, "give True or False")
 
 
-def _coerce_integer(value: object, kind: IcebergType, limits: tuple[int, int]) -> int:
+def _coerce_integer(value: object, kind: types.IcebergType, limits: tuple[int, int]) -> int:
     if not isinstance(value, int | np.integer) or isinstance(value, bool):
         raise misfit(value, kind, "give an int")
     number = int(value)
@@ -150,19 +123,19 @@ def _coerce_integer(value: object, kind: IcebergType, limits: tuple[int, int]) -
     return number
 
 
-def _coerce_float(value: object, kind: FloatType | DoubleType) -> float:
+def _coerce_float(value: object, kind: types.FloatType | types.DoubleType) -> float:
     if not isinstance(value, float | int | Decimal | np.floating | np.integer) or isinstance(value, bool):
         raise misfit(value, kind, "give a float or an int")
     try:
         number = float(value)
-        if isinstance(kind, FloatType):
+        if isinstance(kind, types.FloatType):
             number = struct.unpack("<f", struct.pack("<f", number))[0]
     except (OverflowError, ValueError):
         raise misfit(value, kind, "it is beyond the largest number of the type") from None
     return number
 
 
-def _coerce_decimal(value: object, kind: DecimalType) -> Decimal:
+def _coerce_decimal(value: object, kind: types.DecimalType) -> Decimal:
     if isinstance(value, str):
         if NUMBER_TEXT.fullmatch(value) is None:
             raise misfit(value, kind, "write a number like 14.20")
@@ -188,7 +161,7 @@ def _coerce_decimal(value: object, kind: DecimalType) -> Decimal:
     return exact.copy_abs() if exact.is_zero() else exact
 
 
-def _coerce_date(value: object, kind: DateType) -> int:
+def _coerce_date(value: object, kind: types.DateType) -> int:
     if isinstance(value, dt.datetime):
         raise misfit(value, kind, "it has a time of day; give its .date()")
     if isinstance(value, np.datetime64):
@@ -205,7 +178,7 @@ def _coerce_date(value: object, kind: DateType) -> int:
     return _coerce_integer(value, kind, _INT32)
 
 
-def _coerce_time(value: object, kind: TimeType) -> int:
+def _coerce_time(value: object, kind: types.TimeType) -> int:
     if isinstance(value, dt.time):
         if value.tzinfo is not None:
             raise misfit(value, kind, "it has a zone; give a time without tzinfo")
@@ -220,7 +193,7 @@ def _coerce_time(value: object, kind: TimeType) -> int:
 
 def _coerce_timestamp(value: object, kind: AnyTimestampType) -> int:
     per_second = ticks_per_second(kind)
-    is_zoned = isinstance(kind, TimestamptzType | TimestamptzNanoType)
+    is_zoned = isinstance(kind, types.TimestamptzType | types.TimestamptzNanoType)
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return _coerce_integer(value, kind, _INT64)
     if isinstance(value, str):
@@ -246,7 +219,7 @@ def _coerce_timestamp(value: object, kind: AnyTimestampType) -> int:
     return _coerce_integer(temporal.to_precision(nanos, per_second, value), kind, _INT64)
 
 
-def _nanos_from_numpy(value: np.datetime64, kind: IcebergType) -> int:
+def _nanos_from_numpy(value: np.datetime64, kind: types.IcebergType) -> int:
     if np.isnat(value):
         raise misfit(value, kind, "NaT is not a moment; give None for null")
     # In Python's integers: numpy's own change of unit wraps around silently.
@@ -260,7 +233,7 @@ def _nanos_from_numpy(value: np.datetime64, kind: IcebergType) -> int:
     raise misfit(value, kind, f"its unit {unit!r} is not one of Y, M, {', '.join(_NUMPY_UNITS)}")
 
 
-def _coerce_string(value: object, kind: StringType) -> str:
+def _coerce_string(value: object, kind: types.StringType) -> str:
     if not isinstance(value, str):
         raise misfit(value, kind, "give a str")
     try:
@@ -270,7 +243,7 @@ def _coerce_string(value: object, kind: StringType) -> str:
     return str(value)
 
 
-def _coerce_uuid(value: object, kind: UUIDType) -> uuid.UUID:
+def _coerce_uuid(value: object, kind: types.UUIDType) -> uuid.UUID:
     if isinstance(value, uuid.UUID):
         return value
     if isinstance(value, str) and _UUID_TEXT.fullmatch(value):
@@ -280,16 +253,16 @@ def _coerce_uuid(value: object, kind: UUIDType) -> uuid.UUID:
     raise misfit(value, kind, "give a UUID, a string like 'f79c3e09-677c-4bbd-a479-3f349cb785e7' or 16 bytes")
 
 
-def _coerce_bytes(value: object, kind: FixedType | BinaryType) -> bytes:
+def _coerce_bytes(value: object, kind: types.FixedType | types.BinaryType) -> bytes:
     if not isinstance(value, bytes | bytearray | memoryview):
         raise misfit(value, kind, "give bytes; bytes.fromhex('00ff') makes them from text")
     data = bytes(value)
-    if isinstance(kind, FixedType) and len(data) != kind.length:
+    if isinstance(kind, types.FixedType) and len(data) != kind.length:
         raise misfit(value, kind, f"it has {len(data)} bytes, not {kind.length}")
     return data
 
 
-def _coerce_geo(value: object, kind: GeometryType | GeographyType) -> bytes:
+def _coerce_geo(value: object, kind: types.GeometryType | types.GeographyType) -> bytes:
     if isinstance(value, str):
         return wkt_to_wkb(value)
     if not isinstance(value, bytes | bytearray | memoryview):
@@ -299,15 +272,15 @@ def _coerce_geo(value: object, kind: GeometryType | GeographyType) -> bytes:
     return data
 
 
-def _coerce_nested(value: object, kind: NestedType) -> tuple[Any, ...]:
+def _coerce_nested(value: object, kind: types.NestedType) -> tuple[Any, ...]:
     match kind:
-        case StructType():
+        case types.StructType():
             return _coerce_struct(value, kind)
-        case ListType():
+        case types.ListType():
             if isinstance(value, str | bytes | bytearray | Mapping) or not isinstance(value, Iterable):
                 raise misfit(value, kind, "give a list")
             return tuple(_coerce_child(element, kind.element_field, kind) for element in value)
-        case MapType():
+        case types.MapType():
             pairs = _pairs(value, kind, "give a dict, or pairs of key and value")
             return tuple(
                 (_coerce_child(k, kind.key_field, kind), _coerce_child(v, kind.value_field, kind)) for k, v in pairs
@@ -316,7 +289,7 @@ def _coerce_nested(value: object, kind: NestedType) -> tuple[Any, ...]:
             raise AssertionError(f"{kind} is not a nested type")
 
 
-def _coerce_struct(value: object, kind: StructType) -> tuple[tuple[int, Any], ...]:
+def _coerce_struct(value: object, kind: types.StructType) -> tuple[tuple[int, Any], ...]:
     """Fields that are not named stay out of the value, so that their defaults can stand in."""
     given = dict(_pairs(value, kind, "give a dict by field name"))
     found = []
@@ -331,13 +304,13 @@ def _coerce_struct(value: object, kind: StructType) -> tuple[tuple[int, Any], ..
     return tuple(found)
 
 
-def _coerce_child(value: object, field: NestedField, kind: IcebergType) -> Any:
+def _coerce_child(value: object, field: types.NestedField, kind: types.IcebergType) -> Any:
     if value is None and field.required:
         raise misfit(value, kind, f"its {field.name} is required")
     return coerce(value, field.field_type)
 
 
-def _pairs(value: object, kind: IcebergType, right: str) -> list[tuple[Any, Any]]:
+def _pairs(value: object, kind: types.IcebergType, right: str) -> list[tuple[Any, Any]]:
     if isinstance(value, Mapping):
         return list(value.items())
     if not isinstance(value, list | tuple) or not all(isinstance(p, list | tuple) and len(p) == 2 for p in value):

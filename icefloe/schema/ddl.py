@@ -19,26 +19,10 @@ from itertools import count
 from typing import Any, NoReturn
 
 from icefloe.errors import InvalidInputError, InvalidSchemaError, InvalidTypeError
+from icefloe.schema import types
 from icefloe.schema.ids import assign_fresh_ids
 from icefloe.schema.rules import check_defaults
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    NestedType,
-    StructType,
-    parse_type,
-)
 from icefloe.schema.values import parse_text, to_text
 
 _ALIASES = {
@@ -93,7 +77,7 @@ def schema_to_ddl(schema: Schema) -> str:
     return ", ".join(_field_to_ddl(field, " ") for field in schema.fields)
 
 
-def _field_to_ddl(field: NestedField, separator: str) -> str:
+def _field_to_ddl(field: types.NestedField, separator: str) -> str:
     name = field.name if _PLAIN_NAME.fullmatch(field.name) else "`" + field.name.replace("`", "``") + "`"
     parts = [f"{name}{separator}{_type_to_ddl(field.field_type)}"]
     if field.required:
@@ -105,26 +89,26 @@ def _field_to_ddl(field: NestedField, separator: str) -> str:
     return " ".join(parts)
 
 
-def _type_to_ddl(kind: IcebergType) -> str:
+def _type_to_ddl(kind: types.IcebergType) -> str:
     match kind:
-        case StructType():
+        case types.StructType():
             return f"struct<{', '.join(_field_to_ddl(field, ': ') for field in kind)}>"
-        case ListType():
+        case types.ListType():
             return f"list<{_type_to_ddl(kind.element_type)}{' not null' if kind.element_required else ''}>"
-        case MapType():
+        case types.MapType():
             value = f"{_type_to_ddl(kind.value_type)}{' not null' if kind.value_required else ''}"
             return f"map<{_type_to_ddl(kind.key_type)}, {value}>"
         case _:
             return str(kind)
 
 
-def _literal(value: Any, field: NestedField) -> str:
+def _literal(value: Any, field: types.NestedField) -> str:
     match field.field_type:
-        case StructType():
+        case types.StructType():
             return "{}"
-        case NestedType() as kind:
+        case types.NestedType() as kind:
             raise InvalidSchemaError(f"column {field.name!r} of type {kind} has a default that no definition can say")
-        case BooleanType() | IntegerType() | LongType() | DecimalType() as kind:
+        case types.BooleanType() | types.IntegerType() | types.LongType() | types.DecimalType() as kind:
             return to_text(value, kind)
         case kind:
             return _quote(to_text(value, kind))
@@ -168,7 +152,7 @@ class _Parser:
     def token(self) -> _Token:
         return self.tokens[self.place]
 
-    def field(self) -> NestedField:
+    def field(self) -> types.NestedField:
         name = self.name()
         self.accept(":")
         field_id = self.next_id()
@@ -186,7 +170,7 @@ class _Parser:
                     default = self.default(kind, name)
                 case _:
                     doc = self.string()
-        field = NestedField(field_id, name, kind, required, doc, None, default)
+        field = types.NestedField(field_id, name, kind, required, doc, None, default)
         check_defaults(field, name)
         return field
 
@@ -210,7 +194,7 @@ class _Parser:
             return "not null"
         return next((word for word in ("default", "comment") if self.accept(word)), None)
 
-    def read_type(self) -> IcebergType:
+    def read_type(self) -> types.IcebergType:
         start = self.token
         if start.kind != "word":
             self.fail("a type should be here")
@@ -224,7 +208,7 @@ class _Parser:
                 element_id = self.next_id()
                 element, required = self.element()
                 self.expect(">")
-                return ListType(element_id, element, required)
+                return types.ListType(element_id, element, required)
             case "map":
                 self.expect("<")
                 key_id, value_id = self.next_id(), self.next_id()
@@ -232,21 +216,21 @@ class _Parser:
                 self.expect(",")
                 value, required = self.element()
                 self.expect(">")
-                return MapType(key_id, key, value_id, value, required)
+                return types.MapType(key_id, key, value_id, value, required)
             case _:
                 return self.plain_type(start, word)
 
-    def struct(self) -> StructType:
+    def struct(self) -> types.StructType:
         self.expect("<")
-        fields: list[NestedField] = []
+        fields: list[types.NestedField] = []
         if not self.accept(">"):
             fields.append(self.field())
             while self.accept(","):
                 fields.append(self.field())
             self.expect(">")
-        return StructType(*fields)
+        return types.StructType(*fields)
 
-    def element(self) -> tuple[IcebergType, bool]:
+    def element(self) -> tuple[types.IcebergType, bool]:
         kind = self.read_type()
         start = self.token.start
         clause = self.clause()
@@ -254,19 +238,19 @@ class _Parser:
             self.fail_at(start, f"an element, key or value has no {clause}")
         return kind, clause is not None
 
-    def plain_type(self, start: _Token, word: str) -> IcebergType:
+    def plain_type(self, start: _Token, word: str) -> types.IcebergType:
         arguments = self.arguments()
         try:
             if word in _DECIMAL_NAMES:
                 # As in Spark, a decimal without parameters has ten digits, and one without a scale has none after the point.
                 given = arguments or ["10"]
-                return parse_type(f"decimal({','.join(given if len(given) > 1 else [*given, '0'])})")
+                return types.parse_type(f"decimal({','.join(given if len(given) > 1 else [*given, '0'])})")
             if word == "fixed" and arguments and len(arguments) == 1:
-                return parse_type(f"fixed[{arguments[0]}]")
+                return types.parse_type(f"fixed[{arguments[0]}]")
             if word in ("varchar", "char"):
                 arguments = None
             name = _ALIASES.get(word, word)
-            return parse_type(name if arguments is None else f"{name}({', '.join(arguments)})")
+            return types.parse_type(name if arguments is None else f"{name}({', '.join(arguments)})")
         except InvalidTypeError as problem:
             self.fail_at(start.start, str(problem), InvalidTypeError)
 
@@ -284,23 +268,23 @@ class _Parser:
         self.place += 1
         return [part.strip() for part in self.text[start:end].split(",")]
 
-    def default(self, kind: IcebergType, name: str) -> Any:
+    def default(self, kind: types.IcebergType, name: str) -> Any:
         token = self.token
         if self.accept("null"):
             return None
         if self.accept("{"):
             self.expect("}")
-            if not isinstance(kind, StructType):
+            if not isinstance(kind, types.StructType):
                 self.fail_at(token.start, f"column {name!r} of type {kind} is no struct, so {{}} is not its default")
             return ()
         if token.kind == "word" and self.tokens[self.place + 1].kind == "text":
             self.place += 1  # `date '2026-01-01'`: the column's own type says what the text is
         if self.token.kind == "text":
-            if self.token.text[0] in "xX" and not isinstance(kind, FixedType | BinaryType):
+            if self.token.text[0] in "xX" and not isinstance(kind, types.FixedType | types.BinaryType):
                 self.fail(f"X'...' is bytes, and column {name!r} is of type {kind}")
             value = self.string()
         elif token.kind == "number" or (
-            token.kind == "word" and isinstance(kind, BooleanType | FloatType | DoubleType)
+            token.kind == "word" and isinstance(kind, types.BooleanType | types.FloatType | types.DoubleType)
         ):
             value = token.text
             self.place += 1

@@ -13,6 +13,7 @@ from icefloe.errors import (
     InvalidTypeError,
     NoSuchColumnError,
 )
+from icefloe.schema import types
 from icefloe.schema.arrow import schema_from_arrow
 from icefloe.schema.field_tree import ROOT, FieldTree, Path, is_name, show
 from icefloe.schema.ids import assign_fresh_type_ids
@@ -20,16 +21,6 @@ from icefloe.schema.projection import default_value
 from icefloe.schema.promotion import can_promote, promote_value
 from icefloe.schema.rules import check_defaults, check_schema_for_version
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    DateType,
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    NestedType,
-    StructType,
-    UnknownType,
-)
 from icefloe.schema.values import coerce
 from icefloe.versions import DEFAULT_VERSION, Feature, require
 
@@ -90,7 +81,7 @@ class SchemaUpdate:
     def add_column(
         self,
         path: Path,
-        field_type: IcebergType,
+        field_type: types.IcebergType,
         doc: str | None = None,
         required: bool = False,
         default_value: Any = None,
@@ -107,7 +98,7 @@ class SchemaUpdate:
         field_id = self._next_id()
         kind = assign_fresh_type_ids(field_type, self._next_id)
         default = self._coerce_default(default_value, kind, path)
-        field = NestedField(field_id, name, kind, required, doc, default, default)
+        field = types.NestedField(field_id, name, kind, required, doc, default, default)
         check_defaults(field, show(path))
         if required and not self._allow_incompatible and not _fills_old_rows(field):
             raise IncompatibleChangeError(
@@ -149,7 +140,7 @@ class SchemaUpdate:
     def update_column(
         self,
         path: Path,
-        field_type: IcebergType | None = None,
+        field_type: types.IcebergType | None = None,
         required: bool | None = None,
         doc: str | None = None,
     ) -> "SchemaUpdate":
@@ -229,7 +220,7 @@ class SchemaUpdate:
         self._union_fields(ROOT, other.fields, ())
         return self
 
-    def _union_fields(self, parent: int, fields: Iterable[NestedField], around: tuple[str, ...]) -> None:
+    def _union_fields(self, parent: int, fields: Iterable[types.NestedField], around: tuple[str, ...]) -> None:
         for field in fields:
             path = (*around, field.name)
             found = self._tree.child(parent, field.name)
@@ -240,7 +231,7 @@ class SchemaUpdate:
             else:
                 self._union_field(self._tree.field(found), field, path)
 
-    def _union_field(self, mine: NestedField, other: NestedField, path: tuple[str, ...]) -> None:
+    def _union_field(self, mine: types.NestedField, other: types.NestedField, path: tuple[str, ...]) -> None:
         if other.optional and mine.required:
             self.make_column_optional(path)
         if other.doc is not None and other.doc != mine.doc:
@@ -248,17 +239,21 @@ class SchemaUpdate:
         if other.write_default is not None and other.write_default != mine.write_default:
             self.set_default_value(path, other.write_default)
         match mine.field_type, other.field_type:
-            case _, UnknownType():
+            case _, types.UnknownType():
                 pass
-            case (StructType(), StructType()) | (ListType(), ListType()) | (MapType(), MapType()):
-                assert isinstance(other.field_type, NestedType)
+            case (
+                (types.StructType(), types.StructType())
+                | (types.ListType(), types.ListType())
+                | (types.MapType(), types.MapType())
+            ):
+                assert isinstance(other.field_type, types.NestedType)
                 self._union_fields(mine.field_id, other.field_type.fields, path)
             case wide, narrow if not can_promote(narrow, wide, self._version):
                 self._promote(path, narrow)
             case _:
                 pass
 
-    def _promote(self, path: Path, kind: IcebergType) -> None:
+    def _promote(self, path: Path, kind: types.IcebergType) -> None:
         _check_type(kind, path)
         field = self._find(path, "change the type of")
         old = field.field_type
@@ -268,7 +263,7 @@ class SchemaUpdate:
             raise IncompatibleChangeError(
                 f"cannot change {show(path)!r} from {old} to {kind}: that is no promotion in v{self._version} tables"
             )
-        if isinstance(old, DateType) and field.field_id in self._type_bound_sources:
+        if isinstance(old, types.DateType) and field.field_id in self._type_bound_sources:
             raise IncompatibleChangeError(
                 f"cannot promote {show(path)!r} from {old} to {kind}: a partition field made from it would change its values"
             )
@@ -293,7 +288,7 @@ class SchemaUpdate:
         self._tree.move(field.field_id, self._tree.position_without(field.field_id, other.field_id) + offset)
         return self
 
-    def _find(self, path: Path, action: str) -> NestedField:
+    def _find(self, path: Path, action: str) -> types.NestedField:
         field_id = self._tree.find(path)
         if field_id is None:
             gone = self._schema.find_id(show(path), self._case_sensitive) is not None
@@ -303,7 +298,7 @@ class SchemaUpdate:
         self._check_changeable(field_id, action)
         return self._tree.field(field_id)
 
-    def _find_struct_field(self, path: Path, action: str) -> NestedField:
+    def _find_struct_field(self, path: Path, action: str) -> types.NestedField:
         field = self._find(path, action)
         if not self._tree.is_struct_field(field.field_id):
             raise IncompatibleChangeError(f"cannot {action} {show(path)!r}: only the fields of structs may change so")
@@ -314,7 +309,7 @@ class SchemaUpdate:
         if self._tree.is_in_map_key(field_id):
             raise IncompatibleChangeError(f"cannot {action} {self._tree.name(field_id)!r}: map keys never change")
 
-    def _put(self, field: NestedField) -> "SchemaUpdate":
+    def _put(self, field: types.NestedField) -> "SchemaUpdate":
         self._touched.add(field.field_id)
         self._tree.replace(field)
         return self
@@ -323,7 +318,7 @@ class SchemaUpdate:
         self._last_column_id += 1
         return self._last_column_id
 
-    def _coerce_default(self, value: Any, kind: IcebergType, path: Path) -> Any:
+    def _coerce_default(self, value: Any, kind: types.IcebergType, path: Path) -> Any:
         if value is None:
             return None
         require(self._version, Feature.COLUMN_DEFAULTS, f"the default of column {show(path)!r}")
@@ -350,7 +345,7 @@ class SchemaUpdate:
 
 
 def _check_type(kind: object, path: Path) -> None:
-    if not isinstance(kind, IcebergType):
+    if not isinstance(kind, types.IcebergType):
         raise InvalidTypeError(f"the type of column {show(path)!r} is {kind!r:.100}; it must be a type like LongType()")
 
 
@@ -359,10 +354,10 @@ def _check_doc(doc: object, path: Path) -> None:
         raise InvalidSchemaError(f"the doc of column {show(path)!r} is {doc!r:.100}; it must be a string or None")
 
 
-def _fills_old_rows(field: NestedField) -> bool:
+def _fills_old_rows(field: types.NestedField) -> bool:
     """Whether the initial default gives every row that exists a value that the field allows."""
     if field.initial_default is None:
         return False
-    if isinstance(field.field_type, StructType):
+    if isinstance(field.field_type, types.StructType):
         return all(inner.optional or _fills_old_rows(inner) for inner in field.field_type)
     return default_value(field) is not None

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from icefloe.errors import AlreadyExistsError, IncompatibleChangeError, InvalidSchemaError, NoSuchColumnError
+from icefloe.schema import types
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import IcebergType, ListType, MapType, NestedField, NestedType, StructType
 
 Path: TypeAlias = str | tuple[str, ...]
 """A column: its dotted name, or one name per level."""
@@ -37,14 +37,14 @@ class FieldTree:
 
     def __init__(self, schema: Schema, case_sensitive: bool = True) -> None:
         self._case_sensitive = case_sensitive
-        self._fields: dict[int, NestedField] = {}
+        self._fields: dict[int, types.NestedField] = {}
         self._parents: dict[int, int] = {}
         self._order: dict[int, list[int]] = {ROOT: []}
         self._ids: dict[int, dict[str, list[int]]] = {ROOT: {}}
         for field in schema.fields:
             self._insert(ROOT, field)
 
-    def field(self, field_id: int) -> NestedField:
+    def field(self, field_id: int) -> types.NestedField:
         """The field as it is now; the type of a nested one is as it was at first."""
         return self._fields[field_id]
 
@@ -74,7 +74,7 @@ class FieldTree:
             parent = self._parents[field_id]
             if (
                 parent != ROOT
-                and isinstance(kind := self._fields[parent].field_type, MapType)
+                and isinstance(kind := self._fields[parent].field_type, types.MapType)
                 and kind.key_id == field_id
             ):
                 return True
@@ -115,7 +115,7 @@ class FieldTree:
             raise NoSuchColumnError(f"column {name!r} is ambiguous when case is ignored")
         return ids[0] if ids else None
 
-    def add(self, parent: int, field: NestedField) -> None:
+    def add(self, parent: int, field: types.NestedField) -> None:
         """Put a field, with all that is nested in it, at the end of a struct."""
         self._insert(parent, field)
 
@@ -127,11 +127,11 @@ class FieldTree:
             if field_id in ids:
                 ids.remove(field_id)
 
-    def replace(self, field: NestedField) -> None:
+    def replace(self, field: types.NestedField) -> None:
         """Change what is said about a field; the name to find it by stays."""
         self._fields[field.field_id] = field
 
-    def set_type(self, field_id: int, kind: IcebergType) -> None:
+    def set_type(self, field_id: int, kind: types.IcebergType) -> None:
         """Give a field without nested ones another type, which may have them."""
         self._fields[field_id] = replace(self._fields[field_id], field_type=kind)
         self._insert_children(field_id, kind)
@@ -148,35 +148,35 @@ class FieldTree:
         position = order.index(other_id)
         return position - 1 if order.index(field_id) < position else position
 
-    def build(self) -> list[NestedField]:
+    def build(self) -> list[types.NestedField]:
         """The columns as they are now."""
         return [self._build(field_id) for field_id in self._order[ROOT]]
 
-    def _build(self, field_id: int) -> NestedField:
+    def _build(self, field_id: int) -> types.NestedField:
         field = self._fields[field_id]
         match field.field_type:
-            case StructType():
-                kind: IcebergType = StructType(*map(self._build, self._order[field_id]))
-            case ListType() as listed:
+            case types.StructType():
+                kind: types.IcebergType = types.StructType(*map(self._build, self._order[field_id]))
+            case types.ListType() as listed:
                 element = self._build(listed.element_id)
-                kind = ListType(listed.element_id, element.field_type, element.required)
-            case MapType() as mapped:
+                kind = types.ListType(listed.element_id, element.field_type, element.required)
+            case types.MapType() as mapped:
                 key, value = self._build(mapped.key_id), self._build(mapped.value_id)
-                kind = MapType(mapped.key_id, key.field_type, mapped.value_id, value.field_type, value.required)
+                kind = types.MapType(mapped.key_id, key.field_type, mapped.value_id, value.field_type, value.required)
             case _:
                 return field
         return replace(field, field_type=kind)
 
-    def _insert(self, parent: int, field: NestedField) -> None:
+    def _insert(self, parent: int, field: types.NestedField) -> None:
         self._fields[field.field_id] = field
         self._parents[field.field_id] = parent
         self._order[parent].append(field.field_id)
         self._ids[parent].setdefault(self._fold(field.name), []).append(field.field_id)
         self._insert_children(field.field_id, field.field_type)
 
-    def _insert_children(self, field_id: int, kind: IcebergType) -> None:
+    def _insert_children(self, field_id: int, kind: types.IcebergType) -> None:
         self._order[field_id], self._ids[field_id] = [], {}
-        if isinstance(kind, NestedType):
+        if isinstance(kind, types.NestedType):
             for child in kind.fields:
                 self._insert(field_id, child)
 
@@ -196,13 +196,13 @@ class FieldTree:
         if field_id == ROOT:
             return ROOT
         match self._fields[field_id].field_type:
-            case ListType(element_id=inner) | MapType(value_id=inner):
+            case types.ListType(element_id=inner) | types.MapType(value_id=inner):
                 return inner if self._is_struct(inner) else field_id
             case _:
                 return field_id
 
     def _is_struct(self, field_id: int) -> bool:
-        return field_id == ROOT or isinstance(self._fields[field_id].field_type, StructType)
+        return field_id == ROOT or isinstance(self._fields[field_id].field_type, types.StructType)
 
     def _fold(self, name: str) -> str:
         return name if self._case_sensitive else name.lower()

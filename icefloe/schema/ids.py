@@ -5,8 +5,8 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
+from icefloe.schema import types
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import IcebergType, ListType, MapType, NestedField, NestedType, StructType
 
 Renumber = Callable[[int], int]
 """From the id that a field has to the one it gets."""
@@ -35,22 +35,22 @@ def assign_fresh_ids(schema: Schema, next_id: int = 1, base: Schema | None = Non
     )
 
 
-def assign_fresh_type_ids(kind: IcebergType, next_id: Callable[[], int]) -> IcebergType:
+def assign_fresh_type_ids(kind: types.IcebergType, next_id: Callable[[], int]) -> types.IcebergType:
     """The same type with ids from `next_id` for all fields nested in it."""
     return renumber_type(kind, lambda _: next_id())
 
 
-def renumber_type(kind: IcebergType, new_id: Renumber) -> IcebergType:
+def renumber_type(kind: types.IcebergType, new_id: Renumber) -> types.IcebergType:
     """The same type with another id for each nested field."""
     match kind:
-        case StructType():
-            return StructType(*_renumber_fields(kind.fields, new_id))
-        case ListType():
+        case types.StructType():
+            return types.StructType(*_renumber_fields(kind.fields, new_id))
+        case types.ListType():
             element_id = new_id(kind.element_id)
-            return ListType(element_id, renumber_type(kind.element_type, new_id), kind.element_required)
-        case MapType():
+            return types.ListType(element_id, renumber_type(kind.element_type, new_id), kind.element_required)
+        case types.MapType():
             key_id, value_id = new_id(kind.key_id), new_id(kind.value_id)
-            return MapType(
+            return types.MapType(
                 key_id,
                 renumber_type(kind.key_type, new_id),
                 value_id,
@@ -61,12 +61,12 @@ def renumber_type(kind: IcebergType, new_id: Renumber) -> IcebergType:
             return kind
 
 
-def _renumber_fields(fields: tuple[NestedField, ...], new_id: Renumber) -> list[NestedField]:
+def _renumber_fields(fields: tuple[types.NestedField, ...], new_id: Renumber) -> list[types.NestedField]:
     ids = [new_id(field.field_id) for field in fields]
     return [_renumber_field(field, field_id, new_id) for field, field_id in zip(fields, ids, strict=True)]
 
 
-def _renumber_field(field: NestedField, field_id: int, new_id: Renumber) -> NestedField:
+def _renumber_field(field: types.NestedField, field_id: int, new_id: Renumber) -> types.NestedField:
     kind = renumber_type(field.field_type, new_id)
     return replace(
         field,
@@ -77,19 +77,19 @@ def _renumber_field(field: NestedField, field_id: int, new_id: Renumber) -> Nest
     )
 
 
-def _renumber_value(value: Any, old: IcebergType, new: IcebergType) -> Any:
+def _renumber_value(value: Any, old: types.IcebergType, new: types.IcebergType) -> Any:
     """A default with the new ids in the structs inside of it."""
-    if value is None or not isinstance(old, NestedType) or not isinstance(new, NestedType):
+    if value is None or not isinstance(old, types.NestedType) or not isinstance(new, types.NestedType):
         return value
     pairs = list(zip(old.fields, new.fields, strict=True))
     match old:
-        case StructType():
+        case types.StructType():
             places = {before.field_id: (before.field_type, after) for before, after in pairs}
             return tuple(
                 (places[key][1].field_id, _renumber_value(part, places[key][0], places[key][1].field_type))
                 for key, part in value
             )
-        case ListType():
+        case types.ListType():
             [(before, after)] = pairs
             return tuple(_renumber_value(part, before.field_type, after.field_type) for part in value)
         case _:

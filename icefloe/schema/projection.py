@@ -5,23 +5,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from icefloe.errors import IncompatibleChangeError, NoSuchColumnError
+from icefloe.schema import types
 from icefloe.schema.promotion import is_promotion
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BinaryType,
-    FixedType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    NestedType,
-    StringType,
-    StructType,
-    UnknownType,
-    UUIDType,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +19,8 @@ class Keep:
 class Promote:
     """The file's value, of type `old`, made one of type `new`."""
 
-    old: IcebergType
-    new: IcebergType
+    old: types.IcebergType
+    new: types.IcebergType
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +43,7 @@ class FromFile:
     """The field is in the file, as the field `position` of the struct there."""
 
     position: int
-    file_field: NestedField
+    file_field: types.NestedField
     plan: "ValuePlan"
 
 
@@ -84,7 +70,7 @@ class Null:
 class ProjectField:
     """A wanted field and where its values come from."""
 
-    field: NestedField
+    field: types.NestedField
     source: "FromFile | Constant | Default | Null"
 
 
@@ -110,12 +96,12 @@ def plan_projection(wanted: Schema, file: Schema, constants: Mapping[int, Any] |
     return _project_fields(wanted.fields, file.fields, constants or {}, "")
 
 
-def default_value(field: NestedField) -> Any:
+def default_value(field: types.NestedField) -> Any:
     """The initial default of a field; for a struct with the empty default, one made of its fields' defaults.
 
     (spec: Default values)
     """
-    if isinstance(field.field_type, StructType) and field.initial_default == ():
+    if isinstance(field.field_type, types.StructType) and field.initial_default == ():
         return tuple((inner.field_id, default_value(inner)) for inner in field.field_type)
     return field.initial_default
 
@@ -146,7 +132,10 @@ def select_ids(schema: Schema, field_ids: Iterable[int]) -> Schema:
 
 
 def _project_fields(
-    wanted: tuple[NestedField, ...], present: tuple[NestedField, ...], constants: Mapping[int, Any], around: str
+    wanted: tuple[types.NestedField, ...],
+    present: tuple[types.NestedField, ...],
+    constants: Mapping[int, Any],
+    around: str,
 ) -> ProjectStruct:
     places = {field.field_id: position for position, field in enumerate(present)}
     return ProjectStruct(
@@ -158,17 +147,17 @@ def _project_fields(
 
 
 def _source(
-    field: NestedField,
+    field: types.NestedField,
     position: int | None,
-    present: tuple[NestedField, ...],
+    present: tuple[types.NestedField, ...],
     constants: Mapping[int, Any],
     around: str,
 ) -> FromFile | Constant | Default | Null:
     name = around + field.name
     # A column of type unknown is not in data files, whatever a file may hold under its id.
-    if position is not None and not isinstance(field.field_type, UnknownType):
+    if position is not None and not isinstance(field.field_type, types.UnknownType):
         file_field = present[position]
-        if not isinstance(file_field.field_type, UnknownType):
+        if not isinstance(file_field.field_type, types.UnknownType):
             return FromFile(
                 position, file_field, _project_type(field.field_type, file_field.field_type, constants, name)
             )
@@ -184,18 +173,20 @@ def _source(
     return Null()
 
 
-def _project_type(wanted: IcebergType, present: IcebergType, constants: Mapping[int, Any], name: str) -> ValuePlan:
-    if not isinstance(wanted, NestedType):
+def _project_type(
+    wanted: types.IcebergType, present: types.IcebergType, constants: Mapping[int, Any], name: str
+) -> ValuePlan:
+    if not isinstance(wanted, types.NestedType):
         return _project_leaf(wanted, present, name)
     match wanted, present:
-        case StructType(), StructType():
+        case types.StructType(), types.StructType():
             plan = _project_fields(wanted.fields, present.fields, constants, f"{name}.")
             return Keep() if _is_same(plan, present) else plan
         # An element, key or value lasts as long as its list or map, so it needs no id in the file to be known.
-        case ListType(), ListType():
+        case types.ListType(), types.ListType():
             element = _project_type(wanted.element_type, present.element_type, constants, f"{name}.element")
             return element if isinstance(element, Keep) else ProjectList(element)
-        case MapType(), MapType():
+        case types.MapType(), types.MapType():
             key = _project_type(wanted.key_type, present.key_type, constants, f"{name}.key")
             value = _project_type(wanted.value_type, present.value_type, constants, f"{name}.value")
             return Keep() if isinstance(key, Keep) and isinstance(value, Keep) else ProjectMap(key, value)
@@ -203,7 +194,7 @@ def _project_type(wanted: IcebergType, present: IcebergType, constants: Mapping[
             raise _cannot_read(wanted, present, name)
 
 
-def _project_leaf(wanted: IcebergType, present: IcebergType, name: str) -> ValuePlan:
+def _project_leaf(wanted: types.IcebergType, present: types.IcebergType, name: str) -> ValuePlan:
     if wanted == present:
         return Keep()
     if is_promotion(present, wanted) or _same_bytes(present, wanted):
@@ -211,22 +202,22 @@ def _project_leaf(wanted: IcebergType, present: IcebergType, name: str) -> Value
     raise _cannot_read(wanted, present, name)
 
 
-def _same_bytes(present: IcebergType, wanted: IcebergType) -> bool:
+def _same_bytes(present: types.IcebergType, wanted: types.IcebergType) -> bool:
     """Whether a file whose writer left out the annotation of a type holds what is wanted all the same."""
     match present, wanted:
-        case FixedType(length=16), UUIDType():
+        case types.FixedType(length=16), types.UUIDType():
             return True
-        case BinaryType(), StringType() | GeometryType() | GeographyType():
+        case types.BinaryType(), types.StringType() | types.GeometryType() | types.GeographyType():
             return True
         case _:
             return False
 
 
-def _cannot_read(wanted: IcebergType, present: IcebergType, name: str) -> IncompatibleChangeError:
+def _cannot_read(wanted: types.IcebergType, present: types.IcebergType, name: str) -> IncompatibleChangeError:
     return IncompatibleChangeError(f"column {name!r} is {present} in the file, which cannot be read as {wanted}")
 
 
-def _is_same(plan: ProjectStruct, present: StructType) -> bool:
+def _is_same(plan: ProjectStruct, present: types.StructType) -> bool:
     return len(plan.fields) == len(present) and all(
         isinstance(each.source, FromFile)
         and each.source.position == position
@@ -236,7 +227,7 @@ def _is_same(plan: ProjectStruct, present: StructType) -> bool:
     )
 
 
-def _select_fields(fields: tuple[NestedField, ...], wanted: frozenset[int]) -> list[NestedField]:
+def _select_fields(fields: tuple[types.NestedField, ...], wanted: frozenset[int]) -> list[types.NestedField]:
     found = []
     for field in fields:
         if field.field_id in wanted:
@@ -246,23 +237,23 @@ def _select_fields(fields: tuple[NestedField, ...], wanted: frozenset[int]) -> l
     return found
 
 
-def _select_type(kind: IcebergType, wanted: frozenset[int]) -> IcebergType | None:
+def _select_type(kind: types.IcebergType, wanted: frozenset[int]) -> types.IcebergType | None:
     """What is left of a type that is not wanted as a whole, or None if nothing in it is wanted."""
     match kind:
-        case StructType():
+        case types.StructType():
             fields = _select_fields(kind.fields, wanted)
-            return StructType(*fields) if fields else None
-        case ListType():
+            return types.StructType(*fields) if fields else None
+        case types.ListType():
             if kind.element_id in wanted:
                 return kind
             element = _select_type(kind.element_type, wanted)
-            return None if element is None else ListType(kind.element_id, element, kind.element_required)
-        case MapType():
+            return None if element is None else types.ListType(kind.element_id, element, kind.element_required)
+        case types.MapType():
             if kind.value_id in wanted:
                 return kind
             value = _select_type(kind.value_type, wanted)
             if value is not None:  # the key of a map is never cut
-                return MapType(kind.key_id, kind.key_type, kind.value_id, value, kind.value_required)
+                return types.MapType(kind.key_id, kind.key_type, kind.value_id, value, kind.value_required)
             if kind.key_id in wanted or _select_type(kind.key_type, wanted) is not None:
                 return kind
             return None
@@ -270,7 +261,7 @@ def _select_type(kind: IcebergType, wanted: frozenset[int]) -> IcebergType | Non
             return None
 
 
-def _with_type(field: NestedField, kind: IcebergType) -> NestedField:
-    return NestedField(
+def _with_type(field: types.NestedField, kind: types.IcebergType) -> types.NestedField:
+    return types.NestedField(
         field.field_id, field.name, kind, field.required, field.doc, field.initial_default, field.write_default
     )

@@ -1,30 +1,40 @@
 """The metadata columns: fields with reserved ids that are not part of any table schema (spec: Reserved Field IDs)."""
 
+from icefloe.schema import types
 from icefloe.schema.schema import MAX_COLUMN_ID
-from icefloe.schema.types import BooleanType, IntegerType, LongType, NestedField, StringType, StructType
 
-FILE = NestedField(2147483646, "_file", StringType(), True, "Path of the file that holds the row")
-POS = NestedField(2147483645, "_pos", LongType(), True, "Ordinal position of the row in its file, from 0")
-DELETED = NestedField(2147483644, "_deleted", BooleanType(), True, "Whether the row is deleted")
-SPEC_ID = NestedField(2147483643, "_spec_id", IntegerType(), True, "Partition spec of the file that holds the row")
+FILE = types.NestedField(2147483646, "_file", types.StringType(), True, "Path of the file that holds the row")
+POS = types.NestedField(2147483645, "_pos", types.LongType(), True, "Ordinal position of the row in its file, from 0")
+DELETED = types.NestedField(2147483644, "_deleted", types.BooleanType(), True, "Whether the row is deleted")
+SPEC_ID = types.NestedField(
+    2147483643, "_spec_id", types.IntegerType(), True, "Partition spec of the file that holds the row"
+)
 PARTITION_ID = 2147483642
 PARTITION_NAME = "_partition"
 
-DELETE_FILE_PATH = NestedField(2147483546, "file_path", StringType(), True, "Path of the file with the deleted row")
-DELETE_FILE_POS = NestedField(2147483545, "pos", LongType(), True, "Ordinal position of the deleted row in its file")
+DELETE_FILE_PATH = types.NestedField(
+    2147483546, "file_path", types.StringType(), True, "Path of the file with the deleted row"
+)
+DELETE_FILE_POS = types.NestedField(
+    2147483545, "pos", types.LongType(), True, "Ordinal position of the deleted row in its file"
+)
 DELETE_FILE_ROW_ID = 2147483544
 DELETE_FILE_ROW_NAME = "row"
 
-CHANGE_TYPE = NestedField(
-    2147483543, "_change_type", StringType(), True, "INSERT, DELETE, UPDATE_BEFORE or UPDATE_AFTER"
+CHANGE_TYPE = types.NestedField(
+    2147483543, "_change_type", types.StringType(), True, "INSERT, DELETE, UPDATE_BEFORE or UPDATE_AFTER"
 )
-CHANGE_ORDINAL = NestedField(2147483542, "_change_ordinal", IntegerType(), False, "Order of the change")
-COMMIT_SNAPSHOT_ID = NestedField(2147483541, "_commit_snapshot_id", LongType(), False, "Snapshot of the change")
-ROW_ID = NestedField(2147483540, "_row_id", LongType(), False, "Id of the row that lasts for its whole life")
-LAST_UPDATED_SEQUENCE_NUMBER = NestedField(
+CHANGE_ORDINAL = types.NestedField(2147483542, "_change_ordinal", types.IntegerType(), False, "Order of the change")
+COMMIT_SNAPSHOT_ID = types.NestedField(
+    2147483541, "_commit_snapshot_id", types.LongType(), False, "Snapshot of the change"
+)
+ROW_ID = types.NestedField(
+    2147483540, "_row_id", types.LongType(), False, "Id of the row that lasts for its whole life"
+)
+LAST_UPDATED_SEQUENCE_NUMBER = types.NestedField(
     2147483539,
     "_last_updated_sequence_number",
-    LongType(),
+    types.LongType(),
     False,
     "Sequence number of the commit that last wrote the row",
 )
@@ -41,21 +51,21 @@ METADATA_COLUMN_NAMES = (*_SELECTABLE, PARTITION_NAME)
 """What a scan may select beside the columns of the table."""
 
 
-def metadata_column(name: str, partition_type: StructType | None = None) -> NestedField | None:
+def metadata_column(name: str, partition_type: types.StructType | None = None) -> types.NestedField | None:
     """The metadata column of that name that a scan may select; `_partition` is of the type given."""
     if name == PARTITION_NAME:
-        return partition_column(partition_type or StructType())
+        return partition_column(partition_type or types.StructType())
     return _SELECTABLE.get(name)
 
 
-def partition_column(partition_type: StructType) -> NestedField:
+def partition_column(partition_type: types.StructType) -> types.NestedField:
     """`_partition`, the partition of a row: the union of the partition types of all specs of its table."""
-    return NestedField(PARTITION_ID, PARTITION_NAME, partition_type, False, "Partition of the row")
+    return types.NestedField(PARTITION_ID, PARTITION_NAME, partition_type, False, "Partition of the row")
 
 
-def deleted_row_column(row_type: StructType) -> NestedField:
+def deleted_row_column(row_type: types.StructType) -> types.NestedField:
     """`row`, the deleted row itself, which a position delete file may hold."""
-    return NestedField(DELETE_FILE_ROW_ID, DELETE_FILE_ROW_NAME, row_type, False, "The deleted row")
+    return types.NestedField(DELETE_FILE_ROW_ID, DELETE_FILE_ROW_NAME, row_type, False, "The deleted row")
 
 
 def is_reserved_id(field_id: int) -> bool:

@@ -3,17 +3,8 @@
 from math import isfinite
 
 from icefloe.errors import InvalidSchemaError
+from icefloe.schema import types
 from icefloe.schema.schema import MAX_COLUMN_ID, Schema
-from icefloe.schema.types import (
-    DoubleType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    NestedField,
-    StructType,
-    UnknownType,
-    VariantType,
-)
 from icefloe.versions import Feature, require
 
 
@@ -31,23 +22,23 @@ def check_schema_for_version(schema: Schema, version: int) -> None:
         check_defaults(field, name)
 
 
-def check_defaults(field: NestedField, name: str) -> None:
+def check_defaults(field: types.NestedField, name: str) -> None:
     """Fail if the field has a default that its type may not have; `name` names it in the error."""
     for default in (field.initial_default, field.write_default):
         if default is None:
             continue
         match field.field_type:
-            case UnknownType() | VariantType() | GeometryType() | GeographyType():
+            case types.UnknownType() | types.VariantType() | types.GeometryType() | types.GeographyType():
                 raise InvalidSchemaError(
                     f"column {name!r} of type {field.field_type} has the default {default!r:.100}; only null is allowed"
                 )
-            case StructType() if default != ():
+            case types.StructType() if default != ():
                 raise InvalidSchemaError(
                     f"struct column {name!r} has the default {default!r:.100}; it may be null or the empty struct,"
                     " and the fields in it have their own defaults"
                 )
             # JSON, which schemas are stored in, has no other numbers (spec: Appendix D).
-            case FloatType() | DoubleType() if not isfinite(default):
+            case types.FloatType() | types.DoubleType() if not isfinite(default):
                 raise InvalidSchemaError(f"column {name!r} has the default {default}; it must be finite")
             case _:
                 pass

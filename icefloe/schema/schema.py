@@ -5,19 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from icefloe.errors import InvalidSchemaError, NoSuchColumnError
-from icefloe.schema.types import (
-    DoubleType,
-    FloatType,
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    NestedType,
-    PrimitiveType,
-    StructType,
-    UnknownType,
-    walk_fields,
-)
+from icefloe.schema import types
 
 MAX_COLUMN_ID = 2147483447
 """The highest id a user's column may have; those above are reserved (spec: Reserved Field IDs)."""
@@ -31,11 +19,13 @@ class Schema:
     tables are built once, when first asked for.
     """
 
-    fields: tuple[NestedField, ...]
+    fields: tuple[types.NestedField, ...]
     schema_id: int = 0
     identifier_field_ids: tuple[int, ...] = ()
 
-    def __init__(self, *fields: NestedField, schema_id: int = 0, identifier_field_ids: Iterable[int] = ()) -> None:
+    def __init__(
+        self, *fields: types.NestedField, schema_id: int = 0, identifier_field_ids: Iterable[int] = ()
+    ) -> None:
         object.__setattr__(self, "fields", tuple(fields))
         object.__setattr__(self, "schema_id", schema_id)
         object.__setattr__(self, "identifier_field_ids", tuple(sorted(set(identifier_field_ids))))
@@ -43,14 +33,14 @@ class Schema:
         for field_id in self.identifier_field_ids:
             self._check_identifier(field_id)
 
-    def __getstate__(self) -> tuple[tuple[NestedField, ...], int, tuple[int, ...]]:
+    def __getstate__(self) -> tuple[tuple[types.NestedField, ...], int, tuple[int, ...]]:
         return self.fields, self.schema_id, self.identifier_field_ids
 
-    def __setstate__(self, state: tuple[tuple[NestedField, ...], int, tuple[int, ...]]) -> None:
+    def __setstate__(self, state: tuple[tuple[types.NestedField, ...], int, tuple[int, ...]]) -> None:
         for name, value in zip(("fields", "schema_id", "identifier_field_ids"), state, strict=True):
             object.__setattr__(self, name, value)
 
-    def __iter__(self) -> Iterator[NestedField]:
+    def __iter__(self) -> Iterator[types.NestedField]:
         return iter(self.fields)
 
     def __len__(self) -> int:
@@ -60,22 +50,22 @@ class Schema:
         return "\n".join(["table {", *(f"  {field}" for field in self.fields), "}"])
 
     @cached_property
-    def as_struct(self) -> StructType:
+    def as_struct(self) -> types.StructType:
         """The columns as a struct type."""
-        return StructType(*self.fields)
+        return types.StructType(*self.fields)
 
     @cached_property
-    def fields_by_id(self) -> dict[int, NestedField]:
+    def fields_by_id(self) -> dict[int, types.NestedField]:
         """Every field at every level, by its id."""
-        return {field.field_id: field for field in walk_fields(self.fields)}
+        return {field.field_id: field for field in types.walk_fields(self.fields)}
 
     @cached_property
     def parents(self) -> dict[int, int]:
         """The id of the field around each nested field."""
         return {
             child.field_id: field.field_id
-            for field in walk_fields(self.fields)
-            if isinstance(field.field_type, NestedType)
+            for field in types.walk_fields(self.fields)
+            if isinstance(field.field_type, types.NestedType)
             for child in field.field_type.fields
         }
 
@@ -114,7 +104,7 @@ class Schema:
         """Full names of the identifier fields."""
         return tuple(self.names_by_id[field_id] for field_id in self.identifier_field_ids)
 
-    def find_field(self, name_or_id: str | int, case_sensitive: bool = True) -> NestedField:
+    def find_field(self, name_or_id: str | int, case_sensitive: bool = True) -> types.NestedField:
         """The field of that full name or id; an error that names the columns when there is none."""
         field_id = self.find_id(name_or_id, case_sensitive) if isinstance(name_or_id, str) else name_or_id
         if field_id is None or field_id not in self.fields_by_id:
@@ -134,7 +124,7 @@ class Schema:
             raise NoSuchColumnError(f"column {name!r} is ambiguous when case is ignored: it may be any of {names}")
         return ids[0] if ids else None
 
-    def find_type(self, name_or_id: str | int, case_sensitive: bool = True) -> IcebergType:
+    def find_type(self, name_or_id: str | int, case_sensitive: bool = True) -> types.IcebergType:
         """The type of the field of that full name or id."""
         return self.find_field(name_or_id, case_sensitive).field_type
 
@@ -142,7 +132,7 @@ class Schema:
         """The full name of the field with that id, if there is one."""
         return self.names_by_id.get(field_id)
 
-    def ancestors(self, field_id: int) -> tuple[NestedField, ...]:
+    def ancestors(self, field_id: int) -> tuple[types.NestedField, ...]:
         """The fields around a nested field, innermost first."""
         found = []
         while (parent := self.parents.get(field_id)) is not None:
@@ -163,36 +153,38 @@ class Schema:
         if field is None:
             raise InvalidSchemaError(f"identifier field id {field_id} is not in the schema")
         name = self.names_by_id[field_id]
-        if not isinstance(field.field_type, PrimitiveType) or isinstance(field.field_type, FloatType | DoubleType):
+        if not isinstance(field.field_type, types.PrimitiveType) or isinstance(
+            field.field_type, types.FloatType | types.DoubleType
+        ):
             raise InvalidSchemaError(
                 f"identifier field {name!r} is of type {field.field_type}; it must be primitive and neither float nor double"
             )
         if not field.required:
             raise InvalidSchemaError(f"identifier field {name!r} is optional; it must be required")
         for parent in self.ancestors(field_id):
-            if isinstance(parent.field_type, ListType | MapType):
+            if isinstance(parent.field_type, types.ListType | types.MapType):
                 raise InvalidSchemaError(f"identifier field {name!r} is inside the list or map {parent.name!r}")
             if not parent.required:
                 raise InvalidSchemaError(f"identifier field {name!r} is inside the optional struct {parent.name!r}")
 
 
-def _check_fields(fields: tuple[NestedField, ...]) -> None:
+def _check_fields(fields: tuple[types.NestedField, ...]) -> None:
     """Runs for every schema of every metadata file that is read, so what is right is found right in few steps."""
-    walked = list(walk_fields(fields))
+    walked = list(types.walk_fields(fields))
     if len({field.field_id for field in walked}) != len(walked):
         _name_duplicate_ids(walked)
     _check_names(fields, "")
     for field in walked:
         kind = type(field.field_type)
-        if kind is StructType:
+        if kind is types.StructType:
             _check_names(field.field_type.fields, field.name)  # type: ignore[attr-defined]  # a struct, by its class
-        elif kind is UnknownType and field.required:
+        elif kind is types.UnknownType and field.required:
             raise InvalidSchemaError(f"field {field.name!r} of type unknown is required; it must be optional")
     if any("." in field.name for field in walked):
         _check_full_names(fields)
 
 
-def _name_duplicate_ids(fields: list[NestedField]) -> None:
+def _name_duplicate_ids(fields: list[types.NestedField]) -> None:
     seen: dict[int, str] = {}
     for field in fields:
         if field.field_id in seen:
@@ -202,7 +194,7 @@ def _name_duplicate_ids(fields: list[NestedField]) -> None:
         seen[field.field_id] = field.name
 
 
-def _check_full_names(fields: tuple[NestedField, ...]) -> None:
+def _check_full_names(fields: tuple[types.NestedField, ...]) -> None:
     """Without a dot in some name, names that differ within each struct differ in full too."""
     seen: dict[str, int] = {}
     for field_id, name in _full_names(fields, ""):
@@ -211,7 +203,7 @@ def _check_full_names(fields: tuple[NestedField, ...]) -> None:
         seen[name] = field_id
 
 
-def _check_names(fields: tuple[NestedField, ...], around: str) -> None:
+def _check_names(fields: tuple[types.NestedField, ...], around: str) -> None:
     names = {field.name for field in fields}
     if len(names) == len(fields) and "" not in names:
         return
@@ -224,12 +216,12 @@ def _check_names(fields: tuple[NestedField, ...], around: str) -> None:
 
 
 def _full_names(
-    fields: Iterable[NestedField], prefix: str, short: bool = False, in_container: bool = False
+    fields: Iterable[types.NestedField], prefix: str, short: bool = False, in_container: bool = False
 ) -> Iterator[tuple[int, str]]:
     for field in fields:
         name = prefix + field.name
         yield field.field_id, name
-        if isinstance(field.field_type, NestedType):
-            is_struct = isinstance(field.field_type, StructType)
+        if isinstance(field.field_type, types.NestedType):
+            is_struct = isinstance(field.field_type, types.StructType)
             skipped = short and in_container and is_struct and field.name != "key"
             yield from _full_names(field.field_type.fields, prefix if skipped else f"{name}.", short, not is_struct)

@@ -19,32 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from icefloe.schema import temporal
+from icefloe.schema import temporal, types
 from icefloe.schema.coercion import NUMBER_TEXT, bytes_from_hex, coerce, misfit, ticks_per_second
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-)
 from icefloe.schema.wkb import wkb_to_wkt
 
 __all__ = ["coerce", "parse_text", "shortest_float", "to_python", "to_text"]
@@ -62,7 +38,7 @@ _SPECIAL_FLOATS = {
 }
 
 
-def to_python(value: Any, kind: IcebergType) -> Any:
+def to_python(value: Any, kind: types.IcebergType) -> Any:
     """The natural Python object for an internal value: `datetime` objects, dicts by name, lists.
 
     Nanosecond timestamps stay integers, because `datetime` ends at microseconds; `to_text` shows them in full.
@@ -70,77 +46,77 @@ def to_python(value: Any, kind: IcebergType) -> Any:
     if value is None:
         return None
     match kind:
-        case DateType():
+        case types.DateType():
             return _in_datetime_range(value, kind, lambda: dt.date.fromordinal(value + _EPOCH_DAY))
-        case TimeType():
+        case types.TimeType():
             return _in_datetime_range(value, kind, lambda: (_EPOCH + dt.timedelta(microseconds=value)).time())
-        case TimestampType():
+        case types.TimestampType():
             return _in_datetime_range(value, kind, lambda: _EPOCH + dt.timedelta(microseconds=value))
-        case TimestamptzType():
+        case types.TimestamptzType():
             return _in_datetime_range(value, kind, lambda: _EPOCH_UTC + dt.timedelta(microseconds=value))
-        case StructType():
+        case types.StructType():
             fields = {field.field_id: field for field in kind.fields}
             return {fields[i].name: to_python(child, fields[i].field_type) for i, child in value}
-        case ListType():
+        case types.ListType():
             return [to_python(element, kind.element_type) for element in value]
-        case MapType():
+        case types.MapType():
             pairs = [(to_python(k, kind.key_type), to_python(v, kind.value_type)) for k, v in value]
-            return pairs if isinstance(kind.key_type, NestedType) else dict(pairs)
+            return pairs if isinstance(kind.key_type, types.NestedType) else dict(pairs)
         case _:
             return value
 
 
-def to_text(value: Any, kind: IcebergType) -> str:
+def to_text(value: Any, kind: types.IcebergType) -> str:
     """The value for people: ISO 8601 for times, hexadecimal for bytes, WKT for shapes; `parse_text` reads all but nested types."""
     if value is None:
         return "null"
     match kind:
-        case BooleanType():
+        case types.BooleanType():
             return "true" if value else "false"
-        case FloatType():
+        case types.FloatType():
             return _float_text(shortest_float(value))
-        case DoubleType():
+        case types.DoubleType():
             return _float_text(value)
-        case DecimalType():
+        case types.DecimalType():
             return format(value, "f")
-        case DateType():
+        case types.DateType():
             return temporal.format_date(value)
-        case TimeType():
+        case types.TimeType():
             return temporal.format_time(value)
-        case TimestampType() | TimestampNanoType():
+        case types.TimestampType() | types.TimestampNanoType():
             return temporal.format_timestamp(value, ticks_per_second(kind))
-        case TimestamptzType() | TimestamptzNanoType():
+        case types.TimestamptzType() | types.TimestamptzNanoType():
             return temporal.format_timestamp(value, ticks_per_second(kind)) + "+00:00"
-        case FixedType() | BinaryType():
+        case types.FixedType() | types.BinaryType():
             return str(value.hex())
-        case GeometryType() | GeographyType():
+        case types.GeometryType() | types.GeographyType():
             return wkb_to_wkt(value)
-        case StructType():
+        case types.StructType():
             fields = {field.field_id: field for field in kind.fields}
             return _braced(f"{fields[i].name}: {to_text(child, fields[i].field_type)}" for i, child in value)
-        case ListType():
+        case types.ListType():
             return f"[{', '.join(to_text(element, kind.element_type) for element in value)}]"
-        case MapType():
+        case types.MapType():
             return _braced(f"{to_text(k, kind.key_type)}: {to_text(v, kind.value_type)}" for k, v in value)
         case _:
             return str(value)
 
 
-def parse_text(text: str, kind: IcebergType) -> Any:
+def parse_text(text: str, kind: types.IcebergType) -> Any:
     """The value that `to_text` writes so, for every primitive type; never null."""
     if not isinstance(text, str):
         raise misfit(text, kind, "give its text as a string")
     match kind:
-        case BooleanType():
+        case types.BooleanType():
             if (lower := text.lower()) in ("true", "false"):
                 return lower == "true"
             raise misfit(text, kind, "write true or false")
-        case IntegerType() | LongType():
+        case types.IntegerType() | types.LongType():
             # Python refuses to read numbers of thousands of digits; no type here has more than 19.
             if _INTEGER_TEXT.fullmatch(text) is None or len(text) > 100:
                 raise misfit(text, kind, "write digits like -34")
             return coerce(int(text), kind)
-        case FloatType() | DoubleType():
+        case types.FloatType() | types.DoubleType():
             if (special := _SPECIAL_FLOATS.get(text.lower().removeprefix("+"))) is not None:
                 return special
             if NUMBER_TEXT.fullmatch(text) is None:
@@ -149,11 +125,11 @@ def parse_text(text: str, kind: IcebergType) -> Any:
             if number in (float("inf"), float("-inf")):
                 raise misfit(text, kind, "it is beyond the largest number of the type")
             return coerce(number, kind)
-        case FixedType() | BinaryType():
+        case types.FixedType() | types.BinaryType():
             return coerce(bytes_from_hex(text, kind), kind)
-        case UnknownType():
+        case types.UnknownType():
             raise misfit(text, kind, "it holds only null")
-        case NestedType():
+        case types.NestedType():
             raise misfit(text, kind, "only primitive types are read from text")
         case _:
             return coerce(text, kind)
@@ -165,7 +141,7 @@ def shortest_float(value: float) -> float:
     return shortest if struct.pack("<f", shortest) == struct.pack("<f", value) else value
 
 
-def _in_datetime_range(value: int, kind: IcebergType, make: Any) -> Any:
+def _in_datetime_range(value: int, kind: types.IcebergType, make: Any) -> Any:
     try:
         return make()
     except (OverflowError, ValueError):

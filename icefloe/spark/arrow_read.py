@@ -19,24 +19,8 @@ from pyspark.sql import types as spark_types
 from icefloe.data.task_reader import ReadContext, read_task
 from icefloe.planning.scan import TableScan
 from icefloe.planning.tasks import CombinedScanTask
+from icefloe.schema import types
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    FixedType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StructType,
-    TimestampNanoType,
-    TimestamptzNanoType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
 from icefloe.spark.types import TypeMapping, user_schema
 from icefloe.spark.user_side import quoted_name, to_user
 
@@ -93,30 +77,30 @@ def shown_batch(batch: Any, schema: Schema, mapping: TypeMapping) -> Any:
     """A batch in the Arrow types that stand for Spark's."""
     names, arrays = [], []
     for place, field in enumerate(schema.fields):
-        if not isinstance(field.field_type, UnknownType):
+        if not isinstance(field.field_type, types.UnknownType):
             names.append(field.name)
             arrays.append(_shown(batch.column(place), field.field_type, mapping))
     return pa.RecordBatch.from_arrays(arrays, names)
 
 
-def _shown(array: Any, kind: IcebergType, mapping: TypeMapping) -> Any:
+def _shown(array: Any, kind: types.IcebergType, mapping: TypeMapping) -> Any:
     match kind:
-        case UUIDType():
+        case types.UUIDType():
             return uuid_texts(array.storage if isinstance(array, pa.ExtensionArray) else array)
-        case FixedType():
+        case types.FixedType():
             return array.cast(pa.binary())
-        case TimeType():
+        case types.TimeType():
             return array.cast(pa.time64("ns")) if mapping.time else array.cast(pa.int64())
-        case TimestampNanoType() | TimestamptzNanoType():
+        case types.TimestampNanoType() | types.TimestamptzNanoType():
             return array.cast(pa.int64())
-        case VariantType():
+        case types.VariantType():
             return _variant(array)
-        case StructType():
+        case types.StructType():
             return _struct(array, kind, mapping)
-        case ListType():
+        case types.ListType():
             values = _shown(array.values, kind.element_type, mapping)
             return pa.ListArray.from_arrays(array.offsets, values, mask=_mask(array))
-        case MapType():
+        case types.MapType():
             keys = _shown(array.keys, kind.key_type, mapping)
             items = _shown(array.items, kind.value_type, mapping)
             return pa.MapArray.from_arrays(array.offsets, keys, items, mask=_mask(array))
@@ -124,9 +108,11 @@ def _shown(array: Any, kind: IcebergType, mapping: TypeMapping) -> Any:
             return array
 
 
-def _struct(array: Any, kind: StructType, mapping: TypeMapping) -> Any:
+def _struct(array: Any, kind: types.StructType, mapping: TypeMapping) -> Any:
     kept = [
-        (field, array.field(place)) for place, field in enumerate(kind) if not isinstance(field.field_type, UnknownType)
+        (field, array.field(place))
+        for place, field in enumerate(kind)
+        if not isinstance(field.field_type, types.UnknownType)
     ]
     if array.offset:
         kept = [(field, array.field(field.name)) for field, _ in kept]
@@ -163,26 +149,26 @@ def uuid_texts(array: Any) -> Any:
     )
 
 
-def _as_read(kind: IcebergType) -> IcebergType:
+def _as_read(kind: types.IcebergType) -> types.IcebergType:
     """The type of what was read, in which a uuid is text already and so is nothing to change."""
     match kind:
-        case UUIDType():
-            return LongType()
-        case StructType():
-            return StructType(*(replace(each, field_type=_as_read(each.field_type)) for each in kind))
-        case ListType():
+        case types.UUIDType():
+            return types.LongType()
+        case types.StructType():
+            return types.StructType(*(replace(each, field_type=_as_read(each.field_type)) for each in kind))
+        case types.ListType():
             return replace(kind, element_type=_as_read(kind.element_type))
-        case MapType():
+        case types.MapType():
             return replace(kind, key_type=_as_read(kind.key_type), value_type=_as_read(kind.value_type))
         case _:
             return kind
 
 
-def _has_geo(kind: IcebergType) -> bool:
+def _has_geo(kind: types.IcebergType) -> bool:
     match kind:
-        case GeometryType() | GeographyType():
+        case types.GeometryType() | types.GeographyType():
             return True
-        case StructType() | ListType() | MapType():
+        case types.StructType() | types.ListType() | types.MapType():
             return any(_has_geo(each.field_type) for each in kind.fields)
         case _:
             return False
@@ -190,14 +176,14 @@ def _has_geo(kind: IcebergType) -> bool:
 
 def without_unknown(schema: Schema) -> Schema:
     """The columns that have values: those of type unknown are nowhere stored."""
-    return Schema(*(_known(each) for each in schema.fields if not isinstance(each.field_type, UnknownType)))
+    return Schema(*(_known(each) for each in schema.fields if not isinstance(each.field_type, types.UnknownType)))
 
 
-def _known(field: NestedField) -> NestedField:
+def _known(field: types.NestedField) -> types.NestedField:
     kind = field.field_type
-    if isinstance(kind, StructType):
-        kept = [_known(each) for each in kind if not isinstance(each.field_type, UnknownType)]
-        return replace(field, field_type=StructType(*kept))
+    if isinstance(kind, types.StructType):
+        kept = [_known(each) for each in kind if not isinstance(each.field_type, types.UnknownType)]
+        return replace(field, field_type=types.StructType(*kept))
     return field
 
 

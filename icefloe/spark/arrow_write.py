@@ -24,20 +24,8 @@ from icefloe.errors import InvalidValueError
 from icefloe.manifests import DataFile
 from icefloe.metadata.properties import DATA_PATH, OBJECT_STORAGE_ENABLED
 from icefloe.metadata.table import TableMetadata
+from icefloe.schema import types
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    IcebergType,
-    ListType,
-    MapType,
-    NestedType,
-    StructType,
-    TimestampNanoType,
-    TimestamptzNanoType,
-    TimeType,
-    UUIDType,
-    VariantType,
-    walk_fields,
-)
 from icefloe.spark.distribution import distribute, distribution_of
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.partition_columns import partition_columns
@@ -49,7 +37,7 @@ from icefloe.storage.locations import parse_location
 
 _GATHERED_ROWS = 1 << 19
 _GATHERED_BYTES = 64 << 20
-_CONVERTED = (UUIDType, TimeType, TimestampNanoType, TimestamptzNanoType)
+_CONVERTED = (types.UUIDType, types.TimeType, types.TimestampNanoType, types.TimestamptzNanoType)
 
 
 def write_through_arrow(frame: DataFrame, request: WriteRequest) -> list[DataFile]:
@@ -97,7 +85,9 @@ def _collected(frame: DataFrame, schema: Schema) -> Any:
     Spark's own way casts what it gets to the type that it has, at which PyArrow fails for NULL in place of a variant or of a
     struct with required fields.
     """
-    if not any(each.required or isinstance(each.field_type, VariantType) for each in walk_fields(schema.fields)):
+    if not any(
+        each.required or isinstance(each.field_type, types.VariantType) for each in types.walk_fields(schema.fields)
+    ):
         return frame.toArrow()
     found = _by_place(frame).mapInArrow(_streams, "rows binary").collect()
     batches = [batch for row in found for batch in pa.ipc.open_stream(row[0])]
@@ -185,35 +175,35 @@ def as_rows(table: Any, schema: Schema) -> Any:
     return pa.table(columns)
 
 
-def _is_converted(kind: IcebergType) -> bool:
-    if isinstance(kind, NestedType):
-        return any(isinstance(field.field_type, _CONVERTED) for field in walk_fields(kind.fields))
+def _is_converted(kind: types.IcebergType) -> bool:
+    if isinstance(kind, types.NestedType):
+        return any(isinstance(field.field_type, _CONVERTED) for field in types.walk_fields(kind.fields))
     return isinstance(kind, _CONVERTED)
 
 
-def _converted(array: Any, kind: IcebergType) -> Any:
+def _converted(array: Any, kind: types.IcebergType) -> Any:
     if not _is_converted(kind):
         return array
     match kind:
-        case UUIDType():
+        case types.UUIDType():
             return _uuids(array)
-        case TimestampNanoType():
+        case types.TimestampNanoType():
             return array.view(pa.timestamp("ns"))
-        case TimestamptzNanoType():
+        case types.TimestamptzNanoType():
             return array.view(pa.timestamp("ns", "UTC"))
-        case TimeType():
+        case types.TimeType():
             is_number = pa.types.is_int64(array.type)
             return array.view(pa.time64("us")) if is_number else array.cast(pa.time64("us"))
-        case StructType():
+        case types.StructType():
             names = [field.name for field in array.type]
             children = [_converted(array.field(place), field.field_type) for place, field in enumerate(kind.fields)]
             return pa.StructArray.from_arrays(children, names=names, mask=_nulls(array))
-        case ListType():
+        case types.ListType():
             lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
             return pa.ListArray.from_arrays(
                 _offsets(lengths), _converted(array.flatten(), kind.element_type), mask=_nulls(array)
             )
-        case MapType():
+        case types.MapType():
             whole = array.take(pa.array(np.arange(len(array))))
             return pa.MapArray.from_arrays(
                 whole.offsets,

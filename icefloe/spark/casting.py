@@ -11,28 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  # its usual name
 from pyspark.sql import types as spark_types
 
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-    VariantType,
-)
+from icefloe.schema import types
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.transforms import count_of
 from icefloe.spark.types import TypeMapping, user_type
@@ -54,37 +33,39 @@ class Cast:
 
 
 def cast_column(
-    gateway: Gateway, column: Column, given: spark_types.DataType, kind: IcebergType, mapping: TypeMapping
+    gateway: Gateway, column: Column, given: spark_types.DataType, kind: types.IcebergType, mapping: TypeMapping
 ) -> Cast | None:
     """The column as values of the type, and whether each is right; None if the Spark type holds no such values."""
     name = given.typeName().split("(")[0]
     text = name in ("string", "char", "varchar")
     target = user_type(kind, mapping)
     match kind:
-        case BooleanType() | DateType() | TimestamptzType() | VariantType() | BinaryType():
+        case (
+            types.BooleanType() | types.DateType() | types.TimestamptzType() | types.VariantType() | types.BinaryType()
+        ):
             return Cast(column) if given == target else None
-        case StringType():
+        case types.StringType():
             return Cast(column.cast(target)) if text else None
-        case IntegerType() | LongType():
+        case types.IntegerType() | types.LongType():
             return _number(column, given, target) if name in _WHOLE else None
-        case FloatType() | DoubleType():
+        case types.FloatType() | types.DoubleType():
             return _number(column, given, target) if name in (*_WHOLE, "float", "double") else None
-        case DecimalType():
+        case types.DecimalType():
             return _number(column, given, target) if name in (*_WHOLE, "decimal") else None
-        case TimestampType() if name == "date":
+        case types.TimestampType() if name == "date":
             return Cast(column.cast(target))
-        case TimestampType():
+        case types.TimestampType():
             return Cast(column) if given == target else None
-        case TimestampNanoType() | TimestamptzNanoType():
+        case types.TimestampNanoType() | types.TimestamptzNanoType():
             return _nanos(gateway, column, given, kind)
-        case TimeType():
+        case types.TimeType():
             return _time(column, given, mapping)
-        case UUIDType():
+        case types.UUIDType():
             return _uuid(column, text, given)
-        case FixedType():
+        case types.FixedType():
             is_right = F.octet_length(column) == F.lit(kind.length)
             return Cast(column, is_right, f"it must have {kind.length} bytes") if name == "binary" else None
-        case GeometryType() | GeographyType():
+        case types.GeometryType() | types.GeographyType():
             if name == "binary":
                 return Cast(column)
             is_same = name.startswith(kind.name) and user_type(kind, TypeMapping(mapping.time, geo=True)) == given
@@ -93,16 +74,16 @@ def cast_column(
             return None
 
 
-def stands_for(given: spark_types.DataType, kind: IcebergType) -> bool:
+def stands_for(given: spark_types.DataType, kind: types.IcebergType) -> bool:
     """Whether values of a Spark type are taken for a type that Spark lacks, though DataFrames show it as another."""
     match kind:
-        case UUIDType():
+        case types.UUIDType():
             return isinstance(given, spark_types.BinaryType)
-        case TimestampNanoType():
-            return bool(given == user_type(TimestampType()))
-        case TimestamptzNanoType():
-            return bool(given == user_type(TimestamptzType()))
-        case GeometryType() | GeographyType():
+        case types.TimestampNanoType():
+            return bool(given == user_type(types.TimestampType()))
+        case types.TimestamptzNanoType():
+            return bool(given == user_type(types.TimestamptzType()))
+        case types.GeometryType() | types.GeographyType():
             return isinstance(given, spark_types.BinaryType)
         case _:
             return False
@@ -137,11 +118,13 @@ def _always_fits(given: spark_types.DataType, target: spark_types.DataType) -> b
             return False
 
 
-def _nanos(gateway: Gateway, column: Column, given: spark_types.DataType, kind: IcebergType) -> Cast | None:
+def _nanos(gateway: Gateway, column: Column, given: spark_types.DataType, kind: types.IcebergType) -> Cast | None:
     """Nanoseconds as a number, or timestamps of Spark, which have microseconds."""
     if isinstance(given, spark_types.LongType):
         return Cast(column)
-    plain: IcebergType = TimestampType() if isinstance(kind, TimestampNanoType) else TimestamptzType()
+    plain: types.IcebergType = (
+        types.TimestampType() if isinstance(kind, types.TimestampNanoType) else types.TimestamptzType()
+    )
     if given != user_type(plain):
         return None
     micros = count_of(gateway, column, plain, TypeMapping())

@@ -7,8 +7,8 @@ nothing: with an alias `s` and columns `a` and `s`, `s.a` is the column `a`, and
 from collections.abc import Sequence
 
 from icefloe.errors import IcefloeError, InvalidInputError, InvalidSchemaError, NoSuchColumnError
+from icefloe.schema import types
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import IcebergType, ListType, MapType, NestedField, NestedType, StructType
 
 Qualifier = Sequence[str]
 """What columns of a table may be qualified by: its alias, or the parts of its name, catalog first."""
@@ -41,13 +41,13 @@ def check_no_twins(schema: Schema, case_sensitive: bool) -> None:
         _check_no_twins(schema.fields, ())
 
 
-def _check_no_twins(fields: Sequence[NestedField], around: tuple[str, ...]) -> None:
+def _check_no_twins(fields: Sequence[types.NestedField], around: tuple[str, ...]) -> None:
     seen: dict[str, str] = {}
     for field in fields:
         if (other := seen.get(field.name.lower())) is not None:
             raise _already_there((*around, field.name), (*around, other))
         seen[field.name.lower()] = field.name
-        if isinstance(field.field_type, NestedType):
+        if isinstance(field.field_type, types.NestedType):
             _check_no_twins(field.field_type.fields, (*around, field.name))
 
 
@@ -60,9 +60,9 @@ def _already_there(path: Sequence[str], other: Sequence[str]) -> InvalidSchemaEr
 
 def _exact(path: Sequence[str], schema: Schema, case_sensitive: bool) -> tuple[str, ...]:
     found: list[str] = []
-    kind: IcebergType = schema.as_struct
+    kind: types.IcebergType = schema.as_struct
     for part in path:
-        if not isinstance(kind, StructType):
+        if not isinstance(kind, types.StructType):
             raise _no_struct(found, path, kind)
         fields = kind.fields
         match = _named(part, fields, case_sensitive)
@@ -81,20 +81,20 @@ def _exact(path: Sequence[str], schema: Schema, case_sensitive: bool) -> tuple[s
     return tuple(found)
 
 
-def _no_struct(found: Sequence[str], path: Sequence[str], kind: IcebergType) -> IcefloeError:
+def _no_struct(found: Sequence[str], path: Sequence[str], kind: types.IcebergType) -> IcefloeError:
     name, wanted = ".".join(found), ".".join(path)
     match kind:
-        case ListType():
+        case types.ListType():
             hint = f"set it as a whole, as with {name} = transform({name}, each -> ...)"
             return InvalidInputError(f"cannot set {wanted!r}: {name!r} is an array, which is not set in parts; {hint}")
-        case MapType():
+        case types.MapType():
             hint = f"set it as a whole, as with {name} = map_concat({name}, map(...))"
             return InvalidInputError(f"cannot set {wanted!r}: {name!r} is a map, which is not set in parts; {hint}")
         case _:
             return NoSuchColumnError(f"no column {wanted!r}: {name!r} is {kind}, which has no fields")
 
 
-def _named(name: str, fields: Sequence[NestedField], case_sensitive: bool) -> list[NestedField]:
+def _named(name: str, fields: Sequence[types.NestedField], case_sensitive: bool) -> list[types.NestedField]:
     return [each for each in fields if _is_same(each.name, name, case_sensitive)]
 
 

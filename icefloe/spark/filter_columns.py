@@ -7,34 +7,9 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
+from icefloe import expressions as ex
 from icefloe.errors import InvalidExpressionError
-from icefloe.expressions import (
-    AlwaysFalse,
-    AlwaysTrue,
-    And,
-    BoundReference,
-    BoundTransform,
-    EqualTo,
-    Expression,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNaN,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    Literal,
-    Not,
-    NotEqualTo,
-    NotIn,
-    NotNaN,
-    NotNull,
-    NotStartsWith,
-    Or,
-    StartsWith,
-    Term,
-)
-from icefloe.schema.types import DoubleType, FloatType, IcebergType, IntegerType, LongType
+from icefloe.schema import types
 from icefloe.spark.gateway import Gateway, lit
 from icefloe.spark.literals import sql_literal
 from icefloe.spark.transforms import transform_column
@@ -44,7 +19,7 @@ ColumnOf = Callable[[int], Column]
 """From a field's id to the column as users see it."""
 
 
-def filter_column(gateway: Gateway, predicate: Expression, column_of: ColumnOf, mapping: TypeMapping) -> Column:
+def filter_column(gateway: Gateway, predicate: ex.Expression, column_of: ColumnOf, mapping: TypeMapping) -> Column:
     """A bound predicate as a column."""
     return _Translation(gateway, column_of, mapping).column(predicate)
 
@@ -55,25 +30,25 @@ class _Translation:
         self._column_of = column_of
         self._mapping = mapping
 
-    def column(self, predicate: Expression) -> Column:
+    def column(self, predicate: ex.Expression) -> Column:
         match predicate:
-            case AlwaysTrue() | AlwaysFalse():
-                return F.lit(isinstance(predicate, AlwaysTrue))
-            case And():
+            case ex.AlwaysTrue() | ex.AlwaysFalse():
+                return F.lit(isinstance(predicate, ex.AlwaysTrue))
+            case ex.And():
                 return reduce(Column.__and__, map(self.column, predicate.children))
-            case Or():
+            case ex.Or():
                 return reduce(Column.__or__, map(self.column, predicate.children))
-            case Not():
+            case ex.Not():
                 return ~self.column(predicate.child)
-            case IsNull():
+            case ex.IsNull():
                 return self._term(predicate.term)[0].isNull()
-            case NotNull():
+            case ex.NotNull():
                 return self._term(predicate.term)[0].isNotNull()
-            case IsNaN() | NotNaN():
+            case ex.IsNaN() | ex.NotNaN():
                 column, kind = self._term(predicate.term)
                 found = F.isnan(column) if _has_nan(kind) else F.lit(False)
-                return found if isinstance(predicate, IsNaN) else ~found
-            case NotEqualTo() | NotIn() | NotStartsWith():
+                return found if isinstance(predicate, ex.IsNaN) else ~found
+            case ex.NotEqualTo() | ex.NotIn() | ex.NotStartsWith():
                 return ~self.column(~predicate)
             case _:
                 return self._known(predicate)
@@ -82,19 +57,19 @@ class _Translation:
         """Tests that are false for null and NaN."""
         column, kind = self._term(predicate.term)
         match predicate:
-            case StartsWith():
+            case ex.StartsWith():
                 found = column.startswith(F.lit(predicate.literal.value))
-            case In():
+            case ex.In():
                 found = column.isin(*(self._literal(each, kind) for each in predicate.literals))
-            case EqualTo():
+            case ex.EqualTo():
                 found = column == self._literal(predicate.literal, kind)
-            case LessThan():
+            case ex.LessThan():
                 found = column < self._literal(predicate.literal, kind)
-            case LessThanOrEqual():
+            case ex.LessThanOrEqual():
                 found = column <= self._literal(predicate.literal, kind)
-            case GreaterThan():
+            case ex.GreaterThan():
                 found = column > self._literal(predicate.literal, kind)
-            case GreaterThanOrEqual():
+            case ex.GreaterThanOrEqual():
                 found = column >= self._literal(predicate.literal, kind)
             case _:
                 raise AssertionError(f"{predicate} is not a predicate")
@@ -102,11 +77,11 @@ class _Translation:
             found = found & ~F.isnan(column)
         return F.coalesce(found, F.lit(False))
 
-    def _term(self, term: Term) -> tuple[Column, IcebergType]:
+    def _term(self, term: ex.Term) -> tuple[Column, types.IcebergType]:
         match term:
-            case BoundReference():
+            case ex.BoundReference():
                 return self._column_of(term.field_id), term.field.field_type
-            case BoundTransform():
+            case ex.BoundTransform():
                 source = term.reference
                 column = self._column_of(source.field_id)
                 kind = source.field.field_type
@@ -114,8 +89,8 @@ class _Translation:
             case _:
                 raise InvalidExpressionError(f"{term} is not bound to a schema")
 
-    def _literal(self, literal: Literal, kind: IcebergType) -> Column:
-        if isinstance(kind, IntegerType | LongType):
+    def _literal(self, literal: ex.Literal, kind: types.IcebergType) -> Column:
+        if isinstance(kind, types.IntegerType | types.LongType):
             return lit(literal.value)
         text = sql_literal(literal.value, kind, user_type(kind, self._mapping))
         if text is None:
@@ -123,5 +98,5 @@ class _Translation:
         return F.expr(text)
 
 
-def _has_nan(kind: IcebergType) -> bool:
-    return isinstance(kind, FloatType | DoubleType)
+def _has_nan(kind: types.IcebergType) -> bool:
+    return isinstance(kind, types.FloatType | types.DoubleType)

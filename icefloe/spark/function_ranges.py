@@ -11,24 +11,9 @@ from typing import Any
 
 from py4j.java_gateway import JavaClass
 
-from icefloe.expressions import (
-    AlwaysFalse,
-    Expression,
-    GreaterThanOrEqual,
-    IdReference,
-    LessThan,
-    Literal,
-    NotNull,
-)
+from icefloe import expressions as ex
 from icefloe.expressions.values import conjunction
-from icefloe.schema.types import (
-    DateType,
-    IcebergType,
-    IntegerType,
-    NestedField,
-    TimestampType,
-    TimestamptzType,
-)
+from icefloe.schema import types
 from icefloe.spark.catalyst_tree import Node, NotUnderstood
 
 _SECOND = 1_000_000
@@ -50,12 +35,12 @@ _DATES = {
     "YYYY": "year",
     "YY": "year",
 }
-_TYPES: dict[str, IcebergType] = {
-    "date": DateType(),
-    "timestamp": TimestamptzType(),
-    "timestamp_ntz": TimestampType(),
+_TYPES: dict[str, types.IcebergType] = {
+    "date": types.DateType(),
+    "timestamp": types.TimestamptzType(),
+    "timestamp_ntz": types.TimestampType(),
 }
-_BITS: dict[type[IcebergType], int] = {DateType: 32, TimestampType: 64, TimestamptzType: 64}
+_BITS: dict[type[types.IcebergType], int] = {types.DateType: 32, types.TimestampType: 64, types.TimestamptzType: 64}
 _MONDAY = 4
 """1970-01-05 is one."""
 
@@ -73,15 +58,15 @@ class Range:
         return Range(None if self.low is None else low(self.low), None if self.high is None else of_high(self.high))
 
 
-def function_type(node: Node, field_of: Callable[[Node], NestedField]) -> IcebergType:
+def function_type(node: Node, field_of: Callable[[Node], types.NestedField]) -> types.IcebergType:
     """The type of a node's values, if it is a function that is understood, or a column."""
     match node.name:
         case "Year":
-            return IntegerType()
+            return types.IntegerType()
         case "TruncDate":
-            return DateType()
+            return types.DateType()
         case "TruncTimestamp":
-            return TimestamptzType()
+            return types.TimestamptzType()
         case "Cast" if node.facts.get("dataType") in _TYPES:
             return _TYPES[str(node.facts["dataType"])]
         case "AttributeReference" | "GetStructField":
@@ -90,7 +75,9 @@ def function_type(node: Node, field_of: Callable[[Node], NestedField]) -> Iceber
             raise NotUnderstood
 
 
-def source_range(node: Node, wanted: Range, field_of: Callable[[Node], NestedField]) -> tuple[NestedField, Range]:
+def source_range(
+    node: Node, wanted: Range, field_of: Callable[[Node], types.NestedField]
+) -> tuple[types.NestedField, Range]:
     """The column that a function is of, and the range of its values that may give results in the wanted one."""
     match node.name:
         case "AttributeReference" | "GetStructField":
@@ -110,8 +97,10 @@ def source_range(node: Node, wanted: Range, field_of: Callable[[Node], NestedFie
             raise NotUnderstood
 
 
-def _of_date(node: Node, wanted: Range, field_of: Callable[[Node], NestedField]) -> tuple[NestedField, Range]:
-    if not isinstance(function_type(node, field_of), DateType):
+def _of_date(
+    node: Node, wanted: Range, field_of: Callable[[Node], types.NestedField]
+) -> tuple[types.NestedField, Range]:
+    if not isinstance(function_type(node, field_of), types.DateType):
         raise NotUnderstood
     return source_range(node, wanted, field_of)
 
@@ -122,20 +111,22 @@ def _format(node: Node) -> str:
     return str(node.facts.get("value")).upper()
 
 
-def range_filter(field: NestedField, wanted: Range) -> Expression:
+def range_filter(field: types.NestedField, wanted: Range) -> ex.Expression:
     """A column's values in a range, as a predicate; null is in none."""
     kind = field.field_type
     bits = _BITS.get(type(kind))
     if bits is None:
         raise NotUnderstood
-    term = IdReference(field.field_id)
+    term = ex.IdReference(field.field_id)
     least, greatest = -(1 << bits - 1), (1 << bits - 1) - 1
-    parts: list[Expression] = []
+    parts: list[ex.Expression] = []
     if wanted.low is not None and wanted.low > least:
-        parts.append(GreaterThanOrEqual(term, Literal(wanted.low, kind)) if wanted.low <= greatest else AlwaysFalse())
+        parts.append(
+            ex.GreaterThanOrEqual(term, ex.Literal(wanted.low, kind)) if wanted.low <= greatest else ex.AlwaysFalse()
+        )
     if wanted.high is not None and wanted.high <= greatest:
-        parts.append(LessThan(term, Literal(wanted.high, kind)) if wanted.high > least else AlwaysFalse())
-    return conjunction(*parts) if parts else NotNull(term)
+        parts.append(ex.LessThan(term, ex.Literal(wanted.high, kind)) if wanted.high > least else ex.AlwaysFalse())
+    return conjunction(*parts) if parts else ex.NotNull(term)
 
 
 # -- dates
@@ -171,22 +162,22 @@ def _first_from(day: int, unit: str) -> int:
 # -- moments
 
 
-def _cast(node: Node, given: IcebergType, wanted: Range) -> Range:
+def _cast(node: Node, given: types.IcebergType, wanted: Range) -> Range:
     made = _TYPES.get(str(node.facts.get("dataType")))
     match given, made:
         case _ if given == made:
             return wanted
-        case TimestampType(), DateType():
+        case types.TimestampType(), types.DateType():
             return wanted.map(lambda day: day * _DAY)
-        case DateType(), TimestampType():
+        case types.DateType(), types.TimestampType():
             return wanted.map(lambda micros: _up(micros, _DAY) // _DAY)
-        case TimestamptzType(), DateType():
+        case types.TimestamptzType(), types.DateType():
             return _from_local(node, wanted.map(lambda day: day * _DAY))
-        case TimestamptzType(), TimestampType():
+        case types.TimestamptzType(), types.TimestampType():
             return _from_local(node, wanted)
-        case TimestampType(), TimestamptzType():
+        case types.TimestampType(), types.TimestamptzType():
             return _to_local(node, wanted)
-        case DateType(), TimestamptzType():
+        case types.DateType(), types.TimestamptzType():
             return _to_local(node, wanted).map(lambda micros: _up(micros, _DAY) // _DAY)
         case _:
             raise NotUnderstood

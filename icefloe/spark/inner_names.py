@@ -16,17 +16,7 @@ from dataclasses import dataclass, replace
 
 from icefloe.formats.avro_schema_codec import avro_name
 from icefloe.metadata.table import TableMetadata
-from icefloe.schema.types import (
-    DoubleType,
-    FloatType,
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    NestedType,
-    StructType,
-    walk_fields,
-)
+from icefloe.schema import types
 from icefloe.spark.constants import PREFIX
 
 _SPARKS_OWN = "_metadata"
@@ -38,21 +28,21 @@ _ROOT = 0
 class InnerColumns:
     """Columns under the names that a relation has for them, at every level."""
 
-    fields: tuple[NestedField, ...]
+    fields: tuple[types.NestedField, ...]
     whole: frozenset[int]
     """Nested columns that files may have under other names: Spark must read all of them, or it looks for the name."""
     needs_ids: bool
     """Whether some field goes by a name here that it does not have in every file."""
 
 
-def inner_columns(fields: Sequence[NestedField], metadata: TableMetadata) -> InnerColumns:
+def inner_columns(fields: Sequence[types.NestedField], metadata: TableMetadata) -> InnerColumns:
     """The columns of a relation. Those that are named by us already, being in no schema, keep their names."""
     names = _Names(metadata)
     together = Counter(each.name.lower() for each in fields)
     found, whole = [], set()
     for field in fields:
         is_own = together[field.name.lower()] == 1 and field.name.lower() != _SPARKS_OWN
-        if not isinstance(field.field_type, NestedType):
+        if not isinstance(field.field_type, types.NestedType):
             is_safe = is_own and names.is_free(_ROOT, field) and not _has_nan(field.field_type)
             found.append(field if is_safe or names.is_ours(field) else replace(field, name=_inner_name(field)))
             continue
@@ -62,7 +52,7 @@ def inner_columns(fields: Sequence[NestedField], metadata: TableMetadata) -> Inn
         kind = names.inside(field.field_type, field.field_id, is_filtered=is_safe)
         name = field.name if is_safe or names.is_ours(field) else _inner_name(field)
         found.append(replace(field, name=name, field_type=kind))
-    needs_ids = not all(names.is_constant(each) for each in walk_fields(found))
+    needs_ids = not all(names.is_constant(each) for each in types.walk_fields(found))
     return InnerColumns(tuple(found), frozenset(whole), needs_ids)
 
 
@@ -81,27 +71,27 @@ class _Names:
                     self._owners.setdefault((around, name.lower()), set()).add(field.field_id)
                     self._had.setdefault(field.field_id, set()).add(name)
 
-    def is_free(self, around: int, field: NestedField) -> bool:
+    def is_free(self, around: int, field: types.NestedField) -> bool:
         """Whether no file has another field under the name."""
         return self._is_known and self._owners.get((around, field.name.lower())) == {field.field_id}
 
-    def is_constant(self, field: NestedField) -> bool:
+    def is_constant(self, field: types.NestedField) -> bool:
         """Whether every file that has the field has it under its name."""
         return self._is_known and self._had.get(field.field_id) == {field.name}
 
-    def is_ours(self, field: NestedField) -> bool:
+    def is_ours(self, field: types.NestedField) -> bool:
         """Whether the name is one that we gave, and that no file has."""
         return field.name.startswith(PREFIX) and field.name not in self._had.get(field.field_id, ())
 
-    def inside(self, kind: IcebergType, around: int, *, is_filtered: bool) -> IcebergType:
+    def inside(self, kind: types.IcebergType, around: int, *, is_filtered: bool) -> types.IcebergType:
         """A type with safe names in it; `is_filtered` says whether filters on fields may go into files."""
         match kind:
-            case StructType():
+            case types.StructType():
                 together = Counter(each.name.lower() for each in kind)
-                return StructType(*(self._field(each, around, together, is_filtered) for each in kind))
-            case ListType():
+                return types.StructType(*(self._field(each, around, together, is_filtered) for each in kind))
+            case types.ListType():
                 return replace(kind, element_type=self.inside(kind.element_type, kind.element_id, is_filtered=False))
-            case MapType():
+            case types.MapType():
                 return replace(
                     kind,
                     key_type=self.inside(kind.key_type, kind.key_id, is_filtered=False),
@@ -110,21 +100,23 @@ class _Names:
             case _:
                 return kind
 
-    def _field(self, field: NestedField, around: int, together: Counter[str], is_filtered: bool) -> NestedField:
+    def _field(
+        self, field: types.NestedField, around: int, together: Counter[str], is_filtered: bool
+    ) -> types.NestedField:
         is_safe = self.is_free(around, field) and together[field.name.lower()] == 1
         is_safe = is_safe and not (is_filtered and _has_nan(field.field_type))
         kind = self.inside(field.field_type, field.field_id, is_filtered=is_filtered)
         return replace(field, name=field.name if is_safe else _inner_name(field), field_type=kind)
 
 
-def _names_in_files(field: NestedField) -> Iterable[str]:
+def _names_in_files(field: types.NestedField) -> Iterable[str]:
     """The name, and the one that Java's writers make of it."""
     return {field.name, avro_name(field.name)}
 
 
-def _has_nan(kind: IcebergType) -> bool:
-    return isinstance(kind, FloatType | DoubleType)
+def _has_nan(kind: types.IcebergType) -> bool:
+    return isinstance(kind, types.FloatType | types.DoubleType)
 
 
-def _inner_name(field: NestedField) -> str:
+def _inner_name(field: types.NestedField) -> str:
     return f"{PREFIX}{field.field_id}"

@@ -5,31 +5,8 @@ import uuid
 from typing import Any
 
 from icefloe.errors import InvalidValueError
+from icefloe.schema import types
 from icefloe.schema.coercion import bytes_from_hex
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    NestedType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
 from icefloe.schema.values import coerce, parse_text, to_text
 
 _QUOTED = re.compile(
@@ -39,34 +16,40 @@ _HEX = re.compile(r"(?i)x'([0-9a-f]*)'")
 _NUMBER = re.compile(r"(?i)([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)(?:l|s|y|d|f|bd)?")
 
 
-def sql_literal(value: Any, kind: IcebergType, shown: Any) -> str | None:
+def sql_literal(value: Any, kind: types.IcebergType, shown: Any) -> str | None:
     """The literal of a value for a column that Spark has as the type `shown`; None where Spark has none."""
     match kind:
-        case BooleanType():
+        case types.BooleanType():
             return "TRUE" if value else "FALSE"
-        case IntegerType():
+        case types.IntegerType():
             return str(value)
-        case LongType() | TimestampNanoType() | TimestamptzNanoType():
+        case types.LongType() | types.TimestampNanoType() | types.TimestamptzNanoType():
             return f"{value}L"
-        case FloatType() | DoubleType():
+        case types.FloatType() | types.DoubleType():
             return f"CAST('{to_text(value, kind)}' AS {kind.name.upper()})"
-        case DecimalType():
+        case types.DecimalType():
             return f"CAST('{to_text(value, kind)}' AS DECIMAL({kind.precision}, {kind.scale}))"
-        case DateType():
+        case types.DateType():
             return f"DATE '{to_text(value, kind)}'"
-        case TimeType():
+        case types.TimeType():
             return f"{value}L" if shown.typeName() == "long" else f"TIME '{to_text(value, kind)}'"
-        case TimestampType():
+        case types.TimestampType():
             return f"TIMESTAMP_NTZ '{to_text(value, kind)}'"
-        case TimestamptzType():
+        case types.TimestamptzType():
             return f"TIMESTAMP_LTZ '{to_text(value, kind)}'"
-        case StringType():
+        case types.StringType():
             return quoted(value)
-        case UUIDType():
+        case types.UUIDType():
             return f"X'{value.hex}'" if shown.typeName() == "binary" else f"'{value}'"
-        case FixedType() | BinaryType():
+        case types.FixedType() | types.BinaryType():
             return f"X'{value.hex()}'"
-        case GeometryType() | GeographyType() | UnknownType() | VariantType() | NestedType():
+        case (
+            types.GeometryType()
+            | types.GeographyType()
+            | types.UnknownType()
+            | types.VariantType()
+            | types.NestedType()
+        ):
             return None
         case _:
             raise AssertionError(f"no literal for {kind}")
@@ -77,7 +60,7 @@ def quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def value_of_literal(text: str, kind: IcebergType) -> Any:
+def value_of_literal(text: str, kind: types.IcebergType) -> Any:
     """The value that a literal means for a column of a type; an error if it is no literal."""
     body = text.strip()
     if body.upper() == "NULL":
@@ -85,10 +68,10 @@ def value_of_literal(text: str, kind: IcebergType) -> Any:
     if body.upper() in ("TRUE", "FALSE"):
         return coerce(body.upper() == "TRUE", kind)
     if match := _HEX.fullmatch(body):
-        raw = bytes_from_hex(match[1], BinaryType())
-        return coerce(uuid.UUID(bytes=raw), kind) if isinstance(kind, UUIDType) else coerce(raw, kind)
+        raw = bytes_from_hex(match[1], types.BinaryType())
+        return coerce(uuid.UUID(bytes=raw), kind) if isinstance(kind, types.UUIDType) else coerce(raw, kind)
     if match := _NUMBER.fullmatch(body):
-        if isinstance(kind, TimeType | TimestampNanoType | TimestamptzNanoType):
+        if isinstance(kind, types.TimeType | types.TimestampNanoType | types.TimestamptzNanoType):
             return coerce(int(match[1]), kind)
         return parse_text(match[1], kind)
     if match := _QUOTED.fullmatch(body):

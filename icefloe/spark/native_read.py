@@ -20,6 +20,7 @@ from icefloe.metadata.snapshot import Snapshot
 from icefloe.metadata.table import TableMetadata
 from icefloe.planning.scan import TableScan
 from icefloe.planning.tasks import FileScanTask
+from icefloe.schema import types
 from icefloe.schema.projection import select_ids
 from icefloe.schema.reserved import (
     DELETED,
@@ -32,7 +33,6 @@ from icefloe.schema.reserved import (
     is_reserved_id,
 )
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import DoubleType, FloatType, NestedField, StructType, UnknownType
 from icefloe.spark import constants as facts
 from icefloe.spark.constants import Constant
 from icefloe.spark.file_index import IndexLabel, ScanFileIndex
@@ -112,7 +112,7 @@ class NativeScan:
         )
         return self.gateway.frame(rows._jdf.select(output))
 
-    def _extra(self, kind: FileKind, wanted: Schema) -> list[NestedField]:
+    def _extra(self, kind: FileKind, wanted: Schema) -> list[types.NestedField]:
         """Columns to read that the table's schema lacks: lineage, and dropped ones that deletes still compare."""
         found = [each for each in (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER) if _wants(wanted, each)]
         if kind is not FileKind.CLEAN or _wants(wanted, POS) or _wants(wanted, ROW_ID):
@@ -248,9 +248,9 @@ class NativeScan:
             for each in wanted.fields
         ]
 
-    def _one(self, field: NestedField, columns: "_Columns", is_deleted: Column | None) -> Column:
+    def _one(self, field: types.NestedField, columns: "_Columns", is_deleted: Column | None) -> Column:
         if not is_reserved_id(field.field_id):
-            if isinstance(field.field_type, UnknownType):
+            if isinstance(field.field_type, types.UnknownType):
                 return lit(None)
             given = columns.inner_field(field.field_id)
             return to_user(columns.raw(field.field_id), given.field_type, field.field_type, self.mapping, self.gateway)
@@ -269,7 +269,7 @@ class NativeScan:
             case LAST_UPDATED_SEQUENCE_NUMBER.field_id:
                 stored = columns.raw(LAST_UPDATED_SEQUENCE_NUMBER.field_id)
                 return F.when(first.isNotNull(), F.coalesce(stored, col(facts.SEQUENCE_NUMBER.name)))
-            case _ if field.field_id == PARTITION_ID and isinstance(field.field_type, StructType):
+            case _ if field.field_id == PARTITION_ID and isinstance(field.field_type, types.StructType):
                 return F.struct(
                     *(
                         to_user(
@@ -323,9 +323,11 @@ def total_size(snapshot: Snapshot) -> int:
 class _Columns:
     """The columns of a relation: those of a schema and some more, each under a name that is safe inside."""
 
-    def __init__(self, gateway: Gateway, schema: Schema, metadata: TableMetadata, extra: Sequence[NestedField]) -> None:
+    def __init__(
+        self, gateway: Gateway, schema: Schema, metadata: TableMetadata, extra: Sequence[types.NestedField]
+    ) -> None:
         self._gateway = gateway
-        own = [each for each in schema.fields if not isinstance(each.field_type, UnknownType)]
+        own = [each for each in schema.fields if not isinstance(each.field_type, types.UnknownType)]
         self._schema = Schema(*own, *(replace(each, name=f"{facts.PREFIX}{each.field_id}") for each in extra))
         found = inner_columns([each for each in self._schema.fields if each.field_id != POS.field_id], metadata)
         self._whole = found.whole
@@ -351,15 +353,15 @@ class _Columns:
         """What is to be checked before files are read with the settings of this session."""
         return partial(check_settings, self._gateway, session, schema, needs_ids=self._needs_ids)
 
-    def has(self, field: NestedField) -> bool:
+    def has(self, field: types.NestedField) -> bool:
         """Whether files may hold it."""
         return field.field_id in self._schema.fields_by_id
 
-    def field(self, field_id: int) -> NestedField:
+    def field(self, field_id: int) -> types.NestedField:
         """A field by its id."""
         return self._schema.find_field(field_id)
 
-    def inner_field(self, field_id: int) -> NestedField:
+    def inner_field(self, field_id: int) -> types.NestedField:
         """A field as the relation has it, with the names that it has inside."""
         return self._inner.find_field(field_id)
 
@@ -367,7 +369,7 @@ class _Columns:
         """Whether Spark must read all of the column that a field is, or is in."""
         return self.top(field_id).field_id in self._whole
 
-    def top(self, field_id: int) -> NestedField:
+    def top(self, field_id: int) -> types.NestedField:
         """The column that a field is, or is in."""
         around = self._schema.ancestors(field_id)
         return around[-1] if around else self.field(field_id)
@@ -405,31 +407,31 @@ def _kept_defaults(struct: Any) -> Any:
     return struct
 
 
-def _dropped_column(metadata: TableMetadata, field_id: int) -> NestedField:
+def _dropped_column(metadata: TableMetadata, field_id: int) -> types.NestedField:
     for schema in sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True):
         if field_id in schema.fields_by_id:
             return _optional(select_ids(schema, [field_id]).fields[0])
     raise AssertionError(f"no schema has the field {field_id}")
 
 
-def _optional(field: NestedField) -> NestedField:
+def _optional(field: types.NestedField) -> types.NestedField:
     kind = field.field_type
-    if isinstance(kind, StructType):
-        kind = StructType(*map(_optional, kind.fields))
+    if isinstance(kind, types.StructType):
+        kind = types.StructType(*map(_optional, kind.fields))
     return replace(field, field_type=kind, required=False)
 
 
-def _comparable(column: Column, field: NestedField) -> Column:
+def _comparable(column: Column, field: types.NestedField) -> Column:
     """Spark's joins take -0.0 for 0.0, which are different keys."""
-    return column.cast("string") if isinstance(field.field_type, FloatType | DoubleType) else column
+    return column.cast("string") if isinstance(field.field_type, types.FloatType | types.DoubleType) else column
 
 
-def _wants(wanted: Schema, column: NestedField) -> bool:
+def _wants(wanted: Schema, column: types.NestedField) -> bool:
     return any(each.field_id == column.field_id for each in wanted.fields)
 
 
-def _partition_type(wanted: Schema) -> StructType | None:
+def _partition_type(wanted: Schema) -> types.StructType | None:
     for each in wanted.fields:
-        if each.field_id == PARTITION_ID and isinstance(each.field_type, StructType):
+        if each.field_id == PARTITION_ID and isinstance(each.field_type, types.StructType):
             return each.field_type
     return None

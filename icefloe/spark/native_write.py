@@ -36,23 +36,8 @@ from icefloe.metadata.properties import (
     Properties,
 )
 from icefloe.metadata.table import TableMetadata
+from icefloe.schema import types
 from icefloe.schema.arrow import file_schema_from_arrow
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimestamptzType,
-    UnknownType,
-    VariantType,
-)
 from icefloe.spark.distribution import Distribution, distribute, distribution_of
 from icefloe.spark.file_sizes import rows_per_file
 from icefloe.spark.gateway import Gateway
@@ -65,19 +50,19 @@ from icefloe.storage.locations import names_below, parse_location
 from icefloe.storage.protocol import FileInfo
 
 _TYPES = (
-    BooleanType,
-    IntegerType,
-    LongType,
-    FloatType,
-    DoubleType,
-    DecimalType,
-    DateType,
-    TimestampType,
-    TimestamptzType,
-    StringType,
-    BinaryType,
-    VariantType,
-    StructType,
+    types.BooleanType,
+    types.IntegerType,
+    types.LongType,
+    types.FloatType,
+    types.DoubleType,
+    types.DecimalType,
+    types.DateType,
+    types.TimestampType,
+    types.TimestamptzType,
+    types.StringType,
+    types.BinaryType,
+    types.VariantType,
+    types.StructType,
 )
 _CODECS = {
     "zstd": "zstd",
@@ -110,7 +95,7 @@ def why_not_native(spark: SparkSession, metadata: TableMetadata) -> str | None:
         return f"{OBJECT_STORAGE_ENABLED.key} spreads files over folders"
     schema = metadata.schema()
     for field_id, field in schema.fields_by_id.items():
-        is_top_unknown = isinstance(field.field_type, UnknownType) and field_id not in schema.parents
+        is_top_unknown = isinstance(field.field_type, types.UnknownType) and field_id not in schema.parents
         if not isinstance(field.field_type, _TYPES) and not is_top_unknown:
             return f"Spark's writer has no form for column {schema.names_by_id[field_id]!r} of type {field.field_type}"
     if not stored_schema(schema).fields:

@@ -20,17 +20,8 @@ from icefloe.errors import CorruptFileError
 from icefloe.manifests.arrow_values import to_internal
 from icefloe.metadata.table import TableMetadata
 from icefloe.partitioning import PartitionField, VoidTransform
+from icefloe.schema import types
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IcebergType,
-    StringType,
-    UnknownType,
-)
 from icefloe.schema.values import coerce
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.transforms import count_of, transform_column
@@ -113,48 +104,50 @@ def source_column(field_id: int, schema: Schema) -> Column:
 
 
 def _is_null(field: PartitionField, schema: Schema) -> bool:
-    return isinstance(field.transform, VoidTransform) or isinstance(schema.find_type(field.source_id), UnknownType)
+    return isinstance(field.transform, VoidTransform) or isinstance(
+        schema.find_type(field.source_id), types.UnknownType
+    )
 
 
-def _encoded(gateway: Gateway, column: Column, kind: IcebergType) -> Column:
+def _encoded(gateway: Gateway, column: Column, kind: types.IcebergType) -> Column:
     match kind:
-        case StringType() | BinaryType():
+        case types.StringType() | types.BinaryType():
             short = F.concat(F.lit("v"), F.hex(column))
             long = F.concat(F.lit("h"), F.sha2(column.cast("binary"), 256))
             return F.when(F.octet_length(column) <= F.lit(_LONGEST), short).when(column.isNotNull(), long)
-        case BooleanType():
+        case types.BooleanType():
             return column.cast("int")
-        case FloatType():
+        case types.FloatType():
             return gateway.static_invoke("java.lang.Float", "floatToRawIntBits", _INT, column)
-        case DoubleType():
+        case types.DoubleType():
             return gateway.static_invoke("java.lang.Double", "doubleToRawLongBits", _LONG, column)
-        case DecimalType():
+        case types.DecimalType():
             return column.cast("string")
         case _:
             return count_of(gateway, column, kind, TypeMapping())
 
 
-def _decoded(text: str, kind: IcebergType) -> Any:
+def _decoded(text: str, kind: types.IcebergType) -> Any:
     if text == _NULL:
         return None
     match kind:
-        case StringType():
+        case types.StringType():
             return bytes.fromhex(text[1:]).decode()
-        case BinaryType():
+        case types.BinaryType():
             return bytes.fromhex(text[1:])
-        case BooleanType():
+        case types.BooleanType():
             return text == "1"
-        case FloatType():
+        case types.FloatType():
             return struct.unpack("<f", struct.pack("<i", int(text)))[0]
-        case DoubleType():
+        case types.DoubleType():
             return struct.unpack("<d", struct.pack("<q", int(text)))[0]
-        case DecimalType():
+        case types.DecimalType():
             return coerce(Decimal(text), kind)
         case _:
             return int(text)
 
 
-def _first_value(names: list[str], kind: IcebergType, location: str, storage: Storage) -> Any:
+def _first_value(names: list[str], kind: types.IcebergType, location: str, storage: Storage) -> Any:
     """The value of a column in the first row of a file; partition values made of it are those of all rows."""
     file = pq.ParquetFile(storage.open_input(location))
     batch = next(file.iter_batches(batch_size=1, columns=[".".join(names)]))

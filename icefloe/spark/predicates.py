@@ -11,45 +11,10 @@ from uuid import UUID
 
 from py4j.protocol import Py4JError
 
+from icefloe import expressions as ex
 from icefloe.errors import IcefloeError
-from icefloe.expressions import (
-    AlwaysFalse,
-    AlwaysTrue,
-    EqualTo,
-    Expression,
-    GreaterThan,
-    GreaterThanOrEqual,
-    IdReference,
-    In,
-    IsNaN,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    Literal,
-    NotEqualTo,
-    NotIn,
-    NotNaN,
-    NotNull,
-    NotStartsWith,
-    StartsWith,
-)
 from icefloe.expressions.values import conjunction, disjunction
-from icefloe.schema.types import (
-    BinaryType,
-    DateType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    NestedField,
-    PrimitiveType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
+from icefloe.schema import types
 from icefloe.schema.values import coerce, parse_text
 from icefloe.spark.catalyst_tree import Node, NotUnderstood, is_same, tree
 from icefloe.spark.function_ranges import Range, days_of, function_type, range_filter, source_range
@@ -82,7 +47,7 @@ _NOT_USABLE = (NotUnderstood, IcefloeError, Py4JError, ValueError, TypeError, Lo
 """What reading a strange predicate may raise; it is then not used, for it only makes a query faster."""
 
 
-def table_filter(filters: Iterable[Any], columns: Mapping[str, NestedField]) -> Expression:
+def table_filter(filters: Iterable[Any], columns: Mapping[str, types.NestedField]) -> ex.Expression:
     """A predicate that is true wherever all of these Catalyst filters are; `columns` are those of the relation, by name."""
     nodes = [part for each in filters for part in _parts(each)]
     own = (_or_true(partial(_truth, each, columns, False)) for each in nodes)
@@ -105,21 +70,21 @@ def _parts(expression: Any) -> list[Node]:
     return found
 
 
-def _or_none(nodes: Sequence[Node], columns: Mapping[str, NestedField]) -> list[Expression]:
+def _or_none(nodes: Sequence[Node], columns: Mapping[str, types.NestedField]) -> list[ex.Expression]:
     try:
         return list(_months(nodes, columns))
     except _NOT_USABLE:
         return []
 
 
-def _or_true(translate: Callable[[], Expression]) -> Expression:
+def _or_true(translate: Callable[[], ex.Expression]) -> ex.Expression:
     try:
         return translate()
     except _NOT_USABLE:
-        return AlwaysTrue()
+        return ex.AlwaysTrue()
 
 
-def _truth(node: Node, columns: Mapping[str, NestedField], negated: bool) -> Expression:
+def _truth(node: Node, columns: Mapping[str, types.NestedField], negated: bool) -> ex.Expression:
     """Where the node is true, or false if negated; more rows are allowed, fewer are not."""
     match node.name:
         case "And" | "Or":
@@ -128,18 +93,18 @@ def _truth(node: Node, columns: Mapping[str, NestedField], negated: bool) -> Exp
             return _truth(node.children[0], columns, not negated)
         case "Literal":
             value = node.facts.get("value")
-            return AlwaysTrue() if (value == "true") is not negated and value is not None else AlwaysFalse()
+            return ex.AlwaysTrue() if (value == "true") is not negated and value is not None else ex.AlwaysFalse()
         case "AttributeReference" | "GetStructField":
             field = _field(node, columns)
-            return EqualTo(IdReference(field.field_id), Literal(not negated, field.field_type))
+            return ex.EqualTo(ex.IdReference(field.field_id), ex.Literal(not negated, field.field_type))
         case "IsNull" | "IsNotNull" | "IsNaN":
             return _unary(node, columns, negated)
         case "StartsWith":
             field = _field(node.children[0], columns)
             literal = _literal(node.children[1], field.field_type)
-            if literal is None or not isinstance(field.field_type, StringType):
+            if literal is None or not isinstance(field.field_type, types.StringType):
                 raise NotUnderstood
-            return (NotStartsWith if negated else StartsWith)(IdReference(field.field_id), literal)
+            return (ex.NotStartsWith if negated else ex.StartsWith)(ex.IdReference(field.field_id), literal)
         case "In" | "InSet":
             return _in(node, columns, negated)
         case _ if node.name in _MIRRORED:
@@ -148,22 +113,22 @@ def _truth(node: Node, columns: Mapping[str, NestedField], negated: bool) -> Exp
             raise NotUnderstood
 
 
-def _both(node: Node, columns: Mapping[str, NestedField], negated: bool) -> Expression:
+def _both(node: Node, columns: Mapping[str, types.NestedField], negated: bool) -> ex.Expression:
     left, right = node.children
     if (node.name == "And") is not negated:
         return conjunction(*(_or_true(partial(_truth, each, columns, negated)) for each in (left, right)))
     return disjunction(_truth(left, columns, negated), _truth(right, columns, negated))
 
 
-def _unary(node: Node, columns: Mapping[str, NestedField], negated: bool) -> Expression:
+def _unary(node: Node, columns: Mapping[str, types.NestedField], negated: bool) -> ex.Expression:
     field = _field(node.children[0], columns)
-    term = IdReference(field.field_id)
+    term = ex.IdReference(field.field_id)
     if node.name == "IsNaN":
-        return (NotNaN if negated else IsNaN)(term)
-    return (IsNull if (node.name == "IsNull") is not negated else NotNull)(term)
+        return (ex.NotNaN if negated else ex.IsNaN)(term)
+    return (ex.IsNull if (node.name == "IsNull") is not negated else ex.NotNull)(term)
 
 
-def _comparison(node: Node, columns: Mapping[str, NestedField], negated: bool) -> Expression:
+def _comparison(node: Node, columns: Mapping[str, types.NestedField], negated: bool) -> ex.Expression:
     left, right = node.children
     name = node.name
     if left.name == "Literal":
@@ -173,55 +138,55 @@ def _comparison(node: Node, columns: Mapping[str, NestedField], negated: bool) -
     if left.name in _FUNCTIONS:
         return _function(_OPPOSITE[name] if negated else name, left, right, columns)
     field = _field(left, columns)
-    term = IdReference(field.field_id)
+    term = ex.IdReference(field.field_id)
     if name == "EqualNullSafe":
         if right.facts.get("value") is None:
-            return (NotNull if negated else IsNull)(term)
+            return (ex.NotNull if negated else ex.IsNull)(term)
         if negated:
             raise NotUnderstood
         name = "EqualTo"
     if right.facts.get("value") is None:
-        return AlwaysFalse()
+        return ex.AlwaysFalse()
     literal = _literal(right, field.field_type)
     name = _OPPOSITE[name] if negated else name
     if literal is None:
         return _with_nan(name, term)
-    if isinstance(field.field_type, UUIDType) and name not in ("EqualTo", "NotEqualTo"):
+    if isinstance(field.field_type, types.UUIDType) and name not in ("EqualTo", "NotEqualTo"):
         raise NotUnderstood
-    return _compare(name, term, literal, isinstance(field.field_type, FloatType | DoubleType))
+    return _compare(name, term, literal, isinstance(field.field_type, types.FloatType | types.DoubleType))
 
 
-def _compare(name: str, term: IdReference, literal: Literal, has_nan: bool) -> Expression:
+def _compare(name: str, term: ex.IdReference, literal: ex.Literal, has_nan: bool) -> ex.Expression:
     match name:
         case "EqualTo":
-            return EqualTo(term, literal)
+            return ex.EqualTo(term, literal)
         case "NotEqualTo":
-            return conjunction(NotEqualTo(term, literal), NotNull(term))
+            return conjunction(ex.NotEqualTo(term, literal), ex.NotNull(term))
         case "LessThan":
-            return LessThan(term, literal)
+            return ex.LessThan(term, literal)
         case "LessThanOrEqual":
-            return LessThanOrEqual(term, literal)
+            return ex.LessThanOrEqual(term, literal)
         case "GreaterThan" | "GreaterThanOrEqual":
-            found = (GreaterThan if name == "GreaterThan" else GreaterThanOrEqual)(term, literal)
-            return disjunction(found, IsNaN(term)) if has_nan else found
+            found = (ex.GreaterThan if name == "GreaterThan" else ex.GreaterThanOrEqual)(term, literal)
+            return disjunction(found, ex.IsNaN(term)) if has_nan else found
         case _:
             raise AssertionError(name)
 
 
-def _with_nan(name: str, term: IdReference) -> Expression:
+def _with_nan(name: str, term: ex.IdReference) -> ex.Expression:
     """Comparisons with NaN, which Spark orders above everything else."""
     match name:
         case "EqualTo" | "GreaterThanOrEqual":
-            return IsNaN(term)
+            return ex.IsNaN(term)
         case "GreaterThan":
-            return AlwaysFalse()
+            return ex.AlwaysFalse()
         case "NotEqualTo" | "LessThan":
-            return conjunction(NotNaN(term), NotNull(term))
+            return conjunction(ex.NotNaN(term), ex.NotNull(term))
         case _:
-            return NotNull(term)
+            return ex.NotNull(term)
 
 
-def _function(name: str, node: Node, literal: Node, columns: Mapping[str, NestedField]) -> Expression:
+def _function(name: str, node: Node, literal: Node, columns: Mapping[str, types.NestedField]) -> ex.Expression:
     """A comparison of a function of time with a constant, as a range of the column that it is a function of."""
     if literal.facts.get("value") is None:
         raise NotUnderstood
@@ -246,7 +211,7 @@ def _function(name: str, node: Node, literal: Node, columns: Mapping[str, Nested
     return range_filter(*source_range(node, wanted, field_of))
 
 
-def _months(nodes: Sequence[Node], columns: Mapping[str, NestedField]) -> Iterator[Expression]:
+def _months(nodes: Sequence[Node], columns: Mapping[str, types.NestedField]) -> Iterator[ex.Expression]:
     """The months and days that equalities of parts of one date name together; a month alone is no range."""
     parts: dict[str, list[tuple[Node, int]]] = {"Year": [], "Month": [], "DayOfMonth": []}
     for node in nodes:
@@ -257,7 +222,7 @@ def _months(nodes: Sequence[Node], columns: Mapping[str, NestedField]) -> Iterat
     field_of = partial(_field, columns=columns)
     for date, year in parts["Year"]:
         for other, month in parts["Month"]:
-            if not is_same(date, other) or not isinstance(function_type(date, field_of), DateType):
+            if not is_same(date, other) or not isinstance(function_type(date, field_of), types.DateType):
                 continue
             first = days_of(year, month)
             days = [day for each, day in parts["DayOfMonth"] if is_same(date, each)]
@@ -266,12 +231,12 @@ def _months(nodes: Sequence[Node], columns: Mapping[str, NestedField]) -> Iterat
                 yield range_filter(*source_range(date, wanted, field_of))
 
 
-def _in(node: Node, columns: Mapping[str, NestedField], negated: bool) -> Expression:
+def _in(node: Node, columns: Mapping[str, types.NestedField], negated: bool) -> ex.Expression:
     if node.children[0].name in _FUNCTIONS and node.name == "In" and not negated:
         values = [each for each in node.children[1:] if each.name != "Literal" or each.facts.get("value") is not None]
         return disjunction(*(_function("EqualTo", node.children[0], each, columns) for each in values))
     field = _field(node.children[0], columns)
-    term = IdReference(field.field_id)
+    term = ex.IdReference(field.field_id)
     if node.name == "In":
         if any(each.name != "Literal" for each in node.children[1:]):
             raise NotUnderstood
@@ -283,35 +248,35 @@ def _in(node: Node, columns: Mapping[str, NestedField], negated: bool) -> Expres
     plain = [each for each in literals if each is not None]
     if negated:
         if has_null:
-            return AlwaysFalse()
-        found = conjunction(NotIn(term, plain), NotNull(term))
-        return found if len(plain) == len(literals) else conjunction(found, NotNaN(term))
-    found = In(term, plain)
-    return found if len(plain) == len(literals) else disjunction(found, IsNaN(term))
+            return ex.AlwaysFalse()
+        found = conjunction(ex.NotIn(term, plain), ex.NotNull(term))
+        return found if len(plain) == len(literals) else conjunction(found, ex.NotNaN(term))
+    found = ex.In(term, plain)
+    return found if len(plain) == len(literals) else disjunction(found, ex.IsNaN(term))
 
 
-def _set(node: Node, kind: IcebergType) -> tuple[list[Literal | None], bool]:
+def _set(node: Node, kind: types.IcebergType) -> tuple[list[ex.Literal | None], bool]:
     """The values of an InSet, which its JSON leaves out, and whether null is among them."""
     held = node.real().hset()
     if held.size() > _MOST_VALUES:
         raise NotUnderstood
     parts = held.mkString("\0").split("\0")
-    if len(parts) != held.size() or isinstance(kind, BinaryType | FixedType):
+    if len(parts) != held.size() or isinstance(kind, types.BinaryType | types.FixedType):
         raise NotUnderstood
     has_null = bool(held.contains(None))
     texts = [each for each in parts if not (has_null and each == "null")]
     return [_value(each, kind, partial(int, each)) for each in texts], has_null
 
 
-def _field(node: Node, columns: Mapping[str, NestedField]) -> NestedField:
+def _field(node: Node, columns: Mapping[str, types.NestedField]) -> types.NestedField:
     """The column, or the field of a struct, that a node stands for."""
     found = _path(node, columns)
-    if not isinstance(found.field_type, PrimitiveType):
+    if not isinstance(found.field_type, types.PrimitiveType):
         raise NotUnderstood
     return found
 
 
-def _path(node: Node, columns: Mapping[str, NestedField]) -> NestedField:
+def _path(node: Node, columns: Mapping[str, types.NestedField]) -> types.NestedField:
     if node.name == "AttributeReference":
         column = columns.get(str(node.facts["name"]))
         if column is None:
@@ -320,7 +285,7 @@ def _path(node: Node, columns: Mapping[str, NestedField]) -> NestedField:
     if node.name == "GetStructField":
         around = _path(node.children[0], columns)
         name = _shape(node.children[0])["fields"][node.facts["ordinal"]]["name"]
-        if isinstance(around.field_type, StructType) and isinstance(name, str):
+        if isinstance(around.field_type, types.StructType) and isinstance(name, str):
             for each in around.field_type:
                 if each.name == name:
                     return each
@@ -328,7 +293,7 @@ def _path(node: Node, columns: Mapping[str, NestedField]) -> NestedField:
         return _path(node.children[0], columns)
     if node.name == "Lower" and (inner := _of_uuid(node)) is not None:
         column = _path(inner, columns)
-        if isinstance(column.field_type, UUIDType):
+        if isinstance(column.field_type, types.UUIDType):
             return column
     raise NotUnderstood
 
@@ -362,56 +327,56 @@ def _of_uuid(node: Node) -> Node | None:
     return found
 
 
-def _literal(node: Node, kind: IcebergType) -> Literal | None:
+def _literal(node: Node, kind: types.IcebergType) -> ex.Literal | None:
     """The constant of a node as one of the column's type; None is NaN."""
     if node.name != "Literal":
         raise NotUnderstood
     return _value(str(node.facts["value"]), kind, lambda: node.real().value())
 
 
-def _value(text: str, kind: IcebergType, raw: Callable[[], Any]) -> Literal | None:
+def _value(text: str, kind: types.IcebergType, raw: Callable[[], Any]) -> ex.Literal | None:
     match kind:
-        case FloatType() | DoubleType():
+        case types.FloatType() | types.DoubleType():
             number = float(text)
-            return Literal(coerce(number, kind), kind) if number == number else None
-        case DateType():
-            return Literal(parse_text(text, kind) if "-" in text[1:] else int(text), kind)
-        case TimestamptzType():
-            return Literal(int(raw()), kind)
-        case TimestampType():
-            return Literal(int(text), kind)
-        case TimeType():
+            return ex.Literal(coerce(number, kind), kind) if number == number else None
+        case types.DateType():
+            return ex.Literal(parse_text(text, kind) if "-" in text[1:] else int(text), kind)
+        case types.TimestamptzType():
+            return ex.Literal(int(raw()), kind)
+        case types.TimestampType():
+            return ex.Literal(int(text), kind)
+        case types.TimeType():
             return _time(int(raw()), text, kind)
-        case UUIDType():
+        case types.UUIDType():
             return _uuid(text, kind)
-        case BinaryType() | FixedType():
-            return Literal(coerce(bytes(raw()), kind), kind)
-        case StringType():
-            return Literal(text, kind)
-        case PrimitiveType():
-            return Literal(parse_text(text, kind) if not _is_ticks(kind) else int(text), kind)
+        case types.BinaryType() | types.FixedType():
+            return ex.Literal(coerce(bytes(raw()), kind), kind)
+        case types.StringType():
+            return ex.Literal(text, kind)
+        case types.PrimitiveType():
+            return ex.Literal(parse_text(text, kind) if not _is_ticks(kind) else int(text), kind)
         case _:
             raise NotUnderstood
 
 
-def _is_ticks(kind: IcebergType) -> bool:
+def _is_ticks(kind: types.IcebergType) -> bool:
     return str(kind) in ("timestamp_ns", "timestamptz_ns")
 
 
-def _time(ticks: int, text: str, kind: TimeType) -> Literal:
+def _time(ticks: int, text: str, kind: types.TimeType) -> ex.Literal:
     """Spark counts nanoseconds from midnight where it has the type, and microseconds where it is shown as a number."""
     if text == str(ticks):
-        return Literal(ticks, kind)
+        return ex.Literal(ticks, kind)
     if ticks % 1000:
         raise NotUnderstood
-    return Literal(ticks // 1000, kind)
+    return ex.Literal(ticks // 1000, kind)
 
 
-def _uuid(text: str, kind: UUIDType) -> Literal:
+def _uuid(text: str, kind: types.UUIDType) -> ex.Literal:
     try:
         found = UUID(text)
     except ValueError:
         raise NotUnderstood from None
     if str(found) != text:
         raise NotUnderstood
-    return Literal(found, kind)
+    return ex.Literal(found, kind)

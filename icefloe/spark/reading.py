@@ -8,19 +8,9 @@ from pyspark.sql import DataFrame
 from icefloe.errors import InvalidPropertyError, StateError
 from icefloe.metadata.properties import NAME_MAPPING
 from icefloe.planning.scan import TableScan
+from icefloe.schema import types
 from icefloe.schema.reserved import DELETED
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    DateType,
-    GeographyType,
-    GeometryType,
-    NestedField,
-    NestedType,
-    TimestampNanoType,
-    TimestamptzNanoType,
-    VariantType,
-    walk_fields,
-)
 from icefloe.spark.arrow_read import arrow_frame
 from icefloe.spark.gateway import Gateway, is_at_least
 from icefloe.spark.inner_names import inner_columns
@@ -107,19 +97,19 @@ def _changed_inside(gateway: Gateway, scan: TableScan) -> str | None:
         return None
     inside = {each.field_id: each for each in inner_columns(scan.schema.fields, scan.metadata).fields}
     for column in scan.schema.fields:
-        if isinstance(column.field_type, NestedType) and (
+        if isinstance(column.field_type, types.NestedType) and (
             inside[column.field_id] != column or _has_grown(column, scan)
         ):
             return column.name
     return None
 
 
-def _has_grown(column: NestedField, scan: TableScan) -> bool:
+def _has_grown(column: types.NestedField, scan: TableScan) -> bool:
     """Whether a struct in the column was there before one of its fields."""
     return any(
         each.field_id not in schema.fields_by_id and scan.schema.parents.get(each.field_id) in schema.fields_by_id
         for schema in scan.metadata.schemas
-        for each in walk_fields([column])
+        for each in types.walk_fields([column])
     )
 
 
@@ -128,16 +118,16 @@ def _unknown_type(gateway: Gateway, scan: TableScan) -> str | None:
     if is_at_least(gateway.spark, FIRST_WITH_VARIANT_MARKS):
         return None
     for schema in scan.metadata.schemas:
-        for each in walk_fields(schema.fields):
-            if isinstance(each.field_type, VariantType | GeometryType | GeographyType):
+        for each in types.walk_fields(schema.fields):
+            if isinstance(each.field_type, types.VariantType | types.GeometryType | types.GeographyType):
                 return str(each.field_type)
     return None
 
 
 def _perhaps_shredded(gateway: Gateway, scan: TableScan) -> str | None:
     """A variant, if the session forbids Spark to read one whose fields are columns of a file."""
-    for each in walk_fields(scan.schema.fields):
-        if isinstance(each.field_type, VariantType):
+    for each in types.walk_fields(scan.schema.fields):
+        if isinstance(each.field_type, types.VariantType):
             is_read = str(gateway.spark.conf.get(_READS_SHREDDED)).lower() == "true"
             return None if is_read else scan.schema.names_by_id[each.field_id]
     return None
@@ -152,24 +142,26 @@ def _dropped_inside(scan: TableScan, shape: SnapshotShape) -> int | None:
 
 def _strange_default(schema: Schema) -> str | None:
     top = {each.field_id for each in schema.fields}
-    for each in walk_fields(schema.fields):
-        if each.initial_default is not None and (each.field_id not in top or isinstance(each.field_type, NestedType)):
+    for each in types.walk_fields(schema.fields):
+        if each.initial_default is not None and (
+            each.field_id not in top or isinstance(each.field_type, types.NestedType)
+        ):
             return schema.names_by_id[each.field_id]
     return None
 
 
 def _promoted_to_nanos(scan: TableScan) -> str | None:
-    nanos = [each for each in walk_fields(scan.schema.fields) if _is_nanos(each)]
+    nanos = [each for each in types.walk_fields(scan.schema.fields) if _is_nanos(each)]
     for each in nanos:
         for schema in scan.metadata.schemas:
             before = schema.fields_by_id.get(each.field_id)
-            if before is not None and isinstance(before.field_type, DateType):
+            if before is not None and isinstance(before.field_type, types.DateType):
                 return scan.schema.names_by_id[each.field_id]
     return None
 
 
-def _is_nanos(field: NestedField) -> bool:
-    return isinstance(field.field_type, TimestampNanoType | TimestamptzNanoType)
+def _is_nanos(field: types.NestedField) -> bool:
+    return isinstance(field.field_type, types.TimestampNanoType | types.TimestamptzNanoType)
 
 
 def _unknown_store(gateway: Gateway, scan: TableScan) -> str | None:

@@ -12,19 +12,12 @@ from icefloe.errors import IcefloeError, InvalidInputError
 from icefloe.expressions import AlwaysFalse, AlwaysTrue, Expression, IdReference, Literal
 from icefloe.expressions import Column as TableColumn
 from icefloe.expressions.values import conjunction
+from icefloe.schema import types
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    DateType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestampType,
-)
 from icefloe.schema.values import coerce
 from icefloe.spark.predicates import table_filter
 
-_RANGED = (IntegerType, LongType, DateType, StringType, TimestampType)
+_RANGED = (types.IntegerType, types.LongType, types.DateType, types.StringType, types.TimestampType)
 """Types whose least and greatest value Spark and we understand alike."""
 
 
@@ -32,7 +25,7 @@ def implied_filter(frame: DataFrame, condition: Column | None, schema: Schema) -
     """A predicate that every row of the frame matches for which the condition is true; it may be wider."""
     if condition is None:
         return AlwaysTrue()
-    columns: Mapping[str, NestedField] = {each.name: each for each in schema.fields}
+    columns: Mapping[str, types.NestedField] = {each.name: each for each in schema.fields}
     try:
         plan: Any = frame.filter(condition)._jdf.queryExecution().analyzed()
     except PySparkException:
@@ -95,7 +88,7 @@ def _analyzed(frame: DataFrame, condition: Column) -> Any:
 def key_filter(joined: DataFrame, target: DataFrame, source: DataFrame, schema: Schema) -> Expression:
     """A predicate that all target rows match that some source row can match in the join of both: what its condition says of
     the target alone, and ranges of keys."""
-    columns: Mapping[str, NestedField] = {each.name: each for each in schema.fields}
+    columns: Mapping[str, types.NestedField] = {each.name: each for each in schema.fields}
     of_target: Any = target._jdf.queryExecution().analyzed().outputSet()
     pairs = []
     own = []
@@ -122,8 +115,8 @@ def _conjuncts(joined: DataFrame) -> Iterator[Any]:
 
 
 def _equality(
-    part: Any, target: DataFrame, source: DataFrame, columns: Mapping[str, NestedField]
-) -> tuple[NestedField, Any] | None:
+    part: Any, target: DataFrame, source: DataFrame, columns: Mapping[str, types.NestedField]
+) -> tuple[types.NestedField, Any] | None:
     """A column of the target that must equal an expression over the source."""
     if part.getClass().getSimpleName() != "EqualTo":
         return None
@@ -140,7 +133,7 @@ def _equality(
     return None
 
 
-def _ranges(source: DataFrame, pairs: list[tuple[NestedField, Any]]) -> list[Expression]:
+def _ranges(source: DataFrame, pairs: list[tuple[types.NestedField, Any]]) -> list[Expression]:
     if not pairs:
         return []
     make = source.sparkSession._jvm.org.apache.spark.sql.classic.ExpressionUtils

@@ -3,9 +3,9 @@
 from typing import Any
 
 from icefloe.errors import InvalidValueError
+from icefloe.schema import types
 from icefloe.schema.promotion import can_promote
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import IcebergType, ListType, MapType, NestedField, StructType
 from icefloe.spark.shaping import is_case_sensitive
 from icefloe.spark.types import schema_of_query
 from icefloe.table import Transaction
@@ -44,7 +44,9 @@ def check_nullability(frame: Any, schema: Schema) -> None:
                 )
 
 
-def _merged(given: StructType, mine: StructType, version: int, case_sensitive: bool) -> tuple[list[NestedField], bool]:
+def _merged(
+    given: types.StructType, mine: types.StructType, version: int, case_sensitive: bool
+) -> tuple[list[types.NestedField], bool]:
     """The fields of the frame that say something new, under the table's names, and whether there are any."""
     found, changed = [], False
     for field in given.fields:
@@ -54,27 +56,29 @@ def _merged(given: StructType, mine: StructType, version: int, case_sensitive: b
             changed = True
             continue
         kind, is_new = _merged_type(field.field_type, own.field_type, version, case_sensitive)
-        found.append(NestedField(field.field_id, own.name, kind, own.required))
+        found.append(types.NestedField(field.field_id, own.name, kind, own.required))
         changed |= is_new
     return found, changed
 
 
-def _merged_type(given: IcebergType, mine: IcebergType, version: int, case_sensitive: bool) -> tuple[IcebergType, bool]:
-    if isinstance(given, StructType) and isinstance(mine, StructType):
+def _merged_type(
+    given: types.IcebergType, mine: types.IcebergType, version: int, case_sensitive: bool
+) -> tuple[types.IcebergType, bool]:
+    if isinstance(given, types.StructType) and isinstance(mine, types.StructType):
         fields, changed = _merged(given, mine, version, case_sensitive)
-        return StructType(*fields), changed
-    if isinstance(given, ListType) and isinstance(mine, ListType):
+        return types.StructType(*fields), changed
+    if isinstance(given, types.ListType) and isinstance(mine, types.ListType):
         kind, changed = _merged_type(given.element_type, mine.element_type, version, case_sensitive)
-        return ListType(given.element_id, kind, mine.element_required), changed
-    if isinstance(given, MapType) and isinstance(mine, MapType):
+        return types.ListType(given.element_id, kind, mine.element_required), changed
+    if isinstance(given, types.MapType) and isinstance(mine, types.MapType):
         kind, changed = _merged_type(given.value_type, mine.value_type, version, case_sensitive)
-        return MapType(given.key_id, mine.key_type, given.value_id, kind, mine.value_required), changed
+        return types.MapType(given.key_id, mine.key_type, given.value_id, kind, mine.value_required), changed
     if given != mine and can_promote(mine, given, version):
         return given, True
     return mine, False
 
 
-def _own(name: str, mine: StructType, case_sensitive: bool) -> NestedField | None:
+def _own(name: str, mine: types.StructType, case_sensitive: bool) -> types.NestedField | None:
     exact = [field for field in mine.fields if field.name == name]
     same = [field for field in mine.fields if not case_sensitive and field.name.lower() == name.lower()]
     return next(iter([*exact, *same]), None)

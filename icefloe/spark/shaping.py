@@ -16,21 +16,8 @@ from pyspark.sql import types as spark_types
 
 from icefloe.data.shaping import write_default
 from icefloe.errors import InvalidValueError
+from icefloe.schema import types
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BinaryType,
-    FixedType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    StructType,
-    UnknownType,
-    VariantType,
-    walk_fields,
-)
 from icefloe.spark.casting import cast_column
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.literals import sql_literal
@@ -63,14 +50,14 @@ def shape_frame(frame: DataFrame, schema: Schema, *, lists_as_they_are: bool = F
     asked = [
         column.isNull()
         for field, column in zip(schema.fields, shaped, strict=True)
-        if isinstance(field.field_type, UnknownType)
+        if isinstance(field.field_type, types.UnknownType)
     ]
     # Columns of no type are not stored, so that nothing would ask for their values, which may be errors; all others are null.
     rows = reduce(DataFrame.filter, asked, frame)
     return rows.select(*map(shaper.named, schema.fields, shaped))
 
 
-def shaped_value(frame: DataFrame, column: Column, given: Any, kind: IcebergType, path: str) -> Column:
+def shaped_value(frame: DataFrame, column: Column, given: Any, kind: types.IcebergType, path: str) -> Column:
     """A column over a frame, of a Spark type, as values of a table's type."""
     spark = frame.sparkSession
     shaper = _Shaper(Gateway(spark), mapping_of(spark), is_case_sensitive(spark), is_classic(spark), True)
@@ -89,9 +76,9 @@ def frame_columns(frame: DataFrame) -> list[tuple[Any, Column]]:
     return [(field, gateway.column(output.apply(place))) for place, field in enumerate(frame.schema.fields)]
 
 
-def stored_type(kind: IcebergType, mapping: TypeMapping) -> Any:
+def stored_type(kind: types.IcebergType, mapping: TypeMapping) -> Any:
     """The Spark type that columns of a type are shaped to: as DataFrames show it, shapes as their bytes."""
-    if isinstance(kind, GeometryType | GeographyType):
+    if isinstance(kind, types.GeometryType | types.GeographyType):
         return spark_types.BinaryType()
     return user_type(kind, mapping)
 
@@ -137,7 +124,7 @@ class _Shaper:
     is_classic: bool
     lists_as_they_are: bool
 
-    def fields(self, kind: StructType, given: list[Any], columns: list[Column], around: str) -> list[Column]:
+    def fields(self, kind: types.StructType, given: list[Any], columns: list[Column], around: str) -> list[Column]:
         """A column for each field of the struct, of the columns that are given."""
         places = match_names(
             [each.name for each in given], [field.name for field in kind.fields], around, self.case_sensitive
@@ -149,20 +136,20 @@ class _Shaper:
             for field in kind.fields
         ]
 
-    def named(self, field: NestedField, column: Column) -> Column:
+    def named(self, field: types.NestedField, column: Column) -> Column:
         """The column under the field's name, with its id."""
         noted = {FIELD_ID: field.field_id}
         if self.is_classic:
             return self.gateway.alias(column, field.name, noted)
         return column.alias(field.name, metadata=noted)
 
-    def _given(self, column: Column, given: Any, field: NestedField, path: str) -> Column:
+    def _given(self, column: Column, given: Any, field: types.NestedField, path: str) -> Column:
         if field.required and isinstance(given.dataType, spark_types.NullType):
             raise InvalidValueError(f"required column {path!r} is only null in the data; it must be {field.field_type}")
         shaped = self.value(column, given.dataType, field.field_type, path)
         return self._not_null(shaped, field, path) if field.required else shaped
 
-    def _missing(self, field: NestedField, path: str) -> Column:
+    def _missing(self, field: types.NestedField, path: str) -> Column:
         value = write_default(field)
         if value is None and field.required:
             raise InvalidValueError(
@@ -172,30 +159,30 @@ class _Shaper:
         filled = self._constant(value, field.field_type)
         return self._not_null(filled, field, path) if field.required else filled
 
-    def _constant(self, value: Any, kind: IcebergType) -> Column:
+    def _constant(self, value: Any, kind: types.IcebergType) -> Column:
         target = stored_type(kind, self.mapping)
         if value is None:
             return F.lit(None).cast(target)
-        if isinstance(kind, StructType):
+        if isinstance(kind, types.StructType):
             inner = dict(value)
             fields = (self._constant(inner[each.field_id], each.field_type).alias(each.name) for each in kind.fields)
             return F.struct(*fields).cast(target)
-        shown = BinaryType() if isinstance(kind, GeometryType | GeographyType) else kind
+        shown = types.BinaryType() if isinstance(kind, types.GeometryType | types.GeographyType) else kind
         return F.expr(str(sql_literal(value, shown, target))).cast(target)
 
-    def value(self, column: Column, given: Any, kind: IcebergType, path: str) -> Column:
+    def value(self, column: Column, given: Any, kind: types.IcebergType, path: str) -> Column:
         """A column of values of the type."""
         if isinstance(given, spark_types.NullType):
             # Not a plain null: `raise_error` and `assert_true` are of this type, and must be asked.
             return column.cast(stored_type(kind, self.mapping))
         match kind:
-            case StructType() if isinstance(given, spark_types.StructType):
+            case types.StructType() if isinstance(given, spark_types.StructType):
                 return self._struct(column, given, kind, path)
-            case ListType() if isinstance(given, spark_types.ArrayType):
+            case types.ListType() if isinstance(given, spark_types.ArrayType):
                 return self._list(column, given, kind, path)
-            case MapType() if isinstance(given, spark_types.MapType):
+            case types.MapType() if isinstance(given, spark_types.MapType):
                 return self._map(column, given, kind, path)
-            case StructType() | ListType() | MapType():
+            case types.StructType() | types.ListType() | types.MapType():
                 raise refused(given, kind, path)
             case _:
                 found = cast_column(self.gateway, column, given, kind, self.mapping)
@@ -206,7 +193,7 @@ class _Shaper:
                 message = f"column {path!r}: a value of type {given.simpleString()} is no {kind}: {found.rule}"
                 return F.when(column.isNull() | found.is_right, found.column).otherwise(F.raise_error(marked(message)))
 
-    def _struct(self, column: Column, given: Any, kind: StructType, path: str) -> Column:
+    def _struct(self, column: Column, given: Any, kind: types.StructType, path: str) -> Column:
         columns = [column.getField(each.name) for each in given.fields]
         if self.is_classic and len({each.name.lower() for each in given.fields}) < len(given.fields):
             ordinal = self.gateway.jvm.org.apache.spark.sql.catalyst.expressions.GetStructField
@@ -220,14 +207,14 @@ class _Shaper:
             made = made.cast(_with_ids(kind, self.mapping))
         return F.when(column.isNotNull(), made)
 
-    def _list(self, column: Column, given: Any, kind: ListType, path: str) -> Column:
+    def _list(self, column: Column, given: Any, kind: types.ListType, path: str) -> Column:
         if _is_plain(given.elementType, kind.element_type, self.mapping):
             return column
         return F.transform(
             column, lambda each: self.value(each, given.elementType, kind.element_type, f"{path}.element")
         )
 
-    def _map(self, column: Column, given: Any, kind: MapType, path: str) -> Column:
+    def _map(self, column: Column, given: Any, kind: types.MapType, path: str) -> Column:
         found = column
         if not _is_plain(given.keyType, kind.key_type, self.mapping):
             found = F.transform_keys(found, lambda key, _: self.value(key, given.keyType, kind.key_type, f"{path}.key"))
@@ -237,7 +224,7 @@ class _Shaper:
             )
         return found
 
-    def _not_null(self, column: Column, field: NestedField, path: str) -> Column:
+    def _not_null(self, column: Column, field: types.NestedField, path: str) -> Column:
         if not self.is_classic or (self.lists_as_they_are and "." in path):
             # Casts of structs below lists would be refused; our own writer looks for null itself.
             return column
@@ -246,12 +233,12 @@ class _Shaper:
         return self.gateway.column(check(self.gateway.expression(column), self.gateway.seq((message,))))
 
 
-def _has_lists(kind: StructType) -> bool:
+def _has_lists(kind: types.StructType) -> bool:
     """Whether lists or maps are in it, of which Spark has no cast that would keep required fields."""
-    return any(isinstance(each.field_type, ListType | MapType) for each in walk_fields(kind.fields))
+    return any(isinstance(each.field_type, types.ListType | types.MapType) for each in types.walk_fields(kind.fields))
 
 
-def _with_ids(kind: StructType, mapping: TypeMapping) -> Any:
+def _with_ids(kind: types.StructType, mapping: TypeMapping) -> Any:
     """The Spark type of a struct, with ids in its fields' metadata, where Spark's writer of shredded variants looks for them.
 
     Spark has no cast to a required variant with other metadata; that there is none missing was looked at before.
@@ -261,9 +248,9 @@ def _with_ids(kind: StructType, mapping: TypeMapping) -> Any:
             spark_types.StructField(
                 field.name,
                 _with_ids(field.field_type, mapping)
-                if isinstance(field.field_type, StructType)
+                if isinstance(field.field_type, types.StructType)
                 else stored_type(field.field_type, mapping),
-                field.optional or isinstance(field.field_type, VariantType),
+                field.optional or isinstance(field.field_type, types.VariantType),
                 {FIELD_ID: field.field_id},
             )
             for field in kind.fields
@@ -271,21 +258,21 @@ def _with_ids(kind: StructType, mapping: TypeMapping) -> Any:
     )
 
 
-def _is_plain(given: Any, kind: IcebergType, mapping: TypeMapping) -> bool:
+def _is_plain(given: Any, kind: types.IcebergType, mapping: TypeMapping) -> bool:
     """Whether values of the Spark type are those of the column as they are."""
-    if isinstance(kind, StructType | ListType | MapType):
-        checked = (*walk_fields(kind.fields),)
-        if any(isinstance(field.field_type, FixedType | UnknownType) for field in checked):
+    if isinstance(kind, types.StructType | types.ListType | types.MapType):
+        checked = (*types.walk_fields(kind.fields),)
+        if any(isinstance(field.field_type, types.FixedType | types.UnknownType) for field in checked):
             return False
-    elif isinstance(kind, FixedType):
+    elif isinstance(kind, types.FixedType):
         return False
     return bare_type(given) == bare_type(stored_type(kind, mapping)) and not _has_text_forms(kind)
 
 
-def _has_text_forms(kind: IcebergType) -> bool:
+def _has_text_forms(kind: types.IcebergType) -> bool:
     """Whether a uuid is in it, whose text must be looked at."""
-    fields = kind.fields if isinstance(kind, StructType | ListType | MapType) else ()
-    return str(kind) == "uuid" or any(str(field.field_type) == "uuid" for field in walk_fields(fields))
+    fields = kind.fields if isinstance(kind, types.StructType | types.ListType | types.MapType) else ()
+    return str(kind) == "uuid" or any(str(field.field_type) == "uuid" for field in types.walk_fields(fields))
 
 
 def bare_type(kind: Any) -> Any:
@@ -301,7 +288,7 @@ def bare_type(kind: Any) -> Any:
             return kind.simpleString()
 
 
-def refused(given: Any, kind: IcebergType, path: str) -> InvalidValueError:
+def refused(given: Any, kind: types.IcebergType, path: str) -> InvalidValueError:
     """The error for a column of a type that the table's column cannot take."""
     expected = stored_type(kind, TypeMapping()).simpleString()
     return InvalidValueError(

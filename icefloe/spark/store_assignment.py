@@ -16,17 +16,8 @@ from pyspark.sql import types as spark_types
 
 from icefloe.data.shaping import write_default
 from icefloe.errors import InvalidInputError, InvalidValueError
+from icefloe.schema import types
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    StructType,
-    TimestampNanoType,
-    TimestamptzNanoType,
-    UUIDType,
-)
 from icefloe.spark.casting import stands_for
 from icefloe.spark.gateway import Gateway, active, is_at_least
 from icefloe.spark.shaping import bare_type, is_case_sensitive, match_names, shaped_value
@@ -104,9 +95,9 @@ def store_assigned(
     return gateway.frame(gateway.jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, made))
 
 
-def with_names_of(given: Any, kind: IcebergType) -> Any:
+def with_names_of(given: Any, kind: types.IcebergType) -> Any:
     """A Spark type whose structs, but not those in lists and maps, have the names of a table's, if they are as wide."""
-    if not isinstance(given, spark_types.StructType) or not isinstance(kind, StructType):
+    if not isinstance(given, spark_types.StructType) or not isinstance(kind, types.StructType):
         return given
     if len(given.fields) != len(kind.fields):
         return given
@@ -134,14 +125,14 @@ class _Taker:
     mapping: TypeMapping
     by_position: bool
 
-    def type(self, kind: IcebergType, given: Any = None) -> Any:
+    def type(self, kind: types.IcebergType, given: Any = None) -> Any:
         match kind:
-            case StructType():
+            case types.StructType():
                 return spark_types.StructType(self._fields(kind, given))
-            case ListType():
+            case types.ListType():
                 inner = given.elementType if isinstance(given, spark_types.ArrayType) else None
                 return spark_types.ArrayType(self.type(kind.element_type, inner))
-            case MapType():
+            case types.MapType():
                 is_map = isinstance(given, spark_types.MapType)
                 keys, values = (given.keyType, given.valueType) if is_map else (None, None)
                 return spark_types.MapType(self.type(kind.key_type, keys), self.type(kind.value_type, values))
@@ -149,7 +140,7 @@ class _Taker:
                 is_taken = given is not None and stands_for(given, kind)
                 return given if is_taken else user_type(kind, self.mapping)
 
-    def _fields(self, kind: StructType, given: Any) -> list[Any]:
+    def _fields(self, kind: types.StructType, given: Any) -> list[Any]:
         inner = given.fields if isinstance(given, spark_types.StructType) else []
         placed = dict(enumerate(each.dataType for each in inner))
         named = {each.name.lower(): each.dataType for each in inner} | {each.name: each.dataType for each in inner}
@@ -210,7 +201,10 @@ class Assigner:
     def shown(self, rows: DataFrame, values: Mapping[Path, Column]) -> dict[Path, Column]:
         """The values, each as Spark shows the type of its column if it stands for one that Spark lacks."""
         kinds = {path: self._fields(path)[-1][1].field_type for path in values}
-        if not any(isinstance(kind, UUIDType | TimestampNanoType | TimestamptzNanoType) for kind in kinds.values()):
+        if not any(
+            isinstance(kind, types.UUIDType | types.TimestampNanoType | types.TimestamptzNanoType)
+            for kind in kinds.values()
+        ):
             return dict(values)
         named = [column.alias(f"{_VALUE}{place}") for place, column in enumerate(values.values())]
         found = dict(values)
@@ -268,12 +262,12 @@ class Assigner:
             found = inner(found, place, self.gateway.jvm.scala.Some(field.name))
         return found
 
-    def _fields(self, path: Path) -> list[tuple[int, NestedField]]:
+    def _fields(self, path: Path) -> list[tuple[int, types.NestedField]]:
         """The fields of a path, each with its place."""
         found = []
-        kind: IcebergType = self.schema.as_struct
+        kind: types.IcebergType = self.schema.as_struct
         for name in path:
-            assert isinstance(kind, StructType), "paths of assignments are checked"
+            assert isinstance(kind, types.StructType), "paths of assignments are checked"
             found += [(place, each) for place, each in enumerate(kind.fields) if each.name == name]
             kind = found[-1][1].field_type
         return found

@@ -26,21 +26,7 @@ from icefloe.partitioning import (
     YearTransform,
 )
 from icefloe.partitioning.transforms import HOURS_PER_DAY, MAX_INT, MICROS_PER_HOUR, NANOS_PER_HOUR, NANOSECOND_TYPES
-from icefloe.schema.types import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    FixedType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-)
+from icefloe.schema import types
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.types import TypeMapping, mapping_of, user_type
 
@@ -54,14 +40,14 @@ _EPOCH_YEAR = 1970
 _INT, _LONG = spark_types.IntegerType(), spark_types.LongType()
 
 
-def transform_column(gateway: Gateway, transform: Transform, column: Column, kind: IcebergType) -> Column:
+def transform_column(gateway: Gateway, transform: Transform, column: Column, kind: types.IcebergType) -> Column:
     """The partition values of a column that holds values of the type; null for null."""
     if isinstance(transform, UnknownTransform):
         raise InvalidTransformError(f"transform {transform.text!r} is not known, so it cannot be applied")
     if not transform.can_transform(kind):
         raise InvalidTransformError(f"transform {transform} does not take columns of type {kind}")
     mapping = mapping_of(gateway.spark)
-    if isinstance(transform, VoidTransform) or isinstance(kind, UnknownType):
+    if isinstance(transform, VoidTransform) or isinstance(kind, types.UnknownType):
         return F.lit(None).cast(user_type(transform.result_type(kind), mapping))
     match transform:
         case IdentityTransform():
@@ -77,17 +63,17 @@ def transform_column(gateway: Gateway, transform: Transform, column: Column, kin
             raise AssertionError(f"transform {transform!r} has no form for Spark columns")
 
 
-def count_of(gateway: Gateway, column: Column, kind: IcebergType, mapping: TypeMapping) -> Column:
+def count_of(gateway: Gateway, column: Column, kind: types.IcebergType, mapping: TypeMapping) -> Column:
     """Dates, times and timestamps as the number of days, microseconds or nanoseconds that the spec stores."""
     match kind:
-        case DateType():
+        case types.DateType():
             return F.unix_date(column)
-        case TimeType() if mapping.time:
+        case types.TimeType() if mapping.time:
             nanos = _reinterpreted(gateway, column, spark_types.TimeType(6))
             return _floor_div(gateway, nanos, _NANOS_PER_MICRO)
-        case TimestampType():
+        case types.TimestampType():
             return _reinterpreted(gateway, column, spark_types.TimestampNTZType())
-        case TimestamptzType():
+        case types.TimestamptzType():
             return _reinterpreted(gateway, column, spark_types.TimestampType())
         case _:
             return column
@@ -96,15 +82,15 @@ def count_of(gateway: Gateway, column: Column, kind: IcebergType, mapping: TypeM
 # -- bucket
 
 
-def _hash(gateway: Gateway, column: Column, kind: IcebergType, mapping: TypeMapping) -> Column:
+def _hash(gateway: Gateway, column: Column, kind: types.IcebergType, mapping: TypeMapping) -> Column:
     match kind:
-        case StringType():
+        case types.StringType():
             return _hash_bytes(gateway, column.cast(spark_types.BinaryType()))
-        case UUIDType():
+        case types.UUIDType():
             return _hash_bytes(gateway, F.unhex(F.replace(column, F.lit("-"), F.lit(""))))
-        case BinaryType() | FixedType():
+        case types.BinaryType() | types.FixedType():
             return _hash_bytes(gateway, column)
-        case DecimalType():
+        case types.DecimalType():
             return _hash_bytes(gateway, _unscaled_bytes(gateway, column))
         case _ if isinstance(kind, NANOSECOND_TYPES):
             # As microseconds, so that both widths share buckets (spec: Appendix B).
@@ -134,15 +120,15 @@ def _unscaled_bytes(gateway: Gateway, column: Column) -> Column:
 # -- truncate
 
 
-def _truncated(gateway: Gateway, width: int, column: Column, kind: IcebergType) -> Column:
+def _truncated(gateway: Gateway, width: int, column: Column, kind: types.IcebergType) -> Column:
     match kind:
-        case StringType() | BinaryType():
+        case types.StringType() | types.BinaryType():
             return F.substring(column, 1, width)
-        case IntegerType():
+        case types.IntegerType():
             return _rounded_down(gateway, column, F.lit(width), _INT)
-        case LongType():
+        case types.LongType():
             return _rounded_down(gateway, column, F.lit(width).cast(_LONG), _LONG)
-        case DecimalType():
+        case types.DecimalType():
             return _truncated_decimal(gateway, width, column, kind)
         case _:
             raise AssertionError(f"columns of type {kind} cannot be truncated")
@@ -155,7 +141,7 @@ def _rounded_down(gateway: Gateway, column: Column, width: Column, kind: Any) ->
     return gateway.static_invoke(_INTEGER if kind == _INT else _LONG_CLASS, "sum", kind, column, less)
 
 
-def _truncated_decimal(gateway: Gateway, width: int, column: Column, kind: DecimalType) -> Column:
+def _truncated_decimal(gateway: Gateway, width: int, column: Column, kind: types.DecimalType) -> Column:
     """By way of `BigDecimal`, which neither rounds nor overflows as Spark's arithmetic may at 38 digits."""
     big = _object_type(gateway, _BIG_DECIMAL)
     step = gateway.jvm.org.apache.spark.sql.catalyst.expressions.Literal(
@@ -173,8 +159,8 @@ def _truncated_decimal(gateway: Gateway, width: int, column: Column, kind: Decim
 # -- units of time
 
 
-def _units(gateway: Gateway, transform: TimeTransform, column: Column, kind: IcebergType) -> Column:
-    if isinstance(kind, DateType):
+def _units(gateway: Gateway, transform: TimeTransform, column: Column, kind: types.IcebergType) -> Column:
+    if isinstance(kind, types.DateType):
         days = column
     else:
         per_hour = NANOS_PER_HOUR if isinstance(kind, NANOSECOND_TYPES) else MICROS_PER_HOUR

@@ -26,37 +26,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as spark_types
 
 from icefloe.errors import IcefloeError, InvalidSchemaError, InvalidTypeError
+from icefloe.schema import types
 from icefloe.schema.ids import assign_fresh_ids
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    DEFAULT_EDGE_ALGORITHM,
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-    parse_type,
-)
 from icefloe.spark.literals import sql_literal, value_of_literal
 
 FIELD_ID = "parquet.field.id"
@@ -69,42 +41,42 @@ EXACT_TYPE = "icefloe.type"
 TIME_ENABLED = "spark.sql.timeType.enabled"
 GEO_ENABLED = "spark.sql.geospatial.enabled"
 
-_PLAIN: dict[type[IcebergType], Any] = {
-    UnknownType: spark_types.NullType(),
-    BooleanType: spark_types.BooleanType(),
-    IntegerType: spark_types.IntegerType(),
-    LongType: spark_types.LongType(),
-    FloatType: spark_types.FloatType(),
-    DoubleType: spark_types.DoubleType(),
-    DateType: spark_types.DateType(),
-    TimestampType: spark_types.TimestampNTZType(),
-    TimestamptzType: spark_types.TimestampType(),
-    TimestampNanoType: spark_types.LongType(),
-    TimestamptzNanoType: spark_types.LongType(),
-    StringType: spark_types.StringType(),
-    FixedType: spark_types.BinaryType(),
-    BinaryType: spark_types.BinaryType(),
-    VariantType: spark_types.VariantType(),
+_PLAIN: dict[type[types.IcebergType], Any] = {
+    types.UnknownType: spark_types.NullType(),
+    types.BooleanType: spark_types.BooleanType(),
+    types.IntegerType: spark_types.IntegerType(),
+    types.LongType: spark_types.LongType(),
+    types.FloatType: spark_types.FloatType(),
+    types.DoubleType: spark_types.DoubleType(),
+    types.DateType: spark_types.DateType(),
+    types.TimestampType: spark_types.TimestampNTZType(),
+    types.TimestamptzType: spark_types.TimestampType(),
+    types.TimestampNanoType: spark_types.LongType(),
+    types.TimestamptzNanoType: spark_types.LongType(),
+    types.StringType: spark_types.StringType(),
+    types.FixedType: spark_types.BinaryType(),
+    types.BinaryType: spark_types.BinaryType(),
+    types.VariantType: spark_types.VariantType(),
 }
 
-_FROM_SPARK: dict[str, IcebergType] = {
-    "void": UnknownType(),
-    "boolean": BooleanType(),
-    "byte": IntegerType(),
-    "short": IntegerType(),
-    "integer": IntegerType(),
-    "long": LongType(),
-    "float": FloatType(),
-    "double": DoubleType(),
-    "date": DateType(),
-    "timestamp": TimestamptzType(),
-    "timestamp_ntz": TimestampType(),
-    "string": StringType(),
-    "char": StringType(),
-    "varchar": StringType(),
-    "binary": BinaryType(),
-    "variant": VariantType(),
-    "time": TimeType(),
+_FROM_SPARK: dict[str, types.IcebergType] = {
+    "void": types.UnknownType(),
+    "boolean": types.BooleanType(),
+    "byte": types.IntegerType(),
+    "short": types.IntegerType(),
+    "integer": types.IntegerType(),
+    "long": types.LongType(),
+    "float": types.FloatType(),
+    "double": types.DoubleType(),
+    "date": types.DateType(),
+    "timestamp": types.TimestamptzType(),
+    "timestamp_ntz": types.TimestampType(),
+    "string": types.StringType(),
+    "char": types.StringType(),
+    "varchar": types.StringType(),
+    "binary": types.BinaryType(),
+    "variant": types.VariantType(),
+    "time": types.TimeType(),
 }
 
 
@@ -140,27 +112,27 @@ def file_schema(schema: Schema, mapping: TypeMapping = TypeMapping()) -> Any:  #
     return _struct(schema.as_struct, mapping, of_file=True)
 
 
-def user_type(kind: IcebergType, mapping: TypeMapping = TypeMapping()) -> Any:  # noqa: B008  # it is frozen
+def user_type(kind: types.IcebergType, mapping: TypeMapping = TypeMapping()) -> Any:  # noqa: B008  # it is frozen
     """A type as a DataFrame shows it."""
     return _type(kind, mapping, of_file=False)
 
 
-def file_type(kind: IcebergType, mapping: TypeMapping = TypeMapping()) -> Any:  # noqa: B008  # it is frozen
+def file_type(kind: types.IcebergType, mapping: TypeMapping = TypeMapping()) -> Any:  # noqa: B008  # it is frozen
     """A type as Spark's Parquet reader and writer see it."""
     return _type(kind, mapping, of_file=True)
 
 
-def _struct(kind: StructType, mapping: TypeMapping, *, of_file: bool) -> Any:
+def _struct(kind: types.StructType, mapping: TypeMapping, *, of_file: bool) -> Any:
     return spark_types.StructType(
         [
             _field(field, mapping, of_file)
             for field in kind
-            if not (of_file and isinstance(field.field_type, UnknownType))
+            if not (of_file and isinstance(field.field_type, types.UnknownType))
         ]
     )
 
 
-def _field(field: NestedField, mapping: TypeMapping, of_file: bool) -> Any:
+def _field(field: types.NestedField, mapping: TypeMapping, of_file: bool) -> Any:
     kind = _type(field.field_type, mapping, of_file=of_file)
     metadata: dict[str, Any] = {FIELD_ID: field.field_id}
     if field.doc is not None:
@@ -174,44 +146,44 @@ def _field(field: NestedField, mapping: TypeMapping, of_file: bool) -> Any:
     return spark_types.StructField(field.name, kind, field.optional, metadata)
 
 
-def _type(kind: IcebergType, mapping: TypeMapping, *, of_file: bool) -> Any:
+def _type(kind: types.IcebergType, mapping: TypeMapping, *, of_file: bool) -> Any:
     match kind:
-        case StructType():
+        case types.StructType():
             return _struct(kind, mapping, of_file=of_file)
-        case ListType():
+        case types.ListType():
             element = _type(kind.element_type, mapping, of_file=of_file)
             return spark_types.ArrayType(element, not kind.element_required)
-        case MapType():
+        case types.MapType():
             key = _type(kind.key_type, mapping, of_file=of_file)
             value = _type(kind.value_type, mapping, of_file=of_file)
             return spark_types.MapType(key, value, not kind.value_required)
-        case DecimalType():
+        case types.DecimalType():
             return spark_types.DecimalType(kind.precision, kind.scale)
-        case UUIDType():
+        case types.UUIDType():
             return spark_types.BinaryType() if of_file else spark_types.StringType()
-        case TimeType():
+        case types.TimeType():
             return spark_types.TimeType(6) if mapping.time else spark_types.LongType()
-        case GeometryType() | GeographyType():
+        case types.GeometryType() | types.GeographyType():
             return spark_types.BinaryType() if of_file or not mapping.geo else _geo(kind)
         case _:
             return _PLAIN[type(kind)]
 
 
-def _geo(kind: GeometryType | GeographyType) -> Any:
+def _geo(kind: types.GeometryType | types.GeographyType) -> Any:
     """Spark's own type, or binary if Spark does not know the coordinate system."""
     try:
-        if isinstance(kind, GeometryType):
+        if isinstance(kind, types.GeometryType):
             return spark_types.GeometryType._from_crs(kind.crs)
-        if kind.algorithm == DEFAULT_EDGE_ALGORITHM:
+        if kind.algorithm == types.DEFAULT_EDGE_ALGORITHM:
             return spark_types.GeographyType._from_crs(kind.crs, kind.algorithm.upper())
     except PySparkException:
         pass
     return spark_types.BinaryType()
 
 
-def _needs_mark(kind: IcebergType, shown: Any) -> bool:
+def _needs_mark(kind: types.IcebergType, shown: Any) -> bool:
     """Whether reading the Spark type back would give another one."""
-    if isinstance(kind, StructType | ListType | MapType):
+    if isinstance(kind, types.StructType | types.ListType | types.MapType):
         return False
     try:
         return _plain_from_spark(shown, "") != kind
@@ -265,7 +237,7 @@ def of_query(kind: Any) -> Any:
             return kind
 
 
-def type_from_spark(kind: Any) -> IcebergType:
+def type_from_spark(kind: Any) -> types.IcebergType:
     """The type of a Spark type; fields nested in it have ids only where its metadata says so, else negative ones."""
     return _Reader().type(kind, "type")
 
@@ -278,11 +250,11 @@ class _Reader:
         self._seen: set[int] = set()
         self._negative = count(-1, -1)
 
-    def field(self, field: Any, around: str) -> NestedField:
+    def field(self, field: Any, around: str) -> types.NestedField:
         path = f"{around}.{field.name}" if around else field.name
         metadata = field.metadata or {}
         kind = self._exact(metadata.get(EXACT_TYPE), field.dataType) or self.type(field.dataType, path)
-        return NestedField(
+        return types.NestedField(
             self.field_id(metadata, path),
             field.name,
             kind,
@@ -307,28 +279,28 @@ class _Reader:
         self.missing_ids = True
         return next(self._negative)
 
-    def _exact(self, name: Any, kind: Any) -> IcebergType | None:
+    def _exact(self, name: Any, kind: Any) -> types.IcebergType | None:
         """The type that a mark names, if the Spark type is still the one that stands for it."""
         if not isinstance(name, str):
             return None
         try:
-            exact = parse_type(name)
+            exact = types.parse_type(name)
         except InvalidTypeError:
             return None
         shown = [user_type(exact, TypeMapping(time, geo)) for time in _TIME for geo in _GEO]
         return exact if kind in shown else None
 
-    def type(self, kind: Any, path: str) -> IcebergType:
+    def type(self, kind: Any, path: str) -> types.IcebergType:
         match kind:
             case spark_types.StructType():
-                return StructType(*(self.field(field, path) for field in kind.fields))
+                return types.StructType(*(self.field(field, path) for field in kind.fields))
             case spark_types.ArrayType():
                 element = self.type(kind.elementType, f"{path}.element")
-                return ListType(self._missing(), element, not kind.containsNull)
+                return types.ListType(self._missing(), element, not kind.containsNull)
             case spark_types.MapType():
                 key = self.type(kind.keyType, f"{path}.key")
                 value = self.type(kind.valueType, f"{path}.value")
-                return MapType(self._missing(), key, self._missing(), value, not kind.valueContainsNull)
+                return types.MapType(self._missing(), key, self._missing(), value, not kind.valueContainsNull)
             case _:
                 return _plain_from_spark(kind, path)
 
@@ -337,13 +309,13 @@ _TIME = (False, True) if hasattr(spark_types, "TimeType") else (False,)
 _GEO = (False, True) if hasattr(spark_types, "GeometryType") else (False,)
 
 
-def _plain_from_spark(kind: Any, path: str) -> IcebergType:
+def _plain_from_spark(kind: Any, path: str) -> types.IcebergType:
     if isinstance(kind, spark_types.DecimalType):
-        return DecimalType(kind.precision, kind.scale)
+        return types.DecimalType(kind.precision, kind.scale)
     name = kind.typeName()
     if name.startswith(("geometry", "geography")):
         # The JSON form is the one that names the coordinate system.
-        found = parse_type(kind.jsonValue())
+        found = types.parse_type(kind.jsonValue())
         if "SRID:ANY" not in kind.jsonValue():
             return found
     elif (plain := _FROM_SPARK.get(name.split("(")[0])) is not None:
@@ -353,7 +325,7 @@ def _plain_from_spark(kind: Any, path: str) -> IcebergType:
     )
 
 
-def _default(text: Any, kind: IcebergType, path: str) -> Any:
+def _default(text: Any, kind: types.IcebergType, path: str) -> Any:
     if text is None:
         return None
     try:

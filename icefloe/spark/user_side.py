@@ -5,17 +5,7 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
-from icefloe.schema.types import (
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    StructType,
-    UnknownType,
-    UUIDType,
-)
+from icefloe.schema import types
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.types import TypeMapping, user_type
 
@@ -28,7 +18,11 @@ def quoted_name(name: str) -> str:
 
 
 def to_user(
-    column: Column, given: IcebergType, wanted: IcebergType, mapping: TypeMapping, gateway: Gateway | None = None
+    column: Column,
+    given: types.IcebergType,
+    wanted: types.IcebergType,
+    mapping: TypeMapping,
+    gateway: Gateway | None = None,
 ) -> Column:
     """A column of the type as files have it, as users see the type; `wanted` may have fewer fields in its structs.
 
@@ -37,20 +31,20 @@ def to_user(
     if not _differs(given, wanted, mapping):
         return column
     match given, wanted:
-        case _, UnknownType():
+        case _, types.UnknownType():
             return F.lit(None)
-        case UUIDType(), _:
+        case types.UUIDType(), _:
             return uuid_text(column)
-        case ((GeometryType() | GeographyType()), _):
+        case ((types.GeometryType() | types.GeographyType()), _):
             return _geo(column, wanted, mapping)
-        case StructType(), StructType():
+        case types.StructType(), types.StructType():
             if gateway is not None and _has_no_twins(given) and _has_no_twins(wanted):
                 return _changed(column, given, wanted, mapping, gateway)
             fields = (_field(column, given, each, mapping, None).alias(each.name) for each in wanted)
             return F.when(column.isNotNull(), F.struct(*fields))
-        case ListType(), ListType():
+        case types.ListType(), types.ListType():
             return F.transform(column, lambda each: to_user(each, given.element_type, wanted.element_type, mapping))
-        case MapType(), MapType():
+        case types.MapType(), types.MapType():
             keys = F.transform(F.map_keys(column), lambda each: to_user(each, given.key_type, wanted.key_type, mapping))
             values = F.transform(
                 F.map_values(column), lambda each: to_user(each, given.value_type, wanted.value_type, mapping)
@@ -68,7 +62,9 @@ def uuid_text(column: Column) -> Column:
     return F.lower(F.concat(*dashes))
 
 
-def _changed(column: Column, given: StructType, wanted: StructType, mapping: TypeMapping, gateway: Gateway) -> Column:
+def _changed(
+    column: Column, given: types.StructType, wanted: types.StructType, mapping: TypeMapping, gateway: Gateway
+) -> Column:
     """The struct with what differs in it replaced; fields go to its end, so all from the first that differs do."""
     same = 0
     for one, other in zip(given, wanted, strict=False):
@@ -82,15 +78,15 @@ def _changed(column: Column, given: StructType, wanted: StructType, mapping: Typ
 
 
 def _field(
-    column: Column, given: StructType, wanted: NestedField, mapping: TypeMapping, gateway: Gateway | None
+    column: Column, given: types.StructType, wanted: types.NestedField, mapping: TypeMapping, gateway: Gateway | None
 ) -> Column:
-    if isinstance(wanted.field_type, UnknownType):
+    if isinstance(wanted.field_type, types.UnknownType):
         return F.lit(None)
     [source] = (each for each in given if each.field_id == wanted.field_id)
     return to_user(column.getField(source.name), source.field_type, wanted.field_type, mapping, gateway)
 
 
-def _has_no_twins(kind: StructType) -> bool:
+def _has_no_twins(kind: types.StructType) -> bool:
     """Whether no two names are the same but for case, which Spark would take for one where it changes a struct."""
     return len({each.name.lower() for each in kind}) == len(kind)
 
@@ -99,26 +95,26 @@ def _geo(column: Column, kind: Any, mapping: TypeMapping) -> Column:
     shown = user_type(kind, mapping)
     if shown.typeName() == "binary":
         return column
-    if isinstance(kind, GeographyType):
+    if isinstance(kind, types.GeographyType):
         return F.call_function("st_geogfromwkb", column)
     return F.call_function("st_setsrid", F.call_function("st_geomfromwkb", column), F.lit(shown.srid))
 
 
-def _differs(given: IcebergType, wanted: IcebergType, mapping: TypeMapping) -> bool:
+def _differs(given: types.IcebergType, wanted: types.IcebergType, mapping: TypeMapping) -> bool:
     """Whether users see a value of the type otherwise than files have it."""
     match given, wanted:
-        case _, (UnknownType() | UUIDType()):
+        case _, (types.UnknownType() | types.UUIDType()):
             return True
-        case _, (GeometryType() | GeographyType()):
+        case _, (types.GeometryType() | types.GeographyType()):
             return mapping.geo
-        case StructType(), StructType():
+        case types.StructType(), types.StructType():
             if [(each.field_id, each.name) for each in given] != [(each.field_id, each.name) for each in wanted]:
                 return True
             pairs = zip(given, wanted, strict=True)
             return any(_differs(one.field_type, other.field_type, mapping) for one, other in pairs)
-        case ListType(), ListType():
+        case types.ListType(), types.ListType():
             return _differs(given.element_type, wanted.element_type, mapping)
-        case MapType(), MapType():
+        case types.MapType(), types.MapType():
             return _differs(given.key_type, wanted.key_type, mapping) or _differs(
                 given.value_type, wanted.value_type, mapping
             )

@@ -6,9 +6,9 @@ from typing import Any
 from icefloe.errors import InvalidValueError
 from icefloe.formats.metrics import Metrics
 from icefloe.manifests.values import DataFile
+from icefloe.schema import types
 from icefloe.schema.bounds import decode_bound
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import BinaryType, FixedType, IcebergType, StringType, VariantType
 from icefloe.schema.wkb import GeoPoint
 from icefloe.verification.codes import Code
 
@@ -30,12 +30,12 @@ def compare_metrics(file: DataFile, found: Metrics, schema: Schema, is_exact: bo
                 )
     for field_id in sorted({*file.lower_bounds, *file.upper_bounds} & schema.fields_by_id.keys()):
         kind = schema.fields_by_id[field_id].field_type
-        if not isinstance(kind, VariantType):
+        if not isinstance(kind, types.VariantType):
             yield from _compare_bounds(file, found, field_id, kind, _name(schema, field_id), is_exact)
 
 
 def _compare_bounds(
-    file: DataFile, found: Metrics, field_id: int, kind: IcebergType, name: str, is_exact: bool
+    file: DataFile, found: Metrics, field_id: int, kind: types.IcebergType, name: str, is_exact: bool
 ) -> Iterator[tuple[Code, str]]:
     for word, said, actual, is_lower in (
         ("lower", file.lower_bounds.get(field_id), found.lower_bounds.get(field_id), True),
@@ -56,8 +56,8 @@ def _compare_bounds(
             yield Code.COLUMN_BOUNDS, f"the {word} bound of column {name} is {shown}"
 
 
-def _may_be_cut(actual: bytes, kind: IcebergType) -> bool:
-    return isinstance(kind, StringType | BinaryType | FixedType) and len(actual) >= _WHOLE_TEXT
+def _may_be_cut(actual: bytes, kind: types.IcebergType) -> bool:
+    return isinstance(kind, types.StringType | types.BinaryType | types.FixedType) and len(actual) >= _WHOLE_TEXT
 
 
 def _covers(bound: Any, value: Any, is_lower: bool) -> bool:

@@ -13,9 +13,9 @@ from icefloe.manifests.values import ManifestContent
 from icefloe.metadata.properties import DELETE_ISOLATION_LEVEL
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.partitioning.spec import parse_partition_spec
+from icefloe.schema import types
 from icefloe.schema.binary import encode
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import DateType, LongType, NestedField, StringType, TimestampType
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.commit.tables import (
     BY_REGION,
@@ -58,18 +58,18 @@ def test_a_v1_snapshot_without_a_manifest_list_is_built_upon(target: int) -> Non
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 def test_a_file_whose_bounds_do_not_fit_its_partition_is_refused(version: int) -> None:
     schema = Schema(
-        NestedField(1, "id", LongType()),
-        NestedField(2, "region", StringType()),
-        NestedField(3, "at", TimestampType()),
-        NestedField(4, "day", DateType()),
+        types.NestedField(1, "id", types.LongType()),
+        types.NestedField(2, "region", types.StringType()),
+        types.NestedField(3, "at", types.TimestampType()),
+        types.NestedField(4, "day", types.DateType()),
     )
     spec = parse_partition_spec(["region", "days(at)", "truncate(10, id)"], schema)
     table, _ = new_table(version, spec, schema=schema)
     day = 86_400_000_000
     good: dict[str, Any] = {
         "value_counts": {1: 10, 2: 10, 3: 10},
-        "lower_bounds": {1: encode(20, LongType()), 2: b"eu", 3: encode(5 * day + 7, TimestampType())},
-        "upper_bounds": {1: encode(29, LongType()), 2: b"eu", 3: encode(6 * day - 1, TimestampType())},
+        "lower_bounds": {1: encode(20, types.LongType()), 2: b"eu", 3: encode(5 * day + 7, types.TimestampType())},
+        "upper_bounds": {1: encode(29, types.LongType()), 2: b"eu", 3: encode(6 * day - 1, types.TimestampType())},
     }
     table.update_snapshot().fast_append([data_file(partition=("eu", 5, 20), **good)])
     for bad in (("us", 5, 20), ("eu", 4, 20), ("eu", 6, 20), ("eu", 5, 30), ("eu", 5, 10), (None, 5, 20)):

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
+from icefloe import expressions as ex
 from icefloe.data import pieces
 from icefloe.data.matching import find_matching_rows
 from icefloe.data.row_changes import RowChanges, rewrite_without, write_deletes
@@ -19,7 +20,6 @@ from icefloe.data.scanning import count, read_tasks, to_arrow, to_arrow_batch_re
 from icefloe.data.task_reader import ReadContext, read_task
 from icefloe.data.upserting import IncomingRows, find_key_matches, plan_upsert
 from icefloe.errors import InvalidInputError
-from icefloe.expressions import AlwaysTrue, Expression, bind, bound_references, evaluate
 from icefloe.manifests import DataFile, FileContent
 from icefloe.partitioning import UNPARTITIONED, UNSORTED
 from icefloe.schema.arrow import schema_to_arrow
@@ -120,8 +120,8 @@ class Modelled:
                     if key_of(self.rows[number], self.table.schema, ids) in keys:
                         self.live.discard(number)
 
-    def matching(self, predicate: Expression) -> set[int]:
-        return {number for number in self.live if evaluate(predicate, self.rows[number])}
+    def matching(self, predicate: ex.Expression) -> set[int]:
+        return {number for number in self.live if ex.evaluate(predicate, self.rows[number])}
 
     def numbers(self, table: Any) -> list[int]:
         found: list[int] = table.column("row").to_pylist()
@@ -180,9 +180,9 @@ def _delete(draw: st.DrawFn, found: Modelled, version: int) -> None:
             found.delete_keys(keys, ids, live.file, draw(st.sampled_from(("parquet", "avro"))))
 
 
-def bound(predicate: Expression, schema: Schema) -> Expression:
+def bound(predicate: ex.Expression, schema: Schema) -> ex.Expression:
     try:
-        return bind(predicate, schema)
+        return ex.bind(predicate, schema)
     except (InvalidInputError, LookupError):
         reject()
 
@@ -346,8 +346,8 @@ def test_what_is_written_is_read_back_and_every_file_is_of_one_partition(version
                 source = key_of_deep(row, table.schema, each.source_id)
                 expected = each.transform.apply(source, table.schema.find_type(each.source_id))
                 assert same(expected, value), (each, source, value)
-    assert isinstance(table.tasks()[0].residual, AlwaysTrue)
-    assert not bound_references(AlwaysTrue())
+    assert isinstance(table.tasks()[0].residual, ex.AlwaysTrue)
+    assert not ex.bound_references(ex.AlwaysTrue())
 
 
 def key_of_deep(row: tuple[Any, ...], schema: Schema, field_id: int) -> Any:

@@ -13,21 +13,10 @@ from hypothesis import strategies as st
 from icefloe.data.incoming import incoming_tables
 from icefloe.data.shaping import shape_table
 from icefloe.errors import InvalidValueError
+from icefloe.schema import types
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.ddl import parse_ddl
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    IcebergType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    UUIDType,
-    VariantType,
-)
 from tests.data.tables import is_storable
 from tests.formats.rows import contents, tables_of
 from tests.strategies import schemas
@@ -35,9 +24,9 @@ from tests.strategies import schemas
 NOON = dt.datetime(2024, 1, 31, 12, tzinfo=dt.UTC)
 
 
-def shaped(values: Any, arrow_type: Any, kind: str | IcebergType) -> Any:
+def shaped(values: Any, arrow_type: Any, kind: str | types.IcebergType) -> Any:
     """One column given in an Arrow type, as a column of the table's type."""
-    schema = parse_ddl(f"c {kind}") if isinstance(kind, str) else Schema(NestedField(1, "c", kind))
+    schema = parse_ddl(f"c {kind}") if isinstance(kind, str) else Schema(types.NestedField(1, "c", kind))
     found = shape_table(pa.table({"c": pa.array(values, arrow_type)}), schema)
     assert found.schema.equals(schema_to_arrow(schema), check_metadata=True)
     return found.column("c").to_pylist()
@@ -116,24 +105,24 @@ def test_values_that_would_change_are_refused(values: list[Any], given_type: Any
 
 def test_nanoseconds_and_uuids() -> None:
     number = uuid.uuid4()
-    assert shaped([number.bytes, None], pa.binary(16), UUIDType()) == [number, None]
-    schema = Schema(NestedField(1, "c", TimestampNanoType()))
+    assert shaped([number.bytes, None], pa.binary(16), types.UUIDType()) == [number, None]
+    schema = Schema(types.NestedField(1, "c", types.TimestampNanoType()))
     found = shape_table(pa.table({"c": pa.array([1], pa.timestamp("us"))}), schema)
     assert found.column("c").cast(pa.int64()).to_pylist() == [1000]
 
 
-POINT = StructType(
-    NestedField(2, "x", LongType(), required=True, initial_default=0, write_default=5),
-    NestedField(3, "y", LongType(), write_default=7),
+POINT = types.StructType(
+    types.NestedField(2, "x", types.LongType(), required=True, initial_default=0, write_default=5),
+    types.NestedField(3, "y", types.LongType(), write_default=7),
 )
 
 
 def test_what_is_missing_gets_its_write_default() -> None:
     schema = Schema(
-        NestedField(1, "point", POINT, write_default=()),
-        NestedField(4, "name", StringType(), required=True, initial_default="old", write_default="new"),
-        NestedField(5, "note", StringType()),
-        NestedField(6, "bare", StructType(NestedField(7, "z", LongType(), write_default=1))),
+        types.NestedField(1, "point", POINT, write_default=()),
+        types.NestedField(4, "name", types.StringType(), required=True, initial_default="old", write_default="new"),
+        types.NestedField(5, "note", types.StringType()),
+        types.NestedField(6, "bare", types.StructType(types.NestedField(7, "z", types.LongType(), write_default=1))),
     )
     found = shape_table(pa.table({"note": ["a", None]}), schema)
     row = {"point": {"x": 5, "y": 7}, "name": "new", "bare": None}
@@ -142,9 +131,15 @@ def test_what_is_missing_gets_its_write_default() -> None:
 
 def test_what_is_missing_in_structs_lists_and_maps_is_filled_where_they_are_there() -> None:
     schema = Schema(
-        NestedField(1, "point", POINT),
-        NestedField(8, "points", ListType(9, StructType(*(_moved(each, 10) for each in POINT)), False)),
-        NestedField(20, "named", MapType(21, StringType(), 22, StructType(*(_moved(each, 30) for each in POINT)))),
+        types.NestedField(1, "point", POINT),
+        types.NestedField(
+            8, "points", types.ListType(9, types.StructType(*(_moved(each, 10) for each in POINT)), False)
+        ),
+        types.NestedField(
+            20,
+            "named",
+            types.MapType(21, types.StringType(), 22, types.StructType(*(_moved(each, 30) for each in POINT))),
+        ),
     )
     given_type = pa.struct([("y", pa.int32())])
     table = pa.table(
@@ -162,8 +157,8 @@ def test_what_is_missing_in_structs_lists_and_maps_is_filled_where_they_are_ther
     assert shape_table(table.slice(1, 1), schema).to_pylist() == found.to_pylist()[1:]
 
 
-def _moved(field: NestedField, by: int) -> NestedField:
-    return NestedField(
+def _moved(field: types.NestedField, by: int) -> types.NestedField:
+    return types.NestedField(
         field.field_id + by,
         field.name,
         field.field_type,
@@ -189,16 +184,18 @@ def _moved(field: NestedField, by: int) -> NestedField:
 )
 def test_data_that_does_not_fit_is_refused_by_name(table: Any, problem: str) -> None:
     schema = Schema(
-        NestedField(1, "id", LongType(), required=True),
-        NestedField(2, "place", StructType(NestedField(3, "zip", LongType(), required=True))),
-        NestedField(4, "tags", ListType(5, StringType(), element_required=True)),
+        types.NestedField(1, "id", types.LongType(), required=True),
+        types.NestedField(2, "place", types.StructType(types.NestedField(3, "zip", types.LongType(), required=True))),
+        types.NestedField(4, "tags", types.ListType(5, types.StringType(), element_required=True)),
     )
     with pytest.raises(InvalidValueError, match=problem):
         shape_table(table, schema)
 
 
 def test_nulls_below_null_structs_are_none() -> None:
-    schema = Schema(NestedField(1, "place", StructType(NestedField(2, "zip", LongType(), required=True))))
+    schema = Schema(
+        types.NestedField(1, "place", types.StructType(types.NestedField(2, "zip", types.LongType(), required=True)))
+    )
     given_rows = pa.StructArray.from_arrays(
         [pa.array([1, None], pa.int64())], names=["zip"], mask=pa.array([False, True])
     )
@@ -208,7 +205,7 @@ def test_nulls_below_null_structs_are_none() -> None:
 
 
 def test_a_variant_is_metadata_and_value() -> None:
-    schema = Schema(NestedField(1, "doc", VariantType()))
+    schema = Schema(types.NestedField(1, "doc", types.VariantType()))
     good = {"metadata": b"\x01\x00\x00", "value": b"\x0c\x07"}
     assert shape_table(pa.table({"doc": [good]}), schema).to_pylist() == [{"doc": good}]
     with pytest.raises(InvalidValueError, match="variant"):

@@ -18,10 +18,10 @@ from icefloe.manifests import DataFile
 from icefloe.metadata import TableMetadata
 from icefloe.partitioning import parse_partition_spec, unified_partition_type
 from icefloe.planning.tasks import FileScanTask
+from icefloe.schema import types
 from icefloe.schema.ddl import parse_ddl
 from icefloe.schema.reserved import ROW_LINEAGE_COLUMNS, partition_column
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import IntegerType, LongType, NestedField, StringType, StructType
 from icefloe.storage import Location, Storage, parse_location
 from icefloe.storage.memory import MemoryFiles
 from icefloe.storage.streams import RangedInput
@@ -29,9 +29,15 @@ from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.data.tables import PlannedScan, RowTable, numbers, rows_of
 
 SCHEMA = Schema(
-    NestedField(1, "id", LongType(), required=True),
-    NestedField(2, "region", StringType()),
-    NestedField(3, "place", StructType(NestedField(4, "zip", IntegerType()), NestedField(5, "town", StringType()))),
+    types.NestedField(1, "id", types.LongType(), required=True),
+    types.NestedField(2, "region", types.StringType()),
+    types.NestedField(
+        3,
+        "place",
+        types.StructType(
+            types.NestedField(4, "zip", types.IntegerType()), types.NestedField(5, "town", types.StringType())
+        ),
+    ),
 )
 ROWS = pa.table(
     {
@@ -62,7 +68,7 @@ def write_file(table: RowTable, rows: Any, schema: Schema, file_format: str = "p
     return data_file_of(done, location, file_format, **fields)
 
 
-def evolved(metadata: TableMetadata, *fields: NestedField) -> TableMetadata:
+def evolved(metadata: TableMetadata, *fields: types.NestedField) -> TableMetadata:
     """The table with another schema, the older ones kept."""
     schema = Schema(*fields, schema_id=len(metadata.schemas))
     return metadata.evolve(
@@ -104,7 +110,7 @@ def test_a_struct_is_cut_to_what_is_wanted_though_the_filter_needs_more() -> Non
     table = RowTable(SCHEMA, 2)
     table.append(ROWS)
     place = SCHEMA.find_field("place")
-    wanted = Schema(replace(place, field_type=StructType(SCHEMA.find_field("place.town"))))
+    wanted = Schema(replace(place, field_type=types.StructType(SCHEMA.find_field("place.town"))))
     scan = PlannedScan(
         table.metadata, table.storage, wanted, table.tasks(table.bound("place.zip = 4 or place is null"))
     )
@@ -164,7 +170,7 @@ def test_partition_fields_that_a_spec_lacks_are_null() -> None:
 def test_a_table_of_no_partition_has_empty_partitions(version: int) -> None:
     table = RowTable(SCHEMA, version)
     table.append(ROWS)
-    wanted = Schema(partition_column(StructType()))
+    wanted = Schema(partition_column(types.StructType()))
     rows = to_arrow(PlannedScan(table.metadata, table.storage, wanted, table.tasks()))
     assert rows_of(rows) == [{"_partition": {}}] * 4
 
@@ -218,14 +224,14 @@ def test_equality_deletes_by_a_column_that_was_dropped_and_whose_name_is_used_ag
     table = RowTable(SCHEMA, version)
     table.append(ROWS)
     table.commit([table.equality_file(ROWS.slice(0, 1), (2,))])
-    table.metadata = evolved(table.metadata, SCHEMA.fields[0], NestedField(9, "region", LongType()))
+    table.metadata = evolved(table.metadata, SCHEMA.fields[0], types.NestedField(9, "region", types.LongType()))
     assert rows_of(table.read()) == [{"id": 3, "region": None}, {"id": 4, "region": None}]
     assert rows_of(table.read("region is null", "id")) == [{"id": 3}, {"id": 4}]
 
 
 @pytest.mark.parametrize("version", WITH_DELETES)
 def test_equality_deletes_by_a_column_that_the_file_is_older_than(version: int) -> None:
-    added = NestedField(9, "kind", StringType())
+    added = types.NestedField(9, "kind", types.StringType())
     table = RowTable(SCHEMA, version)
     table.append(ROWS)
     table.metadata = evolved(table.metadata, *SCHEMA.fields, added)
@@ -344,11 +350,15 @@ def test_time_travel_reads_and_filters_by_the_names_of_then() -> None:
     table = RowTable(SCHEMA, 2)
     table.append(ROWS)
     old = table.schema
-    renamed = NestedField(
-        3, "address", StructType(NestedField(4, "zip", IntegerType()), NestedField(5, "town", StringType()))
+    renamed = types.NestedField(
+        3,
+        "address",
+        types.StructType(
+            types.NestedField(4, "zip", types.IntegerType()), types.NestedField(5, "town", types.StringType())
+        ),
     )
     bound = table.bound("place.zip = 4")
-    table.metadata = evolved(table.metadata, NestedField(1, "key", LongType(), True), renamed)
+    table.metadata = evolved(table.metadata, types.NestedField(1, "key", types.LongType(), True), renamed)
     scan = PlannedScan(table.metadata, table.storage, Schema(old.fields[0], schema_id=0), table.tasks(bound))
     assert rows_of(to_arrow(scan)) == [{"id": 4}]
     assert rows_of(table.read("address.zip = 4", "key")) == [{"key": 4}]

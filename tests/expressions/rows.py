@@ -6,30 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from icefloe.expressions import values as ex
 from icefloe.expressions.terms import Reference, Term, Transformed
-from icefloe.expressions.values import (
-    AlwaysFalse,
-    AlwaysTrue,
-    And,
-    EqualTo,
-    Expression,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNaN,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    Not,
-    NotEqualTo,
-    NotIn,
-    NotNaN,
-    NotNull,
-    NotStartsWith,
-    Or,
-    Predicate,
-    StartsWith,
-)
 from icefloe.schema.arrow import schema_to_arrow, type_to_arrow
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import IcebergType, StructType, UUIDType
@@ -76,54 +54,54 @@ def naive_value(term: Term, row: Row) -> Any:
     return found
 
 
-def naive(expression: Expression, row: Row) -> bool:
+def naive(expression: ex.Expression, row: Row) -> bool:
     """The definition of the expressions spec, word for word, for constants of the very type of their column."""
     match expression:
-        case AlwaysTrue() | AlwaysFalse():
-            return isinstance(expression, AlwaysTrue)
-        case And():
+        case ex.AlwaysTrue() | ex.AlwaysFalse():
+            return isinstance(expression, ex.AlwaysTrue)
+        case ex.And():
             return all(naive(child, row) for child in expression.children)
-        case Or():
+        case ex.Or():
             return any(naive(child, row) for child in expression.children)
-        case Not():
+        case ex.Not():
             return not naive(expression.child, row)
-        case Predicate():
+        case ex.Predicate():
             return naive_test(expression, naive_value(expression.term, row))
         case _:
             raise AssertionError(expression)
 
 
-def naive_test(predicate: Predicate, value: Any) -> bool:
+def naive_test(predicate: ex.Predicate, value: Any) -> bool:
     """One test of a value."""
     missing = value is None or (isinstance(value, float) and math.isnan(value))
     match predicate:
-        case IsNull():
+        case ex.IsNull():
             return value is None
-        case NotNull():
+        case ex.NotNull():
             return value is not None
-        case IsNaN():
+        case ex.IsNaN():
             return missing and value is not None
-        case NotNaN():
+        case ex.NotNaN():
             return not (missing and value is not None)
-        case EqualTo():
+        case ex.EqualTo():
             return not missing and bool(value == predicate.literal.value)
-        case NotEqualTo():
+        case ex.NotEqualTo():
             return missing or bool(value != predicate.literal.value)
-        case LessThan():
+        case ex.LessThan():
             return not missing and bool(value < predicate.literal.value)
-        case LessThanOrEqual():
+        case ex.LessThanOrEqual():
             return not missing and bool(value <= predicate.literal.value)
-        case GreaterThan():
+        case ex.GreaterThan():
             return not missing and bool(value > predicate.literal.value)
-        case GreaterThanOrEqual():
+        case ex.GreaterThanOrEqual():
             return not missing and bool(value >= predicate.literal.value)
-        case In():
+        case ex.In():
             return not missing and value in [one.value for one in predicate.literals]
-        case NotIn():
+        case ex.NotIn():
             return missing or value not in [one.value for one in predicate.literals]
-        case StartsWith():
+        case ex.StartsWith():
             return not missing and bool(value.startswith(predicate.literal.value))
-        case NotStartsWith():
+        case ex.NotStartsWith():
             return missing or not value.startswith(predicate.literal.value)
         case _:
             raise AssertionError(predicate)

@@ -10,58 +10,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from icefloe import expressions as ex
 from icefloe.errors import IcefloeError, InvalidExpressionError
-from icefloe.expressions import (
-    AlwaysFalse,
-    AlwaysTrue,
-    And,
-    EqualTo,
-    Expression,
-    GreaterThan,
-    In,
-    IsNaN,
-    IsNull,
-    LessThan,
-    Literal,
-    Not,
-    NotNull,
-    Or,
-    StartsWith,
-    bind,
-    bucket,
-    col,
-    days,
-    expression_from_json,
-    expression_to_json,
-    expression_to_term_json,
-    truncate,
-    unbind,
-)
 from icefloe.expressions.terms import IdReference
 from icefloe.schema.types import DateType, DecimalType, TimestamptzType
 from tests.strategies import FILTER_SCHEMA, expressions
 
 UUID_TEXT = "f79c3e09-677c-4bbd-a479-3f349cb785e7"
 REF = {"type": "reference", "name": "a"}
-WRITTEN: list[tuple[Expression, Any]] = [
-    (AlwaysTrue(), True),
-    (AlwaysFalse(), False),
-    (IsNull("a"), {"type": "is-null", "child": REF}),
-    (NotNull(IdReference(7)), {"type": "not-null", "child": {"type": "reference", "id": 7}}),
-    (IsNaN("a"), {"type": "is-nan", "child": REF}),
-    (LessThan("a", 5), {"type": "lt", "left": REF, "right": 5}),
-    (EqualTo("a", 1.5), {"type": "eq", "left": REF, "right": 1.5}),
-    (EqualTo("a", True), {"type": "eq", "left": REF, "right": True}),
-    (StartsWith("a", "x"), {"type": "starts-with", "left": REF, "right": "x"}),
-    (~StartsWith("a", "x"), {"type": "not-starts-with", "left": REF, "right": "x"}),
-    (In("a", [1, 2]), {"type": "in", "child": REF, "values": [1, 2]}),
-    (~In("a", ["x", "y"]), {"type": "not-in", "child": REF, "values": ["x", "y"]}),
+WRITTEN: list[tuple[ex.Expression, Any]] = [
+    (ex.AlwaysTrue(), True),
+    (ex.AlwaysFalse(), False),
+    (ex.IsNull("a"), {"type": "is-null", "child": REF}),
+    (ex.NotNull(IdReference(7)), {"type": "not-null", "child": {"type": "reference", "id": 7}}),
+    (ex.IsNaN("a"), {"type": "is-nan", "child": REF}),
+    (ex.LessThan("a", 5), {"type": "lt", "left": REF, "right": 5}),
+    (ex.EqualTo("a", 1.5), {"type": "eq", "left": REF, "right": 1.5}),
+    (ex.EqualTo("a", True), {"type": "eq", "left": REF, "right": True}),
+    (ex.StartsWith("a", "x"), {"type": "starts-with", "left": REF, "right": "x"}),
+    (~ex.StartsWith("a", "x"), {"type": "not-starts-with", "left": REF, "right": "x"}),
+    (ex.In("a", [1, 2]), {"type": "in", "child": REF, "values": [1, 2]}),
+    (~ex.In("a", ["x", "y"]), {"type": "not-in", "child": REF, "values": ["x", "y"]}),
     (
-        EqualTo("a", Literal(19753, DateType())),
+        ex.EqualTo("a", ex.Literal(19753, DateType())),
         {"type": "eq", "left": REF, "right": {"type": "literal", "value": "2024-01-31", "data-type": "date"}},
     ),
     (
-        In("a", [Decimal("1.50"), Decimal("2.50")]),
+        ex.In("a", [Decimal("1.50"), Decimal("2.50")]),
         {
             "type": "in",
             "child": REF,
@@ -69,7 +44,7 @@ WRITTEN: list[tuple[Expression, Any]] = [
         },
     ),
     (
-        In("a", [1, Decimal("2.50")]),
+        ex.In("a", [1, Decimal("2.50")]),
         {
             "type": "in",
             "child": REF,
@@ -77,7 +52,7 @@ WRITTEN: list[tuple[Expression, Any]] = [
         },
     ),
     (
-        bucket(16, "a") == 3,
+        ex.bucket(16, "a") == 3,
         {
             "type": "eq",
             "left": {
@@ -89,105 +64,110 @@ WRITTEN: list[tuple[Expression, Any]] = [
         },
     ),
     (
-        Not(LessThan("a", 5)),
+        ex.Not(ex.LessThan("a", 5)),
         {"type": "not", "child": {"type": "lt", "left": REF, "right": 5}},
     ),
     (
-        And(IsNull("a"), IsNaN("a")),
+        ex.And(ex.IsNull("a"), ex.IsNaN("a")),
         {"type": "and", "left": {"type": "is-null", "child": REF}, "right": {"type": "is-nan", "child": REF}},
     ),
 ]
 
 
 @pytest.mark.parametrize(("expression", "document"), WRITTEN)
-def test_the_form_of_the_spec(expression: Expression, document: Any) -> None:
-    assert expression_to_json(expression) == document
-    assert expression_from_json(json.loads(json.dumps(document))) == expression
+def test_the_form_of_the_spec(expression: ex.Expression, document: Any) -> None:
+    assert ex.expression_to_json(expression) == document
+    assert ex.expression_from_json(json.loads(json.dumps(document))) == expression
 
 
-TERMS: list[tuple[Expression, Any]] = [
-    (IsNull("a"), {"type": "is-null", "term": "a"}),
-    (LessThan("a", 5), {"type": "lt", "term": "a", "value": 5}),
-    (In("a", [1, 2]), {"type": "in", "term": "a", "values": [1, 2]}),
+TERMS: list[tuple[ex.Expression, Any]] = [
+    (ex.IsNull("a"), {"type": "is-null", "term": "a"}),
+    (ex.LessThan("a", 5), {"type": "lt", "term": "a", "value": 5}),
+    (ex.In("a", [1, 2]), {"type": "in", "term": "a", "values": [1, 2]}),
     (
-        bucket(16, "a") == 3,
+        ex.bucket(16, "a") == 3,
         {"type": "eq", "term": {"type": "transform", "transform": "bucket[16]", "term": "a"}, "value": 3},
     ),
-    (days("a") < 5, {"type": "lt", "term": {"type": "transform", "transform": "day", "term": "a"}, "value": 5}),
+    (ex.days("a") < 5, {"type": "lt", "term": {"type": "transform", "transform": "day", "term": "a"}, "value": 5}),
 ]
 
 
 @pytest.mark.parametrize(("expression", "document"), TERMS)
-def test_the_older_form(expression: Expression, document: Any) -> None:
-    assert expression_to_term_json(expression) == document
-    assert expression_from_json(document) == expression
+def test_the_older_form(expression: ex.Expression, document: Any) -> None:
+    assert ex.expression_to_term_json(expression) == document
+    assert ex.expression_from_json(document) == expression
 
 
-ACCEPTED: list[tuple[Any, Expression]] = [
-    ({"type": "true"}, AlwaysTrue()),
-    ({"type": "false"}, AlwaysFalse()),
-    ({"type": "literal", "value": True}, AlwaysTrue()),
-    ({"type": "lt", "term": {"type": "reference", "term": "a"}, "value": 5}, LessThan("a", 5)),
-    ({"type": "LT_EQ", "term": "a", "value": {"type": "literal", "value": 5}}, col("a") <= 5),
-    ({"type": "in", "term": "a", "values": [{"type": "literal", "value": 5}, 6]}, In("a", [5, 6])),
-    ({"type": "gt", "left": 5, "right": REF}, LessThan("a", 5)),
-    ({"type": "eq", "left": {"type": "apply", "function": "truncate", "arguments": [4, REF]}, "right": "x"}, truncate(4, "a") == "x"),
-    ({"type": "eq", "left": {"type": "apply", "function": ["day"], "arguments": [REF]}, "right": 5}, days("a") == 5),
-    ({"type": "eq", "left": {"type": "apply", "function": {"identifier": ["day"]}, "arguments": [REF]}, "right": 5}, days("a") == 5),
-    ({"type": "eq", "term": {"type": "transform", "transform": "day", "term": {"type": "reference", "term": "a"}}, "value": 5}, days("a") == 5),
+ACCEPTED: list[tuple[Any, ex.Expression]] = [
+    ({"type": "true"}, ex.AlwaysTrue()),
+    ({"type": "false"}, ex.AlwaysFalse()),
+    ({"type": "literal", "value": True}, ex.AlwaysTrue()),
+    ({"type": "lt", "term": {"type": "reference", "term": "a"}, "value": 5}, ex.LessThan("a", 5)),
+    ({"type": "LT_EQ", "term": "a", "value": {"type": "literal", "value": 5}}, ex.col("a") <= 5),
+    ({"type": "in", "term": "a", "values": [{"type": "literal", "value": 5}, 6]}, ex.In("a", [5, 6])),
+    ({"type": "gt", "left": 5, "right": REF}, ex.LessThan("a", 5)),
+    ({"type": "eq", "left": {"type": "apply", "function": "truncate", "arguments": [4, REF]}, "right": "x"}, ex.truncate(4, "a") == "x"),
+    ({"type": "eq", "left": {"type": "apply", "function": ["day"], "arguments": [REF]}, "right": 5}, ex.days("a") == 5),
+    ({"type": "eq", "left": {"type": "apply", "function": {"identifier": ["day"]}, "arguments": [REF]}, "right": 5}, ex.days("a") == 5),
+    ({"type": "eq", "term": {"type": "transform", "transform": "day", "term": {"type": "reference", "term": "a"}}, "value": 5}, ex.days("a") == 5),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("document", "expression"), ACCEPTED)
-def test_other_spellings_are_accepted(document: Any, expression: Expression) -> None:
-    assert expression_from_json(document) == expression
+def test_other_spellings_are_accepted(document: Any, expression: ex.Expression) -> None:
+    assert ex.expression_from_json(document) == expression
 
 
 @given(expressions())
-def test_json_keeps_every_predicate(expression: Expression) -> None:
+def test_json_keeps_every_predicate(expression: ex.Expression) -> None:
     if "Infinity" in str(expression):
         with pytest.raises(InvalidExpressionError, match="has no JSON form"):
-            expression_to_json(expression)
+            ex.expression_to_json(expression)
         return
-    document = json.loads(json.dumps(expression_to_json(expression), allow_nan=False))
-    assert expression_from_json(document) == expression
+    document = json.loads(json.dumps(ex.expression_to_json(expression), allow_nan=False))
+    assert ex.expression_from_json(document) == expression
 
 
 @given(expressions())
-def test_json_of_a_bound_predicate_is_bound_to_the_same(expression: Expression) -> None:
-    bound = bind(expression, FILTER_SCHEMA)
+def test_json_of_a_bound_predicate_is_bound_to_the_same(expression: ex.Expression) -> None:
+    bound = ex.bind(expression, FILTER_SCHEMA)
     try:
-        document = expression_to_json(bound)
+        document = ex.expression_to_json(bound)
     except InvalidExpressionError:
         return
-    assert bind(expression_from_json(document), FILTER_SCHEMA) == bound
+    assert ex.bind(ex.expression_from_json(document), FILTER_SCHEMA) == bound
 
 
 @given(expressions())
-def test_the_older_form_is_read_with_a_schema(expression: Expression) -> None:
-    plain = unbind(bind(expression, FILTER_SCHEMA))
+def test_the_older_form_is_read_with_a_schema(expression: ex.Expression) -> None:
+    plain = ex.unbind(ex.bind(expression, FILTER_SCHEMA))
     try:
-        document = json.loads(json.dumps(expression_to_term_json(plain), allow_nan=False))
+        document = json.loads(json.dumps(ex.expression_to_term_json(plain), allow_nan=False))
     except InvalidExpressionError:
         return
-    assert bind(expression_from_json(document, FILTER_SCHEMA), FILTER_SCHEMA) == bind(expression, FILTER_SCHEMA)
+    assert ex.bind(ex.expression_from_json(document, FILTER_SCHEMA), FILTER_SCHEMA) == ex.bind(
+        expression, FILTER_SCHEMA
+    )
 
 
-TYPED: list[tuple[Any, Expression]] = [
-    ({"type": "eq", "term": "blob", "value": "00ff"}, EqualTo("blob", b"\x00\xff")),
-    ({"type": "eq", "term": "key", "value": UUID_TEXT}, EqualTo("key", UUID(UUID_TEXT))),
-    ({"type": "eq", "term": "price", "value": "14.20"}, EqualTo("price", Literal(Decimal("14.20"), DecimalType(9, 2)))),
-    ({"type": "gt", "term": "small", "value": 3_000_000_000}, GreaterThan("small", 3_000_000_000)),
+TYPED: list[tuple[Any, ex.Expression]] = [
+    ({"type": "eq", "term": "blob", "value": "00ff"}, ex.EqualTo("blob", b"\x00\xff")),
+    ({"type": "eq", "term": "key", "value": UUID_TEXT}, ex.EqualTo("key", UUID(UUID_TEXT))),
+    (
+        {"type": "eq", "term": "price", "value": "14.20"},
+        ex.EqualTo("price", ex.Literal(Decimal("14.20"), DecimalType(9, 2))),
+    ),
+    ({"type": "gt", "term": "small", "value": 3_000_000_000}, ex.GreaterThan("small", 3_000_000_000)),
     (
         {"type": "eq", "term": "TS_TZ", "value": "1970-01-01T00:00:00+00:00"},
-        EqualTo("TS_TZ", Literal(0, TimestamptzType())),
+        ex.EqualTo("TS_TZ", ex.Literal(0, TimestamptzType())),
     ),
 ]
 
 
 @pytest.mark.parametrize(("document", "expression"), TYPED)
-def test_a_schema_gives_constants_their_types(document: Any, expression: Expression) -> None:
-    assert expression_from_json(document, FILTER_SCHEMA, case_sensitive=False) == expression
+def test_a_schema_gives_constants_their_types(document: Any, expression: ex.Expression) -> None:
+    assert ex.expression_from_json(document, FILTER_SCHEMA, case_sensitive=False) == expression
 
 
 REFUSED: list[tuple[Any, str]] = [
@@ -234,7 +214,7 @@ REFUSED: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("document", "message"), REFUSED)
 def test_other_documents_are_refused(document: Any, message: str) -> None:
     with pytest.raises(InvalidExpressionError, match=message):
-        expression_from_json(document)
+        ex.expression_from_json(document)
 
 
 KEYS = st.sampled_from(("type", "term", "value", "values", "left", "right", "child", "name", "id", "function", "arguments", "data-type"))  # fmt: skip
@@ -258,18 +238,18 @@ ATOMS = st.one_of(
 def test_any_document_is_read_or_refused(document: Any) -> None:
     for schema in (None, FILTER_SCHEMA):
         try:
-            expression_from_json(document, schema)
+            ex.expression_from_json(document, schema)
         except IcefloeError:
             continue
 
 
 def test_long_chains_are_written_flat_and_read_deep() -> None:
-    chain = Or(*(EqualTo("a", number) for number in range(3000)))
-    assert expression_from_json(json.loads(json.dumps(expression_to_json(chain)))) == chain
-    deep: Any = expression_to_json(EqualTo("a", 0))
+    chain = ex.Or(*(ex.EqualTo("a", number) for number in range(3000)))
+    assert ex.expression_from_json(json.loads(json.dumps(ex.expression_to_json(chain)))) == chain
+    deep: Any = ex.expression_to_json(ex.EqualTo("a", 0))
     for number in range(1, 3000):
-        deep = {"type": "or", "left": deep, "right": expression_to_json(EqualTo("a", number))}
-    assert expression_from_json(deep) == chain
+        deep = {"type": "or", "left": deep, "right": ex.expression_to_json(ex.EqualTo("a", number))}
+    assert ex.expression_from_json(deep) == chain
 
 
 def test_nesting_that_is_too_deep_is_refused() -> None:
@@ -277,9 +257,9 @@ def test_nesting_that_is_too_deep_is_refused() -> None:
     for _ in range(500):
         deep = {"type": "not", "child": {"type": "and", "left": deep, "right": {"type": "is-nan", "term": "b"}}}
     with pytest.raises(InvalidExpressionError, match="levels deep"):
-        expression_from_json(deep)
+        ex.expression_from_json(deep)
 
 
 def test_what_the_older_form_cannot_say_is_refused() -> None:
     with pytest.raises(InvalidExpressionError, match="names columns"):
-        expression_to_term_json(IsNull(IdReference(7)))
+        ex.expression_to_term_json(ex.IsNull(IdReference(7)))

@@ -7,25 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from icefloe import expressions as ex
 from icefloe.errors import InvalidExpressionError, InvalidInputError
-from icefloe.expressions import (
-    AlwaysTrue,
-    BoundTransform,
-    EqualTo,
-    Expression,
-    In,
-    LessThan,
-    Not,
-    NotEqualTo,
-    bind,
-    bound_references,
-    bucket,
-    col,
-    evaluate,
-    filter_rows,
-    mask,
-    to_arrow,
-)
 from icefloe.expressions.values import And, Or, Predicate
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import DoubleType, NestedField
@@ -34,13 +17,13 @@ from tests.strategies import FILTER_SCHEMA, expressions
 from tests.strategies import filter_rows as rows_of_filter_schema
 
 
-def has_bucket(expression: Expression) -> bool:
+def has_bucket(expression: ex.Expression) -> bool:
     if isinstance(expression, And | Or):
         return any(map(has_bucket, expression.children))
-    return isinstance(expression, Predicate) and isinstance(expression.term, BoundTransform)
+    return isinstance(expression, Predicate) and isinstance(expression.term, ex.BoundTransform)
 
 
-def expected(expression: Expression, row: Row) -> bool | None:
+def expected(expression: ex.Expression, row: Row) -> bool | None:
     """The naive meaning; None where a transform has no value so close to the end of a type."""
     try:
         return naive(expression, row)
@@ -49,45 +32,49 @@ def expected(expression: Expression, row: Row) -> bool | None:
 
 
 @given(expressions(), rows_of_filter_schema())
-def test_a_row_matches_as_the_spec_says(expression: Expression, row: Row) -> None:
+def test_a_row_matches_as_the_spec_says(expression: ex.Expression, row: Row) -> None:
     wanted = expected(expression, row)
     if wanted is not None:
-        assert evaluate(bind(expression, FILTER_SCHEMA), row) == wanted
+        assert ex.evaluate(ex.bind(expression, FILTER_SCHEMA), row) == wanted
 
 
 @given(expressions(), rows_of_filter_schema())
-def test_rows_may_be_given_by_field_id(expression: Expression, row: Row) -> None:
-    bound = bind(expression, FILTER_SCHEMA)
+def test_rows_may_be_given_by_field_id(expression: ex.Expression, row: Row) -> None:
+    bound = ex.bind(expression, FILTER_SCHEMA)
     by_id = {field.field_id: value for field, value in zip(FILTER_SCHEMA.fields, row, strict=True)}
-    assert evaluate(bound, by_id) == evaluate(bound, row)
+    assert ex.evaluate(bound, by_id) == ex.evaluate(bound, row)
 
 
 @given(expressions(), st.lists(rows_of_filter_schema(), max_size=6))
-def test_masks_agree_with_rows(expression: Expression, rows: list[Row]) -> None:
-    bound = bind(expression, FILTER_SCHEMA)
-    found = mask(bound, arrow_table(rows))
+def test_masks_agree_with_rows(expression: ex.Expression, rows: list[Row]) -> None:
+    bound = ex.bind(expression, FILTER_SCHEMA)
+    found = ex.mask(bound, arrow_table(rows))
     assert found.null_count == 0
-    assert found.to_pylist() == [evaluate(bound, row) for row in rows]
+    assert found.to_pylist() == [ex.evaluate(bound, row) for row in rows]
 
 
 @given(expressions(), st.lists(rows_of_filter_schema(), max_size=6))
-def test_arrow_expressions_agree_with_rows_and_may_be_negated(expression: Expression, rows: list[Row]) -> None:
-    bound = bind(expression, FILTER_SCHEMA)
+def test_arrow_expressions_agree_with_rows_and_may_be_negated(expression: ex.Expression, rows: list[Row]) -> None:
+    bound = ex.bind(expression, FILTER_SCHEMA)
     if has_bucket(bound):
         with pytest.raises(InvalidExpressionError, match="no form as an Arrow expression"):
-            to_arrow(bound)
+            ex.to_arrow(bound)
         return
     table = arrow_table(rows).append_column("number", pa.array(range(len(rows)), pa.int64()))
-    wanted = [i for i, row in enumerate(rows) if evaluate(bound, row)]
-    assert table.filter(to_arrow(bound))["number"].to_pylist() == wanted
-    assert table.filter(~to_arrow(bound))["number"].to_pylist() == [i for i in range(len(rows)) if i not in wanted]
+    wanted = [i for i, row in enumerate(rows) if ex.evaluate(bound, row)]
+    assert table.filter(ex.to_arrow(bound))["number"].to_pylist() == wanted
+    assert table.filter(~ex.to_arrow(bound))["number"].to_pylist() == [i for i in range(len(rows)) if i not in wanted]
 
 
 @pytest.mark.parametrize("kind", [pa.large_string(), pa.string(), pa.dictionary(pa.int8(), pa.string())])
 def test_masks_take_columns_of_other_arrow_types(kind: Any) -> None:
     table = pa.table({"name": pa.array(["a", "b", None]).cast(kind)})
-    assert mask(bind(In("name", ["a", "c"]), FILTER_SCHEMA), table).to_pylist() == [True, False, False]
-    assert mask(bind(LessThan("name", "b"), FILTER_SCHEMA), table.to_batches()[0]).to_pylist() == [True, False, False]
+    assert ex.mask(ex.bind(ex.In("name", ["a", "c"]), FILTER_SCHEMA), table).to_pylist() == [True, False, False]
+    assert ex.mask(ex.bind(ex.LessThan("name", "b"), FILTER_SCHEMA), table.to_batches()[0]).to_pylist() == [
+        True,
+        False,
+        False,
+    ]
 
 
 @pytest.mark.parametrize("zero", [0.0, -0.0])
@@ -95,56 +82,58 @@ def test_negative_zero_is_zero(zero: float) -> None:
     rows = [(0.0,), (-0.0,), (1.0,), (float("nan"),)]
     schema = Schema(NestedField(1, "score", DoubleType()))
     table = arrow_table(rows, schema)
-    for expression in (EqualTo("score", zero), In("score", [zero, 7.0]), ~NotEqualTo("score", zero)):
-        bound = bind(expression, schema)
-        assert [evaluate(bound, row) for row in rows] == [True, True, False, False]
-        assert mask(bound, table).to_pylist() == [True, True, False, False]
-        assert table.filter(to_arrow(bound)).num_rows == 2
-    assert mask(bind(LessThan("score", zero), schema), table).to_pylist() == [False] * 4
+    for expression in (ex.EqualTo("score", zero), ex.In("score", [zero, 7.0]), ~ex.NotEqualTo("score", zero)):
+        bound = ex.bind(expression, schema)
+        assert [ex.evaluate(bound, row) for row in rows] == [True, True, False, False]
+        assert ex.mask(bound, table).to_pylist() == [True, True, False, False]
+        assert table.filter(ex.to_arrow(bound)).num_rows == 2
+    assert ex.mask(ex.bind(ex.LessThan("score", zero), schema), table).to_pylist() == [False] * 4
 
 
 @pytest.mark.parametrize("missing", [None, float("nan")])
 def test_comparisons_with_null_and_nan_are_false_and_their_negations_true(missing: float | None) -> None:
     schema = Schema(NestedField(1, "score", DoubleType()))
-    tests = [col("score") < 5, col("score") <= 5, col("score") > 5, col("score") >= 5, col("score") == 5]
-    for test in [*tests, col("score").is_in([5, 6])]:
+    tests = [ex.col("score") < 5, ex.col("score") <= 5, ex.col("score") > 5, ex.col("score") >= 5, ex.col("score") == 5]
+    for test in [*tests, ex.col("score").is_in([5, 6])]:
         for expression, wanted in ((test, False), (~test, True)):
-            bound = bind(expression, schema)
-            assert evaluate(bound, (missing,)) == wanted
-            assert mask(bound, arrow_table([(missing,)], schema)).to_pylist() == [wanted]
+            bound = ex.bind(expression, schema)
+            assert ex.evaluate(bound, (missing,)) == wanted
+            assert ex.mask(bound, arrow_table([(missing,)], schema)).to_pylist() == [wanted]
 
 
 def test_the_null_of_a_struct_is_the_null_of_its_fields() -> None:
     inner = pa.StructArray.from_arrays([pa.array([5, 6], pa.int32())], names=["zip"], mask=pa.array([True, False]))
     table = pa.table({"place": inner})
-    bound = bind(col("place.zip").is_null(), FILTER_SCHEMA)
-    assert mask(bound, table).to_pylist() == [True, False]
-    assert table.filter(to_arrow(bound)).num_rows == 1
+    bound = ex.bind(ex.col("place.zip").is_null(), FILTER_SCHEMA)
+    assert ex.mask(bound, table).to_pylist() == [True, False]
+    assert table.filter(ex.to_arrow(bound)).num_rows == 1
 
 
 def test_filtering_keeps_matching_rows() -> None:
     table = pa.table({"small": pa.array([1, None, 3], pa.int32()), "other": ["a", "b", "c"]})
-    assert filter_rows(bind(NotEqualTo("small", 1), FILTER_SCHEMA), table)["other"].to_pylist() == ["b", "c"]
-    assert filter_rows(AlwaysTrue(), table) is table
+    assert ex.filter_rows(ex.bind(ex.NotEqualTo("small", 1), FILTER_SCHEMA), table)["other"].to_pylist() == ["b", "c"]
+    assert ex.filter_rows(ex.AlwaysTrue(), table) is table
 
 
 def test_a_predicate_must_be_bound() -> None:
     with pytest.raises(InvalidExpressionError, match="small < 5 is not bound to a schema; bind it first"):
-        evaluate(LessThan("small", 5), (1,))
+        ex.evaluate(ex.LessThan("small", 5), (1,))
     with pytest.raises(InvalidExpressionError, match="is not bound"):
-        to_arrow(EqualTo("small", 5))
+        ex.to_arrow(ex.EqualTo("small", 5))
 
 
 def test_rows_that_are_too_short_and_tables_without_the_column_are_refused() -> None:
-    bound = bind(LessThan("name", "a"), FILTER_SCHEMA)
+    bound = ex.bind(ex.LessThan("name", "a"), FILTER_SCHEMA)
     with pytest.raises(InvalidExpressionError, match="has 2 values, but name is number 13"):
-        evaluate(bound, (True, 1))
+        ex.evaluate(bound, (True, 1))
     with pytest.raises(InvalidExpressionError, match="have no column 'name'"):
-        mask(bound, pa.table({"a": [1]}))
+        ex.mask(bound, pa.table({"a": [1]}))
     with pytest.raises(InvalidExpressionError, match=r"have no column 'place.zip'"):
-        mask(bind(EqualTo("place.zip", 1), FILTER_SCHEMA), pa.table({"place": [{"a": 1}]}))
+        ex.mask(ex.bind(ex.EqualTo("place.zip", 1), FILTER_SCHEMA), pa.table({"place": [{"a": 1}]}))
 
 
 def test_references_of_a_predicate_are_its_columns() -> None:
-    bound = bind((col("small") > 5) & (Not(col("place.zip") > 1) | (bucket(4, "id") == 3)), FILTER_SCHEMA)
-    assert {reference.name for reference in bound_references(bound)} == {"small", "place.zip", "id"}
+    bound = ex.bind(
+        (ex.col("small") > 5) & (ex.Not(ex.col("place.zip") > 1) | (ex.bucket(4, "id") == 3)), FILTER_SCHEMA
+    )
+    assert {reference.name for reference in ex.bound_references(bound)} == {"small", "place.zip", "id"}

@@ -4,70 +4,59 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icefloe.expressions import (
-    And,
-    Expression,
-    LessThan,
-    Not,
-    Or,
-    bind,
-    evaluate,
-    parse_expression,
-    rewrite_not,
-    simplify,
-)
+from icefloe import expressions as ex
 from icefloe.expressions.binding import bound_term
 from icefloe.expressions.values import Predicate, conjunction, disjunction, negation
 from tests.expressions.rows import Row, naive
 from tests.strategies import FILTER_SCHEMA, expressions, filter_rows, predicates
 
 
-def bound_expressions() -> st.SearchStrategy[Expression]:
+def bound_expressions() -> st.SearchStrategy[ex.Expression]:
     """Combinations of bound tests, negations among them."""
-    return expressions(predicates().map(lambda one: bind(one, FILTER_SCHEMA)))
+    return expressions(predicates().map(lambda one: ex.bind(one, FILTER_SCHEMA)))
 
 
-def has_negation(expression: Expression) -> bool:
-    if isinstance(expression, And | Or):
+def has_negation(expression: ex.Expression) -> bool:
+    if isinstance(expression, ex.And | ex.Or):
         return any(map(has_negation, expression.children))
-    return isinstance(expression, Not)
+    return isinstance(expression, ex.Not)
 
 
 @given(bound_expressions(), filter_rows())
-def test_moving_negations_keeps_the_meaning(expression: Expression, row: Row) -> None:
-    rewritten = rewrite_not(expression)
+def test_moving_negations_keeps_the_meaning(expression: ex.Expression, row: Row) -> None:
+    rewritten = ex.rewrite_not(expression)
     assert not has_negation(rewritten)
-    assert evaluate(rewritten, row) == evaluate(expression, row)
-    assert evaluate(rewrite_not(negation(expression)), row) != evaluate(expression, row)
+    assert ex.evaluate(rewritten, row) == ex.evaluate(expression, row)
+    assert ex.evaluate(ex.rewrite_not(negation(expression)), row) != ex.evaluate(expression, row)
 
 
 @given(bound_expressions(), filter_rows())
-def test_simplifying_keeps_the_meaning(expression: Expression, row: Row) -> None:
-    assert evaluate(simplify(expression), row) == evaluate(expression, row)
+def test_simplifying_keeps_the_meaning(expression: ex.Expression, row: Row) -> None:
+    assert ex.evaluate(ex.simplify(expression), row) == ex.evaluate(expression, row)
 
 
 @given(st.data(), filter_rows())
 def test_simplifying_tests_of_one_column_keeps_the_meaning(data: st.DataObject, row: Row) -> None:
     """Few tests, often the same ones, so that they decide each other."""
-    few = data.draw(st.lists(predicates().map(lambda one: bind(one, FILTER_SCHEMA)), min_size=1, max_size=3))
+    few = data.draw(st.lists(predicates().map(lambda one: ex.bind(one, FILTER_SCHEMA)), min_size=1, max_size=3))
     more = [test for one in few if isinstance(one, Predicate) for test in _null_tests(one)]
     leaves = st.sampled_from([*few, *more, *map(negation, few)])
     inner = st.lists(leaves, min_size=1, max_size=3).map(lambda parts: conjunction(*parts))
     outer = st.lists(inner | leaves, min_size=1, max_size=3).map(lambda parts: disjunction(*parts))
     expression = data.draw(st.lists(outer | leaves, min_size=1, max_size=4).map(lambda parts: conjunction(*parts)))
-    assert evaluate(simplify(expression), row) == evaluate(expression, row)
-    assert evaluate(simplify(rewrite_not(expression)), row) == evaluate(expression, row)
+    assert ex.evaluate(ex.simplify(expression), row) == ex.evaluate(expression, row)
+    assert ex.evaluate(ex.simplify(ex.rewrite_not(expression)), row) == ex.evaluate(expression, row)
 
 
-def _null_tests(predicate: Predicate) -> list[Expression]:
+def _null_tests(predicate: Predicate) -> list[ex.Expression]:
     name = bound_term(predicate).reference.name
-    return [bind(parse_expression(f'"{name}" is {test}'), FILTER_SCHEMA) for test in ("null", "not null")]
+    return [ex.bind(ex.parse_expression(f'"{name}" is {test}'), FILTER_SCHEMA) for test in ("null", "not null")]
 
 
 @given(expressions(), filter_rows())
-def test_without_types_inequalities_stay_negated(expression: Expression, row: Row) -> None:
-    rewritten = rewrite_not(expression)
-    assert rewrite_not(rewritten) == rewritten
+def test_without_types_inequalities_stay_negated(expression: ex.Expression, row: Row) -> None:
+    rewritten = ex.rewrite_not(expression)
+    assert ex.rewrite_not(rewritten) == rewritten
     try:
         wanted = naive(expression, row)
     except ValueError:
@@ -91,8 +80,8 @@ def test_without_types_inequalities_stay_negated(expression: Expression, row: Ro
     ],
 )
 def test_neighbours_decide(text: str, simple: str) -> None:
-    assert str(simplify(parse_expression(text))) == simple
+    assert str(ex.simplify(ex.parse_expression(text))) == simple
 
 
 def test_an_unbound_inequality_has_no_opposite() -> None:
-    assert rewrite_not(Not(LessThan("a", 5))) == Not(LessThan("a", 5))
+    assert ex.rewrite_not(ex.Not(ex.LessThan("a", 5))) == ex.Not(ex.LessThan("a", 5))

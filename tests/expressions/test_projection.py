@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from icefloe import expressions as ex
 from icefloe.errors import InvalidInputError
-from icefloe.expressions import Expression, Residuals, bind, evaluate, parse_expression, residual, unbind
 from icefloe.expressions.projection import inclusive_projection, strict_projection
 from icefloe.partitioning import (
     PartitionField,
@@ -52,39 +52,39 @@ def tuple_of(spec: PartitionSpec, row: Row, data: st.DataObject) -> tuple[Any, .
 
 @given(expressions(), filter_specs(), filter_rows(), st.data())
 def test_the_partition_of_a_matching_row_matches_the_inclusive_projection(
-    expression: Expression, spec: PartitionSpec, row: Row, data: st.DataObject
+    expression: ex.Expression, spec: PartitionSpec, row: Row, data: st.DataObject
 ) -> None:
     partition = tuple_of(spec, row, data)
-    if evaluate(bind(expression, FILTER_SCHEMA), row):
-        assert evaluate(inclusive_projection(expression, spec, FILTER_SCHEMA), partition)
+    if ex.evaluate(ex.bind(expression, FILTER_SCHEMA), row):
+        assert ex.evaluate(inclusive_projection(expression, spec, FILTER_SCHEMA), partition)
 
 
 @given(expressions(), filter_specs(), filter_rows(), st.data())
 def test_rows_of_a_partition_that_matches_the_strict_projection_match(
-    expression: Expression, spec: PartitionSpec, row: Row, data: st.DataObject
+    expression: ex.Expression, spec: PartitionSpec, row: Row, data: st.DataObject
 ) -> None:
     partition = tuple_of(spec, row, data)
-    if evaluate(strict_projection(expression, spec, FILTER_SCHEMA), partition):
-        assert evaluate(bind(expression, FILTER_SCHEMA), row)
+    if ex.evaluate(strict_projection(expression, spec, FILTER_SCHEMA), partition):
+        assert ex.evaluate(ex.bind(expression, FILTER_SCHEMA), row)
 
 
 @given(expressions(), filter_specs(), filter_rows(), st.data())
 def test_the_residual_means_the_same_for_the_rows_of_its_partition(
-    expression: Expression, spec: PartitionSpec, row: Row, data: st.DataObject
+    expression: ex.Expression, spec: PartitionSpec, row: Row, data: st.DataObject
 ) -> None:
-    residuals = Residuals(expression, spec, FILTER_SCHEMA)
+    residuals = ex.Residuals(expression, spec, FILTER_SCHEMA)
     partition = tuple_of(spec, row, data)
     left = residuals.of(partition)
-    assert evaluate(left, row) == evaluate(bind(expression, FILTER_SCHEMA), row)
+    assert ex.evaluate(left, row) == ex.evaluate(ex.bind(expression, FILTER_SCHEMA), row)
     assert residuals.of(partition) == left
 
 
 @given(expressions(), filter_specs())
-def test_projections_are_bound_to_the_partition_type(expression: Expression, spec: PartitionSpec) -> None:
+def test_projections_are_bound_to_the_partition_type(expression: ex.Expression, spec: PartitionSpec) -> None:
     kind = partition_type(spec, FILTER_SCHEMA)
     for project in (inclusive_projection, strict_projection):
         projected = project(expression, spec, FILTER_SCHEMA)
-        assert bind(projected, kind) == bind(unbind(projected), kind)
+        assert ex.bind(projected, kind) == ex.bind(ex.unbind(projected), kind)
 
 
 INCLUSIVE = [
@@ -165,13 +165,13 @@ STRICT = [
 @pytest.mark.parametrize(("predicate", "field", "wanted"), INCLUSIVE)
 def test_inclusive(predicate: str, field: str, wanted: str) -> None:
     spec = parse_partition_spec([field], FILTER_SCHEMA)
-    assert str(inclusive_projection(parse_expression(predicate), spec, FILTER_SCHEMA)) == wanted
+    assert str(inclusive_projection(ex.parse_expression(predicate), spec, FILTER_SCHEMA)) == wanted
 
 
 @pytest.mark.parametrize(("predicate", "field", "wanted"), STRICT)
 def test_strict(predicate: str, field: str, wanted: str) -> None:
     spec = parse_partition_spec([field], FILTER_SCHEMA)
-    assert str(strict_projection(parse_expression(predicate), spec, FILTER_SCHEMA)) == wanted
+    assert str(strict_projection(ex.parse_expression(predicate), spec, FILTER_SCHEMA)) == wanted
 
 
 def test_an_unknown_transform_says_nothing() -> None:
@@ -179,17 +179,18 @@ def test_an_unknown_transform_says_nothing() -> None:
         PartitionField(2, 1000, UnknownTransform("zorder"), "z"),
         PartitionField((2, 3), 1001, UnknownTransform("mix"), "m"),
     )
-    assert str(inclusive_projection(parse_expression("small = 5"), spec, FILTER_SCHEMA)) == "true"
-    assert str(strict_projection(parse_expression("small = 5"), spec, FILTER_SCHEMA)) == "false"
+    assert str(inclusive_projection(ex.parse_expression("small = 5"), spec, FILTER_SCHEMA)) == "true"
+    assert str(strict_projection(ex.parse_expression("small = 5"), spec, FILTER_SCHEMA)) == "false"
 
 
 def test_fields_of_one_column_are_all_asked_inclusively_and_one_is_enough_strictly() -> None:
     spec = parse_partition_spec(["bucket(16, id)", "truncate(10, id)"], FILTER_SCHEMA)
     assert (
-        str(inclusive_projection(parse_expression("id = 34"), spec, FILTER_SCHEMA)) == "id_bucket = 3 and id_trunc = 30"
+        str(inclusive_projection(ex.parse_expression("id = 34"), spec, FILTER_SCHEMA))
+        == "id_bucket = 3 and id_trunc = 30"
     )
     assert (
-        str(strict_projection(parse_expression("id != 34"), spec, FILTER_SCHEMA))
+        str(strict_projection(ex.parse_expression("id != 34"), spec, FILTER_SCHEMA))
         == "id_bucket is distinct from 3 or id_trunc is distinct from 30"
     )
 
@@ -209,7 +210,7 @@ def test_the_least_values_may_have_a_great_result() -> None:
         (f"small < {least}", "false", "false"),
         (f"small >= {least}", "small_trunc is not null", "small_trunc is not null"),
     ):
-        found = parse_expression(predicate)
+        found = ex.parse_expression(predicate)
         assert str(inclusive_projection(found, spec, FILTER_SCHEMA)) == inclusive, predicate
         assert str(strict_projection(found, spec, FILTER_SCHEMA)) == strict, predicate
 
@@ -217,11 +218,12 @@ def test_the_least_values_may_have_a_great_result() -> None:
 def test_a_value_without_a_partition_does_not_prune() -> None:
     spec = parse_partition_spec(["truncate(10, price)"], FILTER_SCHEMA)
     least = "-9999999.99"
-    assert str(inclusive_projection(parse_expression(f"price = {least}"), spec, FILTER_SCHEMA)) == "true"
-    assert str(strict_projection(parse_expression(f"price != {least}"), spec, FILTER_SCHEMA)) == "false"
-    assert str(inclusive_projection(parse_expression(f"price < {least}"), spec, FILTER_SCHEMA)) == "false"
+    assert str(inclusive_projection(ex.parse_expression(f"price = {least}"), spec, FILTER_SCHEMA)) == "true"
+    assert str(strict_projection(ex.parse_expression(f"price != {least}"), spec, FILTER_SCHEMA)) == "false"
+    assert str(inclusive_projection(ex.parse_expression(f"price < {least}"), spec, FILTER_SCHEMA)) == "false"
     assert (
-        str(strict_projection(parse_expression(f"price >= {least}"), spec, FILTER_SCHEMA)) == "price_trunc is not null"
+        str(strict_projection(ex.parse_expression(f"price >= {least}"), spec, FILTER_SCHEMA))
+        == "price_trunc is not null"
     )
 
 
@@ -238,9 +240,9 @@ RESIDUALS = [
 @pytest.mark.parametrize(("partition", "predicate", "wanted"), RESIDUALS)
 def test_residuals(partition: tuple[Any, ...], predicate: str, wanted: str) -> None:
     spec = parse_partition_spec(["days(ts)"], FILTER_SCHEMA)
-    assert str(residual(parse_expression(predicate), spec, FILTER_SCHEMA, partition)) == wanted
+    assert str(ex.residual(ex.parse_expression(predicate), spec, FILTER_SCHEMA, partition)) == wanted
 
 
 def test_the_residual_of_an_unpartitioned_file_is_the_predicate() -> None:
-    expression = parse_expression("small > 5")
-    assert residual(expression, PartitionSpec(), FILTER_SCHEMA, ()) == bind(expression, FILTER_SCHEMA)
+    expression = ex.parse_expression("small > 5")
+    assert ex.residual(expression, PartitionSpec(), FILTER_SCHEMA, ()) == ex.bind(expression, FILTER_SCHEMA)

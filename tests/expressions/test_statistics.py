@@ -12,41 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from icefloe import expressions as ex
 from icefloe.errors import InvalidExpressionError
-from icefloe.expressions import (
-    AlwaysFalse,
-    AlwaysTrue,
-    BoundReference,
-    EqualTo,
-    Expression,
-    In,
-    Literal,
-    NotIn,
-    bind,
-    bound_references,
-    evaluate,
-    inclusive_projection,
-    might_match,
-    must_match,
-    parse_expression,
-    partitions_might_match,
-)
 from icefloe.expressions.evaluate import value_of
 from icefloe.partitioning import PartitionSpec, UnknownTransform, VoidTransform, partition_type
+from icefloe.schema import types
 from icefloe.schema.bounds import truncate_lower, truncate_upper
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BinaryType,
-    DoubleType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    NestedField,
-    PrimitiveType,
-    StringType,
-    StructType,
-    UUIDType,
-)
 from tests.expressions.rows import Row, arrow_array
 from tests.strategies import (
     FILTER_SCHEMA,
@@ -85,10 +57,10 @@ class Columns:
     def nan_counts(self, field_id: int) -> Any | None:
         return _array(self.nans.get(field_id))
 
-    def lower_bounds(self, field_id: int, kind: IcebergType) -> Any | None:
+    def lower_bounds(self, field_id: int, kind: types.IcebergType) -> Any | None:
         return arrow_array(self.lower[field_id], kind) if field_id in self.lower else None
 
-    def upper_bounds(self, field_id: int, kind: IcebergType) -> Any | None:
+    def upper_bounds(self, field_id: int, kind: types.IcebergType) -> Any | None:
         return arrow_array(self.upper[field_id], kind) if field_id in self.upper else None
 
 
@@ -106,26 +78,30 @@ def is_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def bounds_of(values: Sequence[Any], kind: IcebergType, draw: st.DrawFn) -> tuple[Any, Any]:
+def bounds_of(values: Sequence[Any], kind: types.IcebergType, draw: st.DrawFn) -> tuple[Any, Any]:
     """Bounds as some writer may give them: exact, cut, in Java's order of uuids, one or both missing."""
     ordinary = [value for value in values if value is not None and not is_nan(value)]
-    if isinstance(kind, FloatType | DoubleType) and any(map(is_nan, values)) and draw(st.integers(0, 5)) == 0:
+    if (
+        isinstance(kind, types.FloatType | types.DoubleType)
+        and any(map(is_nan, values))
+        and draw(st.integers(0, 5)) == 0
+    ):
         return math.nan, math.nan  # As old ORC writers did.
     if not ordinary:
         return None, None
-    order: Callable[[Any], Any] | None = signed if isinstance(kind, UUIDType) and draw(st.booleans()) else None
+    order: Callable[[Any], Any] | None = signed if isinstance(kind, types.UUIDType) and draw(st.booleans()) else None
     lower, upper = min(ordinary, key=order), max(ordinary, key=order)
-    if isinstance(kind, StringType | BinaryType) and draw(st.booleans()):
+    if isinstance(kind, types.StringType | types.BinaryType) and draw(st.booleans()):
         width = draw(st.integers(1, 3))
         lower, upper = truncate_lower(lower, kind, width), truncate_upper(upper, kind, width)
-    if isinstance(kind, IntegerType) and draw(st.booleans()):
+    if isinstance(kind, types.IntegerType) and draw(st.booleans()):
         lower = max(lower - draw(st.integers(0, 3)), -(2**31))
     drop = draw(st.integers(0, 7))
     return None if drop in (0, 1) else lower, None if drop in (1, 2) else upper
 
 
 @st.composite
-def file_statistics(draw: st.DrawFn, columns: Sequence[BoundReference], files: Sequence[Sequence[Row]]) -> Columns:
+def file_statistics(draw: st.DrawFn, columns: Sequence[ex.BoundReference], files: Sequence[Sequence[Row]]) -> Columns:
     """Statistics of the files for some columns, with parts missing at random."""
     found = Columns([draw(st.sampled_from((len(rows),) * 5 + (None, -1))) for rows in files])
     for column in columns:
@@ -150,7 +126,7 @@ def file_statistics(draw: st.DrawFn, columns: Sequence[BoundReference], files: S
             (found.upper, upper),
         ]
         for target, given_values in parts:
-            if isinstance(column.kind, PrimitiveType) and draw(st.integers(0, 7)):
+            if isinstance(column.kind, types.PrimitiveType) and draw(st.integers(0, 7)):
                 target[column.field_id] = given_values
     return found
 
@@ -163,14 +139,14 @@ FILES = st.lists(st.lists(filter_rows(), max_size=3), min_size=1, max_size=3)
 
 
 @given(expressions(), FILES, st.data())
-def test_statistics_are_sound(expression: Expression, files: list[list[Row]], data: st.DataObject) -> None:
-    bound = bind(expression, FILTER_SCHEMA)
-    statistics = data.draw(file_statistics(sorted(bound_references(bound), key=lambda one: one.field_id), files))
-    might, must = might_match(bound, statistics), must_match(bound, statistics)
+def test_statistics_are_sound(expression: ex.Expression, files: list[list[Row]], data: st.DataObject) -> None:
+    bound = ex.bind(expression, FILTER_SCHEMA)
+    statistics = data.draw(file_statistics(sorted(ex.bound_references(bound), key=lambda one: one.field_id), files))
+    might, must = ex.might_match(bound, statistics), ex.must_match(bound, statistics)
     assert might.dtype == must.dtype == np.bool_
     assert might.shape == must.shape == (len(files),)
     for position, rows in enumerate(files):
-        matches = [evaluate(bound, row) for row in rows]
+        matches = [ex.evaluate(bound, row) for row in rows]
         assert might[position] or not any(matches)
         assert not must[position] or all(matches)
 
@@ -179,20 +155,20 @@ def test_statistics_are_sound(expression: Expression, files: list[list[Row]], da
 def test_statistics_are_sound_for_one_column_of_many_values(data: st.DataObject) -> None:
     """Few columns and many constants, so that bounds decide more often, and sets are looked up by rank."""
     kind = data.draw(st.sampled_from([one.field_type for one in FILTER_SCHEMA.fields[1:17]]))
-    schema = Schema(NestedField(1, "a", kind, required=data.draw(st.booleans())))
+    schema = Schema(types.NestedField(1, "a", kind, required=data.draw(st.booleans())))
     value = common_values_of(kind)
     constants = data.draw(st.lists(value.filter(lambda one: not is_nan(one)), min_size=1, max_size=40))
-    test = data.draw(st.sampled_from((In, NotIn)))
-    bound = bind(test("a", [Literal(one, kind) for one in constants]), schema)
+    test = data.draw(st.sampled_from((ex.In, ex.NotIn)))
+    bound = ex.bind(test("a", [ex.Literal(one, kind) for one in constants]), schema)
     cells = value if schema.fields[0].required else st.one_of(value, st.none())
     files = [
         [(one,) for one in values]
         for values in data.draw(st.lists(st.lists(cells, max_size=3), min_size=1, max_size=4))
     ]
-    statistics = data.draw(file_statistics(sorted(bound_references(bound), key=lambda one: one.field_id), files))
-    might, must = might_match(bound, statistics), must_match(bound, statistics)
+    statistics = data.draw(file_statistics(sorted(ex.bound_references(bound), key=lambda one: one.field_id), files))
+    might, must = ex.might_match(bound, statistics), ex.must_match(bound, statistics)
     for position, rows in enumerate(files):
-        matches = [evaluate(bound, row) for row in rows]
+        matches = [ex.evaluate(bound, row) for row in rows]
         assert might[position] or not any(matches)
         assert not must[position] or all(matches)
 
@@ -202,8 +178,8 @@ def test_statistics_are_sound_for_one_column_of_many_values(data: st.DataObject)
     st.lists(st.tuples(st.integers(-40, 40) | st.none(), st.integers(-40, 40) | st.none()), min_size=1, max_size=8),
 )
 def test_large_sets_are_looked_up_exactly(numbers: list[int], ranges: list[tuple[int | None, int | None]]) -> None:
-    for kind, value in ((IntegerType(), int), (StringType(), lambda number: f"{number + 50:03}")):
-        bound = bind(In("a", [value(number) for number in numbers]), Schema(NestedField(1, "a", kind)))
+    for kind, value in ((types.IntegerType(), int), (types.StringType(), lambda number: f"{number + 50:03}")):
+        bound = ex.bind(ex.In("a", [value(number) for number in numbers]), Schema(types.NestedField(1, "a", kind)))
         files = Columns([5] * len(ranges))
         files.lower[1] = [None if low is None else value(low) for low, _ in ranges]
         files.upper[1] = [None if high is None else value(high) for _, high in ranges]
@@ -211,14 +187,14 @@ def test_large_sets_are_looked_up_exactly(numbers: list[int], ranges: list[tuple
             any((low is None or low <= one) and (high is None or one <= high) for one in numbers)
             for low, high in ranges
         ]
-        assert might_match(bound, files).tolist() == wanted
+        assert ex.might_match(bound, files).tolist() == wanted
 
 
 ONE_COLUMN = {
-    "i": Schema(NestedField(1, "a", IntegerType())),
-    "d": Schema(NestedField(1, "a", DoubleType())),
-    "s": Schema(NestedField(1, "a", StringType())),
-    "n": Schema(NestedField(2, "s", StructType(NestedField(1, "a", IntegerType())))),
+    "i": Schema(types.NestedField(1, "a", types.IntegerType())),
+    "d": Schema(types.NestedField(1, "a", types.DoubleType())),
+    "s": Schema(types.NestedField(1, "a", types.StringType())),
+    "n": Schema(types.NestedField(2, "s", types.StructType(types.NestedField(1, "a", types.IntegerType())))),
 }
 
 # records, values, nulls, nans, lower, upper; predicate; might, must
@@ -291,40 +267,42 @@ def one_file(numbers: tuple[Any, ...]) -> Columns:
 
 @pytest.mark.parametrize(("schema", "numbers", "predicate", "might", "must"), SHARP)
 def test_answers(schema: str, numbers: tuple[Any, ...], predicate: str, might: bool, must: bool) -> None:
-    bound = bind(parse_expression(predicate), ONE_COLUMN[schema])
-    assert might_match(bound, one_file(numbers)).tolist() == [might]
-    assert must_match(bound, one_file(numbers)).tolist() == [must]
+    bound = ex.bind(ex.parse_expression(predicate), ONE_COLUMN[schema])
+    assert ex.might_match(bound, one_file(numbers)).tolist() == [might]
+    assert ex.must_match(bound, one_file(numbers)).tolist() == [must]
 
 
 def test_required_columns_need_no_null_counts() -> None:
-    bound = bind(parse_expression("a < 10"), Schema(NestedField(1, "a", IntegerType(), required=True)))
-    assert must_match(bound, one_file((3, None, None, None, 5, 9))).tolist() == [True]
+    bound = ex.bind(
+        ex.parse_expression("a < 10"), Schema(types.NestedField(1, "a", types.IntegerType(), required=True))
+    )
+    assert ex.must_match(bound, one_file((3, None, None, None, 5, 9))).tolist() == [True]
 
 
 def test_constants_and_combinations() -> None:
     statistics = one_file((3, 3, 0, None, 5, 9))
-    assert might_match(AlwaysTrue(), statistics).tolist() == [True]
-    assert might_match(AlwaysFalse(), statistics).tolist() == [False]
-    assert must_match(AlwaysTrue(), statistics).tolist() == [True]
-    bound = bind(parse_expression("(a < 5 or a > 6) and a < 20"), ONE_COLUMN["i"])
-    assert might_match(bound, statistics).tolist() == [True]
+    assert ex.might_match(ex.AlwaysTrue(), statistics).tolist() == [True]
+    assert ex.might_match(ex.AlwaysFalse(), statistics).tolist() == [False]
+    assert ex.must_match(ex.AlwaysTrue(), statistics).tolist() == [True]
+    bound = ex.bind(ex.parse_expression("(a < 5 or a > 6) and a < 20"), ONE_COLUMN["i"])
+    assert ex.might_match(bound, statistics).tolist() == [True]
 
 
 def test_a_predicate_must_be_bound() -> None:
     with pytest.raises(InvalidExpressionError, match="is not bound to a schema"):
-        might_match(EqualTo("a", 5), one_file((3, 3, 0, None, 5, 9)))
+        ex.might_match(ex.EqualTo("a", 5), one_file((3, 3, 0, None, 5, 9)))
 
 
 def test_uuid_bounds_hold_in_either_order() -> None:
-    schema = Schema(NestedField(1, "a", UUIDType()))
+    schema = Schema(types.NestedField(1, "a", types.UUIDType()))
     low, high = UUID(int=2**127 + 5), UUID(int=5)  # Java's order: the first is negative.
     statistics = one_file((3, 3, 0, None, low, high))
     for value in (low, high, UUID(int=2**128 - 1), UUID(int=0)):
-        assert might_match(bind(EqualTo("a", value), schema), statistics).tolist() == [True]
+        assert ex.might_match(ex.bind(ex.EqualTo("a", value), schema), statistics).tolist() == [True]
     narrow = one_file((3, 3, 0, None, UUID(int=2**64 * 5), UUID(int=2**64 * 9)))
-    assert might_match(bind(EqualTo("a", UUID(int=2**64 * 10)), schema), narrow).tolist() == [False]
-    assert might_match(bind(EqualTo("a", UUID(int=2**64 * 5 - 1)), schema), narrow).tolist() == [False]
-    assert might_match(bind(EqualTo("a", UUID(int=2**64 * 9 + 2**63)), schema), narrow).tolist() == [True]
+    assert ex.might_match(ex.bind(ex.EqualTo("a", UUID(int=2**64 * 10)), schema), narrow).tolist() == [False]
+    assert ex.might_match(ex.bind(ex.EqualTo("a", UUID(int=2**64 * 5 - 1)), schema), narrow).tolist() == [False]
+    assert ex.might_match(ex.bind(ex.EqualTo("a", UUID(int=2**64 * 9 + 2**63)), schema), narrow).tolist() == [True]
 
 
 # --- manifests ---
@@ -346,15 +324,15 @@ class Summaries:
     def contains_nan(self, position: int) -> Any | None:
         return pa.array(self.nan[position], pa.bool_())
 
-    def lower_bounds(self, position: int, kind: IcebergType) -> Any | None:
+    def lower_bounds(self, position: int, kind: types.IcebergType) -> Any | None:
         return arrow_array(self.lower[position], kind)
 
-    def upper_bounds(self, position: int, kind: IcebergType) -> Any | None:
+    def upper_bounds(self, position: int, kind: types.IcebergType) -> Any | None:
         return arrow_array(self.upper[position], kind)
 
 
 @st.composite
-def manifests(draw: st.DrawFn, kind: StructType) -> tuple[list[list[Row]], Summaries]:
+def manifests(draw: st.DrawFn, kind: types.StructType) -> tuple[list[list[Row]], Summaries]:
     """Manifests, each a list of partition tuples, and their summaries; some have none."""
     cells = [st.one_of(st.none(), common_values_of(one.field_type)) for one in kind.fields]
     groups = draw(st.lists(st.lists(st.tuples(*cells), min_size=1, max_size=3), min_size=1, max_size=3))
@@ -363,10 +341,10 @@ def manifests(draw: st.DrawFn, kind: StructType) -> tuple[list[list[Row]], Summa
         null, nan, lower, upper = [], [], [], []
         for group in groups:
             values = [row[position] for row in group]
-            is_float = isinstance(one.field_type, FloatType | DoubleType)
+            is_float = isinstance(one.field_type, types.FloatType | types.DoubleType)
             missing = draw(st.integers(0, 7)) == 0
             ordinary = [value for value in values if value is not None and not is_nan(value)]
-            order = signed if isinstance(one.field_type, UUIDType) and draw(st.booleans()) else None
+            order = signed if isinstance(one.field_type, types.UUIDType) and draw(st.booleans()) else None
             null.append(None if missing else None in values)
             nan.append(None if missing or draw(st.integers(0, 3)) == 0 else is_float and any(map(is_nan, values)))
             lower.append(None if missing or not ordinary else min(ordinary, key=order))
@@ -379,12 +357,12 @@ def manifests(draw: st.DrawFn, kind: StructType) -> tuple[list[list[Row]], Summa
 
 
 @given(expressions(), filter_specs(), st.data())
-def test_partition_summaries_are_sound(expression: Expression, spec: PartitionSpec, data: st.DataObject) -> None:
-    projected = inclusive_projection(expression, spec, FILTER_SCHEMA)
+def test_partition_summaries_are_sound(expression: ex.Expression, spec: PartitionSpec, data: st.DataObject) -> None:
+    projected = ex.inclusive_projection(expression, spec, FILTER_SCHEMA)
     groups, summaries = data.draw(manifests(partition_type(spec, FILTER_SCHEMA)))
-    found = partitions_might_match(projected, summaries)
+    found = ex.partitions_might_match(projected, summaries)
     for position, group in enumerate(groups):
-        assert found[position] or not any(evaluate(projected, partition) for partition in group)
+        assert found[position] or not any(ex.evaluate(projected, partition) for partition in group)
 
 
 SUMMARIES: list[tuple[str, tuple[Any, ...], str, bool]] = [
@@ -409,8 +387,8 @@ SUMMARIES: list[tuple[str, tuple[Any, ...], str, bool]] = [
 @pytest.mark.parametrize(("schema", "summary", "predicate", "might"), SUMMARIES)
 def test_answers_for_manifests(schema: str, summary: tuple[Any, ...], predicate: str, might: bool) -> None:
     null, nan, lower, upper = summary
-    bound = bind(parse_expression(predicate), ONE_COLUMN[schema])
-    found = partitions_might_match(bound, Summaries(1, [[null]], [[nan]], [[lower]], [[upper]]))
+    bound = ex.bind(ex.parse_expression(predicate), ONE_COLUMN[schema])
+    found = ex.partitions_might_match(bound, Summaries(1, [[null]], [[nan]], [[lower]], [[upper]]))
     assert found.tolist() == [might]
 
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from icefloe.formats.projection import arrow_object, storage_type
+from icefloe.schema import types
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import IcebergType, ListType, MapType, StructType, UnknownType, VariantType
 from tests.strategies import values_of
 
 VARIANTS = (
@@ -21,17 +21,17 @@ VARIANTS = (
 """Null, 7, {"a": 5} and "ice"."""
 
 
-def objects_of(kind: IcebergType, required: bool) -> st.SearchStrategy[Any]:
+def objects_of(kind: types.IcebergType, required: bool) -> st.SearchStrategy[Any]:
     """What pyarrow takes for values of a type, None among them unless required."""
     found: st.SearchStrategy[Any]
     match kind:
-        case VariantType():
+        case types.VariantType():
             found = st.sampled_from(VARIANTS)
-        case StructType():
+        case types.StructType():
             found = st.fixed_dictionaries({field.name: objects_of(field.field_type, field.required) for field in kind})
-        case ListType():
+        case types.ListType():
             found = st.lists(objects_of(kind.element_type, kind.element_required), max_size=3)
-        case MapType():
+        case types.MapType():
             pair = st.tuples(objects_of(kind.key_type, True), objects_of(kind.value_type, kind.value_required))
             found = st.lists(pair, max_size=3, unique_by=lambda pair: repr(pair[0]))
         case _:
@@ -39,9 +39,9 @@ def objects_of(kind: IcebergType, required: bool) -> st.SearchStrategy[Any]:
     return found if required or _has_unknown(kind) else st.one_of(st.none(), found)
 
 
-def _has_unknown(kind: IcebergType) -> bool:
+def _has_unknown(kind: types.IcebergType) -> bool:
     """pyarrow makes broken arrays of null structs in lists where a field is of Arrow's null type."""
-    return isinstance(kind, StructType) and any(isinstance(field.field_type, UnknownType) for field in kind)
+    return isinstance(kind, types.StructType) and any(isinstance(field.field_type, types.UnknownType) for field in kind)
 
 
 def tables_of(schema: Schema, max_rows: int = 12) -> st.SearchStrategy[Any]:

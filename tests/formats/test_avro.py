@@ -31,30 +31,11 @@ from icefloe.formats.avro_schema_codec import avro_schema_of, decimal_width
 from icefloe.formats.avro_writer import AvroFileWriter
 from icefloe.formats.metrics import metrics_modes
 from icefloe.formats.written_file import WrittenFile
+from icefloe.schema import types
 from icefloe.schema.name_mapping import MappedField, NameMapping, create_name_mapping
 from icefloe.schema.projection import select
 from icefloe.schema.reserved import POS
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    FixedType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
 from icefloe.versions import ALL_VERSIONS
 from tests.formats.rows import VARIANTS, arrow_table, contents, tables_of
 from tests.strategies import schemas
@@ -96,10 +77,10 @@ def record(*fields: dict[str, Any]) -> dict[str, Any]:
 
 def test_empty_and_null_lists_and_maps_of_uuids() -> None:
     """pyarrow cannot copy an empty array of extension types inside of others."""
-    pair = StructType(NestedField(3, "u", UUIDType()))
+    pair = types.StructType(types.NestedField(3, "u", types.UUIDType()))
     schema = Schema(
-        NestedField(1, "l", ListType(2, pair, False)),
-        NestedField(4, "m", MapType(5, StringType(), 6, UUIDType(), False)),
+        types.NestedField(1, "l", types.ListType(2, pair, False)),
+        types.NestedField(4, "m", types.MapType(5, types.StringType(), 6, types.UUIDType(), False)),
     )
     cases: list[list[dict[str, Any]]] = [
         [{"l": None, "m": None}],
@@ -183,17 +164,23 @@ def test_decimals_take_the_fewest_bytes(precision: int, width: int) -> None:
 
 
 EVERYTHING = Schema(
-    NestedField(1, "id", LongType(), True),
-    NestedField(2, "tags", ListType(3, StringType(), False)),
-    NestedField(4, "props", MapType(5, StringType(), 6, IntegerType(), False)),
-    NestedField(7, "place", StructType(NestedField(8, "zip", StringType()), NestedField(9, "doc", VariantType()))),
-    NestedField(10, "doc", VariantType()),
-    NestedField(11, "nothing", UnknownType()),
-    NestedField(12, "by day", MapType(13, DateType(), 14, UUIDType(), True), False, "per day"),
-    NestedField(15, "1st", TimestamptzType()),
-    NestedField(16, "price", DecimalType(9, 2), False, None, Decimal("1.50"), Decimal("1.50")),
-    NestedField(17, "other", DecimalType(9, 2)),
-    NestedField(18, "nano", TimestampNanoType()),
+    types.NestedField(1, "id", types.LongType(), True),
+    types.NestedField(2, "tags", types.ListType(3, types.StringType(), False)),
+    types.NestedField(4, "props", types.MapType(5, types.StringType(), 6, types.IntegerType(), False)),
+    types.NestedField(
+        7,
+        "place",
+        types.StructType(
+            types.NestedField(8, "zip", types.StringType()), types.NestedField(9, "doc", types.VariantType())
+        ),
+    ),
+    types.NestedField(10, "doc", types.VariantType()),
+    types.NestedField(11, "nothing", types.UnknownType()),
+    types.NestedField(12, "by day", types.MapType(13, types.DateType(), 14, types.UUIDType(), True), False, "per day"),
+    types.NestedField(15, "1st", types.TimestamptzType()),
+    types.NestedField(16, "price", types.DecimalType(9, 2), False, None, Decimal("1.50"), Decimal("1.50")),
+    types.NestedField(17, "other", types.DecimalType(9, 2)),
+    types.NestedField(18, "nano", types.TimestampNanoType()),
 )
 ROWS = [
     {
@@ -244,7 +231,9 @@ def test_the_schema_is_the_one_that_the_spec_draws() -> None:
 
 def test_names_that_avro_makes_the_same_stay_two_columns() -> None:
     schema = Schema(
-        NestedField(1, "a b", LongType()), NestedField(2, "a_x20b", LongType()), NestedField(3, "ä", LongType())
+        types.NestedField(1, "a b", types.LongType()),
+        types.NestedField(2, "a_x20b", types.LongType()),
+        types.NestedField(3, "ä", types.LongType()),
     )
     table = arrow_table(schema, [{"a b": 1, "a_x20b": 2, "ä": 3}])
     content, _ = finished(table, schema)
@@ -256,13 +245,17 @@ def test_names_that_avro_makes_the_same_stay_two_columns() -> None:
 def test_columns_are_found_by_id_under_new_names_and_places() -> None:
     content, _ = finished(arrow_table(EVERYTHING, ROWS), EVERYTHING)
     later = Schema(
-        NestedField(16, "cost", DecimalType(18, 2)),
-        NestedField(
-            7, "address", StructType(NestedField(20, "street", StringType()), NestedField(8, "code", StringType()))
+        types.NestedField(16, "cost", types.DecimalType(18, 2)),
+        types.NestedField(
+            7,
+            "address",
+            types.StructType(
+                types.NestedField(20, "street", types.StringType()), types.NestedField(8, "code", types.StringType())
+            ),
         ),
-        NestedField(1, "key", LongType(), True),
-        NestedField(21, "added", IntegerType(), True, None, 5, 5),
-        NestedField(22, "region", StringType()),
+        types.NestedField(1, "key", types.LongType(), True),
+        types.NestedField(21, "added", types.IntegerType(), True, None, 5, 5),
+        types.NestedField(22, "region", types.StringType()),
     )
     found = read(content, later, constants={22: "eu"})
     assert found.column("address").to_pylist() == [{"street": None, "code": str(i)} for i in range(10)]
@@ -286,21 +279,23 @@ def test_any_part_of_the_columns_can_be_read(data: st.DataObject) -> None:
 
 
 def test_a_struct_of_missing_fields_is_null_where_the_file_says_so() -> None:
-    schema = Schema(NestedField(1, "p", StructType(NestedField(2, "x", IntegerType()))))
+    schema = Schema(types.NestedField(1, "p", types.StructType(types.NestedField(2, "x", types.IntegerType()))))
     content, _ = finished(arrow_table(schema, [{"p": {"x": 1}}, {"p": None}]), schema)
-    later = Schema(NestedField(1, "p", StructType(NestedField(3, "y", IntegerType(), False, None, 0, 0))))
+    later = Schema(
+        types.NestedField(1, "p", types.StructType(types.NestedField(3, "y", types.IntegerType(), False, None, 0, 0)))
+    )
     assert read(content, later).to_pylist() == [{"p": {"y": 0}}, {"p": None}]
 
 
 def test_positions_and_constants_need_no_column() -> None:
     content, _ = finished(arrow_table(EVERYTHING, ROWS), EVERYTHING)
-    wanted = Schema(POS, NestedField(30, "region", StringType()))
+    wanted = Schema(POS, types.NestedField(30, "region", types.StringType()))
     found = read(content, wanted, constants={30: "eu"})
     assert found.column("_pos").to_pylist() == list(range(10))
     assert found.column("region").to_pylist() == ["eu"] * 10
 
 
-ONE = Schema(NestedField(1, "id", LongType(), True))
+ONE = Schema(types.NestedField(1, "id", types.LongType(), True))
 
 
 @pytest.mark.parametrize("columns", [ONE, Schema(*ONE.fields, POS)])
@@ -383,7 +378,7 @@ def test_settings_that_mean_nothing_are_refused(properties: dict[str, str], mess
 
 
 def test_null_in_a_required_field_is_refused_at_every_level() -> None:
-    schema = Schema(NestedField(1, "p", StructType(NestedField(2, "x", IntegerType(), True))))
+    schema = Schema(types.NestedField(1, "p", types.StructType(types.NestedField(2, "x", types.IntegerType(), True))))
     loose = pa.struct([pa.field("x", pa.int32())])
     writer = AvroFileWriter(io.BytesIO(), schema)
     writer.write(pa.table({"p": pa.array([{"x": 1}, None], loose)}))
@@ -423,16 +418,24 @@ FOREIGN_ROWS: list[dict[str, Any]] = [
     for i in range(4)
 ]
 WANTED = Schema(
-    NestedField(1, "ms", TimestamptzType()),
-    NestedField(2, "us", TimestamptzType()),
-    NestedField(3, "local", TimestampType()),
-    NestedField(4, "time", TimeType()),
-    NestedField(5, "uuid", UUIDType()),
-    NestedField(6, "dec", DecimalType(20, 2)),
-    NestedField(7, "suit", StringType()),
-    NestedField(8, "points", ListType(9, StructType(NestedField(10, "x", IntegerType())), True)),
-    NestedField(11, "named", MapType(12, StringType(), 13, StructType(NestedField(14, "x", IntegerType())), True)),
-    NestedField(15, "wide", DecimalType(5, 0)),
+    types.NestedField(1, "ms", types.TimestamptzType()),
+    types.NestedField(2, "us", types.TimestamptzType()),
+    types.NestedField(3, "local", types.TimestampType()),
+    types.NestedField(4, "time", types.TimeType()),
+    types.NestedField(5, "uuid", types.UUIDType()),
+    types.NestedField(6, "dec", types.DecimalType(20, 2)),
+    types.NestedField(7, "suit", types.StringType()),
+    types.NestedField(
+        8, "points", types.ListType(9, types.StructType(types.NestedField(10, "x", types.IntegerType())), True)
+    ),
+    types.NestedField(
+        11,
+        "named",
+        types.MapType(
+            12, types.StringType(), 13, types.StructType(types.NestedField(14, "x", types.IntegerType())), True
+        ),
+    ),
+    types.NestedField(15, "wide", types.DecimalType(5, 0)),
 )
 
 
@@ -462,13 +465,13 @@ def test_a_named_type_may_be_left_out_where_it_is_defined() -> None:
 
 def test_a_union_of_several_types_is_no_column() -> None:
     mapping = NameMapping((MappedField(1, ("odd",)),))
-    wanted = Schema(NestedField(1, "odd", StringType()))
+    wanted = Schema(types.NestedField(1, "odd", types.StringType()))
     with pytest.raises(IncompatibleChangeError, match=r"memory:x\.avro: column 'odd' is a union of several"):
         read(foreign(FOREIGN, FOREIGN_ROWS), wanted, mapping=mapping)
 
 
 def test_without_ids_and_mapping_nothing_is_guessed() -> None:
-    wanted = Schema(NestedField(7, "suit", StringType()))
+    wanted = Schema(types.NestedField(7, "suit", types.StringType()))
     assert read(foreign(FOREIGN, FOREIGN_ROWS), wanted).to_pylist() == [{"suit": None}] * 4
 
 
@@ -493,11 +496,11 @@ def test_schemas_that_no_table_has(document: Any, message: str) -> None:
 @given(st.data())
 def test_damaged_files_give_our_errors(data: st.DataObject) -> None:
     schema = Schema(
-        NestedField(1, "id", LongType(), True),
-        NestedField(2, "s", StringType()),
-        NestedField(3, "l", ListType(4, FixedType(3), False)),
-        NestedField(5, "b", BinaryType()),
-        NestedField(6, "d", DecimalType(5, 2)),
+        types.NestedField(1, "id", types.LongType(), True),
+        types.NestedField(2, "s", types.StringType()),
+        types.NestedField(3, "l", types.ListType(4, types.FixedType(3), False)),
+        types.NestedField(5, "b", types.BinaryType()),
+        types.NestedField(6, "d", types.DecimalType(5, 2)),
     )
     codec = data.draw(st.sampled_from(["uncompressed", "gzip", "zstd", "snappy"]))
     rows = [

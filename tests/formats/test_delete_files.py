@@ -35,24 +35,10 @@ from icefloe.formats.position_deletes import (
     read_position_deletes,
     write_position_deletes,
 )
+from icefloe.schema import types
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.binary import decode
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    IntegerType,
-    ListType,
-    LongType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampType,
-    UnknownType,
-    UUIDType,
-)
 from icefloe.storage.identity import identity
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.formats.rows import arrow_table, contents, tables_of
@@ -95,7 +81,7 @@ def test_positions_come_back_by_data_file(file_format: str, deletes: dict[str, l
     paths = sorted(path.encode() for path in deletes)
     assert done.file.metrics.lower_bounds[PATH_ID] == paths[0]
     assert done.file.metrics.upper_bounds[PATH_ID] == paths[-1]
-    assert decode(done.file.metrics.lower_bounds[POS_ID], LongType()) == min(min(d) for d in deletes.values())
+    assert decode(done.file.metrics.lower_bounds[POS_ID], types.LongType()) == min(min(d) for d in deletes.values())
 
 
 @pytest.mark.parametrize("file_format", DATA_FORMATS)
@@ -211,16 +197,22 @@ def test_settings_of_delete_files_stand_in_for_those_of_data_files() -> None:
 
 
 TABLE = Schema(
-    NestedField(1, "id", LongType(), True),
-    NestedField(2, "category", StringType()),
-    NestedField(3, "price", DoubleType()),
-    NestedField(4, "tags", ListType(5, StringType(), False)),
-    NestedField(6, "place", StructType(NestedField(7, "zip", IntegerType()), NestedField(8, "code", UUIDType()))),
-    NestedField(9, "day", DateType()),
-    NestedField(10, "cost", DecimalType(9, 2)),
-    NestedField(11, "flag", BooleanType()),
-    NestedField(12, "ts", TimestampType()),
-    NestedField(13, "nothing", UnknownType()),
+    types.NestedField(1, "id", types.LongType(), True),
+    types.NestedField(2, "category", types.StringType()),
+    types.NestedField(3, "price", types.DoubleType()),
+    types.NestedField(4, "tags", types.ListType(5, types.StringType(), False)),
+    types.NestedField(
+        6,
+        "place",
+        types.StructType(
+            types.NestedField(7, "zip", types.IntegerType()), types.NestedField(8, "code", types.UUIDType())
+        ),
+    ),
+    types.NestedField(9, "day", types.DateType()),
+    types.NestedField(10, "cost", types.DecimalType(9, 2)),
+    types.NestedField(11, "flag", types.BooleanType()),
+    types.NestedField(12, "ts", types.TimestampType()),
+    types.NestedField(13, "nothing", types.UnknownType()),
 )
 
 
@@ -276,7 +268,9 @@ def test_metadata_of_equality_deletes() -> None:
 
 
 def test_keys_of_dropped_and_required_columns_are_read() -> None:
-    dropped = Schema(NestedField(1, "id", LongType(), True), NestedField(40, "gone", StringType(), True))
+    dropped = Schema(
+        types.NestedField(1, "id", types.LongType(), True), types.NestedField(40, "gone", types.StringType(), True)
+    )
     sink = io.BytesIO()
     writer = EqualityDeleteWriter(sink, dropped, [40], DELETE_VERSIONS[0])
     writer.write(pa.table({"gone": ["x"]}))
@@ -358,7 +352,7 @@ def test_numbers_near_the_ends_of_their_type_are_told_apart(kind: Any, data: st.
 
 def test_the_example_of_the_spec() -> None:
     rows = [(1, "a"), (2, None), (3, "b"), (4, None)]
-    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "category", StringType()))
+    schema = Schema(types.NestedField(1, "id", types.LongType()), types.NestedField(2, "category", types.StringType()))
     table = arrow_table(schema, [{"id": i, "category": c} for i, c in rows])
     keys = arrow_table(schema, [{"id": 4, "category": None}])
     assert equality_mask(table, keys, [1, 2]).tolist() == [False, False, False, True]
@@ -366,8 +360,8 @@ def test_the_example_of_the_spec() -> None:
 
 
 def test_columns_are_known_by_id_and_promoted() -> None:
-    old = Schema(NestedField(1, "id", IntegerType()), NestedField(2, "cost", DecimalType(5, 2)))
-    new = Schema(NestedField(2, "id", DecimalType(9, 2)), NestedField(1, "key", LongType()))
+    old = Schema(types.NestedField(1, "id", types.IntegerType()), types.NestedField(2, "cost", types.DecimalType(5, 2)))
+    new = Schema(types.NestedField(2, "id", types.DecimalType(9, 2)), types.NestedField(1, "key", types.LongType()))
     keys = arrow_table(old, [{"id": 7, "cost": Decimal("1.50")}])
     rows = arrow_table(new, [{"key": 7, "id": Decimal("1.50")}, {"key": 2**40, "id": Decimal("1.50")}])
     assert equality_mask(rows, keys, [1, 2]).tolist() == [True, False]
@@ -381,6 +375,6 @@ def test_what_cannot_be_compared_is_refused() -> None:
         equality_mask(table, table, [3])
     with pytest.raises(InvalidValueError, match="at least one column"):
         equality_mask(table, table, [])
-    words = arrow_table(Schema(NestedField(1, "id", StringType())), [{"id": "x"}])
+    words = arrow_table(Schema(types.NestedField(1, "id", types.StringType())), [{"id": "x"}])
     with pytest.raises(InvalidValueError, match="keys of string cannot be compared to rows of int64"):
         equality_mask(table, words, [1])

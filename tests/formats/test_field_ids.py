@@ -13,26 +13,20 @@ from icefloe.formats.field_ids import check_written_ids, foreign_ids, misplaced_
 from icefloe.formats.file_formats import DATA_FORMATS, file_writer
 from icefloe.formats.orc import writer as orc_writer
 from icefloe.formats.parquet import writer as parquet_writer
+from icefloe.schema import types
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    IntegerType,
-    ListType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    VariantType,
-)
 
 SCHEMA = Schema(
-    NestedField(1, "id", IntegerType()),
-    NestedField(2, "s", StructType(NestedField(3, "a", IntegerType()))),
-    NestedField(4, "l", ListType(5, StructType(NestedField(6, "a", IntegerType())))),
-    NestedField(7, "m", MapType(8, StringType(), 9, StringType())),
-    NestedField(10, "v", VariantType()),
+    types.NestedField(1, "id", types.IntegerType()),
+    types.NestedField(2, "s", types.StructType(types.NestedField(3, "a", types.IntegerType()))),
+    types.NestedField(4, "l", types.ListType(5, types.StructType(types.NestedField(6, "a", types.IntegerType())))),
+    types.NestedField(7, "m", types.MapType(8, types.StringType(), 9, types.StringType())),
+    types.NestedField(10, "v", types.VariantType()),
 )
-PARTS = StructType(NestedField(-1, "metadata", StringType()), NestedField(-2, "value", StringType()))
+PARTS = types.StructType(
+    types.NestedField(-1, "metadata", types.StringType()), types.NestedField(-2, "value", types.StringType())
+)
 
 
 def changed(**columns: Any) -> Schema:
@@ -41,7 +35,9 @@ def changed(**columns: Any) -> Schema:
     for field in SCHEMA.fields:
         given = columns.get(field.name, field.field_type if field.name != "v" else PARTS)
         fields.append(
-            NestedField(*given) if isinstance(given, tuple) else NestedField(field.field_id, field.name, given)
+            types.NestedField(*given)
+            if isinstance(given, tuple)
+            else types.NestedField(field.field_id, field.name, given)
         )
     return Schema(*fields)
 
@@ -56,17 +52,21 @@ def test_the_ids_of_the_schema_are_right() -> None:
     "file",
     [
         changed(v=(-3, "v", PARTS)),
-        changed(id=(11, "id", IntegerType())),
-        changed(s=StructType(NestedField(-3, "a", IntegerType()))),
-        changed(s=StructType(NestedField(3, "a", IntegerType()), NestedField(12, "b", IntegerType()))),
-        changed(s=IntegerType()),
-        changed(v=IntegerType()),
-        changed(l=ListType(-3, StructType(NestedField(6, "a", IntegerType())))),
-        changed(l=ListType(5, StructType(NestedField(-3, "a", IntegerType())))),
-        changed(m=MapType(-3, StringType(), 9, StringType())),
-        changed(m=MapType(8, StringType(), -3, StringType())),
+        changed(id=(11, "id", types.IntegerType())),
+        changed(s=types.StructType(types.NestedField(-3, "a", types.IntegerType()))),
+        changed(
+            s=types.StructType(
+                types.NestedField(3, "a", types.IntegerType()), types.NestedField(12, "b", types.IntegerType())
+            )
+        ),
+        changed(s=types.IntegerType()),
+        changed(v=types.IntegerType()),
+        changed(l=types.ListType(-3, types.StructType(types.NestedField(6, "a", types.IntegerType())))),
+        changed(l=types.ListType(5, types.StructType(types.NestedField(-3, "a", types.IntegerType())))),
+        changed(m=types.MapType(-3, types.StringType(), 9, types.StringType())),
+        changed(m=types.MapType(8, types.StringType(), -3, types.StringType())),
         Schema(*SCHEMA.fields[:-1]),
-        Schema(*SCHEMA.fields, NestedField(11, "more", IntegerType())),
+        Schema(*SCHEMA.fields, types.NestedField(11, "more", types.IntegerType())),
     ],
     ids=str,
 )
@@ -78,16 +78,18 @@ def test_any_other_id_is_an_error(file: Schema) -> None:
 def test_fields_without_ids_and_with_those_of_others_are_named() -> None:
     variants = variant_ids([SCHEMA])
     assert missing_ids(changed(v=(-3, "v", PARTS)), variants) == ["v", "v.metadata", "v.value"]
-    assert missing_ids(changed(l=ListType(-3, StructType(NestedField(6, "a", IntegerType())))), variants) == [
-        "l.element"
-    ]
-    moved = changed(id=(3, "id", IntegerType()), s=StructType(NestedField(1, "a", IntegerType())))
+    assert missing_ids(
+        changed(l=types.ListType(-3, types.StructType(types.NestedField(6, "a", types.IntegerType())))), variants
+    ) == ["l.element"]
+    moved = changed(
+        id=(3, "id", types.IntegerType()), s=types.StructType(types.NestedField(1, "a", types.IntegerType()))
+    )
     assert misplaced_ids(moved, [SCHEMA], variants) == [
         "'id' has the field id 3, that of 's.a'",
         "'s.a' has the field id 1, that of 'id'",
     ]
     assert misplaced_ids(SCHEMA, [SCHEMA], variants) == foreign_ids(SCHEMA, [SCHEMA], variants) == []
-    assert foreign_ids(changed(id=(77, "id", IntegerType())), [SCHEMA], variants) == ["'id' has the field id 77"]
+    assert foreign_ids(changed(id=(77, "id", types.IntegerType())), [SCHEMA], variants) == ["'id' has the field id 77"]
 
 
 def _without_ids(schema: Any) -> Any:

@@ -30,31 +30,12 @@ from icefloe.formats.metrics import metrics_modes
 from icefloe.formats.orc.reader import OrcFileReader
 from icefloe.formats.orc.writer import OrcFileWriter
 from icefloe.formats.written_file import WrittenFile
+from icefloe.schema import types
 from icefloe.schema.codec import schema_to_json
 from icefloe.schema.name_mapping import create_name_mapping
 from icefloe.schema.projection import select
 from icefloe.schema.reserved import POS
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BinaryType,
-    DecimalType,
-    FixedType,
-    GeometryType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
 from icefloe.versions import ALL_VERSIONS
 from tests.formats.rows import VARIANTS, arrow_table, contents, tables_of
 from tests.strategies import schemas
@@ -85,10 +66,10 @@ def storable(schema: Schema) -> bool:
 
 def test_empty_and_null_lists_and_maps_of_uuids() -> None:
     """pyarrow cannot copy an empty array of extension types inside of others."""
-    pair = StructType(NestedField(3, "u", UUIDType()))
+    pair = types.StructType(types.NestedField(3, "u", types.UUIDType()))
     schema = Schema(
-        NestedField(1, "l", ListType(2, pair, False)),
-        NestedField(4, "m", MapType(5, StringType(), 6, UUIDType(), False)),
+        types.NestedField(1, "l", types.ListType(2, pair, False)),
+        types.NestedField(4, "m", types.MapType(5, types.StringType(), 6, types.UUIDType(), False)),
     )
     cases: list[list[dict[str, Any]]] = [
         [{"l": None, "m": None}],
@@ -126,20 +107,26 @@ def test_what_is_written_is_read_again(version: int) -> None:
 
 
 EVERYTHING = Schema(
-    NestedField(1, "id", LongType(), True),
-    NestedField(2, "tags", ListType(3, StringType(), False)),
-    NestedField(4, "props", MapType(5, StringType(), 6, IntegerType(), False)),
-    NestedField(7, "place", StructType(NestedField(8, "zip", StringType()), NestedField(9, "doc", VariantType()))),
-    NestedField(10, "doc", VariantType()),
-    NestedField(11, "nothing", UnknownType()),
-    NestedField(12, "where", GeometryType("EPSG:3857")),
-    NestedField(13, "time", TimeType()),
-    NestedField(14, "uuid", UUIDType()),
-    NestedField(15, "code", FixedType(3)),
-    NestedField(16, "ts", TimestampType()),
-    NestedField(17, "tz", TimestamptzType()),
-    NestedField(18, "nano", TimestampNanoType()),
-    NestedField(19, "price", DecimalType(9, 2)),
+    types.NestedField(1, "id", types.LongType(), True),
+    types.NestedField(2, "tags", types.ListType(3, types.StringType(), False)),
+    types.NestedField(4, "props", types.MapType(5, types.StringType(), 6, types.IntegerType(), False)),
+    types.NestedField(
+        7,
+        "place",
+        types.StructType(
+            types.NestedField(8, "zip", types.StringType()), types.NestedField(9, "doc", types.VariantType())
+        ),
+    ),
+    types.NestedField(10, "doc", types.VariantType()),
+    types.NestedField(11, "nothing", types.UnknownType()),
+    types.NestedField(12, "where", types.GeometryType("EPSG:3857")),
+    types.NestedField(13, "time", types.TimeType()),
+    types.NestedField(14, "uuid", types.UUIDType()),
+    types.NestedField(15, "code", types.FixedType(3)),
+    types.NestedField(16, "ts", types.TimestampType()),
+    types.NestedField(17, "tz", types.TimestamptzType()),
+    types.NestedField(18, "nano", types.TimestampNanoType()),
+    types.NestedField(19, "price", types.DecimalType(9, 2)),
 )
 ROWS = [
     {
@@ -164,10 +151,13 @@ ROWS = [
 
 @given(st.lists(st.none() | st.sampled_from([None, *VARIANTS]), min_size=1, max_size=12))
 def test_nulls_among_variants_in_structs(values: list[Any]) -> None:
-    inner = StructType(
-        NestedField(3, "v", VariantType()), NestedField(4, "s", StructType(NestedField(5, "x", LongType())))
+    inner = types.StructType(
+        types.NestedField(3, "v", types.VariantType()),
+        types.NestedField(4, "s", types.StructType(types.NestedField(5, "x", types.LongType()))),
     )
-    schema = Schema(NestedField(1, "p", inner), NestedField(6, "l", ListType(7, VariantType(), False)))
+    schema = Schema(
+        types.NestedField(1, "p", inner), types.NestedField(6, "l", types.ListType(7, types.VariantType(), False))
+    )
     rows = [
         {
             "p": None if place % 4 == 3 else {"v": value, "s": None if value is None else {"x": place}},
@@ -183,10 +173,20 @@ def test_nulls_among_variants_in_structs(values: list[Any]) -> None:
 def test_nulls_in_nested_columns_over_many_small_batches() -> None:
     """More rows than pyarrow's writer takes at a time, in slices, of everything that has parts."""
     schema = Schema(
-        NestedField(1, "p", StructType(NestedField(2, "x", LongType()), NestedField(3, "v", VariantType()))),
-        NestedField(4, "l", ListType(5, StructType(NestedField(6, "y", StringType())), False)),
-        NestedField(7, "m", MapType(8, StringType(), 9, ListType(10, LongType(), False), False)),
-        NestedField(11, "v", VariantType()),
+        types.NestedField(
+            1,
+            "p",
+            types.StructType(
+                types.NestedField(2, "x", types.LongType()), types.NestedField(3, "v", types.VariantType())
+            ),
+        ),
+        types.NestedField(
+            4, "l", types.ListType(5, types.StructType(types.NestedField(6, "y", types.StringType())), False)
+        ),
+        types.NestedField(
+            7, "m", types.MapType(8, types.StringType(), 9, types.ListType(10, types.LongType(), False), False)
+        ),
+        types.NestedField(11, "v", types.VariantType()),
     )
     rows: list[dict[str, Any]] = [
         {
@@ -252,7 +252,11 @@ def test_pyiceberg_reads_what_is_written(tmp_path: Path) -> None:
         file_size_in_bytes=len(content),
         spec_id=0,
     )
-    selected = {i for i, field in schema.fields_by_id.items() if not isinstance(field.field_type, ListType | MapType)}
+    selected = {
+        i
+        for i, field in schema.fields_by_id.items()
+        if not isinstance(field.field_type, types.ListType | types.MapType)
+    }
     batches = _task_to_record_batches(
         PyArrowFileIO(), FileScanTask(entry), AlwaysTrue(), theirs, theirs, selected, None, True
     )
@@ -262,13 +266,17 @@ def test_pyiceberg_reads_what_is_written(tmp_path: Path) -> None:
 def test_columns_are_found_by_id_under_new_names_and_places() -> None:
     content, _ = finished(arrow_table(EVERYTHING, ROWS), EVERYTHING)
     later = Schema(
-        NestedField(19, "cost", DecimalType(18, 2)),
-        NestedField(
-            7, "address", StructType(NestedField(20, "street", StringType()), NestedField(8, "code", StringType()))
+        types.NestedField(19, "cost", types.DecimalType(18, 2)),
+        types.NestedField(
+            7,
+            "address",
+            types.StructType(
+                types.NestedField(20, "street", types.StringType()), types.NestedField(8, "code", types.StringType())
+            ),
         ),
-        NestedField(1, "key", LongType(), True),
-        NestedField(21, "added", IntegerType(), True, None, 5, 5),
-        NestedField(22, "region", StringType()),
+        types.NestedField(1, "key", types.LongType(), True),
+        types.NestedField(21, "added", types.IntegerType(), True, None, 5, 5),
+        types.NestedField(22, "region", types.StringType()),
     )
     found = read(content, later, constants={22: "eu"})
     assert found.column("address").to_pylist() == [{"street": None, "code": str(i)} for i in range(10)]
@@ -292,28 +300,33 @@ def test_any_part_of_the_columns_can_be_read(data: st.DataObject) -> None:
 
 
 def test_names_with_dots_are_names() -> None:
-    schema = Schema(NestedField(1, "a.b", LongType()), NestedField(2, "a", StructType(NestedField(3, "c", LongType()))))
+    schema = Schema(
+        types.NestedField(1, "a.b", types.LongType()),
+        types.NestedField(2, "a", types.StructType(types.NestedField(3, "c", types.LongType()))),
+    )
     content, _ = finished(arrow_table(schema, [{"a.b": 1, "a": {"c": 2}}]), schema)
     assert read(content, Schema(schema.fields[0])).to_pylist() == [{"a.b": 1}]
     assert read(content, Schema(schema.fields[1])).to_pylist() == [{"a": {"c": 2}}]
 
 
 def test_a_struct_of_missing_fields_is_null_where_the_file_says_so() -> None:
-    schema = Schema(NestedField(1, "p", StructType(NestedField(2, "x", IntegerType()))))
+    schema = Schema(types.NestedField(1, "p", types.StructType(types.NestedField(2, "x", types.IntegerType()))))
     content, _ = finished(arrow_table(schema, [{"p": {"x": 1}}, {"p": None}]), schema)
-    later = Schema(NestedField(1, "p", StructType(NestedField(3, "y", IntegerType(), False, None, 0, 0))))
+    later = Schema(
+        types.NestedField(1, "p", types.StructType(types.NestedField(3, "y", types.IntegerType(), False, None, 0, 0)))
+    )
     assert read(content, later).to_pylist() == [{"p": {"y": 0}}, {"p": None}]
 
 
 def test_positions_and_constants_need_no_column() -> None:
     content, _ = finished(arrow_table(EVERYTHING, ROWS), EVERYTHING)
-    wanted = Schema(POS, NestedField(30, "region", StringType()))
+    wanted = Schema(POS, types.NestedField(30, "region", types.StringType()))
     found = read(content, wanted, constants={30: "eu"})
     assert found.column("_pos").to_pylist() == list(range(10))
     assert found.column("region").to_pylist() == ["eu"] * 10
 
 
-ONE = Schema(NestedField(1, "id", LongType(), True))
+ONE = Schema(types.NestedField(1, "id", types.LongType(), True))
 
 
 def test_splits_cover_every_row_once_with_its_position() -> None:
@@ -366,7 +379,7 @@ def test_settings_that_mean_nothing_are_refused() -> None:
 
 
 def test_null_in_a_required_field_is_refused_at_every_level() -> None:
-    schema = Schema(NestedField(1, "p", StructType(NestedField(2, "x", IntegerType(), True))))
+    schema = Schema(types.NestedField(1, "p", types.StructType(types.NestedField(2, "x", types.IntegerType(), True))))
     loose = pa.struct([pa.field("x", pa.int32())])
     writer = OrcFileWriter(io.BytesIO(), schema)
     writer.write(pa.table({"p": pa.array([{"x": 1}, None], loose)}))
@@ -374,7 +387,7 @@ def test_null_in_a_required_field_is_refused_at_every_level() -> None:
         writer.write(pa.table({"p": pa.array([{"x": None}], loose)}))
 
 
-FAR = Schema(NestedField(1, "ts", TimestampType()))
+FAR = Schema(types.NestedField(1, "ts", types.TimestampType()))
 
 
 SECONDS = (
@@ -387,11 +400,17 @@ MICROS = st.none() | st.builds(lambda whole, part: whole * 1_000_000 + part, SEC
 @given(st.data(), st.sampled_from(["none", "zlib", "zstd", "snappy", "lz4"]))
 def test_timestamps_of_all_years_at_every_level(data: st.DataObject, codec: str) -> None:
     schema = Schema(
-        NestedField(1, "ts", TimestampType()),
-        NestedField(2, "p", StructType(NestedField(3, "s", StringType()), NestedField(4, "tz", TimestamptzType()))),
-        NestedField(5, "l", ListType(6, TimestampType(), False)),
-        NestedField(7, "m", MapType(8, TimestampType(), 9, TimestamptzType(), False)),
-        NestedField(10, "nano", TimestampNanoType()),
+        types.NestedField(1, "ts", types.TimestampType()),
+        types.NestedField(
+            2,
+            "p",
+            types.StructType(
+                types.NestedField(3, "s", types.StringType()), types.NestedField(4, "tz", types.TimestamptzType())
+            ),
+        ),
+        types.NestedField(5, "l", types.ListType(6, types.TimestampType(), False)),
+        types.NestedField(7, "m", types.MapType(8, types.TimestampType(), 9, types.TimestamptzType(), False)),
+        types.NestedField(10, "nano", types.TimestampNanoType()),
     )
     row = st.fixed_dictionaries(
         {
@@ -435,11 +454,11 @@ def test_far_timestamps_do_not_fit_nanoseconds() -> None:
     sink = io.BytesIO()
     field = pa.field("ts", pa.timestamp("us"), True, {"iceberg.id": "1", "iceberg.timestamp-unit": "NANOS"})
     orc.write_table(pa.Table.from_arrays([pa.array([2**53], field.type)], schema=pa.schema([field])), sink)
-    assert read(sink.getvalue(), Schema(NestedField(1, "ts", TimestampNanoType()))) is not None
+    assert read(sink.getvalue(), Schema(types.NestedField(1, "ts", types.TimestampNanoType()))) is not None
     sink = io.BytesIO()
     orc.write_table(pa.Table.from_arrays([pa.array([2**56], field.type)], schema=pa.schema([field])), sink)
     with pytest.raises(InvalidValueError, match=r"memory:x\.orc: a timestamp is outside of the range"):
-        read(sink.getvalue(), Schema(NestedField(1, "ts", TimestampNanoType())))
+        read(sink.getvalue(), Schema(types.NestedField(1, "ts", types.TimestampNanoType())))
 
 
 def test_nanoseconds_are_cut_downwards() -> None:
@@ -451,14 +470,16 @@ def test_nanoseconds_are_cut_downwards() -> None:
 
 def test_files_of_other_writers_by_name_mapping() -> None:
     wanted = Schema(
-        NestedField(1, "small", IntegerType()),
-        NestedField(2, "time", TimeType()),
-        NestedField(3, "uuid", UUIDType()),
-        NestedField(4, "code", FixedType(3)),
-        NestedField(5, "raw", BinaryType()),
-        NestedField(6, "tags", ListType(7, StructType(NestedField(8, "x", LongType())), False)),
-        NestedField(9, "props", MapType(10, StringType(), 11, UUIDType(), False)),
-        NestedField(12, "added", StringType()),
+        types.NestedField(1, "small", types.IntegerType()),
+        types.NestedField(2, "time", types.TimeType()),
+        types.NestedField(3, "uuid", types.UUIDType()),
+        types.NestedField(4, "code", types.FixedType(3)),
+        types.NestedField(5, "raw", types.BinaryType()),
+        types.NestedField(
+            6, "tags", types.ListType(7, types.StructType(types.NestedField(8, "x", types.LongType())), False)
+        ),
+        types.NestedField(9, "props", types.MapType(10, types.StringType(), 11, types.UUIDType(), False)),
+        types.NestedField(12, "added", types.StringType()),
     )
     table = pa.table(
         {
@@ -496,11 +517,14 @@ def test_files_of_other_writers_by_name_mapping() -> None:
             "added": None,
         },
     ]
-    assert read(sink.getvalue(), Schema(NestedField(1, "small", IntegerType()))).to_pylist() == [{"small": None}] * 2
+    assert (
+        read(sink.getvalue(), Schema(types.NestedField(1, "small", types.IntegerType()))).to_pylist()
+        == [{"small": None}] * 2
+    )
 
 
 def test_a_fixed_of_another_length_is_damage() -> None:
-    wanted = Schema(NestedField(4, "code", FixedType(3)))
+    wanted = Schema(types.NestedField(4, "code", types.FixedType(3)))
     sink = io.BytesIO()
     orc.write_table(pa.table({"code": pa.array([b"abcd"], pa.binary())}), sink)
     with pytest.raises(CorruptFileError, match=r"memory:x\.orc"):
@@ -513,9 +537,9 @@ def test_a_union_is_no_column() -> None:
     pair = pa.StructArray.from_arrays([union, pa.array([3, 4])], names=["u", "x"])
     orc.write_table(pa.table({"u": union, "id": [1, 2], "p": pair}), sink)
     wanted = Schema(
-        NestedField(1, "u", StringType()),
-        NestedField(2, "id", LongType()),
-        NestedField(3, "p", StructType(NestedField(4, "x", LongType()))),
+        types.NestedField(1, "u", types.StringType()),
+        types.NestedField(2, "id", types.LongType()),
+        types.NestedField(3, "p", types.StructType(types.NestedField(4, "x", types.LongType()))),
     )
     mapping = create_name_mapping(wanted)
     with pytest.raises(IncompatibleChangeError, match="column 'u' is of an ORC type that no table has"):
@@ -527,9 +551,9 @@ def test_a_union_is_no_column() -> None:
 @given(st.data())
 def test_cut_files_give_our_errors(data: st.DataObject) -> None:
     schema = Schema(
-        NestedField(1, "id", LongType(), True),
-        NestedField(2, "s", StringType()),
-        NestedField(3, "l", ListType(4, FixedType(3), False)),
+        types.NestedField(1, "id", types.LongType(), True),
+        types.NestedField(2, "s", types.StringType()),
+        types.NestedField(3, "l", types.ListType(4, types.FixedType(3), False)),
     )
     codec = data.draw(st.sampled_from(["none", "zlib", "zstd"]))
     rows = [{"id": i, "s": "x" * i, "l": [b"abc", None]} for i in range(20)]

@@ -27,24 +27,11 @@ from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.formats.parquet.row_groups import row_group_filter
 from icefloe.formats.parquet.writer import ParquetFileWriter
 from icefloe.formats.written_file import WrittenFile
+from icefloe.schema import types
 from icefloe.schema.ddl import parse_ddl
 from icefloe.schema.projection import select
 from icefloe.schema.reserved import POS
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    GeographyType,
-    GeometryType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
 from icefloe.versions import ALL_VERSIONS
 from tests.formats.rows import VARIANTS, arrow_table, contents, tables_of
 from tests.strategies import FILTER_SCHEMA, predicates, schemas, wkb_points
@@ -112,14 +99,14 @@ def test_metrics_of_the_footer_are_those_of_the_values(data: st.DataObject) -> N
 
 def _without_geo(bounds: Any, schema: Schema) -> dict[int, bytes]:
     """Boxes may be left out by one of the two, never differ."""
-    geo = GeometryType | GeographyType
+    geo = types.GeometryType | types.GeographyType
     return {i: bound for i, bound in bounds.items() if not isinstance(schema.fields_by_id[i].field_type, geo)}
 
 
 @given(st.lists(st.none() | wkb_points(), min_size=1, max_size=5))
 def test_boxes_of_points_from_the_footer(points: list[bytes | None]) -> None:
-    for kind in (GeometryType(), GeographyType()):
-        schema = Schema(NestedField(1, "g", kind))
+    for kind in (types.GeometryType(), types.GeographyType()):
+        schema = Schema(types.NestedField(1, "g", kind))
         table = arrow_table(schema, [{"g": point} for point in points])
         _, done = finished(table, schema)
         collector = MetricsCollector(schema, metrics_modes(schema, {}))
@@ -133,13 +120,19 @@ def test_boxes_of_points_from_the_footer(points: list[bytes | None]) -> None:
 
 
 EVERYTHING = Schema(
-    NestedField(1, "id", LongType(), True),
-    NestedField(2, "tags", ListType(3, StringType(), False)),
-    NestedField(4, "props", MapType(5, StringType(), 6, IntegerType(), False)),
-    NestedField(7, "place", StructType(NestedField(8, "zip", StringType()), NestedField(9, "doc", VariantType()))),
-    NestedField(10, "doc", VariantType()),
-    NestedField(11, "nothing", UnknownType()),
-    NestedField(12, "where", GeometryType("EPSG:3857")),
+    types.NestedField(1, "id", types.LongType(), True),
+    types.NestedField(2, "tags", types.ListType(3, types.StringType(), False)),
+    types.NestedField(4, "props", types.MapType(5, types.StringType(), 6, types.IntegerType(), False)),
+    types.NestedField(
+        7,
+        "place",
+        types.StructType(
+            types.NestedField(8, "zip", types.StringType()), types.NestedField(9, "doc", types.VariantType())
+        ),
+    ),
+    types.NestedField(10, "doc", types.VariantType()),
+    types.NestedField(11, "nothing", types.UnknownType()),
+    types.NestedField(12, "where", types.GeometryType("EPSG:3857")),
 )
 ROWS = [
     {
@@ -174,13 +167,17 @@ def test_ids_and_annotations_at_every_level() -> None:
 def test_columns_are_found_by_id_under_new_names_and_places() -> None:
     content, _ = finished(arrow_table(EVERYTHING, ROWS), EVERYTHING)
     later = Schema(
-        NestedField(12, "shape", GeometryType("EPSG:3857")),
-        NestedField(
-            7, "address", StructType(NestedField(20, "street", StringType()), NestedField(8, "code", StringType()))
+        types.NestedField(12, "shape", types.GeometryType("EPSG:3857")),
+        types.NestedField(
+            7,
+            "address",
+            types.StructType(
+                types.NestedField(20, "street", types.StringType()), types.NestedField(8, "code", types.StringType())
+            ),
         ),
-        NestedField(1, "key", LongType(), True),
-        NestedField(21, "added", IntegerType(), True, None, 5, 5),
-        NestedField(22, "region", StringType()),
+        types.NestedField(1, "key", types.LongType(), True),
+        types.NestedField(21, "added", types.IntegerType(), True, None, 5, 5),
+        types.NestedField(22, "region", types.StringType()),
     )
     found = read(content, later, constants={22: "eu"})
     assert found.column("address").to_pylist() == [{"street": None, "code": str(i)} for i in range(10)]
@@ -191,23 +188,35 @@ def test_columns_are_found_by_id_under_new_names_and_places() -> None:
 
 
 def test_a_struct_of_missing_fields_is_null_where_the_file_says_so() -> None:
-    schema = Schema(NestedField(1, "p", StructType(NestedField(2, "x", IntegerType()))))
+    schema = Schema(types.NestedField(1, "p", types.StructType(types.NestedField(2, "x", types.IntegerType()))))
     content, _ = finished(arrow_table(schema, [{"p": {"x": 1}}, {"p": None}]), schema)
-    later = Schema(NestedField(1, "p", StructType(NestedField(3, "y", IntegerType(), False, None, 0, 0))))
+    later = Schema(
+        types.NestedField(1, "p", types.StructType(types.NestedField(3, "y", types.IntegerType(), False, None, 0, 0)))
+    )
     assert read(content, later).to_pylist() == [{"p": {"y": 0}}, {"p": None}]
 
 
 def test_null_lists_and_maps_of_uuids_under_new_names() -> None:
     """pyarrow cannot copy an empty array of extension types inside of others."""
-    pair = StructType(NestedField(3, "u", UUIDType()))
-    schema = Schema(NestedField(1, "l", ListType(2, pair, False)))
-    later = Schema(NestedField(1, "l", ListType(2, StructType(NestedField(3, "v", UUIDType())), False)))
+    pair = types.StructType(types.NestedField(3, "u", types.UUIDType()))
+    schema = Schema(types.NestedField(1, "l", types.ListType(2, pair, False)))
+    later = Schema(
+        types.NestedField(
+            1, "l", types.ListType(2, types.StructType(types.NestedField(3, "v", types.UUIDType())), False)
+        )
+    )
     content, _ = finished(arrow_table(schema, [{"l": None}, {"l": []}]), schema)
     assert read(content, later).to_pylist() == [{"l": None}, {"l": []}]
-    other = StructType(NestedField(13, "u", UUIDType()))
-    schema = Schema(NestedField(4, "m", MapType(5, StringType(), 6, other, False)))
+    other = types.StructType(types.NestedField(13, "u", types.UUIDType()))
+    schema = Schema(types.NestedField(4, "m", types.MapType(5, types.StringType(), 6, other, False)))
     later = Schema(
-        NestedField(4, "m", MapType(5, StringType(), 6, StructType(NestedField(13, "v", UUIDType())), False))
+        types.NestedField(
+            4,
+            "m",
+            types.MapType(
+                5, types.StringType(), 6, types.StructType(types.NestedField(13, "v", types.UUIDType())), False
+            ),
+        )
     )
     content, _ = finished(arrow_table(schema, [{"m": None}, {"m": []}]), schema)
     assert read(content, later).to_pylist() == [{"m": None}, {"m": []}]
@@ -239,14 +248,14 @@ def test_only_the_wanted_columns_are_read() -> None:
 
 def test_positions_and_constants_need_no_column() -> None:
     content, _ = finished(arrow_table(EVERYTHING, ROWS), EVERYTHING)
-    wanted = Schema(POS, NestedField(30, "region", StringType()))
+    wanted = Schema(POS, types.NestedField(30, "region", types.StringType()))
     found = read(content, wanted, constants={30: "eu"})
     assert found.column("_pos").to_pylist() == list(range(10))
     assert found.column("region").to_pylist() == ["eu"] * 10
 
 
 def test_splits_cover_every_row_once_with_its_position() -> None:
-    schema = Schema(NestedField(1, "id", LongType(), True))
+    schema = Schema(types.NestedField(1, "id", types.LongType(), True))
     sink = io.BytesIO()
     writer = ParquetFileWriter(sink, schema, {"write.parquet.row-group-size-bytes": "2000"})
     for start in range(0, 5000, 250):
@@ -262,7 +271,7 @@ def test_splits_cover_every_row_once_with_its_position() -> None:
 
 
 def test_row_groups_that_cannot_match_are_left_out() -> None:
-    schema = Schema(NestedField(1, "id", LongType(), True))
+    schema = Schema(types.NestedField(1, "id", types.LongType(), True))
     content, _ = finished(arrow_table(schema, [{"id": i} for i in range(10)]), schema)
     reader = ParquetFileReader(io.BytesIO(content), "x", schema)
     assert list(reader.batches(row_groups=lambda footer, _: [False] * footer.num_row_groups)) == []
@@ -270,7 +279,7 @@ def test_row_groups_that_cannot_match_are_left_out() -> None:
 
 @pytest.mark.parametrize("codec", ["zstd", "gzip", "snappy", "lz4", "brotli", "uncompressed"])
 def test_compression_by_property(codec: str) -> None:
-    schema = Schema(NestedField(1, "id", LongType(), True))
+    schema = Schema(types.NestedField(1, "id", types.LongType(), True))
     content, _ = finished(arrow_table(schema, [{"id": 1}]), schema, {"write.parquet.compression-codec": codec})
     chunk = pq.ParquetFile(io.BytesIO(content)).metadata.row_group(0).column(0)
     assert chunk.compression.lower() in (codec, {"uncompressed": "uncompressed", "lz4": "lz4_raw"}.get(codec))
@@ -278,7 +287,7 @@ def test_compression_by_property(codec: str) -> None:
 
 
 def test_zstd_is_the_default_and_bloom_filters_are_by_property() -> None:
-    schema = Schema(NestedField(1, "id", LongType(), True), NestedField(2, "b", LongType()))
+    schema = Schema(types.NestedField(1, "id", types.LongType(), True), types.NestedField(2, "b", types.LongType()))
     properties = {
         "write.parquet.bloom-filter-enabled.column.id": "true",
         "write.parquet.bloom-filter-fpp.column.id": "0.05",
@@ -301,7 +310,7 @@ def test_zstd_is_the_default_and_bloom_filters_are_by_property() -> None:
 )
 def test_settings_that_mean_nothing_are_refused(properties: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidPropertyError, match=message):
-        ParquetFileWriter(io.BytesIO(), Schema(NestedField(1, "id", LongType())), properties)
+        ParquetFileWriter(io.BytesIO(), Schema(types.NestedField(1, "id", types.LongType())), properties)
 
 
 @pytest.mark.parametrize(
@@ -313,19 +322,19 @@ def test_settings_that_mean_nothing_are_refused(properties: dict[str, str], mess
     ],
 )
 def test_rows_that_do_not_fit_are_refused_by_column(table: Any, message: str) -> None:
-    writer = ParquetFileWriter(io.BytesIO(), Schema(NestedField(1, "id", LongType(), True)))
+    writer = ParquetFileWriter(io.BytesIO(), Schema(types.NestedField(1, "id", types.LongType(), True)))
     with pytest.raises(InvalidValueError, match=message):
         writer.write(table)
 
 
 def test_a_table_of_unknown_alone_cannot_be_stored() -> None:
     with pytest.raises(InvalidSchemaError, match="only columns of type unknown, which are not stored"):
-        ParquetFileWriter(io.BytesIO(), Schema(NestedField(1, "n", UnknownType())))
+        ParquetFileWriter(io.BytesIO(), Schema(types.NestedField(1, "n", types.UnknownType())))
 
 
 @given(st.data())
 def test_damaged_files_give_our_errors(data: st.DataObject) -> None:
-    schema = Schema(NestedField(1, "id", LongType(), True), NestedField(2, "s", StringType()))
+    schema = Schema(types.NestedField(1, "id", types.LongType(), True), types.NestedField(2, "s", types.StringType()))
     content, _ = finished(arrow_table(schema, [{"id": i, "s": "x" * i} for i in range(20)]), schema)
     damaged = bytearray(content[: data.draw(st.integers(0, len(content)))])
     for _ in range(data.draw(st.integers(0, 3))):
@@ -358,7 +367,7 @@ def test_row_groups_with_matching_rows_are_never_left_out(data: st.DataObject) -
 
 
 def test_row_groups_out_of_range_are_left_out() -> None:
-    schema = Schema(NestedField(1, "id", LongType(), True))
+    schema = Schema(types.NestedField(1, "id", types.LongType(), True))
     sink = io.BytesIO()
     writer = ParquetFileWriter(sink, schema, {"write.parquet.row-group-size-bytes": "1"})
     for start in range(0, 100, 10):
@@ -387,7 +396,7 @@ class FullDisk:
 
 @pytest.mark.parametrize("room", [0, 10, 300])
 def test_a_sink_that_fails_gets_nothing_more(room: int) -> None:
-    schema = Schema(NestedField(1, "id", LongType(), True))
+    schema = Schema(types.NestedField(1, "id", types.LongType(), True))
     sink = FullDisk(room)
 
     def write() -> None:

@@ -9,26 +9,17 @@ import pyarrow.parquet as pq
 
 from icefloe.formats.parquet.dictionaries import dictionary_columns
 from icefloe.formats.parquet.writer import ParquetFileWriter
+from icefloe.schema import types
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    UUIDType,
-)
 
 SCHEMA = Schema(
-    NestedField(1, "id", LongType()),
-    NestedField(2, "kind", StringType()),
-    NestedField(3, "key", UUIDType()),
-    NestedField(4, "tags", ListType(5, StringType())),
-    NestedField(6, "counts", MapType(7, StringType(), 8, IntegerType())),
-    NestedField(9, "at", StructType(NestedField(10, "x", IntegerType()))),
+    types.NestedField(1, "id", types.LongType()),
+    types.NestedField(2, "kind", types.StringType()),
+    types.NestedField(3, "key", types.UUIDType()),
+    types.NestedField(4, "tags", types.ListType(5, types.StringType())),
+    types.NestedField(6, "counts", types.MapType(7, types.StringType(), 8, types.IntegerType())),
+    types.NestedField(9, "at", types.StructType(types.NestedField(10, "x", types.IntegerType()))),
 )
 
 

@@ -13,31 +13,21 @@ from icefloe.formats.position_deletes import write_position_deletes
 from icefloe.inspect import Inspect
 from icefloe.manifests import DataFile, FileContent
 from icefloe.partitioning.spec import parse_partition_spec
+from icefloe.schema import types
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestampType,
-)
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.peers.tables import HandmadeTable, data_file
 
 SCHEMA = Schema(
-    NestedField(1, "id", LongType(), required=True),
-    NestedField(2, "name", StringType()),
-    NestedField(3, "score", DoubleType()),
-    NestedField(4, "day", DateType()),
-    NestedField(5, "price", DecimalType(9, 2)),
-    NestedField(6, "at", TimestampType()),
-    NestedField(7, "raw", BinaryType()),
-    NestedField(8, "flag", BooleanType()),
+    types.NestedField(1, "id", types.LongType(), required=True),
+    types.NestedField(2, "name", types.StringType()),
+    types.NestedField(3, "score", types.DoubleType()),
+    types.NestedField(4, "day", types.DateType()),
+    types.NestedField(5, "price", types.DecimalType(9, 2)),
+    types.NestedField(6, "at", types.TimestampType()),
+    types.NestedField(7, "raw", types.BinaryType()),
+    types.NestedField(8, "flag", types.BooleanType()),
 )
 PEER_VERSIONS = [version for version in ALL_VERSIONS if version < 4]
 SPECS = [["day"], ["bucket(4, id)", "truncate(1, name)"], []]

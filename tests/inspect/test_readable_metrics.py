@@ -14,62 +14,36 @@ from icefloe.inspect import Inspect
 from icefloe.inspect.readable_metrics import bound_column, readable_metrics, readable_metrics_field
 from icefloe.manifests import DataFile, Metric, MetricColumns
 from icefloe.manifests.metrics import map_type
+from icefloe.schema import types
 from icefloe.schema.arrow import type_to_arrow
 from icefloe.schema.bounds import encode_bound
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
 from icefloe.schema.wkb import GeoPoint
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.planning.tables import SyntheticTable
 
 UUID = uuid.UUID(int=5)
-VALUES: list[tuple[IcebergType, Any, Any]] = [
-    (BooleanType(), True, True),
-    (IntegerType(), -7, -7),
-    (LongType(), 2**40, 2**40),
-    (FloatType(), 1.5, 1.5),
-    (DoubleType(), -0.25, -0.25),
-    (DecimalType(20, 3), Decimal("-12.345"), Decimal("-12.345")),
-    (DateType(), 3, 3),
-    (TimeType(), 61_000_000, 61_000_000),
-    (TimestampType(), 5, 5),
-    (TimestamptzType(), 6, 6),
-    (TimestampNanoType(), 7, 7),
-    (TimestamptzNanoType(), 8, 8),
-    (StringType(), "é", "é"),
-    (UUIDType(), UUID, UUID),
-    (FixedType(3), b"abc", b"abc"),
-    (BinaryType(), b"\x00\xff", b"\x00\xff"),
-    (GeometryType(), GeoPoint(1.0, 2.0), struct.pack("<BI2d", 1, 1, 1.0, 2.0)),
-    (GeometryType(), GeoPoint(1.0, 2.0, 3.0), struct.pack("<BI3d", 1, 1001, 1.0, 2.0, 3.0)),
-    (GeographyType(), GeoPoint(1.0, 2.0, None, 4.0), struct.pack("<BI3d", 1, 2001, 1.0, 2.0, 4.0)),
-    (GeographyType(), GeoPoint(1.0, 2.0, 3.0, 4.0), struct.pack("<BI4d", 1, 3001, 1.0, 2.0, 3.0, 4.0)),
+VALUES: list[tuple[types.IcebergType, Any, Any]] = [
+    (types.BooleanType(), True, True),
+    (types.IntegerType(), -7, -7),
+    (types.LongType(), 2**40, 2**40),
+    (types.FloatType(), 1.5, 1.5),
+    (types.DoubleType(), -0.25, -0.25),
+    (types.DecimalType(20, 3), Decimal("-12.345"), Decimal("-12.345")),
+    (types.DateType(), 3, 3),
+    (types.TimeType(), 61_000_000, 61_000_000),
+    (types.TimestampType(), 5, 5),
+    (types.TimestamptzType(), 6, 6),
+    (types.TimestampNanoType(), 7, 7),
+    (types.TimestamptzNanoType(), 8, 8),
+    (types.StringType(), "é", "é"),
+    (types.UUIDType(), UUID, UUID),
+    (types.FixedType(3), b"abc", b"abc"),
+    (types.BinaryType(), b"\x00\xff", b"\x00\xff"),
+    (types.GeometryType(), GeoPoint(1.0, 2.0), struct.pack("<BI2d", 1, 1, 1.0, 2.0)),
+    (types.GeometryType(), GeoPoint(1.0, 2.0, 3.0), struct.pack("<BI3d", 1, 1001, 1.0, 2.0, 3.0)),
+    (types.GeographyType(), GeoPoint(1.0, 2.0, None, 4.0), struct.pack("<BI3d", 1, 2001, 1.0, 2.0, 4.0)),
+    (types.GeographyType(), GeoPoint(1.0, 2.0, 3.0, 4.0), struct.pack("<BI4d", 1, 3001, 1.0, 2.0, 3.0, 4.0)),
 ]
 
 
@@ -81,7 +55,7 @@ def _shown(column: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize(("kind", "value", "expected"), VALUES, ids=lambda each: str(each))
-def test_bounds_are_values_of_the_type(kind: IcebergType, value: Any, expected: Any) -> None:
+def test_bounds_are_values_of_the_type(kind: types.IcebergType, value: Any, expected: Any) -> None:
     target = type_to_arrow(kind)
     found = bound_column(pa.array([encode_bound(value, kind), None]), kind, target)
     assert found.type == target
@@ -90,29 +64,35 @@ def test_bounds_are_values_of_the_type(kind: IcebergType, value: Any, expected: 
 
 def test_bounds_that_are_none_are_null_and_harm_no_other() -> None:
     stored = pa.array([b"\x01", struct.pack("<q", 9), None, struct.pack("<i", 4)])
-    assert bound_column(stored, LongType(), pa.int64()).to_pylist() == [None, 9, None, 4]
-    assert bound_column(pa.array([b"\xff\xfe", b"a"]), StringType(), pa.string()).to_pylist() == [None, "a"]
-    assert bound_column(pa.array([b"12"]), GeometryType(), pa.binary()).to_pylist() == [None]
+    assert bound_column(stored, types.LongType(), pa.int64()).to_pylist() == [None, 9, None, 4]
+    assert bound_column(pa.array([b"\xff\xfe", b"a"]), types.StringType(), pa.string()).to_pylist() == [None, "a"]
+    assert bound_column(pa.array([b"12"]), types.GeometryType(), pa.binary()).to_pylist() == [None]
 
 
 def test_bounds_of_fixed_that_were_cut_stay_bounds() -> None:
-    found = bound_column(pa.array([b"ab", None, b"abcd"]), FixedType(4), pa.binary(4))
+    found = bound_column(pa.array([b"ab", None, b"abcd"]), types.FixedType(4), pa.binary(4))
     assert found.to_pylist() == [b"ab\0\0", None, b"abcd"]
 
 
 SCHEMA = Schema(
-    NestedField(1, "b", LongType()),
-    NestedField(2, "a", StructType(NestedField(3, "x", IntegerType()), NestedField(4, "y", UnknownType()))),
-    NestedField(5, "list", ListType(6, StringType())),
-    NestedField(7, "map", MapType(8, StringType(), 9, DoubleType())),
-    NestedField(10, "open", VariantType()),
-    NestedField(11, "d.t", DateType()),
+    types.NestedField(1, "b", types.LongType()),
+    types.NestedField(
+        2,
+        "a",
+        types.StructType(
+            types.NestedField(3, "x", types.IntegerType()), types.NestedField(4, "y", types.UnknownType())
+        ),
+    ),
+    types.NestedField(5, "list", types.ListType(6, types.StringType())),
+    types.NestedField(7, "map", types.MapType(8, types.StringType(), 9, types.DoubleType())),
+    types.NestedField(10, "open", types.VariantType()),
+    types.NestedField(11, "d.t", types.DateType()),
 )
 
 
 def test_every_primitive_column_is_there_by_its_full_name() -> None:
     field = readable_metrics_field(SCHEMA, iter(range(100, 1000)).__next__)
-    assert isinstance(field.field_type, StructType)
+    assert isinstance(field.field_type, types.StructType)
     names = [each.name for each in field.field_type.fields]
     assert names == ["a.x", "a.y", "b", "d.t", "list.element", "map.key", "map.value"]
     assert type_to_arrow(field.field_type, ids=False).field("a.y").type.field("lower_bound").type == pa.null()
@@ -127,7 +107,7 @@ def test_maps_become_columns(maps: list[dict[int, int] | None], skipped: int, sa
     pairs = [None if each is None else list(each.items()) for each in given_maps]
     stored = pa.array([[(1, 5)]] * skipped + pairs, map_type(Metric.VALUE_COUNTS)).slice(skipped)
     field = readable_metrics_field(SCHEMA, iter(range(100, 1000)).__next__)
-    assert isinstance(field.field_type, StructType)
+    assert isinstance(field.field_type, types.StructType)
     metrics = MetricColumns(len(stored), {Metric.VALUE_COUNTS: stored})
     found = readable_metrics(metrics, field.field_type, type_to_arrow(field.field_type, ids=False), SCHEMA)
     found.validate(full=True)
@@ -140,7 +120,7 @@ def test_maps_become_columns(maps: list[dict[int, int] | None], skipped: int, sa
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 def test_metrics_of_all_types_come_back(version: int) -> None:
     known = [each for each in VALUES[:16] if "ns" not in str(each[0]) or allows(version, Feature.NANOSECOND_TIMESTAMPS)]
-    schema = Schema(*(NestedField(place, f"c{place:02d}", kind) for place, (kind, _, _) in enumerate(known, 1)))
+    schema = Schema(*(types.NestedField(place, f"c{place:02d}", kind) for place, (kind, _, _) in enumerate(known, 1)))
     bounds = {place: encode_bound(value, kind) for place, (kind, value, _) in enumerate(known, 1)}
     table = SyntheticTable(schema, version)
     file = DataFile(
@@ -172,6 +152,6 @@ def test_odd_columns_do_no_harm(version: int) -> None:
 
 
 def test_a_table_without_columns_that_have_metrics() -> None:
-    table = SyntheticTable(Schema(NestedField(1, "v", VariantType())), 3)
+    table = SyntheticTable(Schema(types.NestedField(1, "v", types.VariantType())), 3)
     table.add(DataFile(table.path(), "parquet", 3, 100))
     assert Inspect(table.metadata, table.storage).files().column("readable_metrics").to_pylist() == [{}]

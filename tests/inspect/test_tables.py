@@ -19,19 +19,9 @@ from icefloe.inspect.schemas import TABLE_NAMES, metadata_table_schema, table_pa
 from icefloe.manifests import DataFile, FileContent, ManifestEntry, ManifestFile
 from icefloe.metadata import TableMetadata
 from icefloe.partitioning.spec import parse_partition_spec
+from icefloe.schema import types
 from icefloe.schema.bounds import decode_bound
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    DateType,
-    DoubleType,
-    IntegerType,
-    ListType,
-    LongType,
-    NestedField,
-    PrimitiveType,
-    StringType,
-    StructType,
-)
 from icefloe.storage import Storage
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.planning.histories import FIRST, histories
@@ -159,10 +149,10 @@ COLUMNS |= dict.fromkeys(("data_files", "delete_files", "all_files"), COLUMNS["f
 COLUMNS |= {"all_data_files": COLUMNS["files"], "all_delete_files": COLUMNS["files"], "all_entries": COLUMNS["entries"]}
 
 
-def _described(fields: Iterable[NestedField]) -> Iterator[str]:
+def _described(fields: Iterable[types.NestedField]) -> Iterator[str]:
     for field in fields:
-        kind = str(field.field_type) if not isinstance(field.field_type, StructType) else "struct"
-        kind = "list<struct>" if isinstance(field.field_type, ListType) and "struct" in kind else kind
+        kind = str(field.field_type) if not isinstance(field.field_type, types.StructType) else "struct"
+        kind = "list<struct>" if isinstance(field.field_type, types.ListType) and "struct" in kind else kind
         place = "." if field.name == "readable_metrics" else str(field.field_id)
         yield f"{place} {field.name} {kind}{' required' if field.required else ''}"
 
@@ -195,25 +185,25 @@ def test_nested_columns_are_those_of_java() -> None:
     entries = metadata_table_schema("entries", table.metadata)
     files = metadata_table_schema("files", table.metadata)
     data_file, own = entries.find_type("data_file"), files.find_type("partition")
-    assert isinstance(data_file, StructType)
+    assert isinstance(data_file, types.StructType)
     assert data_file.fields == files.fields[:-1]
     assert str(own) == "struct<1000: id: optional int, 1001: ts_day: optional date>"
     metrics = files.find_type("readable_metrics")
-    assert isinstance(metrics, StructType)
+    assert isinstance(metrics, types.StructType)
     assert [field.name for field in metrics.fields] == ["id", "name", "place.zip", "score", "ts"]
     for field in metrics.fields:
-        assert isinstance(field.field_type, StructType)
+        assert isinstance(field.field_type, types.StructType)
         kind = FIRST.find_type(field.name)
         assert [(each.name, each.field_type, each.required) for each in field.field_type.fields] == [
-            ("column_size", LongType(), False),
-            ("value_count", LongType(), False),
-            ("null_value_count", LongType(), False),
-            ("nan_value_count", LongType(), False),
+            ("column_size", types.LongType(), False),
+            ("value_count", types.LongType(), False),
+            ("null_value_count", types.LongType(), False),
+            ("nan_value_count", types.LongType(), False),
             ("lower_bound", kind, False),
             ("upper_bound", kind, False),
         ]
     summary = metadata_table_schema("manifests", table.metadata).find_type("partition_summaries.element")
-    assert isinstance(summary, StructType)
+    assert isinstance(summary, types.StructType)
     assert list(_described(summary.fields)) == [
         "10 contains_null boolean required",
         "11 contains_nan boolean",
@@ -294,7 +284,7 @@ def _metrics_row(file: DataFile, schema: Schema) -> dict[str, Any]:
     found = {}
     for field_id, name in schema.names_by_id.items():
         kind = schema.fields_by_id[field_id].field_type
-        if isinstance(kind, PrimitiveType):
+        if isinstance(kind, types.PrimitiveType):
             low, high = file.lower_bounds.get(field_id), file.upper_bounds.get(field_id)
             found[name] = {
                 "column_size": file.column_sizes.get(field_id),
@@ -444,13 +434,13 @@ def test_filters_and_columns_that_are_pushed_down_give_the_same(version: int, da
     shown = inspect(table)
     texts = [*FILTERS, *(f"partition.{field.name} is null" for field in kind.fields)]
     for field in kind.fields:
-        if isinstance(field.field_type, IntegerType | LongType):
+        if isinstance(field.field_type, types.IntegerType | types.LongType):
             texts += [f"partition.{field.name} >= 2", f"partition.{field.name} = 0 or content = 1"]
-        if isinstance(field.field_type, DoubleType):
+        if isinstance(field.field_type, types.DoubleType):
             texts += [f"partition.{field.name} is nan", f"partition.{field.name} > 0.0 or content = 2"]
-        if isinstance(field.field_type, DateType):
+        if isinstance(field.field_type, types.DateType):
             texts += [f"partition.{field.name} >= '1970-01-02'"]
-        if isinstance(field.field_type, StringType):
+        if isinstance(field.field_type, types.StringType):
             texts += [f"partition.{field.name} = 'a'", f"not partition.{field.name} in ('b', '')"]
     text = data.draw(st.sampled_from(texts))
     whole = shown.files(options=FEW_THREADS)

@@ -14,48 +14,29 @@ from icefloe.partitioning.transforms import (
     TruncateTransform,
     VoidTransform,
 )
+from icefloe.schema import types
 from icefloe.schema.bounds import encode_bound
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeometryType,
-    IntegerType,
-    ListType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
 from icefloe.schema.wkb import GeoPoint
 from icefloe.versions import Feature, allows
 from tests.strategies import nullable_values_of, texts, values_of
 
 _KINDS = (
-    BooleanType(),
-    IntegerType(),
-    LongType(),
-    FloatType(),
-    DoubleType(),
-    DecimalType(9, 2),
-    DecimalType(38, 10),
-    DateType(),
-    TimeType(),
-    TimestampType(),
-    TimestamptzType(),
-    StringType(),
-    UUIDType(),
-    FixedType(5),
-    BinaryType(),
+    types.BooleanType(),
+    types.IntegerType(),
+    types.LongType(),
+    types.FloatType(),
+    types.DoubleType(),
+    types.DecimalType(9, 2),
+    types.DecimalType(38, 10),
+    types.DateType(),
+    types.TimeType(),
+    types.TimestampType(),
+    types.TimestamptzType(),
+    types.StringType(),
+    types.UUIDType(),
+    types.FixedType(5),
+    types.BinaryType(),
 )
 SNAPSHOT = 7_000_000_000_000_000_001
 
@@ -65,9 +46,9 @@ def schema_for(version: int) -> Schema:
     """A column of every type that the version has."""
     kinds: tuple[Any, ...] = _KINDS
     if allows(version, Feature.NANOSECOND_TIMESTAMPS):
-        kinds = (*kinds, TimestampNanoType(), GeometryType())
-    fields = [NestedField(i, f"c{i}", kind) for i, kind in enumerate(kinds, 1)]
-    return Schema(*fields, NestedField(50, "tags", ListType(51, StringType())), schema_id=3)
+        kinds = (*kinds, types.TimestampNanoType(), types.GeometryType())
+    fields = [types.NestedField(i, f"c{i}", kind) for i, kind in enumerate(kinds, 1)]
+    return Schema(*fields, types.NestedField(50, "tags", types.ListType(51, types.StringType())), schema_id=3)
 
 
 @cache
@@ -76,7 +57,7 @@ def spec_for(schema: Schema) -> PartitionSpec:
     fields = [
         PartitionField(field.field_id, 1000 + field.field_id, IdentityTransform(), field.name)
         for field in schema.fields
-        if not isinstance(field.field_type, ListType | GeometryType)
+        if not isinstance(field.field_type, types.ListType | types.GeometryType)
     ]
     fields += [
         PartitionField(10, 1100, DayTransform(), "day"),
@@ -102,8 +83,8 @@ def bounds(schema: Schema) -> st.SearchStrategy[dict[int, bytes]]:
     choices = []
     for field in schema.fields:
         kind = field.field_type
-        if not isinstance(kind, ListType):
-            values = corner if isinstance(kind, GeometryType) else values_of(kind)
+        if not isinstance(kind, types.ListType):
+            values = corner if isinstance(kind, types.GeometryType) else values_of(kind)
             encoded = values.map(lambda value, kind=kind: encode_bound(value, kind))  # type: ignore[misc]  # bound early
             choices.append(st.tuples(st.just(field.field_id), encoded))
     return st.lists(st.one_of(choices), max_size=4).map(dict)

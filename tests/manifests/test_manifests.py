@@ -39,25 +39,17 @@ from icefloe.manifests import (
 from icefloe.manifests.content_stats_codec import content_stats_type
 from icefloe.partitioning.codec import fields_from_json
 from icefloe.partitioning.spec import UNPARTITIONED, parse_partition_spec, partition_type
+from icefloe.schema import types
 from icefloe.schema.binary import decode, encode
 from icefloe.schema.codec import schema_from_json
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    DecimalType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StringType,
-    StructType,
-)
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.manifests.entry_strategies import SNAPSHOT, data_files, entries, schema_for, spec_for
 from tests.manifests.kernel_choice import compiled_kernels, plain_kernels
 
-SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "name", StringType()), schema_id=1)
+SCHEMA = Schema(
+    types.NestedField(1, "id", types.LongType()), types.NestedField(2, "name", types.StringType()), schema_id=1
+)
 
 
 class Memory:
@@ -252,16 +244,16 @@ def test_field_ids_names_and_header(version: int) -> None:
     assert fields[132]["type"][1]["element-id"] == 133
     own = schema_from_json(json.loads(header["iceberg.schema"]))
     assert own.find_field("data_file.file_path").field_id == 100
-    kinds = [field for field in own.fields_by_id.values() if isinstance(field.field_type, MapType)]
-    assert all(field.field_type.value_required for field in kinds if isinstance(field.field_type, MapType))
+    kinds = [field for field in own.fields_by_id.values() if isinstance(field.field_type, types.MapType)]
+    assert all(field.field_type.value_required for field in kinds if isinstance(field.field_type, types.MapType))
 
 
 def test_stats_in_maps_and_in_content_stats_say_the_same() -> None:
     metrics: dict[str, Any] = {
         "value_counts": {1: 10, 2: 10},
         "null_value_counts": {1: 0, 2: 3},
-        "lower_bounds": {1: encode(5, LongType()), 2: b"a"},
-        "upper_bounds": {1: encode(9, LongType()), 2: b"zz"},
+        "lower_bounds": {1: encode(5, types.LongType()), 2: b"a"},
+        "upper_bounds": {1: encode(9, types.LongType()), 2: b"zz"},
     }
     rows = [added("s3://b/1", **metrics), added("s3://b/2")]
     for stats in StatsForm:
@@ -276,8 +268,8 @@ def test_stats_in_maps_and_in_content_stats_say_the_same() -> None:
             }
         for choice in (EVERYTHING, wanted("file_path", field_ids=[1, 2])):
             columns = decode_manifest(data, "m", choice)
-            assert listed(columns.lower_bounds(1, LongType())) == [5, None]
-            assert listed(columns.upper_bounds(2, StringType())) == ["zz", None]
+            assert listed(columns.lower_bounds(1, types.LongType())) == [5, None]
+            assert listed(columns.upper_bounds(2, types.StringType())) == ["zz", None]
             assert columns.null_counts(2).to_pylist() == [3, None]
             assert columns.null_counts(99).to_pylist() == [None, None]
             assert columns.file_at(0).lower_bounds == metrics["lower_bounds"]
@@ -285,11 +277,11 @@ def test_stats_in_maps_and_in_content_stats_say_the_same() -> None:
 
 def test_bounds_written_before_a_promotion_are_read_as_the_new_type() -> None:
     rows = [
-        added("s3://b/1", lower_bounds={1: encode(5, IntegerType())}),
-        added("s3://b/2", lower_bounds={1: encode(6, LongType())}),
+        added("s3://b/1", lower_bounds={1: encode(5, types.IntegerType())}),
+        added("s3://b/2", lower_bounds={1: encode(6, types.LongType())}),
     ]
     columns = decode_manifest(write(rows, ManifestFormat(2, SCHEMA, UNPARTITIONED, 1))[1], "m")
-    assert listed(columns.lower_bounds(1, LongType())) == [5, 6]
+    assert listed(columns.lower_bounds(1, types.LongType())) == [5, 6]
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
@@ -388,21 +380,23 @@ def test_reading_ahead_stops_when_nobody_listens() -> None:
 
 
 SUMMARY_CASES: list[tuple[Any, list[Any], tuple[bool, bool, Any, Any]]] = [
-    (LongType(), [3, 1, 2], (False, False, 1, 3)),
-    (LongType(), [None, None], (True, False, None, None)),
-    (StringType(), ["b", None, "é", ""], (True, False, "", "é")),
-    (DoubleType(), [1.0, math.nan], (False, True, 1.0, 1.0)),
-    (DoubleType(), [math.nan, None], (True, True, None, None)),
-    (DoubleType(), [0.0, -0.0], (False, False, -0.0, 0.0)),
-    (DoubleType(), [-0.0, -1.0], (False, False, -1.0, -0.0)),
-    (DoubleType(), [0.0, 1.0], (False, False, 0.0, 1.0)),
-    (DoubleType(), [-math.inf, math.inf], (False, False, -math.inf, math.inf)),
+    (types.LongType(), [3, 1, 2], (False, False, 1, 3)),
+    (types.LongType(), [None, None], (True, False, None, None)),
+    (types.StringType(), ["b", None, "é", ""], (True, False, "", "é")),
+    (types.DoubleType(), [1.0, math.nan], (False, True, 1.0, 1.0)),
+    (types.DoubleType(), [math.nan, None], (True, True, None, None)),
+    (types.DoubleType(), [0.0, -0.0], (False, False, -0.0, 0.0)),
+    (types.DoubleType(), [-0.0, -1.0], (False, False, -1.0, -0.0)),
+    (types.DoubleType(), [0.0, 1.0], (False, False, 0.0, 1.0)),
+    (types.DoubleType(), [-math.inf, math.inf], (False, False, -math.inf, math.inf)),
 ]
 
 
 @pytest.mark.parametrize(("kind", "values", "expected"), SUMMARY_CASES)
-def test_partition_summaries(kind: PrimitiveType, values: list[Any], expected: tuple[bool, bool, Any, Any]) -> None:
-    schema = Schema(NestedField(1, "p", kind))
+def test_partition_summaries(
+    kind: types.PrimitiveType, values: list[Any], expected: tuple[bool, bool, Any, Any]
+) -> None:
+    schema = Schema(types.NestedField(1, "p", kind))
     spec = parse_partition_spec("p", schema)
     manifest = write(
         [added(f"s3://b/{i}", partition=(v,)) for i, v in enumerate(values)], ManifestFormat(2, schema, spec, 1)
@@ -554,8 +548,8 @@ def test_formats_that_do_not_exist_are_refused() -> None:
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 def test_partition_values_take_the_types_of_the_spec_now(version: int) -> None:
-    old = Schema(NestedField(1, "p", IntegerType()))
-    new = Schema(NestedField(1, "p", LongType()))
+    old = Schema(types.NestedField(1, "p", types.IntegerType()))
+    new = Schema(types.NestedField(1, "p", types.LongType()))
     spec = parse_partition_spec("p", old)
     data = write([added(partition=(5,))], ManifestFormat(version, old, spec, 1))[1]
     columns = decode_manifest(data, "m", partition_type=partition_type(spec, new))
@@ -563,11 +557,13 @@ def test_partition_values_take_the_types_of_the_spec_now(version: int) -> None:
     assert columns.file_at(0).partition == (5,)
     bare = decode_manifest(data, "m")
     assert bare.partition[1000].type == pa.int32()
-    text = StructType(NestedField(1000, "p", StringType()))
+    text = types.StructType(types.NestedField(1000, "p", types.StringType()))
     assert decode_manifest(data, "m", partition_type=text).partition[1000].type == pa.int32()
     # A column that was replaced: what the manifest was written with counts, if the type of now cannot hold it.
-    money = decode_manifest(data, "m", partition_type=StructType(NestedField(1000, "p", DecimalType(4, 2))))
-    assert money.partition_type.fields[0].field_type == IntegerType()
+    money = decode_manifest(
+        data, "m", partition_type=types.StructType(types.NestedField(1000, "p", types.DecimalType(4, 2)))
+    )
+    assert money.partition_type.fields[0].field_type == types.IntegerType()
     assert money.partition[1000].to_pylist() == [5]
 
 

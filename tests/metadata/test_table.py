@@ -35,8 +35,8 @@ from icefloe.metadata import (
 )
 from icefloe.partitioning.sorting import parse_sort_order
 from icefloe.partitioning.spec import parse_partition_spec
+from icefloe.schema import types
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import ListType, LongType, NestedField, StringType, StructType, VariantType
 from icefloe.versions import ALL_VERSIONS, DEFAULT_VERSION, Feature, allows
 from tests.metadata.tables import CREATED_MS, SCHEMA, UUID, new_table, next_snapshot
 from tests.strategies import new_tables, table_metadata
@@ -65,9 +65,9 @@ def chain(*times_ms: int, parents: dict[int, int | None] | None = None) -> Table
 @versions
 def test_ids_of_a_new_table_are_fresh(version: int) -> None:
     schema = Schema(
-        NestedField(70, "list", ListType(80, StringType()), False),
-        NestedField(60, "who", StructType(NestedField(50, "id", LongType(), True)), True),
-        NestedField(40, "key", LongType(), True),
+        types.NestedField(70, "list", types.ListType(80, types.StringType()), False),
+        types.NestedField(60, "who", types.StructType(types.NestedField(50, "id", types.LongType(), True)), True),
+        types.NestedField(40, "key", types.LongType(), True),
         schema_id=5,
         identifier_field_ids=[50, 40],
     )
@@ -128,7 +128,7 @@ def test_what_a_new_table_may_not_have(version: int) -> None:
             create(encryption__key_id="k")
     if not allows(version, Feature.VARIANT):
         with pytest.raises(UnsupportedVersionError, match="variant"):
-            create(Schema(NestedField(1, "v", VariantType())))
+            create(Schema(types.NestedField(1, "v", types.VariantType())))
     if allows(version, Feature.OPTIONAL_LOCATION):
         assert create(location=None).location is None
         with pytest.raises(InvalidLocationError, match="scheme"):

@@ -37,16 +37,16 @@ from icefloe.partitioning.transforms import (
     VoidTransform,
     YearTransform,
 )
+from icefloe.schema import types
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import IntegerType, LongType, NestedField, StringType, TimestampType
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 
 SCHEMA = Schema(
-    NestedField(1, "id", LongType()),
-    NestedField(2, "ts", TimestampType()),
-    NestedField(3, "region", StringType()),
-    NestedField(4, "data", StringType()),
-    NestedField(5, "n", IntegerType()),
+    types.NestedField(1, "id", types.LongType()),
+    types.NestedField(2, "ts", types.TimestampType()),
+    types.NestedField(3, "region", types.StringType()),
+    types.NestedField(4, "data", types.StringType()),
+    types.NestedField(5, "n", types.IntegerType()),
 )
 VERSIONS = pytest.mark.parametrize("version", ALL_VERSIONS)
 DROPPING = [version for version in ALL_VERSIONS if allows(version, Feature.DROPPING_PARTITION_FIELDS)]

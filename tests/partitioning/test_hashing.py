@@ -15,72 +15,51 @@ from icefloe.errors import InvalidTransformError, InvalidValueError
 from icefloe.partitioning.hashing import bytes_to_hash, hash_value, minimal_big_endian, unscaled
 from icefloe.partitioning.murmur import BLOCK, LONGEST_IN_ROUNDS, hash_longs, hash_ranges
 from icefloe.partitioning.transforms import BucketTransform
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
+from icefloe.schema import types
 from icefloe.schema.values import coerce
 from tests.strategies import LONG_MAX, LONG_MIN, decimal_types, decimals, texts
 
-SPEC_VALUES: list[tuple[IcebergType, Any, int]] = [
-    (IntegerType(), 34, 2017239379),
-    (LongType(), 34, 2017239379),
-    (DecimalType(9, 2), "14.20", -500754589),
-    (DateType(), "2017-11-16", -653330422),
-    (TimeType(), "22:31:08", -662762989),
-    (TimestampType(), "2017-11-16T22:31:08", -2047944441),
-    (TimestampType(), "2017-11-16T22:31:08.000001", -1207196810),
-    (TimestamptzType(), "2017-11-16T14:31:08-08:00", -2047944441),
-    (TimestamptzType(), "2017-11-16T14:31:08.000001-08:00", -1207196810),
-    (TimestampNanoType(), "2017-11-16T22:31:08", -2047944441),
-    (TimestampNanoType(), "2017-11-16T22:31:08.000001001", -1207196810),
-    (TimestamptzNanoType(), "2017-11-16T14:31:08-08:00", -2047944441),
-    (TimestamptzNanoType(), "2017-11-16T14:31:08.000001001-08:00", -1207196810),
-    (StringType(), "iceberg", 1210000089),
-    (StringType(), "34", -427558391),
-    (UUIDType(), "f79c3e09-677c-4bbd-a479-3f349cb785e7", 1488055340),
-    (FixedType(4), b"\x00\x01\x02\x03", -188683207),
-    (BinaryType(), b"\x00\x01\x02\x03", -188683207),
-    (BooleanType(), True, 1392991556),
-    (FloatType(), 1.0, -142385009),
-    (DoubleType(), 1.0, -142385009),
-    (FloatType(), 0.0, 1669671676),
-    (FloatType(), -0.0, 1669671676),
-    (DoubleType(), 0.0, 1669671676),
-    (DoubleType(), -0.0, 1669671676),
+SPEC_VALUES: list[tuple[types.IcebergType, Any, int]] = [
+    (types.IntegerType(), 34, 2017239379),
+    (types.LongType(), 34, 2017239379),
+    (types.DecimalType(9, 2), "14.20", -500754589),
+    (types.DateType(), "2017-11-16", -653330422),
+    (types.TimeType(), "22:31:08", -662762989),
+    (types.TimestampType(), "2017-11-16T22:31:08", -2047944441),
+    (types.TimestampType(), "2017-11-16T22:31:08.000001", -1207196810),
+    (types.TimestamptzType(), "2017-11-16T14:31:08-08:00", -2047944441),
+    (types.TimestamptzType(), "2017-11-16T14:31:08.000001-08:00", -1207196810),
+    (types.TimestampNanoType(), "2017-11-16T22:31:08", -2047944441),
+    (types.TimestampNanoType(), "2017-11-16T22:31:08.000001001", -1207196810),
+    (types.TimestamptzNanoType(), "2017-11-16T14:31:08-08:00", -2047944441),
+    (types.TimestamptzNanoType(), "2017-11-16T14:31:08.000001001-08:00", -1207196810),
+    (types.StringType(), "iceberg", 1210000089),
+    (types.StringType(), "34", -427558391),
+    (types.UUIDType(), "f79c3e09-677c-4bbd-a479-3f349cb785e7", 1488055340),
+    (types.FixedType(4), b"\x00\x01\x02\x03", -188683207),
+    (types.BinaryType(), b"\x00\x01\x02\x03", -188683207),
+    (types.BooleanType(), True, 1392991556),
+    (types.FloatType(), 1.0, -142385009),
+    (types.DoubleType(), 1.0, -142385009),
+    (types.FloatType(), 0.0, 1669671676),
+    (types.FloatType(), -0.0, 1669671676),
+    (types.DoubleType(), 0.0, 1669671676),
+    (types.DoubleType(), -0.0, 1669671676),
 ]
 
 
 @pytest.mark.parametrize(("kind", "value", "expected"), SPEC_VALUES, ids=lambda item: str(item))
-def test_the_hashes_of_appendix_b(kind: IcebergType, value: object, expected: int) -> None:
+def test_the_hashes_of_appendix_b(kind: types.IcebergType, value: object, expected: int) -> None:
     assert hash_value(coerce(value, kind), kind) == expected
 
 
 def test_every_nan_hashes_as_the_canonical_one() -> None:
     negative = struct.unpack("<d", struct.pack("<Q", 0xFFF8000000000001))[0]
-    assert bytes_to_hash(negative, DoubleType()) == (0x7FF8000000000000).to_bytes(8, "little")
+    assert bytes_to_hash(negative, types.DoubleType()) == (0x7FF8000000000000).to_bytes(8, "little")
 
 
-@pytest.mark.parametrize("kind", [GeometryType(), VariantType(), UnknownType()], ids=str)
-def test_types_without_a_hash_are_refused(kind: IcebergType) -> None:
+@pytest.mark.parametrize("kind", [types.GeometryType(), types.VariantType(), types.UnknownType()], ids=str)
+def test_types_without_a_hash_are_refused(kind: types.IcebergType) -> None:
     with pytest.raises(InvalidTransformError, match=r"have no hash|does not take"):
         hash_value(b"", kind)
 
@@ -88,22 +67,22 @@ def test_types_without_a_hash_are_refused(kind: IcebergType) -> None:
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
-        (IntegerType(), "x"),
-        (LongType(), 2**63),
-        (LongType(), 1.5),
-        (StringType(), b"x"),
-        (StringType(), "\ud800"),
-        (UUIDType(), "f79c3e09-677c-4bbd-a479-3f349cb785e7"),
-        (BinaryType(), "x"),
-        (BinaryType(), 7),
-        (DecimalType(9, 2), 1.5),
-        (DecimalType(9, 2), Decimal("NaN")),
-        (DecimalType(9, 2), Decimal("1.234")),
-        (DoubleType(), "x"),
+        (types.IntegerType(), "x"),
+        (types.LongType(), 2**63),
+        (types.LongType(), 1.5),
+        (types.StringType(), b"x"),
+        (types.StringType(), "\ud800"),
+        (types.UUIDType(), "f79c3e09-677c-4bbd-a479-3f349cb785e7"),
+        (types.BinaryType(), "x"),
+        (types.BinaryType(), 7),
+        (types.DecimalType(9, 2), 1.5),
+        (types.DecimalType(9, 2), Decimal("NaN")),
+        (types.DecimalType(9, 2), Decimal("1.234")),
+        (types.DoubleType(), "x"),
     ],
     ids=repr,
 )
-def test_values_of_another_type_are_refused(kind: IcebergType, value: object) -> None:
+def test_values_of_another_type_are_refused(kind: types.IcebergType, value: object) -> None:
     with pytest.raises(InvalidValueError, match="is not a value of type"):
         hash_value(value, kind)
 
@@ -126,7 +105,7 @@ def test_the_fewest_bytes_hold_the_number_and_no_byte_less_does(number: int) -> 
 
 
 @given(decimal_types().flatmap(lambda kind: st.tuples(st.just(kind), decimals(kind))))
-def test_unscaled_values_are_exact(pair: tuple[DecimalType, Decimal]) -> None:
+def test_unscaled_values_are_exact(pair: tuple[types.DecimalType, Decimal]) -> None:
     kind, value = pair
     sign, digits, _ = value.as_tuple()
     assert unscaled(value, kind) == (-1 if sign else 1) * int("".join(map(str, digits)))
@@ -135,17 +114,17 @@ def test_unscaled_values_are_exact(pair: tuple[DecimalType, Decimal]) -> None:
 @given(st.integers(LONG_MIN, LONG_MAX), st.integers(1, 1000))
 def test_buckets_of_longs_agree_with_mmh3(value: int, buckets: int) -> None:
     expected = (mmh3.hash(value.to_bytes(8, "little", signed=True), 0) & 0x7FFFFFFF) % buckets
-    assert BucketTransform(buckets).apply(value, LongType()) == expected
+    assert BucketTransform(buckets).apply(value, types.LongType()) == expected
 
 
 @given(texts(60))
 def test_hashes_of_strings_agree_with_mmh3(value: str) -> None:
-    assert hash_value(value, StringType()) == mmh3.hash(value, 0)
+    assert hash_value(value, types.StringType()) == mmh3.hash(value, 0)
 
 
 @given(st.integers(LONG_MIN, LONG_MAX))
 def test_int_long_and_nanosecond_hashes_agree(value: int) -> None:
-    assert hash_value(value, TimestampNanoType()) == hash_value(value // 1000, TimestampType())
+    assert hash_value(value, types.TimestampNanoType()) == hash_value(value // 1000, types.TimestampType())
 
 
 @given(st.lists(st.integers(LONG_MIN, LONG_MAX), max_size=50))
@@ -182,4 +161,4 @@ def test_blocks_join_without_a_seam(size: int) -> None:
 
 def test_a_uuid_is_hashed_over_its_sixteen_bytes() -> None:
     value = UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
-    assert bytes_to_hash(value, UUIDType()) == value.bytes
+    assert bytes_to_hash(value, types.UUIDType()) == value.bytes

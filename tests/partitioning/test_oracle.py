@@ -18,50 +18,34 @@ from icefloe.partitioning.codec import order_from_json, order_to_json, spec_from
 from icefloe.partitioning.paths import partition_path
 from icefloe.partitioning.spec import parse_partition_spec
 from icefloe.partitioning.transforms import Transform, wrapped_range
+from icefloe.schema import types
 from icefloe.schema.codec import schema_to_json
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    FixedType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
 from tests.strategies import partition_specs, schemas, sort_orders, transforms_of, values_of
 
-KINDS: tuple[IcebergType, ...] = (
-    IntegerType(),
-    LongType(),
-    DecimalType(12, 3),
-    DateType(),
-    TimeType(),
-    TimestampType(),
-    TimestamptzType(),
-    TimestampNanoType(),
-    TimestamptzNanoType(),
-    StringType(),
-    UUIDType(),
-    FixedType(6),
-    BinaryType(),
+KINDS: tuple[types.IcebergType, ...] = (
+    types.IntegerType(),
+    types.LongType(),
+    types.DecimalType(12, 3),
+    types.DateType(),
+    types.TimeType(),
+    types.TimestampType(),
+    types.TimestamptzType(),
+    types.TimestampNanoType(),
+    types.TimestamptzNanoType(),
+    types.StringType(),
+    types.UUIDType(),
+    types.FixedType(6),
+    types.BinaryType(),
 )
 
 
-def theirs(kind: IcebergType) -> Any:
+def theirs(kind: types.IcebergType) -> Any:
     return TypeAdapter(TheirBase).validate_python(str(kind).replace(" ", ""))
 
 
 @given(st.sampled_from(KINDS).flatmap(lambda kind: st.tuples(st.just(kind), transforms_of(kind), values_of(kind))))
-def test_partition_values(case: tuple[IcebergType, Transform, Any]) -> None:
+def test_partition_values(case: tuple[types.IcebergType, Transform, Any]) -> None:
     kind, transform, value = case
     try:
         ours = transform.apply(value, kind)
@@ -84,15 +68,17 @@ def test_json(case: tuple[Any, Any]) -> None:
 
 
 SCHEMA = Schema(
-    NestedField(1, "id", LongType()),
-    NestedField(2, "ts", TimestampType()),
-    NestedField(3, "a b", StringType()),
+    types.NestedField(1, "id", types.LongType()),
+    types.NestedField(2, "ts", types.TimestampType()),
+    types.NestedField(3, "a b", types.StringType()),
 )
 
 
 @given(
     st.tuples(
-        st.none() | values_of(LongType()), st.none() | values_of(TimestampType()), st.none() | values_of(StringType())
+        st.none() | values_of(types.LongType()),
+        st.none() | values_of(types.TimestampType()),
+        st.none() | values_of(types.StringType()),
     )
 )
 def test_paths(row: tuple[Any, Any, Any]) -> None:

@@ -17,18 +17,18 @@ from icefloe.partitioning.paths import (
 )
 from icefloe.partitioning.spec import UNPARTITIONED, PartitionField, PartitionSpec, parse_partition_spec
 from icefloe.partitioning.transforms import IdentityTransform
+from icefloe.schema import types
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import BinaryType, DecimalType, IcebergType, LongType, NestedField, StringType, TimestampType
 from icefloe.schema.values import coerce
 from tests.strategies import partition_sources, schemas, transforms_of, values_of
 
 SCHEMA = Schema(
-    NestedField(1, "id", LongType()),
-    NestedField(2, "ts", TimestampType()),
-    NestedField(3, "region", StringType()),
-    NestedField(4, "data", BinaryType()),
-    NestedField(5, "odd name/=?", StringType()),
-    NestedField(6, "price", DecimalType(9, 2)),
+    types.NestedField(1, "id", types.LongType()),
+    types.NestedField(2, "ts", types.TimestampType()),
+    types.NestedField(3, "region", types.StringType()),
+    types.NestedField(4, "data", types.BinaryType()),
+    types.NestedField(5, "odd name/=?", types.StringType()),
+    types.NestedField(6, "price", types.DecimalType(9, 2)),
 )
 
 
@@ -120,7 +120,7 @@ def test_every_tuple_comes_back_from_its_path(data: st.DataObject) -> None:
     assert len(path.split("/")) == max(1, len(fields))
 
 
-def results(transform: Any, kind: IcebergType) -> st.SearchStrategy[Any]:
+def results(transform: Any, kind: types.IcebergType) -> st.SearchStrategy[Any]:
     """Partition values that the transform makes of values of the type."""
 
     def apply(value: Any) -> Any:
@@ -135,7 +135,7 @@ def results(transform: Any, kind: IcebergType) -> st.SearchStrategy[Any]:
 def test_identity_dates_of_any_year() -> None:
     from icefloe.schema.types import DateType
 
-    schema = Schema(NestedField(1, "d", DateType()))
+    schema = Schema(types.NestedField(1, "d", DateType()))
     spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "d"))
     for days in (coerce("0044-03-15", DateType()), -800_000, 3_000_000, -(2**31), 2**31 - 1):
         assert parse_partition_path(partition_path(spec, (days,), schema), spec, schema) == (days,)

@@ -36,33 +36,31 @@ from icefloe.partitioning.transforms import (
     VoidTransform,
     YearTransform,
 )
+from icefloe.schema import types
 from icefloe.schema.ids import assign_fresh_ids
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    DateType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampType,
-    UnknownType,
-    VariantType,
-)
 from tests.strategies import partition_specs, schemas
 
 SCHEMA = Schema(
-    NestedField(1, "id", LongType(), required=True),
-    NestedField(2, "ts", TimestampType()),
-    NestedField(3, "region", StringType()),
-    NestedField(4, "addr", StructType(NestedField(5, "zip", StringType()), NestedField(6, "no", IntegerType()))),
-    NestedField(7, "tags", ListType(8, StringType())),
-    NestedField(9, "props", MapType(10, StringType(), 11, StructType(NestedField(12, "deep", StringType())))),
-    NestedField(13, "doc", VariantType()),
-    NestedField(14, "a b", StringType()),
-    NestedField(15, "7", IntegerType()),
+    types.NestedField(1, "id", types.LongType(), required=True),
+    types.NestedField(2, "ts", types.TimestampType()),
+    types.NestedField(3, "region", types.StringType()),
+    types.NestedField(
+        4,
+        "addr",
+        types.StructType(
+            types.NestedField(5, "zip", types.StringType()), types.NestedField(6, "no", types.IntegerType())
+        ),
+    ),
+    types.NestedField(7, "tags", types.ListType(8, types.StringType())),
+    types.NestedField(
+        9,
+        "props",
+        types.MapType(10, types.StringType(), 11, types.StructType(types.NestedField(12, "deep", types.StringType()))),
+    ),
+    types.NestedField(13, "doc", types.VariantType()),
+    types.NestedField(14, "a b", types.StringType()),
+    types.NestedField(15, "7", types.IntegerType()),
 )
 
 
@@ -142,10 +140,10 @@ def test_the_partition_type() -> None:
         PartitionField(3, 1003, BucketTransform(4), "b"),
         identity(3, "region", 1001),
     )
-    assert partition_type(spec, SCHEMA) == StructType(
-        NestedField(1000, "ts_day", DateType()),
-        NestedField(1003, "b", IntegerType()),
-        NestedField(1001, "region", StringType()),
+    assert partition_type(spec, SCHEMA) == types.StructType(
+        types.NestedField(1000, "ts_day", types.DateType()),
+        types.NestedField(1003, "b", types.IntegerType()),
+        types.NestedField(1001, "region", types.StringType()),
     )
 
 
@@ -158,9 +156,9 @@ def test_the_type_over_a_dropped_column_comes_from_an_older_schema_or_the_transf
     )
     now = Schema(SCHEMA.fields[0])
     kinds = [field.field_type for field in partition_type(spec, now).fields]
-    assert kinds == [UnknownType(), IntegerType(), UnknownType(), StringType()]
+    assert kinds == [types.UnknownType(), types.IntegerType(), types.UnknownType(), types.StringType()]
     kinds = [field.field_type for field in partition_type(spec, now, SCHEMA).fields]
-    assert kinds == [StringType(), IntegerType(), StringType(), StringType()]
+    assert kinds == [types.StringType(), types.IntegerType(), types.StringType(), types.StringType()]
 
 
 def test_the_unified_type_has_all_fields_by_id_with_their_newest_names() -> None:
@@ -169,10 +167,12 @@ def test_the_unified_type_has_all_fields_by_id_with_their_newest_names() -> None
         PartitionSpec(PartitionField(2, 1001, DayTransform(), "new"), spec_id=2),
         PartitionSpec(PartitionField(3, 1000, VoidTransform(), "region_1000"), spec_id=1),
     ]
-    expected = StructType(NestedField(1000, "region_1000", StringType()), NestedField(1001, "new", DateType()))
+    expected = types.StructType(
+        types.NestedField(1000, "region_1000", types.StringType()), types.NestedField(1001, "new", types.DateType())
+    )
     assert unified_partition_type(specs, SCHEMA) == expected
     assert unified_partition_type(reversed(specs), SCHEMA) == expected
-    assert unified_partition_type([], SCHEMA) == StructType()
+    assert unified_partition_type([], SCHEMA) == types.StructType()
 
 
 def test_a_void_field_takes_its_unified_type_from_what_it_was() -> None:
@@ -180,7 +180,7 @@ def test_a_void_field_takes_its_unified_type_from_what_it_was() -> None:
         PartitionSpec(PartitionField(2, 1000, YearTransform(), "y"), spec_id=0),
         PartitionSpec(PartitionField(2, 1000, VoidTransform(), "y"), spec_id=1),
     ]
-    assert unified_partition_type(specs, SCHEMA) == StructType(NestedField(1000, "y", IntegerType()))
+    assert unified_partition_type(specs, SCHEMA) == types.StructType(types.NestedField(1000, "y", types.IntegerType()))
 
 
 def test_one_id_for_two_things_has_no_unified_type() -> None:

@@ -26,30 +26,7 @@ from icefloe.partitioning.transforms import (
     parse_transform,
     wrapped_range,
 )
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
+from icefloe.schema import types
 from icefloe.schema.values import coerce
 from tests.strategies import (
     DAYS_MAX,
@@ -68,48 +45,57 @@ from tests.strategies import (
 )
 
 EPOCH = dt.datetime(1970, 1, 1)
-TIMESTAMPS: tuple[IcebergType, ...] = (TimestampType(), TimestamptzType(), TimestampNanoType(), TimestamptzNanoType())
-DATES: tuple[IcebergType, ...] = (DateType(), *TIMESTAMPS)
-ALL_KINDS: tuple[IcebergType, ...] = (
+TIMESTAMPS: tuple[types.IcebergType, ...] = (
+    types.TimestampType(),
+    types.TimestamptzType(),
+    types.TimestampNanoType(),
+    types.TimestamptzNanoType(),
+)
+DATES: tuple[types.IcebergType, ...] = (types.DateType(), *TIMESTAMPS)
+ALL_KINDS: tuple[types.IcebergType, ...] = (
     *DATES,
-    BooleanType(),
-    IntegerType(),
-    LongType(),
-    FloatType(),
-    DoubleType(),
-    DecimalType(9, 2),
-    TimeType(),
-    StringType(),
-    UUIDType(),
-    FixedType(3),
-    BinaryType(),
-    GeometryType(),
-    GeographyType(),
-    UnknownType(),
-    VariantType(),
-    ListType(1, IntegerType()),
+    types.BooleanType(),
+    types.IntegerType(),
+    types.LongType(),
+    types.FloatType(),
+    types.DoubleType(),
+    types.DecimalType(9, 2),
+    types.TimeType(),
+    types.StringType(),
+    types.UUIDType(),
+    types.FixedType(3),
+    types.BinaryType(),
+    types.GeometryType(),
+    types.GeographyType(),
+    types.UnknownType(),
+    types.VariantType(),
+    types.ListType(1, types.IntegerType()),
 )
 
-SOURCES: list[tuple[Transform, set[IcebergType]]] = [
+SOURCES: list[tuple[Transform, set[types.IcebergType]]] = [
     (
         IdentityTransform(),
-        set(ALL_KINDS) - {GeometryType(), GeographyType(), VariantType(), ListType(1, IntegerType())},
+        set(ALL_KINDS)
+        - {types.GeometryType(), types.GeographyType(), types.VariantType(), types.ListType(1, types.IntegerType())},
     ),
     (
         BucketTransform(4),
         {
             *DATES,
-            IntegerType(),
-            LongType(),
-            DecimalType(9, 2),
-            TimeType(),
-            StringType(),
-            UUIDType(),
-            FixedType(3),
-            BinaryType(),
+            types.IntegerType(),
+            types.LongType(),
+            types.DecimalType(9, 2),
+            types.TimeType(),
+            types.StringType(),
+            types.UUIDType(),
+            types.FixedType(3),
+            types.BinaryType(),
         },
     ),
-    (TruncateTransform(4), {IntegerType(), LongType(), DecimalType(9, 2), StringType(), BinaryType()}),
+    (
+        TruncateTransform(4),
+        {types.IntegerType(), types.LongType(), types.DecimalType(9, 2), types.StringType(), types.BinaryType()},
+    ),
     (YearTransform(), set(DATES)),
     (MonthTransform(), set(DATES)),
     (DayTransform(), set(DATES)),
@@ -122,7 +108,7 @@ SOURCES: list[tuple[Transform, set[IcebergType]]] = [
 @pytest.mark.parametrize(
     ("transform", "kinds"), SOURCES, ids=lambda item: str(item) if isinstance(item, Transform) else ""
 )
-def test_source_types_are_those_of_the_spec(transform: Transform, kinds: set[IcebergType]) -> None:
+def test_source_types_are_those_of_the_spec(transform: Transform, kinds: set[types.IcebergType]) -> None:
     assert {kind for kind in ALL_KINDS if transform.can_transform(kind)} == kinds
     for kind in set(ALL_KINDS) - kinds:
         with pytest.raises(InvalidTransformError, match="does not take columns of type"):
@@ -132,21 +118,21 @@ def test_source_types_are_those_of_the_spec(transform: Transform, kinds: set[Ice
 @pytest.mark.parametrize(
     ("transform", "kind", "expected"),
     [
-        (IdentityTransform(), StringType(), StringType()),
-        (BucketTransform(4), StringType(), IntegerType()),
-        (TruncateTransform(4), DecimalType(9, 2), DecimalType(9, 2)),
-        (YearTransform(), DateType(), IntegerType()),
-        (MonthTransform(), TimestampType(), IntegerType()),
-        (DayTransform(), TimestampNanoType(), DateType()),
-        (HourTransform(), TimestamptzType(), IntegerType()),
-        (VoidTransform(), UUIDType(), UUIDType()),
-        (UnknownTransform("zorder"), LongType(), StringType()),
-        (DayTransform(), UnknownType(), DateType()),
-        (IdentityTransform(), UnknownType(), UnknownType()),
+        (IdentityTransform(), types.StringType(), types.StringType()),
+        (BucketTransform(4), types.StringType(), types.IntegerType()),
+        (TruncateTransform(4), types.DecimalType(9, 2), types.DecimalType(9, 2)),
+        (YearTransform(), types.DateType(), types.IntegerType()),
+        (MonthTransform(), types.TimestampType(), types.IntegerType()),
+        (DayTransform(), types.TimestampNanoType(), types.DateType()),
+        (HourTransform(), types.TimestamptzType(), types.IntegerType()),
+        (VoidTransform(), types.UUIDType(), types.UUIDType()),
+        (UnknownTransform("zorder"), types.LongType(), types.StringType()),
+        (DayTransform(), types.UnknownType(), types.DateType()),
+        (IdentityTransform(), types.UnknownType(), types.UnknownType()),
     ],
     ids=str,
 )
-def test_result_types(transform: Transform, kind: IcebergType, expected: IcebergType) -> None:
+def test_result_types(transform: Transform, kind: types.IcebergType, expected: types.IcebergType) -> None:
     assert transform.result_type(kind) == expected
 
 
@@ -197,7 +183,7 @@ def test_text_and_pickle_round_trips(transform: Transform) -> None:
 
 
 @given(primitive_types().flatmap(lambda kind: st.tuples(st.just(kind), transforms_of(kind))))
-def test_null_gives_null(pair: tuple[IcebergType, Transform]) -> None:
+def test_null_gives_null(pair: tuple[types.IcebergType, Transform]) -> None:
     kind, transform = pair
     assert transform.apply(None, kind) is None
     assert transform.to_human(None, kind) == "null"
@@ -205,60 +191,60 @@ def test_null_gives_null(pair: tuple[IcebergType, Transform]) -> None:
 
 def test_an_unknown_transform_cannot_be_applied() -> None:
     with pytest.raises(InvalidTransformError, match="'zorder' is not known"):
-        UnknownTransform("zorder").apply(1, LongType())
+        UnknownTransform("zorder").apply(1, types.LongType())
 
 
 @pytest.mark.parametrize(
     ("width", "kind", "value", "expected"),
     [
-        (10, IntegerType(), 1, 0),
-        (10, IntegerType(), -1, -10),
-        (10, LongType(), 1, 0),
-        (10, LongType(), -1, -10),
-        (10, LongType(), -10, -10),
-        (50, DecimalType(9, 2), "10.65", "10.50"),
-        (10, DecimalType(9, 2), "-0.05", "-0.10"),
-        (10, DecimalType(38, 0), "-" + "9" * 37, "-1" + "0" * 37),
-        (3, StringType(), "iceberg", "ice"),
-        (3, StringType(), "ic", "ic"),
-        (2, StringType(), "a😀b", "a😀"),
-        (2, StringType(), "é́x", "é́"[:2]),
-        (1, BinaryType(), b"\x01\x02", b"\x01"),
-        (8, BinaryType(), b"\x01\x02", b"\x01\x02"),
+        (10, types.IntegerType(), 1, 0),
+        (10, types.IntegerType(), -1, -10),
+        (10, types.LongType(), 1, 0),
+        (10, types.LongType(), -1, -10),
+        (10, types.LongType(), -10, -10),
+        (50, types.DecimalType(9, 2), "10.65", "10.50"),
+        (10, types.DecimalType(9, 2), "-0.05", "-0.10"),
+        (10, types.DecimalType(38, 0), "-" + "9" * 37, "-1" + "0" * 37),
+        (3, types.StringType(), "iceberg", "ice"),
+        (3, types.StringType(), "ic", "ic"),
+        (2, types.StringType(), "a😀b", "a😀"),
+        (2, types.StringType(), "é́x", "é́"[:2]),
+        (1, types.BinaryType(), b"\x01\x02", b"\x01"),
+        (8, types.BinaryType(), b"\x01\x02", b"\x01\x02"),
     ],
 )
-def test_truncate_as_in_the_spec(width: int, kind: IcebergType, value: object, expected: object) -> None:
+def test_truncate_as_in_the_spec(width: int, kind: types.IcebergType, value: object, expected: object) -> None:
     assert TruncateTransform(width).apply(coerce(value, kind), kind) == coerce(expected, kind)
 
 
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
-        (DecimalType(4, 2), Decimal("-99.99")),
-        (DecimalType(38, 0), Decimal("-" + "9" * 38)),
+        (types.DecimalType(4, 2), Decimal("-99.99")),
+        (types.DecimalType(38, 0), Decimal("-" + "9" * 38)),
     ],
     ids=str,
 )
-def test_truncated_decimals_below_the_least_value_are_refused(kind: IcebergType, value: object) -> None:
+def test_truncated_decimals_below_the_least_value_are_refused(kind: types.IcebergType, value: object) -> None:
     with pytest.raises(InvalidValueError, match="below the least value"):
         TruncateTransform(7).apply(value, kind)
 
 
 def test_truncate_comes_round_below_the_least_value_as_in_java() -> None:
     for width, kind, value, result in (
-        (10, IntegerType(), INT_MIN, 2147483646),
-        (10, IntegerType(), INT_MIN + 7, 2147483646),
-        (10, IntegerType(), INT_MIN + 8, INT_MIN + 8),
-        (7, IntegerType(), INT_MIN + 1, 2147483643),
-        (10, LongType(), LONG_MIN, 9223372036854775806),
-        (16, LongType(), LONG_MIN, LONG_MIN),
+        (10, types.IntegerType(), INT_MIN, 2147483646),
+        (10, types.IntegerType(), INT_MIN + 7, 2147483646),
+        (10, types.IntegerType(), INT_MIN + 8, INT_MIN + 8),
+        (7, types.IntegerType(), INT_MIN + 1, 2147483643),
+        (10, types.LongType(), LONG_MIN, 9223372036854775806),
+        (16, types.LongType(), LONG_MIN, LONG_MIN),
     ):
         assert TruncateTransform(width).apply(value, kind) == result
 
 
-@pytest.mark.parametrize("kind", [IntegerType(), LongType()], ids=str)
-def test_the_values_that_come_round_are_known(kind: IcebergType) -> None:
-    least = INT_MIN if isinstance(kind, IntegerType) else LONG_MIN
+@pytest.mark.parametrize("kind", [types.IntegerType(), types.LongType()], ids=str)
+def test_the_values_that_come_round_are_known(kind: types.IcebergType) -> None:
+    least = INT_MIN if isinstance(kind, types.IntegerType) else LONG_MIN
     for width in (1, 7, 10, 16, 1000, 2**30 + 1):
         found = wrapped_range(TruncateTransform(width), kind)
         values = range(least, least + min(3 * width, 4000))
@@ -266,7 +252,7 @@ def test_the_values_that_come_round_are_known(kind: IcebergType) -> None:
         assert round_about == ([] if found is None else list(range(least, min(found.end, values.stop))))
         results = {TruncateTransform(width).apply(each, kind) for each in round_about}
         assert results == (set() if found is None else {found.result})
-    assert wrapped_range(TruncateTransform(3), StringType()) is None
+    assert wrapped_range(TruncateTransform(3), types.StringType()) is None
 
 
 @given(st.integers(INT_MIN, INT_MAX), st.integers(1, INT_MAX))
@@ -274,12 +260,12 @@ def test_truncate_follows_the_formula_of_the_spec(value: int, width: int) -> Non
     assume(value - value % width >= INT_MIN)
     remainder = abs(value) % width * (1 if value >= 0 else -1)  # the remainder of C and Java
     expected = value - ((remainder + width) % width)
-    assert TruncateTransform(width).apply(value, IntegerType()) == expected
+    assert TruncateTransform(width).apply(value, types.IntegerType()) == expected
 
 
 @given(decimal_types().flatmap(lambda kind: st.tuples(st.just(kind), decimals(kind))), st.integers(1, 10**6))
 def test_truncated_decimals_are_multiples_of_the_width_at_the_scale(
-    pair: tuple[DecimalType, Decimal], width: int
+    pair: tuple[types.DecimalType, Decimal], width: int
 ) -> None:
     kind, value = pair
     try:
@@ -295,7 +281,7 @@ def test_truncated_decimals_are_multiples_of_the_width_at_the_scale(
 
 @given(texts(), st.integers(1, 10))
 def test_truncated_strings_are_prefixes_by_code_point(value: str, width: int) -> None:
-    result = TruncateTransform(width).apply(value, StringType())
+    result = TruncateTransform(width).apply(value, types.StringType())
     assert value.startswith(result)
     assert len(result) == min(width, len(value))
 
@@ -313,14 +299,14 @@ def test_truncated_strings_are_prefixes_by_code_point(value: str, width: int) ->
 )
 def test_units_of_time_round_down(value: str, year: int, month: int, day: int, hour: int) -> None:
     for kind in TIMESTAMPS:
-        zoned = f"{value}+00:00" if isinstance(kind, TimestamptzType | TimestamptzNanoType) else value
-        if isinstance(kind, TimestampNanoType | TimestamptzNanoType) and "1582" in value:
+        zoned = f"{value}+00:00" if isinstance(kind, types.TimestamptzType | types.TimestamptzNanoType) else value
+        if isinstance(kind, types.TimestampNanoType | types.TimestamptzNanoType) and "1582" in value:
             continue  # nanoseconds do not reach that far
         ticks = coerce(zoned, kind)
         found = [t.apply(ticks, kind) for t in (YearTransform(), MonthTransform(), DayTransform(), HourTransform())]
         assert found == [year, month, day, hour]
-    days = coerce(value[:10], DateType())
-    assert [t.apply(days, DateType()) for t in (YearTransform(), MonthTransform(), DayTransform())] == [
+    days = coerce(value[:10], types.DateType())
+    assert [t.apply(days, types.DateType()) for t in (YearTransform(), MonthTransform(), DayTransform())] == [
         year,
         month,
         day,
@@ -330,7 +316,7 @@ def test_units_of_time_round_down(value: str, year: int, month: int, day: int, h
 @given(st.integers(DAYS_MIN * 86_400_000_000, DAYS_MAX * 86_400_000_000))
 def test_units_of_time_agree_with_datetime(micros: int) -> None:
     moment = EPOCH + dt.timedelta(microseconds=micros)
-    kind = TimestampType()
+    kind = types.TimestampType()
     assert YearTransform().apply(micros, kind) == moment.year - 1970
     assert MonthTransform().apply(micros, kind) == (moment.year - 1970) * 12 + moment.month - 1
     assert DayTransform().apply(micros, kind) == (moment.date() - EPOCH.date()).days
@@ -339,29 +325,42 @@ def test_units_of_time_agree_with_datetime(micros: int) -> None:
 
 @pytest.mark.parametrize(("days", "year", "month"), [(INT_MIN, -5877641, 6), (INT_MAX, 5881580, 7)])
 def test_dates_at_the_ends_of_the_type(days: int, year: int, month: int) -> None:
-    assert YearTransform().apply(days, DateType()) == year - 1970
-    assert MonthTransform().apply(days, DateType()) == (year - 1970) * 12 + month - 1
+    assert YearTransform().apply(days, types.DateType()) == year - 1970
+    assert MonthTransform().apply(days, types.DateType()) == (year - 1970) * 12 + month - 1
 
 
 @pytest.mark.parametrize("value", [LONG_MIN, LONG_MAX])
 def test_hours_that_do_not_fit_are_refused(value: int) -> None:
-    assert HourTransform().apply(value, TimestampNanoType()) == value // 3_600_000_000_000
+    assert HourTransform().apply(value, types.TimestampNanoType()) == value // 3_600_000_000_000
     with pytest.raises(InvalidValueError, match="does not fit in an int"):
-        HourTransform().apply(value, TimestampType())
+        HourTransform().apply(value, types.TimestampType())
 
 
 @pytest.mark.parametrize(
     ("transform", "kind"),
-    [(DayTransform(), DateType()), (HourTransform(), TimestampType()), (TruncateTransform(3), LongType())],
+    [
+        (DayTransform(), types.DateType()),
+        (HourTransform(), types.TimestampType()),
+        (TruncateTransform(3), types.LongType()),
+    ],
 )
-def test_values_of_the_wrong_kind_are_our_error(transform: Transform, kind: IcebergType) -> None:
+def test_values_of_the_wrong_kind_are_our_error(transform: Transform, kind: types.IcebergType) -> None:
     for value in (object(), [1]):
         with pytest.raises(InvalidValueError, match="is not a value of type"):
             transform.apply(value, kind)
 
 
 ORDERED = st.sampled_from(
-    (IntegerType(), LongType(), DateType(), *TIMESTAMPS, StringType(), BinaryType(), DecimalType(9, 2), TimeType())
+    (
+        types.IntegerType(),
+        types.LongType(),
+        types.DateType(),
+        *TIMESTAMPS,
+        types.StringType(),
+        types.BinaryType(),
+        types.DecimalType(9, 2),
+        types.TimeType(),
+    )
 )
 
 
@@ -370,7 +369,7 @@ ORDERED = st.sampled_from(
         lambda kind: st.tuples(st.just(kind), transforms_of(kind), st.lists(values_of(kind), min_size=2, max_size=6))
     )
 )
-def test_what_preserves_order_does(case: tuple[IcebergType, Transform, list[Any]]) -> None:
+def test_what_preserves_order_does(case: tuple[types.IcebergType, Transform, list[Any]]) -> None:
     kind, transform, items = case
     assume(transform.preserves_order)
     wrapped = wrapped_range(transform, kind)
@@ -385,13 +384,16 @@ def test_what_preserves_order_does(case: tuple[IcebergType, Transform, list[Any]
 @given(
     ORDERED.flatmap(
         lambda kind: st.tuples(
-            st.just(kind), transforms_of(kind), transforms_of(kind), st.lists(values_of(kind), min_size=2, max_size=8)
+            st.just(kind),
+            transforms_of(kind).flatmap(lambda mine: st.tuples(st.just(mine), st.just(mine) | transforms_of(kind))),
+            st.lists(values_of(kind), min_size=2, max_size=8),
         )
     )
 )
-def test_what_satisfies_an_order_has_it(case: tuple[IcebergType, Transform, Transform, list[Any]]) -> None:
-    kind, mine, other, items = case
-    assume(mine.satisfies_order_of(other, kind) and not isinstance(mine, VoidTransform))
+def test_what_satisfies_an_order_has_it(case: tuple[types.IcebergType, tuple[Transform, Transform], list[Any]]) -> None:
+    kind, (mine, other), items = case
+    if not mine.satisfies_order_of(other, kind) or isinstance(mine, VoidTransform):
+        return
     try:
         items = sorted(items, key=lambda value: mine.apply(value, kind))
         results = [other.apply(value, kind) for value in items]
@@ -412,18 +414,18 @@ def test_what_satisfies_an_order_has_it(case: tuple[IcebergType, Transform, Tran
         (IdentityTransform(), BucketTransform(4), None, False),
         (BucketTransform(4), BucketTransform(4), None, True),
         (BucketTransform(8), BucketTransform(4), None, False),
-        (TruncateTransform(8), TruncateTransform(4), StringType(), True),
-        (TruncateTransform(4), TruncateTransform(8), StringType(), False),
-        (TruncateTransform(4), TruncateTransform(8), LongType(), True),
-        (TruncateTransform(8), TruncateTransform(4), LongType(), False),
-        (TruncateTransform(4), TruncateTransform(6), LongType(), False),
+        (TruncateTransform(8), TruncateTransform(4), types.StringType(), True),
+        (TruncateTransform(4), TruncateTransform(8), types.StringType(), False),
+        (TruncateTransform(4), TruncateTransform(8), types.LongType(), True),
+        (TruncateTransform(8), TruncateTransform(4), types.LongType(), False),
+        (TruncateTransform(4), TruncateTransform(6), types.LongType(), False),
         (TruncateTransform(8), TruncateTransform(4), None, False),
-        (TruncateTransform(8), IdentityTransform(), StringType(), False),
+        (TruncateTransform(8), IdentityTransform(), types.StringType(), False),
     ],
     ids=str,
 )
 def test_which_orders_are_satisfied(
-    mine: Transform, other: Transform, kind: IcebergType | None, expected: bool
+    mine: Transform, other: Transform, kind: types.IcebergType | None, expected: bool
 ) -> None:
     assert mine.satisfies_order_of(other, kind) is expected
 
@@ -431,53 +433,53 @@ def test_which_orders_are_satisfied(
 @pytest.mark.parametrize(
     ("transform", "kind", "value", "text"),
     [
-        (YearTransform(), DateType(), 47, "2017"),
-        (YearTransform(), DateType(), -1, "1969"),
-        (YearTransform(), DateType(), -1971, "-001"),
-        (MonthTransform(), DateType(), 575, "2017-12"),
-        (MonthTransform(), DateType(), -1, "1969-12"),
-        (DayTransform(), TimestampType(), 17501, "2017-12-01"),
-        (DayTransform(), TimestampType(), -1, "1969-12-31"),
-        (DayTransform(), TimestampType(), 2932897, "10000-01-01"),
-        (HourTransform(), TimestampType(), 420034, "2017-12-01-10"),
-        (HourTransform(), TimestampType(), -1, "1969-12-31-23"),
-        (BucketTransform(4), StringType(), 3, "3"),
-        (VoidTransform(), StringType(), None, "null"),
-        (TruncateTransform(3), StringType(), "ice", "ice"),
-        (IdentityTransform(), BooleanType(), True, "true"),
-        (IdentityTransform(), LongType(), -34, "-34"),
-        (IdentityTransform(), FloatType(), 1.100000023841858, "1.1"),
-        (IdentityTransform(), DoubleType(), 1.0, "1.0"),
-        (IdentityTransform(), DoubleType(), 1e7, "1.0E7"),
-        (IdentityTransform(), DoubleType(), 1.25e-4, "1.25E-4"),
-        (IdentityTransform(), DoubleType(), 0.001, "0.001"),
-        (IdentityTransform(), DoubleType(), 9999999.0, "9999999.0"),
-        (IdentityTransform(), DoubleType(), -0.0, "-0.0"),
-        (IdentityTransform(), DoubleType(), float("nan"), "NaN"),
-        (IdentityTransform(), DoubleType(), float("-inf"), "-Infinity"),
-        (IdentityTransform(), DecimalType(9, 2), Decimal("-1.50"), "-1.50"),
-        (IdentityTransform(), DecimalType(9, 8), Decimal("0.00000010"), "1.0E-7"),
-        (IdentityTransform(), DateType(), 17501, "2017-12-01"),
-        (IdentityTransform(), TimeType(), 36_775_038_194, "10:12:55.038194"),
-        (IdentityTransform(), TimeType(), 36_775_038_000, "10:12:55.038"),
-        (IdentityTransform(), TimeType(), 36_720_000_000, "10:12"),
-        (IdentityTransform(), TimeType(), 36_775_000_000, "10:12:55"),
-        (IdentityTransform(), TimestampType(), 1512123175038194, "2017-12-01T10:12:55.038194"),
-        (IdentityTransform(), TimestampType(), 1512123175500000, "2017-12-01T10:12:55.5"),
-        (IdentityTransform(), TimestamptzType(), 1512123175038194, "2017-12-01T10:12:55.038194+00:00"),
-        (IdentityTransform(), TimestamptzType(), 0, "1970-01-01T00:00:00+00:00"),
-        (IdentityTransform(), TimestampNanoType(), -1, "1969-12-31T23:59:59.999999999"),
-        (IdentityTransform(), TimestamptzNanoType(), 1000, "1970-01-01T00:00:00.000001+00:00"),
-        (IdentityTransform(), TimestampType(), 253402300800000000, "+10000-01-01T00:00:00"),
-        (IdentityTransform(), StringType(), "a/b=c", "a/b=c"),
-        (IdentityTransform(), UUIDType(), UUID(int=1), "00000000-0000-0000-0000-000000000001"),
-        (IdentityTransform(), FixedType(3), b"\x01\x02\x03", "AQID"),
-        (IdentityTransform(), BinaryType(), b"\x00\x01\x02\x03", "AAECAw=="),
+        (YearTransform(), types.DateType(), 47, "2017"),
+        (YearTransform(), types.DateType(), -1, "1969"),
+        (YearTransform(), types.DateType(), -1971, "-001"),
+        (MonthTransform(), types.DateType(), 575, "2017-12"),
+        (MonthTransform(), types.DateType(), -1, "1969-12"),
+        (DayTransform(), types.TimestampType(), 17501, "2017-12-01"),
+        (DayTransform(), types.TimestampType(), -1, "1969-12-31"),
+        (DayTransform(), types.TimestampType(), 2932897, "10000-01-01"),
+        (HourTransform(), types.TimestampType(), 420034, "2017-12-01-10"),
+        (HourTransform(), types.TimestampType(), -1, "1969-12-31-23"),
+        (BucketTransform(4), types.StringType(), 3, "3"),
+        (VoidTransform(), types.StringType(), None, "null"),
+        (TruncateTransform(3), types.StringType(), "ice", "ice"),
+        (IdentityTransform(), types.BooleanType(), True, "true"),
+        (IdentityTransform(), types.LongType(), -34, "-34"),
+        (IdentityTransform(), types.FloatType(), 1.100000023841858, "1.1"),
+        (IdentityTransform(), types.DoubleType(), 1.0, "1.0"),
+        (IdentityTransform(), types.DoubleType(), 1e7, "1.0E7"),
+        (IdentityTransform(), types.DoubleType(), 1.25e-4, "1.25E-4"),
+        (IdentityTransform(), types.DoubleType(), 0.001, "0.001"),
+        (IdentityTransform(), types.DoubleType(), 9999999.0, "9999999.0"),
+        (IdentityTransform(), types.DoubleType(), -0.0, "-0.0"),
+        (IdentityTransform(), types.DoubleType(), float("nan"), "NaN"),
+        (IdentityTransform(), types.DoubleType(), float("-inf"), "-Infinity"),
+        (IdentityTransform(), types.DecimalType(9, 2), Decimal("-1.50"), "-1.50"),
+        (IdentityTransform(), types.DecimalType(9, 8), Decimal("0.00000010"), "1.0E-7"),
+        (IdentityTransform(), types.DateType(), 17501, "2017-12-01"),
+        (IdentityTransform(), types.TimeType(), 36_775_038_194, "10:12:55.038194"),
+        (IdentityTransform(), types.TimeType(), 36_775_038_000, "10:12:55.038"),
+        (IdentityTransform(), types.TimeType(), 36_720_000_000, "10:12"),
+        (IdentityTransform(), types.TimeType(), 36_775_000_000, "10:12:55"),
+        (IdentityTransform(), types.TimestampType(), 1512123175038194, "2017-12-01T10:12:55.038194"),
+        (IdentityTransform(), types.TimestampType(), 1512123175500000, "2017-12-01T10:12:55.5"),
+        (IdentityTransform(), types.TimestamptzType(), 1512123175038194, "2017-12-01T10:12:55.038194+00:00"),
+        (IdentityTransform(), types.TimestamptzType(), 0, "1970-01-01T00:00:00+00:00"),
+        (IdentityTransform(), types.TimestampNanoType(), -1, "1969-12-31T23:59:59.999999999"),
+        (IdentityTransform(), types.TimestamptzNanoType(), 1000, "1970-01-01T00:00:00.000001+00:00"),
+        (IdentityTransform(), types.TimestampType(), 253402300800000000, "+10000-01-01T00:00:00"),
+        (IdentityTransform(), types.StringType(), "a/b=c", "a/b=c"),
+        (IdentityTransform(), types.UUIDType(), UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        (IdentityTransform(), types.FixedType(3), b"\x01\x02\x03", "AQID"),
+        (IdentityTransform(), types.BinaryType(), b"\x00\x01\x02\x03", "AAECAw=="),
     ],
     ids=str,
 )
 def test_texts_for_people_are_those_of_the_java_library(
-    transform: Transform, kind: IcebergType, value: object, text: str
+    transform: Transform, kind: types.IcebergType, value: object, text: str
 ) -> None:
     assert transform.to_human(value, kind) == text
 

@@ -8,25 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from icefloe.expressions import Expression, Literal
-from icefloe.expressions.values import (
-    EqualTo,
-    GreaterThan,
-    GreaterThanOrEqual,
-    IsNaN,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    NotEqualTo,
-    NotNaN,
-    NotNull,
-    NotStartsWith,
-    StartsWith,
-    conjunction,
-    disjunction,
-    is_in,
-    negation,
-    not_in,
-)
+from icefloe.expressions import values as ex
 from icefloe.manifests import DataFile
 from icefloe.partitioning.spec import PartitionField, PartitionSpec
 from icefloe.partitioning.transforms import (
@@ -38,29 +20,28 @@ from icefloe.partitioning.transforms import (
     VoidTransform,
     YearTransform,
 )
+from icefloe.schema import types
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    DoubleType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampType,
-)
 from icefloe.versions import Feature, allows
 from tests.planning.tables import Row, SyntheticTable, same_partition
 
 NAN = float("nan")
 HOUR = 3_600_000_000
-ID = NestedField(1, "id", IntegerType(), required=True)
-NAME = NestedField(2, "name", StringType())
-SCORE = NestedField(3, "score", DoubleType())
-TS = NestedField(4, "ts", TimestampType())
-PLACE = NestedField(5, "place", StructType(NestedField(6, "zip", IntegerType())))
-ADDED = NestedField(7, "added", LongType())
+ID = types.NestedField(1, "id", types.IntegerType(), required=True)
+NAME = types.NestedField(2, "name", types.StringType())
+SCORE = types.NestedField(3, "score", types.DoubleType())
+TS = types.NestedField(4, "ts", types.TimestampType())
+PLACE = types.NestedField(5, "place", types.StructType(types.NestedField(6, "zip", types.IntegerType())))
+ADDED = types.NestedField(7, "added", types.LongType())
 FIRST = Schema(ID, NAME, SCORE, TS, PLACE)
-LATER = Schema(ADDED, NestedField(1, "id", LongType(), True), SCORE, NestedField(2, "label", StringType()), TS, PLACE)
+LATER = Schema(
+    ADDED,
+    types.NestedField(1, "id", types.LongType(), True),
+    SCORE,
+    types.NestedField(2, "label", types.StringType()),
+    TS,
+    PLACE,
+)
 """The first schema with a column added, one promoted, one renamed, and the order changed."""
 
 VALUES: dict[int, list[Any]] = {
@@ -106,13 +87,22 @@ def leaves(draw: st.DrawFn, schema: Schema) -> Expression:
     field_id = draw(st.sampled_from([each for each in VALUES if each in schema.fields_by_id]))
     column = schema.names_by_id[field_id]
     constants = [each for each in VALUES[field_id] if each is not None and each == each]
-    tests: list[Any] = [EqualTo, NotEqualTo, LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual, is_in, not_in]
-    tests += [IsNull, NotNull]
-    tests += [IsNaN, NotNaN] if field_id == 3 else [StartsWith, NotStartsWith] if field_id == 2 else []
+    tests: list[Any] = [
+        ex.EqualTo,
+        ex.NotEqualTo,
+        ex.LessThan,
+        ex.LessThanOrEqual,
+        ex.GreaterThan,
+        ex.GreaterThanOrEqual,
+        ex.is_in,
+        ex.not_in,
+    ]
+    tests += [ex.IsNull, ex.NotNull]
+    tests += [ex.IsNaN, ex.NotNaN] if field_id == 3 else [ex.StartsWith, ex.NotStartsWith] if field_id == 2 else []
     test = draw(st.sampled_from(tests))
-    if test in (IsNull, NotNull, IsNaN, NotNaN):
+    if test in (ex.IsNull, ex.NotNull, ex.IsNaN, ex.NotNaN):
         return test(column)  # type: ignore[no-any-return]  # chosen from several classes
-    if test in (is_in, not_in):
+    if test in (ex.is_in, ex.not_in):
         chosen = draw(st.lists(st.sampled_from(constants), max_size=3))
         return test(column, [_typed(field_id, each) for each in chosen])  # type: ignore[no-any-return]  # as above
     return test(column, _typed(field_id, draw(st.sampled_from(constants))))  # type: ignore[no-any-return]  # as above
@@ -123,9 +113,9 @@ def random_predicate(rng: random.Random, schema: Schema, depth: int = 2) -> Expr
     kind = rng.randrange(6) if depth else 5
     if kind < 2:
         parts = [random_predicate(rng, schema, depth - 1) for _ in range(rng.randint(2, 3))]
-        return conjunction(*parts) if kind else disjunction(*parts)
+        return ex.conjunction(*parts) if kind else ex.disjunction(*parts)
     if kind == 2:
-        return negation(random_predicate(rng, schema, depth - 1))
+        return ex.negation(random_predicate(rng, schema, depth - 1))
     return _random_leaf(rng, schema)
 
 
@@ -134,13 +124,20 @@ def _random_leaf(rng: random.Random, schema: Schema) -> Expression:
     column = schema.names_by_id[field_id]
     constants = [each for each in VALUES[field_id] if each is not None and each == each]
     constants += OTHERS[field_id]
-    nameless: list[Any] = [IsNull, NotNull, *([IsNaN, NotNaN] if field_id == 3 else [])]
-    compared: list[Any] = [EqualTo, NotEqualTo, LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual]
-    compared += [StartsWith, NotStartsWith] if field_id == 2 else []
-    test: Any = rng.choice([*nameless, *compared, *compared, is_in, not_in])
+    nameless: list[Any] = [ex.IsNull, ex.NotNull, *([ex.IsNaN, ex.NotNaN] if field_id == 3 else [])]
+    compared: list[Any] = [
+        ex.EqualTo,
+        ex.NotEqualTo,
+        ex.LessThan,
+        ex.LessThanOrEqual,
+        ex.GreaterThan,
+        ex.GreaterThanOrEqual,
+    ]
+    compared += [ex.StartsWith, ex.NotStartsWith] if field_id == 2 else []
+    test: Any = rng.choice([*nameless, *compared, *compared, ex.is_in, ex.not_in])
     if test in nameless:
         found: Expression = test(column)
-    elif test in (is_in, not_in):
+    elif test in (ex.is_in, ex.not_in):
         found = test(column, [_typed(field_id, each) for each in rng.choices(constants, k=rng.randint(0, 4))])
     else:
         found = test(column, _typed(field_id, rng.choice(constants)))
@@ -148,7 +145,7 @@ def _random_leaf(rng: random.Random, schema: Schema) -> Expression:
 
 
 def _typed(field_id: int, value: Any) -> Any:
-    return Literal(value, TimestampType()) if field_id == 4 else value
+    return Literal(value, types.TimestampType()) if field_id == 4 else value
 
 
 @dataclass

@@ -34,18 +34,10 @@ from icefloe.metadata import (
 from icefloe.partitioning import UNPARTITIONED, PartitionSpec
 from icefloe.partitioning.spec import PartitionField, partition_type
 from icefloe.planning import FileScanTask
+from icefloe.schema import types
 from icefloe.schema.bounds import encode_bound, truncate_lower, truncate_upper
 from icefloe.schema.reserved import DELETE_FILE_PATH
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    DoubleType,
-    FloatType,
-    IcebergType,
-    ListType,
-    MapType,
-    PrimitiveType,
-    UnknownType,
-)
 from icefloe.storage import Storage
 from icefloe.versions import Feature, allows
 from tests.peers.tables import HandmadeTable
@@ -209,7 +201,7 @@ class SyntheticTable(HandmadeTable):
             **given,
         )
 
-    def _kind(self, field_id: int) -> IcebergType:
+    def _kind(self, field_id: int) -> types.IcebergType:
         return next(
             each.fields_by_id[field_id].field_type for each in self.metadata.schemas if field_id in each.fields_by_id
         )
@@ -397,34 +389,34 @@ def metrics_of(rows: Sequence[Row], schema: Schema, width: int = 2) -> dict[str,
     kinds = {}
     for field_id, each in schema.fields_by_id.items():
         around = schema.ancestors(field_id)
-        if isinstance(each.field_type, PrimitiveType) and not any(
-            isinstance(parent.field_type, ListType | MapType) for parent in around
+        if isinstance(each.field_type, types.PrimitiveType) and not any(
+            isinstance(parent.field_type, types.ListType | types.MapType) for parent in around
         ):
             kinds[field_id] = each.field_type
     flat: list[Row] = [{field_id: value_at(row, schema, field_id) for field_id in kinds} for row in rows]
     return flat_metrics(flat, kinds, width)
 
 
-def flat_metrics(rows: Sequence[Row], kinds: Mapping[int, IcebergType], width: int = 2) -> dict[str, Any]:
+def flat_metrics(rows: Sequence[Row], kinds: Mapping[int, types.IcebergType], width: int = 2) -> dict[str, Any]:
     """The metrics of columns, whose values are by field id."""
     found: dict[str, dict[int, Any]] = {
         metric: {}
         for metric in ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
     }
     for field_id, kind in kinds.items():
-        if isinstance(kind, UnknownType):
+        if isinstance(kind, types.UnknownType):
             continue
         values = [row.get(field_id) for row in rows]
         known = [value for value in values if value is not None]
         found["value_counts"][field_id] = len(values)
         found["null_value_counts"][field_id] = len(values) - len(known)
-        if isinstance(kind, FloatType | DoubleType):
+        if isinstance(kind, types.FloatType | types.DoubleType):
             nans = [value for value in known if value != value]
             found["nan_value_counts"][field_id] = len(nans)
             known = [value for value in known if value == value]
         if known:
             low, high = min(known), max(known)
-            if isinstance(kind, FloatType | DoubleType):
+            if isinstance(kind, types.FloatType | types.DoubleType):
                 # -0.0 comes before 0.0 (spec: Field-level Metrics).
                 low = -0.0 if low == 0 else low
                 high = 0.0 if high == 0 else high

@@ -12,17 +12,17 @@ from icefloe.expressions import bind, evaluate, parse_expression
 from icefloe.manifests import DataFile
 from icefloe.partitioning.spec import parse_partition_spec
 from icefloe.planning import TableScan
+from icefloe.schema import types
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import DateType, DoubleType, LongType, NestedField, StringType
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.peers.tables import HandmadeTable
 
 SCHEMA = Schema(
-    NestedField(1, "id", LongType(), required=True),
-    NestedField(2, "name", StringType()),
-    NestedField(3, "score", DoubleType()),
-    NestedField(4, "day", DateType()),
+    types.NestedField(1, "id", types.LongType(), required=True),
+    types.NestedField(2, "name", types.StringType()),
+    types.NestedField(3, "score", types.DoubleType()),
+    types.NestedField(4, "day", types.DateType()),
 )
 ROWS: list[dict[str, Any]] = [
     {

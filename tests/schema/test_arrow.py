@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 
 from icefloe.errors import InvalidSchemaError, InvalidTypeError
+from icefloe.schema import types
 from icefloe.schema.arrow import (
     field_to_arrow,
     file_schema_from_arrow,
@@ -19,33 +20,6 @@ from icefloe.schema.arrow import (
     type_to_arrow,
 )
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
 from tests.strategies import schemas
 
 ID = "PARQUET:field_id"
@@ -79,10 +53,10 @@ def test_round_trip_through_an_ipc_stream(schema: Schema) -> None:
 
 
 def test_ids_are_at_every_level() -> None:
-    inner = StructType(NestedField(7, "x", IntegerType(), True, "the x"))
+    inner = types.StructType(types.NestedField(7, "x", types.IntegerType(), True, "the x"))
     schema = Schema(
-        NestedField(1, "l", ListType(2, StringType(), False), True),
-        NestedField(3, "m", MapType(4, StringType(), 5, inner, True)),
+        types.NestedField(1, "l", types.ListType(2, types.StringType(), False), True),
+        types.NestedField(3, "m", types.MapType(4, types.StringType(), 5, inner, True)),
     )
     arrow = schema_to_arrow(schema)
     listed, mapped = arrow.field("l").type, arrow.field("m").type
@@ -99,17 +73,27 @@ def test_ids_are_at_every_level() -> None:
 
 
 def test_parquet_files_keep_ids_and_types() -> None:
-    kinds: list[IcebergType] = [
-        IntegerType(),
-        StringType(),
-        UUIDType(),
-        TimestamptzType(),
-        TimestampNanoType(),
-        DecimalType(20, 3),
+    kinds: list[types.IcebergType] = [
+        types.IntegerType(),
+        types.StringType(),
+        types.UUIDType(),
+        types.TimestamptzType(),
+        types.TimestampNanoType(),
+        types.DecimalType(20, 3),
     ]
-    kinds += [FixedType(5), TimeType(), DateType(), VariantType(), GeographyType("EPSG:4326", "karney")]
-    fields = [NestedField(100 + i, f"c{i}", kind, doc=f"doc {i}") for i, kind in enumerate(kinds)]
-    fields.append(NestedField(200, "l", ListType(201, MapType(202, StringType(), 203, LongType(), False), False)))
+    kinds += [
+        types.FixedType(5),
+        types.TimeType(),
+        types.DateType(),
+        types.VariantType(),
+        types.GeographyType("EPSG:4326", "karney"),
+    ]
+    fields = [types.NestedField(100 + i, f"c{i}", kind, doc=f"doc {i}") for i, kind in enumerate(kinds)]
+    fields.append(
+        types.NestedField(
+            200, "l", types.ListType(201, types.MapType(202, types.StringType(), 203, types.LongType(), False), False)
+        )
+    )
     schema = Schema(*fields)
     arrow = schema_to_arrow(schema)
     sink = io.BytesIO()
@@ -121,47 +105,47 @@ def test_parquet_files_keep_ids_and_types() -> None:
 @pytest.mark.parametrize(
     ("arrow", "kind"),
     [
-        (pa.int8(), IntegerType()),
-        (pa.int16(), IntegerType()),
-        (pa.uint8(), IntegerType()),
-        (pa.uint16(), IntegerType()),
-        (pa.uint32(), LongType()),
-        (pa.float16(), FloatType()),
-        (pa.float64(), DoubleType()),
-        (pa.large_string(), StringType()),
-        (pa.string_view(), StringType()),
-        (pa.large_binary(), BinaryType()),
-        (pa.binary_view(), BinaryType()),
-        (pa.binary(16), FixedType(16)),
-        (pa.uuid(), UUIDType()),
-        (pa.json_(), StringType()),
-        (pa.date64(), DateType()),
-        (pa.time32("s"), TimeType()),
-        (pa.time32("ms"), TimeType()),
-        (pa.timestamp("s"), TimestampType()),
-        (pa.timestamp("ms", "Europe/Berlin"), TimestamptzType()),
-        (pa.timestamp("us", "+02:00"), TimestamptzType()),
-        (pa.timestamp("ns"), TimestampNanoType()),
-        (pa.timestamp("ns", "UTC"), TimestamptzNanoType()),
-        (pa.decimal32(7, 2), DecimalType(7, 2)),
-        (pa.decimal64(12, 2), DecimalType(12, 2)),
-        (pa.decimal256(38, 2), DecimalType(38, 2)),
-        (pa.null(), UnknownType()),
-        (pa.bool_(), BooleanType()),
-        (pa.dictionary(pa.int8(), pa.large_string()), StringType()),
-        (pa.run_end_encoded(pa.int32(), pa.int64()), LongType()),
-        (pa.list_(pa.int32()), ListType(1, IntegerType(), False)),
-        (pa.large_list(pa.int32()), ListType(1, IntegerType(), False)),
-        (pa.list_(pa.int32(), 3), ListType(1, IntegerType(), False)),
-        (pa.list_view(pa.field("x", pa.int32(), False)), ListType(1, IntegerType(), True)),
-        (pa.large_list_view(pa.int32()), ListType(1, IntegerType(), False)),
-        (pa.map_(pa.string(), pa.int32()), MapType(1, StringType(), 2, IntegerType(), False)),
-        (pa.struct([("a", pa.int8())]), StructType(NestedField(1, "a", IntegerType()))),
-        (pa.struct([]), StructType()),
+        (pa.int8(), types.IntegerType()),
+        (pa.int16(), types.IntegerType()),
+        (pa.uint8(), types.IntegerType()),
+        (pa.uint16(), types.IntegerType()),
+        (pa.uint32(), types.LongType()),
+        (pa.float16(), types.FloatType()),
+        (pa.float64(), types.DoubleType()),
+        (pa.large_string(), types.StringType()),
+        (pa.string_view(), types.StringType()),
+        (pa.large_binary(), types.BinaryType()),
+        (pa.binary_view(), types.BinaryType()),
+        (pa.binary(16), types.FixedType(16)),
+        (pa.uuid(), types.UUIDType()),
+        (pa.json_(), types.StringType()),
+        (pa.date64(), types.DateType()),
+        (pa.time32("s"), types.TimeType()),
+        (pa.time32("ms"), types.TimeType()),
+        (pa.timestamp("s"), types.TimestampType()),
+        (pa.timestamp("ms", "Europe/Berlin"), types.TimestamptzType()),
+        (pa.timestamp("us", "+02:00"), types.TimestamptzType()),
+        (pa.timestamp("ns"), types.TimestampNanoType()),
+        (pa.timestamp("ns", "UTC"), types.TimestamptzNanoType()),
+        (pa.decimal32(7, 2), types.DecimalType(7, 2)),
+        (pa.decimal64(12, 2), types.DecimalType(12, 2)),
+        (pa.decimal256(38, 2), types.DecimalType(38, 2)),
+        (pa.null(), types.UnknownType()),
+        (pa.bool_(), types.BooleanType()),
+        (pa.dictionary(pa.int8(), pa.large_string()), types.StringType()),
+        (pa.run_end_encoded(pa.int32(), pa.int64()), types.LongType()),
+        (pa.list_(pa.int32()), types.ListType(1, types.IntegerType(), False)),
+        (pa.large_list(pa.int32()), types.ListType(1, types.IntegerType(), False)),
+        (pa.list_(pa.int32(), 3), types.ListType(1, types.IntegerType(), False)),
+        (pa.list_view(pa.field("x", pa.int32(), False)), types.ListType(1, types.IntegerType(), True)),
+        (pa.large_list_view(pa.int32()), types.ListType(1, types.IntegerType(), False)),
+        (pa.map_(pa.string(), pa.int32()), types.MapType(1, types.StringType(), 2, types.IntegerType(), False)),
+        (pa.struct([("a", pa.int8())]), types.StructType(types.NestedField(1, "a", types.IntegerType()))),
+        (pa.struct([]), types.StructType()),
     ],
     ids=str,
 )
-def test_what_is_read(arrow: pa.DataType, kind: IcebergType) -> None:
+def test_what_is_read(arrow: pa.DataType, kind: types.IcebergType) -> None:
     assert type_from_arrow(arrow) == kind
     assert schema_from_arrow(pa.schema([("c", arrow)])).find_type("c").__class__ is kind.__class__
 
@@ -169,9 +153,9 @@ def test_what_is_read(arrow: pa.DataType, kind: IcebergType) -> None:
 def test_nanoseconds_may_be_read_as_microseconds() -> None:
     arrow = pa.schema([("a", pa.timestamp("ns")), ("b", pa.list_(pa.timestamp("ns", "UTC")))])
     schema = schema_from_arrow(arrow, downcast_ns_timestamp_to_us=True)
-    assert schema.find_type("a") == TimestampType()
-    assert schema.find_type("b.element") == TimestamptzType()
-    assert type_from_arrow(pa.timestamp("ns"), downcast_ns_timestamp_to_us=True) == TimestampType()
+    assert schema.find_type("a") == types.TimestampType()
+    assert schema.find_type("b.element") == types.TimestamptzType()
+    assert type_from_arrow(pa.timestamp("ns"), downcast_ns_timestamp_to_us=True) == types.TimestampType()
 
 
 @pytest.mark.parametrize(
@@ -244,15 +228,15 @@ def geo(content: Any, storage: pa.DataType = None) -> pa.Schema:
 @pytest.mark.parametrize(
     ("content", "kind"),
     [
-        ("", GeometryType()),
-        ({}, GeometryType()),
-        ({"crs": "EPSG:3857"}, GeometryType("EPSG:3857")),
-        ({"crs": {"id": {"authority": "EPSG", "code": 3857}}}, GeometryType("EPSG:3857")),
-        ({"edges": "planar"}, GeometryType()),
-        ({"edges": "vincenty", "crs": "OGC:CRS84"}, GeographyType("OGC:CRS84", "vincenty")),
+        ("", types.GeometryType()),
+        ({}, types.GeometryType()),
+        ({"crs": "EPSG:3857"}, types.GeometryType("EPSG:3857")),
+        ({"crs": {"id": {"authority": "EPSG", "code": 3857}}}, types.GeometryType("EPSG:3857")),
+        ({"edges": "planar"}, types.GeometryType()),
+        ({"edges": "vincenty", "crs": "OGC:CRS84"}, types.GeographyType("OGC:CRS84", "vincenty")),
     ],
 )
-def test_geoarrow_metadata(content: Any, kind: IcebergType) -> None:
+def test_geoarrow_metadata(content: Any, kind: types.IcebergType) -> None:
     assert schema_from_arrow(geo(content)).find_type("g") == kind
     assert schema_from_arrow(geo(content, pa.large_binary())).find_type("g") == kind
 
@@ -280,13 +264,13 @@ class WkbType(pa.ExtensionType):  # type: ignore[misc]  # pyarrow has no types
 
 
 def test_true_extension_types_are_understood() -> None:
-    assert schema_from_arrow(pa.schema([("g", WkbType())])).find_type("g") == GeographyType("EPSG:4326")
+    assert schema_from_arrow(pa.schema([("g", WkbType())])).find_type("g") == types.GeographyType("EPSG:4326")
 
 
 def test_single_types_and_fields() -> None:
-    assert type_to_arrow(DecimalType(9, 2)) == pa.decimal128(9, 2)
-    assert type_to_arrow(FixedType(3)) == pa.binary(3)
-    assert field_to_arrow(NestedField(4, "a", TimeType(), True)).equals(
+    assert type_to_arrow(types.DecimalType(9, 2)) == pa.decimal128(9, 2)
+    assert type_to_arrow(types.FixedType(3)) == pa.binary(3)
+    assert field_to_arrow(types.NestedField(4, "a", types.TimeType(), True)).equals(
         pa.field("a", pa.time64("us"), False, {ID: "4"}), check_metadata=True
     )
-    assert not field_to_arrow(NestedField(4, "a", TimeType()), ids=False).metadata
+    assert not field_to_arrow(types.NestedField(4, "a", types.TimeType()), ids=False).metadata

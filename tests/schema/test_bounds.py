@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import InvalidValueError
+from icefloe.schema import types
 from icefloe.schema.binary import encode
 from icefloe.schema.bounds import (
     decode_bound,
@@ -20,22 +21,11 @@ from icefloe.schema.bounds import (
     truncate_lower,
     truncate_upper,
 )
-from icefloe.schema.types import (
-    BinaryType,
-    DateType,
-    FixedType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    LongType,
-    PrimitiveType,
-    StringType,
-)
 from icefloe.schema.wkb import GeoPoint
 from tests.strategies import texts, values_of
 
 LAST = "\U0010ffff"
-GEO: tuple[PrimitiveType, ...] = (GeometryType(), GeographyType())
+GEO: tuple[types.PrimitiveType, ...] = (types.GeometryType(), types.GeographyType())
 
 
 @pytest.mark.parametrize(
@@ -54,8 +44,8 @@ GEO: tuple[PrimitiveType, ...] = (GeometryType(), GeographyType())
     ],
 )
 def test_strings_are_cut_by_code_points(value: str, width: int, lower: str, upper: str | None) -> None:
-    assert truncate_lower(value, StringType(), width) == lower
-    assert truncate_upper(value, StringType(), width) == upper
+    assert truncate_lower(value, types.StringType(), width) == lower
+    assert truncate_upper(value, types.StringType(), width) == upper
 
 
 @pytest.mark.parametrize(
@@ -70,13 +60,13 @@ def test_strings_are_cut_by_code_points(value: str, width: int, lower: str, uppe
     ],
 )
 def test_bytes_are_cut_by_bytes(value: bytes, width: int, lower: bytes, upper: bytes | None) -> None:
-    assert truncate_lower(value, BinaryType(), width) == lower
-    assert truncate_upper(value, BinaryType(), width) == upper
+    assert truncate_lower(value, types.BinaryType(), width) == lower
+    assert truncate_upper(value, types.BinaryType(), width) == upper
 
 
 @given(texts(), st.integers(1, 8))
 def test_string_bounds_are_on_the_right_side(value: str, width: int) -> None:
-    lower, upper = truncate_lower(value, StringType(), width), truncate_upper(value, StringType(), width)
+    lower, upper = truncate_lower(value, types.StringType(), width), truncate_upper(value, types.StringType(), width)
     assert lower.encode() <= value.encode()
     assert len(lower) <= width
     if len(value) <= width:
@@ -92,7 +82,7 @@ def test_string_bounds_are_on_the_right_side(value: str, width: int) -> None:
 
 @given(st.binary(max_size=12) | st.binary(max_size=4).map(lambda tail: b"\xff" * 3 + tail), st.integers(1, 8))
 def test_binary_bounds_are_on_the_right_side(value: bytes, width: int) -> None:
-    lower, upper = truncate_lower(value, BinaryType(), width), truncate_upper(value, BinaryType(), width)
+    lower, upper = truncate_lower(value, types.BinaryType(), width), truncate_upper(value, types.BinaryType(), width)
     assert lower <= value
     assert len(lower) <= width
     if len(value) <= width:
@@ -104,8 +94,10 @@ def test_binary_bounds_are_on_the_right_side(value: bytes, width: int) -> None:
         assert len(upper) <= width
 
 
-@pytest.mark.parametrize(("value", "kind"), [(7, LongType()), (b"abcdef", FixedType(6)), (12, DateType())])
-def test_other_types_are_not_cut(value: Any, kind: IcebergType) -> None:
+@pytest.mark.parametrize(
+    ("value", "kind"), [(7, types.LongType()), (b"abcdef", types.FixedType(6)), (12, types.DateType())]
+)
+def test_other_types_are_not_cut(value: Any, kind: types.IcebergType) -> None:
     assert truncate_lower(value, kind, 2) == value
     assert truncate_upper(value, kind, 2) == value
 
@@ -113,9 +105,9 @@ def test_other_types_are_not_cut(value: Any, kind: IcebergType) -> None:
 @pytest.mark.parametrize("width", [0, -1, True, 1.5, None])
 def test_the_width_must_be_positive(width: Any) -> None:
     with pytest.raises(InvalidValueError, match="positive int"):
-        truncate_lower("abc", StringType(), width)
+        truncate_lower("abc", types.StringType(), width)
     with pytest.raises(InvalidValueError, match="positive int"):
-        truncate_upper("abc", StringType(), width)
+        truncate_upper("abc", types.StringType(), width)
 
 
 X, Y, Z, M = (struct.pack("<d", number) for number in (10.0, 13.0, 15.0, 20.0))
@@ -132,7 +124,7 @@ NAN = struct.pack("<d", math.nan)
         (GeoPoint(10, 13, 15, 20), X + Y + Z + M),
     ],
 )
-def test_corners_as_bytes(point: GeoPoint, data: bytes, kind: PrimitiveType) -> None:
+def test_corners_as_bytes(point: GeoPoint, data: bytes, kind: types.PrimitiveType) -> None:
     assert encode_bound(point, kind) == encode_geo_bound(point) == data
     assert decode_bound(data, kind) == decode_geo_bound(data) == point
 
@@ -142,7 +134,7 @@ corners = st.builds(GeoPoint, numbers, numbers, st.none() | numbers, st.none() |
 
 
 @given(st.lists(st.none() | corners, max_size=6), st.sampled_from(GEO))
-def test_corners_round_trip(points: list[GeoPoint | None], kind: PrimitiveType) -> None:
+def test_corners_round_trip(points: list[GeoPoint | None], kind: types.PrimitiveType) -> None:
     for point in points:
         assert point is None or decode_bound(encode_bound(point, kind), kind) == point
     stored = pa.array([None if point is None else encode_bound(point, kind) for point in points], pa.binary())
@@ -159,28 +151,28 @@ def test_nan_at_the_end_means_that_there_is_nothing() -> None:
 @pytest.mark.parametrize("data", [b"", X, X + Y + b"a", X * 5, None])
 def test_bytes_that_are_no_corner_are_refused(data: Any) -> None:
     with pytest.raises(InvalidValueError, match="16, 24 or 32 bytes"):
-        decode_bound(data, GeometryType())
+        decode_bound(data, types.GeometryType())
     if data is not None:
         with pytest.raises(InvalidValueError, match="16, 24 or 32 bytes"):
-            decode_bounds(pa.array([None, X + Y, data]), GeometryType())
+            decode_bounds(pa.array([None, X + Y, data]), types.GeometryType())
 
 
 @pytest.mark.parametrize("point", [GeoPoint(math.nan, 1), GeoPoint(1, math.nan, 2), "POINT", GeoPoint(None, 2)])  # type: ignore[arg-type]  # that is the point
 def test_what_is_no_corner_is_refused(point: Any) -> None:
     with pytest.raises(InvalidValueError):
-        encode_bound(point, GeometryType())
+        encode_bound(point, types.GeometryType())
 
 
 def test_bounds_of_fixed_may_be_cut() -> None:
-    kind = FixedType(4)
+    kind = types.FixedType(4)
     assert decode_bound(b"ab", kind) == b"ab"
     assert decode_bounds(pa.array([b"ab", None, b"abcd"]), kind).to_pylist() == [b"ab", None, b"abcd"]
     assert encode_bound(b"ab", kind) == b"ab"
 
 
-@given(values_of(LongType()))
+@given(values_of(types.LongType()))
 def test_bounds_of_other_types_are_plain_values(value: int) -> None:
-    data = encode_bound(value, LongType())
-    assert data == encode(value, LongType())
-    assert decode_bound(data, LongType()) == value
-    assert decode_bounds(pa.array([data]), LongType()).to_pylist() == [value]
+    data = encode_bound(value, types.LongType())
+    assert data == encode(value, types.LongType())
+    assert decode_bound(data, types.LongType()) == value
+    assert decode_bounds(pa.array([data]), types.LongType()).to_pylist() == [value]

@@ -9,22 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import InvalidInputError, InvalidSchemaError, InvalidTypeError
+from icefloe.schema import types
 from icefloe.schema.codec import schema_from_json, schema_to_json, type_from_json, type_to_json
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    DecimalType,
-    GeographyType,
-    GeometryType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    UnknownType,
-    VariantType,
-)
 from tests.golden import golden
 from tests.strategies import primitive_types, schemas, values_of
 
@@ -70,20 +57,20 @@ FULL = {
 }
 
 FULL_SCHEMA = Schema(
-    NestedField(1, "id", LongType(), True, "key"),
-    NestedField(2, "tags", ListType(3, StringType(), True)),
-    NestedField(
+    types.NestedField(1, "id", types.LongType(), True, "key"),
+    types.NestedField(2, "tags", types.ListType(3, types.StringType(), True)),
+    types.NestedField(
         4,
         "props",
-        MapType(
+        types.MapType(
             5,
-            StringType(),
+            types.StringType(),
             6,
-            StructType(NestedField(7, "n", IntegerType(), True, initial_default=1, write_default=2)),
+            types.StructType(types.NestedField(7, "n", types.IntegerType(), True, initial_default=1, write_default=2)),
             False,
         ),
     ),
-    NestedField(8, "anything", VariantType()),
+    types.NestedField(8, "anything", types.VariantType()),
     schema_id=3,
     identifier_field_ids=[1],
 )
@@ -102,9 +89,13 @@ def test_round_trip(schema: Schema) -> None:
 
 @given(st.data())
 def test_defaults_round_trip(data: st.DataObject) -> None:
-    kind = data.draw(primitive_types().filter(lambda t: not isinstance(t, UnknownType | GeometryType | GeographyType)))
+    kind = data.draw(
+        primitive_types().filter(
+            lambda t: not isinstance(t, types.UnknownType | types.GeometryType | types.GeographyType)
+        )
+    )
     value = data.draw(values_of(kind).filter(lambda value: not isinstance(value, float) or math.isfinite(value)))
-    field = NestedField(1, "c", kind, initial_default=value, write_default=value)
+    field = types.NestedField(1, "c", kind, initial_default=value, write_default=value)
     back = schema_from_json(json.loads(json.dumps(schema_to_json(Schema(field)))))
     assert repr(back.fields[0]) == repr(field)  # by text, because -0.0 is 0.0
 
@@ -117,13 +108,13 @@ def test_schema_id_and_identifiers_may_be_missing() -> None:
 
 @pytest.mark.parametrize("text", ["decimal(9,2)", "decimal(9, 2)", "decimal( 9 , 2 )", " decimal(9,2) "])
 def test_white_space_in_parameters(text: str) -> None:
-    assert type_from_json(text) == DecimalType(9, 2)
+    assert type_from_json(text) == types.DecimalType(9, 2)
 
 
 @pytest.mark.parametrize("text", ["geography", "geography(OGC:CRS84,spherical)", "geography(OGC:CRS84, spherical)"])
 def test_spellings_of_geography(text: str) -> None:
-    assert type_from_json(text) == GeographyType()
-    assert type_to_json(GeographyType()) == "geography(OGC:CRS84, spherical)"
+    assert type_from_json(text) == types.GeographyType()
+    assert type_to_json(types.GeographyType()) == "geography(OGC:CRS84, spherical)"
 
 
 def test_empty_struct_default() -> None:
@@ -216,7 +207,9 @@ def test_wrong_schemas(document: object) -> None:
 
 def test_what_was_right_once_does_not_make_its_like_right() -> None:
     field = {"id": 1, "name": "a", "required": True, "type": "int"}
-    assert schema_from_json({"type": "struct", "fields": [field]}).fields == (NestedField(1, "a", IntegerType(), True),)
+    assert schema_from_json({"type": "struct", "fields": [field]}).fields == (
+        types.NestedField(1, "a", types.IntegerType(), True),
+    )
     for change in ({"id": True}, {"id": 1.0}, {"required": 1}, {"required": 1.0}):
         with pytest.raises(InvalidSchemaError):
             schema_from_json({"type": "struct", "fields": [field | change]})

@@ -11,29 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icefloe.errors import InvalidInputError, InvalidSchemaError, InvalidTypeError
+from icefloe.schema import types
 from icefloe.schema.ddl import parse_ddl, schema_to_ddl
 from icefloe.schema.ids import assign_fresh_ids
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampType,
-    TimestamptzType,
-    UnknownType,
-)
 from tests.strategies import primitive_types, schemas, values_of
 
 
@@ -43,11 +24,11 @@ def test_a_whole_definition() -> None:
         " m map<string, int not null>, price decimal(9, 2) default 1.50 comment 'x'"
     )
     schema = Schema(
-        NestedField(1, "id", LongType(), True),
-        NestedField(2, "tags", ListType(6, StringType(), False)),
-        NestedField(3, "addr", StructType(NestedField(7, "zip", StringType(), True, "it's"))),
-        NestedField(4, "m", MapType(8, StringType(), 9, IntegerType(), True)),
-        NestedField(5, "price", DecimalType(9, 2), False, "x", None, Decimal("1.50")),
+        types.NestedField(1, "id", types.LongType(), True),
+        types.NestedField(2, "tags", types.ListType(6, types.StringType(), False)),
+        types.NestedField(3, "addr", types.StructType(types.NestedField(7, "zip", types.StringType(), True, "it's"))),
+        types.NestedField(4, "m", types.MapType(8, types.StringType(), 9, types.IntegerType(), True)),
+        types.NestedField(5, "price", types.DecimalType(9, 2), False, "x", None, Decimal("1.50")),
     )
     assert parse_ddl(text) == schema
     assert schema_to_ddl(schema) == text
@@ -64,44 +45,44 @@ def is_finite(value: Any) -> bool:
 
 @given(st.data())
 def test_defaults_round_trip(data: st.DataObject) -> None:
-    no_default = UnknownType | GeometryType | GeographyType
+    no_default = types.UnknownType | types.GeometryType | types.GeographyType
     kind = data.draw(primitive_types().filter(lambda kind: not isinstance(kind, no_default)))
-    field = NestedField(1, "c", kind, write_default=data.draw(values_of(kind).filter(is_finite)))
+    field = types.NestedField(1, "c", kind, write_default=data.draw(values_of(kind).filter(is_finite)))
     assert repr(parse_ddl(schema_to_ddl(Schema(field))).fields[0]) == repr(field)  # by text, because -0.0 is 0.0
 
 
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("BIGINT", LongType()),
-        ("Integer", IntegerType()),
-        ("tinyint", IntegerType()),
-        ("smallint", IntegerType()),
-        ("real", FloatType()),
-        ("bool", BooleanType()),
-        ("timestamp", TimestampType()),
-        ("timestamp_ntz", TimestampType()),
-        ("timestamptz", TimestamptzType()),
-        ("timestamp_ltz", TimestamptzType()),
-        ("varchar(20)", StringType()),
-        ("char( 3 )", StringType()),
-        ("text", StringType()),
-        ("decimal", DecimalType(10, 0)),
-        ("numeric(7)", DecimalType(7, 0)),
-        ("dec( 7 , 2 )", DecimalType(7, 2)),
-        ("fixed[16]", FixedType(16)),
-        ("fixed(16)", FixedType(16)),
-        ("void", UnknownType()),
-        ("geometry", GeometryType()),
-        ("geometry(EPSG:3857)", GeometryType("EPSG:3857")),
-        ("geography(OGC:CRS84, karney)", GeographyType("OGC:CRS84", "karney")),
-        ("array<array<int>>", ListType(2, ListType(3, IntegerType(), False), False)),
-        ("ARRAY < INT NOT NULL >", ListType(2, IntegerType(), True)),
-        ("struct<>", StructType()),
-        ("struct<a int, `b c`: int>", StructType(NestedField(2, "a", IntegerType()), NestedField(3, "b c", IntegerType()))),
+        ("BIGINT", types.LongType()),
+        ("Integer", types.IntegerType()),
+        ("tinyint", types.IntegerType()),
+        ("smallint", types.IntegerType()),
+        ("real", types.FloatType()),
+        ("bool", types.BooleanType()),
+        ("timestamp", types.TimestampType()),
+        ("timestamp_ntz", types.TimestampType()),
+        ("timestamptz", types.TimestamptzType()),
+        ("timestamp_ltz", types.TimestamptzType()),
+        ("varchar(20)", types.StringType()),
+        ("char( 3 )", types.StringType()),
+        ("text", types.StringType()),
+        ("decimal", types.DecimalType(10, 0)),
+        ("numeric(7)", types.DecimalType(7, 0)),
+        ("dec( 7 , 2 )", types.DecimalType(7, 2)),
+        ("fixed[16]", types.FixedType(16)),
+        ("fixed(16)", types.FixedType(16)),
+        ("void", types.UnknownType()),
+        ("geometry", types.GeometryType()),
+        ("geometry(EPSG:3857)", types.GeometryType("EPSG:3857")),
+        ("geography(OGC:CRS84, karney)", types.GeographyType("OGC:CRS84", "karney")),
+        ("array<array<int>>", types.ListType(2, types.ListType(3, types.IntegerType(), False), False)),
+        ("ARRAY < INT NOT NULL >", types.ListType(2, types.IntegerType(), True)),
+        ("struct<>", types.StructType()),
+        ("struct<a int, `b c`: int>", types.StructType(types.NestedField(2, "a", types.IntegerType()), types.NestedField(3, "b c", types.IntegerType()))),
     ],
 )  # fmt: skip
-def test_spellings(text: str, kind: IcebergType) -> None:
+def test_spellings(text: str, kind: types.IcebergType) -> None:
     assert parse_ddl(f"c {text}").find_type("c") == kind
     assert parse_ddl(f"c: {text} NULL").find_type("c") == kind
 
@@ -191,7 +172,7 @@ def test_other_errors() -> None:
     with pytest.raises(InvalidSchemaError, match="too deeply"):
         parse_ddl("a " + "list<" * 50_000 + "int" + ">" * 50_000)
     with pytest.raises(InvalidSchemaError, match="no definition can say"):
-        schema_to_ddl(Schema(NestedField(1, "l", ListType(2, DateType()), write_default=(1,))))
+        schema_to_ddl(Schema(types.NestedField(1, "l", types.ListType(2, types.DateType()), write_default=(1,))))
 
 
 PIECES = ("a", "int", "list", "<", ">", ",", "(", ")", "9", "not", "null", "default", "'x'", "`", ":", "{")

@@ -3,53 +3,65 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from icefloe.schema import types
 from icefloe.schema.ids import assign_fresh_ids
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import IntegerType, ListType, LongType, MapType, NestedField, StringType, StructType
 from tests.strategies import schemas
 
 
-def point(first: int) -> StructType:
-    return StructType(NestedField(first, "x", IntegerType()), NestedField(first + 1, "y", IntegerType()))
+def point(first: int) -> types.StructType:
+    return types.StructType(
+        types.NestedField(first, "x", types.IntegerType()), types.NestedField(first + 1, "y", types.IntegerType())
+    )
 
 
 def test_a_struct_is_numbered_before_what_is_in_it() -> None:
     schema = Schema(
-        NestedField(90, "p", point(91)),
-        NestedField(80, "l", ListType(81, point(82))),
-        NestedField(70, "m", MapType(71, point(72), 74, point(75))),
-        NestedField(60, "id", LongType(), True),
+        types.NestedField(90, "p", point(91)),
+        types.NestedField(80, "l", types.ListType(81, point(82))),
+        types.NestedField(70, "m", types.MapType(71, point(72), 74, point(75))),
+        types.NestedField(60, "id", types.LongType(), True),
         schema_id=4,
         identifier_field_ids=[60],
     )
     assert assign_fresh_ids(schema, 1) == Schema(
-        NestedField(1, "p", point(5)),
-        NestedField(2, "l", ListType(7, point(8))),
-        NestedField(3, "m", MapType(10, point(12), 11, point(14))),
-        NestedField(4, "id", LongType(), True),
+        types.NestedField(1, "p", point(5)),
+        types.NestedField(2, "l", types.ListType(7, point(8))),
+        types.NestedField(3, "m", types.MapType(10, point(12), 11, point(14))),
+        types.NestedField(4, "id", types.LongType(), True),
         schema_id=4,
         identifier_field_ids=[4],
     )
 
 
 def test_ids_of_a_base_are_kept_by_full_name() -> None:
-    base = Schema(NestedField(5, "p", point(8)), NestedField(6, "gone", StringType()))
+    base = Schema(types.NestedField(5, "p", point(8)), types.NestedField(6, "gone", types.StringType()))
     schema = Schema(
-        NestedField(1, "new", StringType()),
-        NestedField(2, "p", StructType(NestedField(3, "y", LongType()), NestedField(4, "z", LongType()))),
+        types.NestedField(1, "new", types.StringType()),
+        types.NestedField(
+            2,
+            "p",
+            types.StructType(types.NestedField(3, "y", types.LongType()), types.NestedField(4, "z", types.LongType())),
+        ),
     )
     assert assign_fresh_ids(schema, 10, base) == Schema(
-        NestedField(10, "new", StringType()),
-        NestedField(5, "p", StructType(NestedField(9, "y", LongType()), NestedField(11, "z", LongType()))),
+        types.NestedField(10, "new", types.StringType()),
+        types.NestedField(
+            5,
+            "p",
+            types.StructType(types.NestedField(9, "y", types.LongType()), types.NestedField(11, "z", types.LongType())),
+        ),
     )
 
 
 def test_defaults_follow_their_fields() -> None:
-    kind = ListType(7, StructType(NestedField(8, "x", IntegerType())))
-    mapped = MapType(10, StringType(), 11, StructType(NestedField(12, "x", IntegerType())))
+    kind = types.ListType(7, types.StructType(types.NestedField(8, "x", types.IntegerType())))
+    mapped = types.MapType(
+        10, types.StringType(), 11, types.StructType(types.NestedField(12, "x", types.IntegerType()))
+    )
     schema = Schema(
-        NestedField(6, "l", kind, initial_default=(((8, 1),), ((8, None),))),
-        NestedField(9, "m", mapped, write_default=(("k", ((12, 3),)),)),
+        types.NestedField(6, "l", kind, initial_default=(((8, 1),), ((8, None),))),
+        types.NestedField(9, "m", mapped, write_default=(("k", ((12, 3),)),)),
     )
     fresh = assign_fresh_ids(schema, 1)
     assert fresh.fields[0].initial_default == (((4, 1),), ((4, None),))

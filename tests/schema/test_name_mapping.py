@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 
 from icefloe.errors import InvalidInputError, InvalidSchemaError
+from icefloe.schema import types
 from icefloe.schema.arrow import file_schema_from_arrow, schema_to_arrow
 from icefloe.schema.ddl import parse_ddl
 from icefloe.schema.evolution import SchemaUpdate
@@ -25,7 +26,6 @@ from icefloe.schema.name_mapping_codec import (
     parse_name_mapping,
 )
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import IntegerType, ListType, LongType, NestedField, StringType
 from tests.strategies import schemas
 
 # The example of the spec, Appendix C.
@@ -129,10 +129,10 @@ def test_columns_that_the_mapping_lacks_stay_without_an_id() -> None:
 
 def test_ids_of_the_file_are_not_overruled() -> None:
     file = Schema(
-        NestedField(7, "id", IntegerType()),
-        NestedField(2, "x", ListType(-1, IntegerType())),
-        NestedField(-2, "data", StringType()),
-        NestedField(-3, "location", StringType()),
+        types.NestedField(7, "id", types.IntegerType()),
+        types.NestedField(2, "x", types.ListType(-1, types.IntegerType())),
+        types.NestedField(-2, "data", types.StringType()),
+        types.NestedField(-3, "location", types.StringType()),
     )
     mapped = apply_name_mapping(file, SPEC)
     assert [field.field_id for field in mapped] == [7, 2, -2, 3]
@@ -155,7 +155,9 @@ def test_a_rename_adds_a_name() -> None:
 
 def test_an_addition_is_mapped_with_all_in_it() -> None:
     change = (
-        SchemaUpdate(BEFORE).add_column("p", ListType(1, parse_ddl("q int").as_struct)).add_column("tags.n", LongType())
+        SchemaUpdate(BEFORE)
+        .add_column("p", types.ListType(1, parse_ddl("q int").as_struct))
+        .add_column("tags.n", types.LongType())
     )
     new = change.apply()
     mapping = after(change)
@@ -164,7 +166,7 @@ def test_an_addition_is_mapped_with_all_in_it() -> None:
 
 
 def test_a_name_belongs_to_the_field_that_got_it_last() -> None:
-    change = SchemaUpdate(BEFORE).delete_column("id").add_column("id", StringType())
+    change = SchemaUpdate(BEFORE).delete_column("id").add_column("id", types.StringType())
     mapping = after(change)
     assert mapping.find_id(["id"]) == change.last_column_id
     assert MappedField(1, ()) in mapping.fields
@@ -180,5 +182,5 @@ def test_dropped_fields_keep_their_names_and_moves_change_nothing() -> None:
 
 def test_a_mapping_without_the_parent_is_left_alone() -> None:
     mapping = NameMapping((MappedField(None, ("x",)), MappedField(1, ("id",))))
-    new = SchemaUpdate(BEFORE).add_column("location.alt", LongType()).rename_column("tags", "x").apply()
+    new = SchemaUpdate(BEFORE).add_column("location.alt", types.LongType()).rename_column("tags", "x").apply()
     assert update_name_mapping(mapping, BEFORE, new) == mapping

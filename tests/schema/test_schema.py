@@ -6,33 +6,21 @@ import pytest
 from hypothesis import given
 
 from icefloe.errors import InvalidSchemaError, NoSuchColumnError
+from icefloe.schema import types
 from icefloe.schema.ddl import parse_ddl
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    DoubleType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    UnknownType,
-    VariantType,
-    walk_fields,
-)
 from tests.strategies import schemas
 
-POINT = StructType(NestedField(3, "x", IntegerType(), True), NestedField(4, "y", IntegerType()))
+POINT = types.StructType(
+    types.NestedField(3, "x", types.IntegerType(), True), types.NestedField(4, "y", types.IntegerType())
+)
 SCHEMA = Schema(
-    NestedField(1, "id", LongType(), True),
-    NestedField(2, "place", POINT, True),
-    NestedField(5, "steps", ListType(6, StructType(NestedField(7, "n", IntegerType())), False)),
-    NestedField(8, "props", MapType(9, StructType(NestedField(10, "k", IntegerType())), 11,
-                                    StructType(NestedField(12, "v", StringType())))),
-    NestedField(13, "deep", ListType(14, ListType(15, StructType(NestedField(16, "z", IntegerType()))))),
+    types.NestedField(1, "id", types.LongType(), True),
+    types.NestedField(2, "place", POINT, True),
+    types.NestedField(5, "steps", types.ListType(6, types.StructType(types.NestedField(7, "n", types.IntegerType())), False)),
+    types.NestedField(8, "props", types.MapType(9, types.StructType(types.NestedField(10, "k", types.IntegerType())), 11,
+                                    types.StructType(types.NestedField(12, "v", types.StringType())))),
+    types.NestedField(13, "deep", types.ListType(14, types.ListType(15, types.StructType(types.NestedField(16, "z", types.IntegerType()))))),
     schema_id=2,
     identifier_field_ids=[3, 1, 3],
 )  # fmt: skip
@@ -87,7 +75,7 @@ def test_missing(missing: str | int) -> None:
 
 
 def test_ambiguous_case() -> None:
-    schema = Schema(NestedField(1, "a", LongType()), NestedField(2, "A", LongType()))
+    schema = Schema(types.NestedField(1, "a", types.LongType()), types.NestedField(2, "A", types.LongType()))
     assert schema.find_id("A") == 2
     with pytest.raises(NoSuchColumnError, match="ambiguous"):
         schema.find_id("a", case_sensitive=False)
@@ -114,7 +102,7 @@ def test_identity() -> None:
 
 @given(schemas())
 def test_schemas_survive_pickling_and_find_every_field(schema: Schema) -> None:
-    assert len(schema.column_names) == len(list(walk_fields(schema.fields)))  # fills the lookup tables first
+    assert len(schema.column_names) == len(list(types.walk_fields(schema.fields)))  # fills the lookup tables first
     assert pickle.loads(pickle.dumps(schema)) == schema
     for field_id, name in schema.names_by_id.items():
         assert schema.find_field(name) == schema.fields_by_id[field_id]
@@ -130,45 +118,54 @@ def test_text() -> None:
 
 def test_duplicates() -> None:
     with pytest.raises(InvalidSchemaError, match="field id 1 is used by both 'a' and 'element'"):
-        Schema(NestedField(1, "a", ListType(1, LongType())))
+        Schema(types.NestedField(1, "a", types.ListType(1, types.LongType())))
     with pytest.raises(InvalidSchemaError, match="two fields are named 'a'"):
-        Schema(NestedField(1, "a", LongType()), NestedField(2, "a", LongType()))
-    inner = StructType(NestedField(2, "a", LongType()), NestedField(3, "a", LongType()))
+        Schema(types.NestedField(1, "a", types.LongType()), types.NestedField(2, "a", types.LongType()))
+    inner = types.StructType(types.NestedField(2, "a", types.LongType()), types.NestedField(3, "a", types.LongType()))
     with pytest.raises(InvalidSchemaError, match="in struct 'element'"):
-        Schema(NestedField(1, "l", ListType(4, inner)))
+        Schema(types.NestedField(1, "l", types.ListType(4, inner)))
 
 
 def test_dotted_names_must_not_mean_two_fields() -> None:
-    inner = StructType(NestedField(2, "b", LongType()))
+    inner = types.StructType(types.NestedField(2, "b", types.LongType()))
     with pytest.raises(InvalidSchemaError, match=r"'a\.b'"):
-        Schema(NestedField(1, "a", inner), NestedField(3, "a.b", LongType()))
-    assert Schema(NestedField(1, "a.b", inner), NestedField(3, "a", LongType())).find_field("a.b.b").field_id == 2
+        Schema(types.NestedField(1, "a", inner), types.NestedField(3, "a.b", types.LongType()))
+    assert (
+        Schema(types.NestedField(1, "a.b", inner), types.NestedField(3, "a", types.LongType()))
+        .find_field("a.b.b")
+        .field_id
+        == 2
+    )
 
 
 def test_a_field_that_is_called_like_an_element() -> None:
-    schema = Schema(NestedField(1, "l", ListType(2, StructType(NestedField(3, "element", LongType())))))
+    schema = Schema(
+        types.NestedField(
+            1, "l", types.ListType(2, types.StructType(types.NestedField(3, "element", types.LongType())))
+        )
+    )
     assert schema.find_field("l.element").field_id == 2
     assert schema.find_field("l.element.element").field_id == 3
 
 
 def test_names_and_nulls() -> None:
     with pytest.raises(InvalidSchemaError, match="empty name"):
-        Schema(NestedField(1, "", LongType()))
+        Schema(types.NestedField(1, "", types.LongType()))
     with pytest.raises(InvalidSchemaError, match="must be optional"):
-        Schema(NestedField(1, "u", UnknownType(), True))
+        Schema(types.NestedField(1, "u", types.UnknownType(), True))
 
 
 @pytest.mark.parametrize(
     ("field", "message"),
     [
-        (NestedField(1, "a", LongType()), "optional"),
-        (NestedField(1, "a", FloatType(), True), "float"),
-        (NestedField(1, "a", DoubleType(), True), "double"),
-        (NestedField(1, "a", VariantType(), True), "variant"),
-        (NestedField(1, "a", StructType(), True), "struct"),
+        (types.NestedField(1, "a", types.LongType()), "optional"),
+        (types.NestedField(1, "a", types.FloatType(), True), "float"),
+        (types.NestedField(1, "a", types.DoubleType(), True), "double"),
+        (types.NestedField(1, "a", types.VariantType(), True), "variant"),
+        (types.NestedField(1, "a", types.StructType(), True), "struct"),
     ],
 )
-def test_identifier_fields(field: NestedField, message: str) -> None:
+def test_identifier_fields(field: types.NestedField, message: str) -> None:
     with pytest.raises(InvalidSchemaError, match=message):
         Schema(field, identifier_field_ids=[1])
 
@@ -176,16 +173,19 @@ def test_identifier_fields(field: NestedField, message: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "required"),
     [
-        (StructType(NestedField(2, "b", LongType(), True)), False),
-        (ListType(3, StructType(NestedField(2, "b", LongType(), True))), True),
-        (MapType(3, LongType(), 4, StructType(NestedField(2, "b", LongType(), True))), True),
-        (MapType(2, LongType(), 4, LongType()), True),
+        (types.StructType(types.NestedField(2, "b", types.LongType(), True)), False),
+        (types.ListType(3, types.StructType(types.NestedField(2, "b", types.LongType(), True))), True),
+        (
+            types.MapType(3, types.LongType(), 4, types.StructType(types.NestedField(2, "b", types.LongType(), True))),
+            True,
+        ),
+        (types.MapType(2, types.LongType(), 4, types.LongType()), True),
     ],
     ids=str,
 )
-def test_identifier_fields_inside_of_others(kind: IcebergType, required: bool) -> None:
+def test_identifier_fields_inside_of_others(kind: types.IcebergType, required: bool) -> None:
     with pytest.raises(InvalidSchemaError, match="identifier field"):
-        Schema(NestedField(1, "a", kind, required), identifier_field_ids=[2])
+        Schema(types.NestedField(1, "a", kind, required), identifier_field_ids=[2])
 
 
 def test_identifier_fields_that_are_not_there() -> None:

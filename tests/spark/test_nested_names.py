@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from icefloe.schema import types
 from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.types import DoubleType, IcebergType, IntegerType, ListType, MapType, StringType, StructType
 from icefloe.spark.session import Session, connect
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS
@@ -22,7 +22,7 @@ from tests.spark.reading import new_catalog
 PLACES = {"s": ("s",), "l": ("l", "element"), "m": ("m", "value")}
 """The structs: a column, the elements of a list, the values of a map."""
 NAMES = ("a", "b", "c")
-TYPES: tuple[IcebergType, ...] = (IntegerType(), StringType(), DoubleType())
+TYPES: tuple[types.IcebergType, ...] = (types.IntegerType(), types.StringType(), types.DoubleType())
 
 
 @pytest.fixture(scope="module")
@@ -57,17 +57,17 @@ class History:
         found: dict[int, Any] = {}
         for field in self.table.schema().fields:
             match field.field_type:
-                case StructType() as kind:
+                case types.StructType() as kind:
                     found[field.field_id] = _values(kind, key) if is_whole else None
-                case ListType(element_type=StructType() as kind):
+                case types.ListType(element_type=types.StructType() as kind):
                     found[field.field_id] = [_values(kind, key)] if is_whole else [None]
-                case MapType(value_type=StructType() as kind):
+                case types.MapType(value_type=types.StructType() as kind):
                     found[field.field_id] = {"x": _values(kind, key) if is_whole else None}
                 case _:
                     found[field.field_id] = key if field.name == "k" else None
         return found
 
-    def step(self, what: str, place: str, one: str, other: str, kind: IcebergType) -> None:
+    def step(self, what: str, place: str, one: str, other: str, kind: types.IcebergType) -> None:
         """Change the schema, if that can be done to it now; some changes are several schemas, and some are one."""
         path = self.places[place]
         names = [each.name for each in self.struct(place)]
@@ -96,15 +96,15 @@ class History:
                     update.rename_column(path[0], new)
                 if place not in self.table.schema().ids_by_name:
                     with self.table.update_schema() as update:
-                        update.add_column(place, IntegerType())
+                        update.add_column(place, types.IntegerType())
                 self.places[place] = (new, *path[1:])
             case _:
                 pass
 
-    def struct(self, place: str) -> StructType:
+    def struct(self, place: str) -> types.StructType:
         """The struct as it is now."""
         found = self.table.schema().find_type(".".join(self.places[place]))
-        assert isinstance(found, StructType)
+        assert isinstance(found, types.StructType)
         return found
 
     def leaves(self) -> Iterator[tuple[str, Any, Any]]:
@@ -135,15 +135,15 @@ def _inside(top: int, field_id: int, key: Any = None) -> Any:
     return value
 
 
-def _values(kind: StructType, key: int) -> dict[int, Any]:
+def _values(kind: types.StructType, key: int) -> dict[int, Any]:
     """Values that differ by field and row, so that no field can pass for another."""
     found: dict[int, Any] = {}
     for field in kind:
         number = key * 100 + field.field_id
         match field.field_type:
-            case IntegerType():
+            case types.IntegerType():
                 found[field.field_id] = number
-            case StringType():
+            case types.StringType():
                 found[field.field_id] = f"v{number}"
             case _:
                 found[field.field_id] = number + 0.5
@@ -155,11 +155,11 @@ def _shown(kind: Any, value: Any) -> Any:
     if value is None:
         return None
     match kind:
-        case StructType():
+        case types.StructType():
             return {field.name: _shown(field.field_type, value.get(field.field_id)) for field in kind}
-        case ListType():
+        case types.ListType():
             return [_shown(kind.element_type, each) for each in value]
-        case MapType():
+        case types.MapType():
             return {key: _shown(kind.value_type, each) for key, each in value.items()}
         case _:
             return value

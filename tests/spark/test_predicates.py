@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from icefloe.expressions import AlwaysFalse, AlwaysTrue
-from icefloe.schema.types import DoubleType, LongType, NestedField, StringType, StructType
+from icefloe.schema import types
 from icefloe.spark.predicates import table_filter
 
 COLUMNS = {
-    "id": NestedField(1, "id", LongType()),
-    "name": NestedField(2, "name", StringType()),
-    "score": NestedField(3, "score", DoubleType()),
-    "part": NestedField(4, "part", StructType(NestedField(5, "n", LongType()))),
+    "id": types.NestedField(1, "id", types.LongType()),
+    "name": types.NestedField(2, "name", types.StringType()),
+    "score": types.NestedField(3, "score", types.DoubleType()),
+    "part": types.NestedField(4, "part", types.StructType(types.NestedField(5, "n", types.LongType()))),
 }
 
 

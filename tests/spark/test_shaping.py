@@ -10,9 +10,9 @@ from pyspark.sql.types import StructField
 
 from icefloe.catalog import Catalog, load_catalog
 from icefloe.errors import InvalidValueError
+from icefloe.schema import types
 from icefloe.schema.ddl import parse_ddl
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import IntegerType, LongType, NestedField, StringType, StructType
 from icefloe.spark.schema_merge import schema_to_merge
 from icefloe.spark.shaping import shape_frame, told
 
@@ -125,7 +125,9 @@ def test_what_fits_is_taken(spark: Any) -> None:
 
 def test_columns_are_found_by_name_with_dots_and_quotes_in_any_order(spark: Any) -> None:
     schema = Schema(
-        NestedField(1, "a.b", IntegerType()), NestedField(2, "`", StringType()), NestedField(3, "c", LongType())
+        types.NestedField(1, "a.b", types.IntegerType()),
+        types.NestedField(2, "`", types.StringType()),
+        types.NestedField(3, "c", types.LongType()),
     )
     struct = spark_types.StructType(
         [
@@ -140,12 +142,14 @@ def test_columns_are_found_by_name_with_dots_and_quotes_in_any_order(spark: Any)
 
 
 def test_missing_columns_get_their_write_defaults(spark: Any) -> None:
-    inner = StructType(NestedField(4, "x", IntegerType(), write_default=9), NestedField(5, "y", StringType()))
+    inner = types.StructType(
+        types.NestedField(4, "x", types.IntegerType(), write_default=9), types.NestedField(5, "y", types.StringType())
+    )
     schema = Schema(
-        NestedField(1, "a", LongType()),
-        NestedField(2, "b", StringType(), required=True, write_default="it's"),
-        NestedField(3, "c", inner, write_default=()),
-        NestedField(6, "d", LongType()),
+        types.NestedField(1, "a", types.LongType()),
+        types.NestedField(2, "b", types.StringType(), required=True, write_default="it's"),
+        types.NestedField(3, "c", inner, write_default=()),
+        types.NestedField(6, "d", types.LongType()),
     )
     row = shape_frame(spark.range(1).toDF("a"), schema).collect()[0]
     assert (row.a, row.b, row.c.x, row.c.y, row.d) == (0, "it's", 9, None, None)
@@ -158,8 +162,8 @@ def test_what_a_frame_adds_to_a_schema(spark: Any) -> None:
     wider = spark.createDataFrame([], "id bigint, st struct<a: int, b: string>, u string, new double")
     found = schema_to_merge(wider, schema, 3)
     assert found is not None
-    assert found.find_field("id").field_type == LongType()
+    assert found.find_field("id").field_type == types.LongType()
     assert found.find_field("id").required
-    assert found.find_field("st.b").field_type == StringType()
+    assert found.find_field("st.b").field_type == types.StringType()
     assert str(found.find_type("u")) == "uuid"
     assert found.find_field("new").optional

@@ -28,25 +28,7 @@ from icefloe.partitioning import (
     transform_array,
 )
 from icefloe.partitioning.transforms import BUCKET_TYPES
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
+from icefloe.schema import types
 from icefloe.schema.values import coerce
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.transforms import transform_column
@@ -54,25 +36,25 @@ from icefloe.spark.types import user_type
 from tests.partitioning.columns import COUNTED, column
 from tests.partitioning.test_hashing import SPEC_VALUES
 
-KINDS: tuple[IcebergType, ...] = (
-    BooleanType(),
-    IntegerType(),
-    LongType(),
-    FloatType(),
-    DoubleType(),
-    DecimalType(9, 2),
-    DecimalType(18, 0),
-    DecimalType(38, 10),
-    DateType(),
-    TimeType(),
-    TimestampType(),
-    TimestamptzType(),
-    TimestampNanoType(),
-    TimestamptzNanoType(),
-    StringType(),
-    UUIDType(),
-    FixedType(5),
-    BinaryType(),
+KINDS: tuple[types.IcebergType, ...] = (
+    types.BooleanType(),
+    types.IntegerType(),
+    types.LongType(),
+    types.FloatType(),
+    types.DoubleType(),
+    types.DecimalType(9, 2),
+    types.DecimalType(18, 0),
+    types.DecimalType(38, 10),
+    types.DateType(),
+    types.TimeType(),
+    types.TimestampType(),
+    types.TimestamptzType(),
+    types.TimestampNanoType(),
+    types.TimestamptzNanoType(),
+    types.StringType(),
+    types.UUIDType(),
+    types.FixedType(5),
+    types.BinaryType(),
 )
 TRANSFORMS: tuple[Transform, ...] = (
     IdentityTransform(),
@@ -91,14 +73,14 @@ ROWS = 500
 EXACT = Context(prec=60)
 
 
-def shown(values: Sequence[Any], kind: IcebergType) -> Any:
+def shown(values: Sequence[Any], kind: types.IcebergType) -> Any:
     """The values as a DataFrame shows them, as Arrow."""
-    if isinstance(kind, UUIDType):
+    if isinstance(kind, types.UUIDType):
         return pa.array([None if value is None else str(value) for value in values])
     made = column(values, kind)
-    if isinstance(kind, TimeType | TimestampNanoType | TimestamptzNanoType):
+    if isinstance(kind, types.TimeType | types.TimestampNanoType | types.TimestamptzNanoType):
         return made.view(pa.int64())
-    return made.cast(pa.binary()) if isinstance(kind, FixedType) else made
+    return made.cast(pa.binary()) if isinstance(kind, types.FixedType) else made
 
 
 def plain(values: Any) -> list[Any]:
@@ -112,7 +94,7 @@ def plain(values: Any) -> list[Any]:
     return [str(value) if isinstance(value, float) else value for value in values.to_pylist()]
 
 
-def allowed(transform: Transform, value: Any, kind: IcebergType) -> Any:
+def allowed(transform: Transform, value: Any, kind: types.IcebergType) -> Any:
     """The value, or null where the transform refuses it."""
     try:
         transform.apply(value, kind)
@@ -121,7 +103,7 @@ def allowed(transform: Transform, value: Any, kind: IcebergType) -> Any:
     return value
 
 
-def results(spark: Any, cases: Sequence[tuple[IcebergType, Transform, Sequence[Any]]]) -> list[list[Any]]:
+def results(spark: Any, cases: Sequence[tuple[types.IcebergType, Transform, Sequence[Any]]]) -> list[list[Any]]:
     """What Spark makes of each column, all in one job."""
     gateway = Gateway(spark)
     data = pa.table({f"c{place}": shown(values, kind) for place, (kind, _, values) in enumerate(cases)})
@@ -136,7 +118,7 @@ def results(spark: Any, cases: Sequence[tuple[IcebergType, Transform, Sequence[A
     return [plain(found.column(place)) for place in range(len(cases))]
 
 
-def random_values(kind: IcebergType, random: Random) -> list[Any]:
+def random_values(kind: types.IcebergType, random: Random) -> list[Any]:
     """Null, the ends of the type's range, and values of every size between them."""
 
     def whole(bits: int) -> int:
@@ -148,25 +130,25 @@ def random_values(kind: IcebergType, random: Random) -> list[Any]:
 
     def one() -> Any:
         match kind:
-            case BooleanType():
+            case types.BooleanType():
                 return random.random() < 0.5
-            case IntegerType() | DateType():
+            case types.IntegerType() | types.DateType():
                 return whole(32)
-            case DecimalType():
+            case types.DecimalType():
                 return Decimal(random.randint(0, 10 ** random.randint(0, kind.precision) - 1)).scaleb(
                     -kind.scale, EXACT
                 ) * random.choice((1, -1))
-            case FloatType() | DoubleType():
+            case types.FloatType() | types.DoubleType():
                 return struct.unpack("f", octets(4))[0]
-            case StringType():
+            case types.StringType():
                 return "".join(random.choice("a\u0000é日🦆 /%=") for _ in range(random.randint(0, 20)))
-            case UUIDType():
+            case types.UUIDType():
                 return UUID(bytes=octets(16))
-            case FixedType():
+            case types.FixedType():
                 return octets(kind.length)
-            case BinaryType():
+            case types.BinaryType():
                 return octets(random.randint(0, 20))
-            case TimeType():
+            case types.TimeType():
                 return random.randrange(86_400_000_000)
             case _:
                 return whole(64)
@@ -200,7 +182,7 @@ def test_the_time_zone_of_the_session_means_nothing(spark: Any, zone: str) -> No
     numbers = [-1, 0, -86_400_000_000, 1_700_000_000_000_001, None]
     cases: list[Any] = [
         (kind, transform, numbers)
-        for kind in (TimestampType(), TimestamptzType())
+        for kind in (types.TimestampType(), types.TimestamptzType())
         for transform in (HourTransform(), DayTransform(), MonthTransform(), YearTransform(), BucketTransform(7))
     ]
     spark.conf.set("spark.sql.session.timeZone", zone)
@@ -213,13 +195,15 @@ def test_the_time_zone_of_the_session_means_nothing(spark: Any, zone: str) -> No
 
 
 def test_text_is_cut_by_code_points(spark: Any) -> None:
-    found = results(spark, [(StringType(), TruncateTransform(2), ["a🦆é", "日本語", "", None])])
+    found = results(spark, [(types.StringType(), TruncateTransform(2), ["a🦆é", "日本語", "", None])])
     assert found == [["a🦆", "日本", "", None]]
 
 
 def test_truncate_comes_round_below_the_least_value(spark: Any) -> None:
     ints, longs = [-(2**31), -(2**31) + 8, None], [-(2**63), -(2**63) + 8, None]
-    found = results(spark, [(IntegerType(), TruncateTransform(10), ints), (LongType(), TruncateTransform(10), longs)])
+    found = results(
+        spark, [(types.IntegerType(), TruncateTransform(10), ints), (types.LongType(), TruncateTransform(10), longs)]
+    )
     assert found == [[2147483646, -2147483640, None], [9223372036854775806, -9223372036854775800, None]]
 
 
@@ -227,8 +211,8 @@ def test_truncate_comes_round_below_the_least_value(spark: Any) -> None:
 @pytest.mark.parametrize(
     ("kind", "transform", "value"),
     [
-        (DecimalType(38, 2), TruncateTransform(7), coerce("-" + "9" * 36 + ".99", DecimalType(38, 2))),
-        (TimestampType(), HourTransform(), 2**63 - 1),
+        (types.DecimalType(38, 2), TruncateTransform(7), coerce("-" + "9" * 36 + ".99", types.DecimalType(38, 2))),
+        (types.TimestampType(), HourTransform(), 2**63 - 1),
     ],
 )
 def test_what_does_not_fit_fails_in_any_mode(spark: Any, ansi: str, kind: Any, transform: Any, value: Any) -> None:
@@ -246,7 +230,7 @@ def test_what_does_not_fit_fails_in_any_mode(spark: Any, ansi: str, kind: Any, t
 def test_unknown_transforms_and_wrong_types_are_refused(spark: Any) -> None:
     gateway = Gateway(spark)
     with pytest.raises(InvalidTransformError, match="zorder"):
-        transform_column(gateway, UnknownTransform("zorder"), F.col("a"), LongType())
+        transform_column(gateway, UnknownTransform("zorder"), F.col("a"), types.LongType())
     with pytest.raises(InvalidTransformError, match="day does not take columns of type string"):
-        transform_column(gateway, DayTransform(), F.col("a"), StringType())
+        transform_column(gateway, DayTransform(), F.col("a"), types.StringType())
     assert set(COUNTED) < {type(kind) for kind in KINDS}

@@ -9,33 +9,9 @@ from hypothesis import given
 from pyspark.sql import types as T  # noqa: N812  # as PySpark's own documentation has it
 
 from icefloe.errors import InvalidSchemaError, InvalidTypeError
+from icefloe.schema import types
 from icefloe.schema.ids import assign_fresh_ids
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    PLAIN_TYPES,
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
 from icefloe.spark.types import EXACT_TYPE, TypeMapping, file_schema, schema_from_spark, user_schema
 from tests.spark.conftest import SPARK
 from tests.strategies import schemas
@@ -49,19 +25,19 @@ MAPPINGS = [TypeMapping(time, geo) for time in OWN for geo in OWN]
 @pytest.mark.parametrize(
     "kind",
     [
-        *PLAIN_TYPES.values(),
-        DecimalType(9, 2),
-        FixedType(7),
-        GeometryType(),
-        GeometryType("EPSG:12345"),
-        GeographyType(),
-        GeographyType("OGC:CRS84", "karney"),
-        StructType(NestedField(2, "u", UUIDType(), True, "a doc")),
+        *types.PLAIN_TYPES.values(),
+        types.DecimalType(9, 2),
+        types.FixedType(7),
+        types.GeometryType(),
+        types.GeometryType("EPSG:12345"),
+        types.GeographyType(),
+        types.GeographyType("OGC:CRS84", "karney"),
+        types.StructType(types.NestedField(2, "u", types.UUIDType(), True, "a doc")),
     ],
     ids=str,
 )
-def test_columns_come_back(kind: IcebergType, mapping: TypeMapping) -> None:
-    schema = Schema(NestedField(1, "c", kind, False, "what it is"))
+def test_columns_come_back(kind: types.IcebergType, mapping: TypeMapping) -> None:
+    schema = Schema(types.NestedField(1, "c", kind, False, "what it is"))
     assert schema_from_spark(user_schema(schema, mapping)) == schema
 
 
@@ -79,26 +55,26 @@ def test_any_schema_goes_to_spark(schema: Schema) -> None:
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
-        (BooleanType(), True),
-        (IntegerType(), -5),
-        (LongType(), 1 << 40),
-        (FloatType(), 1.5),
-        (DoubleType(), float("inf")),
-        (DecimalType(9, 2), Decimal("-1.50")),
-        (DateType(), 20_000),
-        (TimeType(), 3_600_000_001),
-        (TimestampType(), 1_700_000_000_000_001),
-        (TimestamptzType(), -1),
-        (TimestampNanoType(), 1_700_000_000_000_000_001),
-        (StringType(), 'it\'s \\ "so"\n'),
-        (UUIDType(), UUID(int=7)),
-        (FixedType(2), b"\x00\xff"),
-        (BinaryType(), b"'"),
+        (types.BooleanType(), True),
+        (types.IntegerType(), -5),
+        (types.LongType(), 1 << 40),
+        (types.FloatType(), 1.5),
+        (types.DoubleType(), float("inf")),
+        (types.DecimalType(9, 2), Decimal("-1.50")),
+        (types.DateType(), 20_000),
+        (types.TimeType(), 3_600_000_001),
+        (types.TimestampType(), 1_700_000_000_000_001),
+        (types.TimestamptzType(), -1),
+        (types.TimestampNanoType(), 1_700_000_000_000_000_001),
+        (types.StringType(), 'it\'s \\ "so"\n'),
+        (types.UUIDType(), UUID(int=7)),
+        (types.FixedType(2), b"\x00\xff"),
+        (types.BinaryType(), b"'"),
     ],
-    ids=lambda each: str(each) if isinstance(each, IcebergType) else "",
+    ids=lambda each: str(each) if isinstance(each, types.IcebergType) else "",
 )
-def test_defaults_come_back_and_spark_reads_them(spark: Any, kind: IcebergType, value: Any) -> None:
-    schema = Schema(NestedField(1, "c", kind, False, None, value, value))
+def test_defaults_come_back_and_spark_reads_them(spark: Any, kind: types.IcebergType, value: Any) -> None:
+    schema = Schema(types.NestedField(1, "c", kind, False, None, value, value))
     assert schema_from_spark(user_schema(schema)) == schema
     for side in (user_schema(schema), file_schema(schema)):
         [field] = side.fields
@@ -114,26 +90,34 @@ def test_nested_types_get_fresh_ids_in_the_usual_order() -> None:
         ]
     )
     expected = Schema(
-        NestedField(
-            1, "m", MapType(3, StringType(), 4, ListType(5, IntegerType(), True), value_required=False), required=True
+        types.NestedField(
+            1,
+            "m",
+            types.MapType(3, types.StringType(), 4, types.ListType(5, types.IntegerType(), True), value_required=False),
+            required=True,
         ),
-        NestedField(2, "s", StructType(NestedField(6, "x", StringType()))),
+        types.NestedField(2, "s", types.StructType(types.NestedField(6, "x", types.StringType()))),
     )
     assert schema_from_spark(struct) == assign_fresh_ids(expected)
 
 
 def test_columns_of_one_field_get_ids_of_their_own() -> None:
-    struct = user_schema(Schema(NestedField(5, "a", StructType(NestedField(7, "x", IntegerType())), True)))
+    struct = user_schema(
+        Schema(types.NestedField(5, "a", types.StructType(types.NestedField(7, "x", types.IntegerType())), True))
+    )
     twice = T.StructType([*struct.fields, T.StructField("b", struct["a"].dataType, False, struct["a"].metadata)])
-    inside = StructType(NestedField(3, "x", IntegerType())), StructType(NestedField(4, "x", IntegerType()))
-    expected = Schema(NestedField(1, "a", inside[0], True), NestedField(2, "b", inside[1], True))
+    inside = (
+        types.StructType(types.NestedField(3, "x", types.IntegerType())),
+        types.StructType(types.NestedField(4, "x", types.IntegerType())),
+    )
+    expected = Schema(types.NestedField(1, "a", inside[0], True), types.NestedField(2, "b", inside[1], True))
     assert schema_from_spark(twice) == expected
     assert schema_from_spark(struct).highest_field_id == 7
 
 
 def test_a_mark_that_no_longer_fits_is_not_believed() -> None:
     struct = T.StructType([T.StructField("c", T.DateType(), True, {EXACT_TYPE: "uuid"})])
-    assert schema_from_spark(struct).find_type("c") == DateType()
+    assert schema_from_spark(struct).find_type("c") == types.DateType()
 
 
 def test_what_has_no_type_is_named() -> None:

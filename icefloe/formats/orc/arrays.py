@@ -9,49 +9,36 @@ import pyarrow.compute as pc
 
 from icefloe.errors import InvalidValueError
 from icefloe.formats.projection import compacted
-from icefloe.schema.types import (
-    FixedType,
-    IcebergType,
-    ListType,
-    MapType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
+from icefloe.schema import types
 
 Ticks = Callable[[Any, int, int], Any]
 """From an array of seconds, the number of its ORC type and the ticks per second to an array of ticks since 1970."""
 
 
-def to_orc(array: Any, kind: IcebergType, orc_type: Any, name: str) -> Any:
+def to_orc(array: Any, kind: types.IcebergType, orc_type: Any, name: str) -> Any:
     """An array of the table's type as the one that pyarrow writes; nulls in required places are refused."""
     match kind:
-        case StructType():
+        case types.StructType():
             children = []
             for part, field, inner in zip(array.flatten(), kind.fields, orc_type, strict=True):
                 _check_required(part, field.required, array.null_count, f"{name}.{field.name}")
                 children.append(to_orc(part, field.field_type, inner.type, f"{name}.{field.name}"))
             return pa.StructArray.from_arrays(children, fields=list(orc_type), mask=nulls(array))
-        case ListType():
+        case types.ListType():
             values = array.flatten()
             _check_required(values, kind.element_required, 0, f"{name}.element")
             items = to_orc(values, kind.element_type, orc_type.value_type, f"{name}.element")
             return pa.ListArray.from_arrays(list_offsets(array), items, type=orc_type, mask=nulls(array))
-        case MapType():
+        case types.MapType():
             offsets, keys, items = map_parts(array)
             _check_required(items, kind.value_required, 0, f"{name}.value")
             keys = to_orc(keys, kind.key_type, orc_type.key_type, f"{name}.key")
             items = to_orc(items, kind.value_type, orc_type.item_type, f"{name}.value")
             return pa.MapArray.from_arrays(offsets, keys, items, type=orc_type, mask=nulls(array))
-        case VariantType():
+        case types.VariantType():
             # pyarrow's writer looks for the nulls of a nested struct in its fields too.
             return pa.StructArray.from_arrays(array.flatten(), fields=list(orc_type), mask=nulls(array))
-        case UUIDType() | FixedType():
+        case types.UUIDType() | types.FixedType():
             return (array.storage if isinstance(array, pa.ExtensionArray) else array).cast(pa.binary())
         case _:
             return array if array.type.equals(orc_type) else array.cast(orc_type)
@@ -62,36 +49,36 @@ def unsliced(array: Any) -> Any:
     return compacted(array) if pa.types.is_nested(array.type) else array
 
 
-def from_orc(array: Any, kind: IcebergType, arrow_type: Any, number: int = 0, ticks: Ticks | None = None) -> Any:
+def from_orc(array: Any, kind: types.IcebergType, arrow_type: Any, number: int = 0, ticks: Ticks | None = None) -> Any:
     """An array as pyarrow reads it made one of the table's type; raises ArrowInvalid where a length is wrong.
 
     `number` is that of the array's type in the file, and `ticks` is for timestamps that were read as seconds.
     """
     match kind:
-        case StructType():
+        case types.StructType():
             numbers = child_numbers(array.type, number)
             children = [
                 from_orc(array.field(i), field.field_type, inner.type, numbers[i], ticks)
                 for i, (field, inner) in enumerate(zip(kind.fields, arrow_type, strict=True))
             ]
             return pa.StructArray.from_arrays(children, fields=list(arrow_type), mask=nulls(array))
-        case ListType():
+        case types.ListType():
             items = from_orc(array.flatten(), kind.element_type, arrow_type.value_type, number + 1, ticks)
             return pa.ListArray.from_arrays(list_offsets(array), items, type=arrow_type, mask=nulls(array))
-        case MapType():
+        case types.MapType():
             first, second = child_numbers(array.type, number)
             offsets, keys, items = map_parts(array)
             keys = from_orc(keys, kind.key_type, arrow_type.key_type, first, ticks)
             items = from_orc(items, kind.value_type, arrow_type.item_type, second, ticks)
             return pa.MapArray.from_arrays(offsets, keys, items, type=arrow_type, mask=nulls(array))
-        case VariantType():
+        case types.VariantType():
             parts = [array.field(field.name) for field in arrow_type]
             return pa.StructArray.from_arrays(parts, fields=list(arrow_type), mask=nulls(array))
-        case UnknownType():
+        case types.UnknownType():
             return pa.nulls(len(array))
-        case UUIDType():
+        case types.UUIDType():
             return array.cast(pa.binary(16)).cast(arrow_type)
-        case TimestampType() | TimestamptzType() | TimestampNanoType() | TimestamptzNanoType():
+        case types.TimestampType() | types.TimestamptzType() | types.TimestampNanoType() | types.TimestamptzNanoType():
             return _timestamps(array, arrow_type, number, ticks)
         case _:
             return array if array.type.equals(arrow_type) else array.cast(arrow_type)

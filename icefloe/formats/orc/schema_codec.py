@@ -8,47 +8,27 @@ from typing import Any
 import pyarrow as pa
 
 from icefloe.errors import InvalidInputError, InvalidTypeError
+from icefloe.schema import types
 from icefloe.schema.arrow import VARIANT_STORAGE, type_from_arrow, type_to_arrow
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BinaryType,
-    FixedType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    NestedType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
 
 _ID, _REQUIRED = b"iceberg.id", b"iceberg.required"
 _LONG_TYPE, _BINARY_TYPE, _LENGTH = b"iceberg.long-type", b"iceberg.binary-type", b"iceberg.length"
 _UNIT, _STRUCT_TYPE = b"iceberg.timestamp-unit", b"iceberg.struct-type"
 
-_ATTRIBUTES: dict[type[IcebergType], dict[bytes, bytes]] = {
-    LongType: {_LONG_TYPE: b"LONG"},
-    TimeType: {_LONG_TYPE: b"TIME"},
-    TimestampType: {_UNIT: b"MICROS"},
-    TimestamptzType: {_UNIT: b"MICROS"},
-    TimestampNanoType: {_UNIT: b"NANOS"},
-    TimestamptzNanoType: {_UNIT: b"NANOS"},
-    UUIDType: {_BINARY_TYPE: b"UUID"},
-    FixedType: {_BINARY_TYPE: b"FIXED"},
-    BinaryType: {_BINARY_TYPE: b"BINARY"},
-    GeometryType: {_BINARY_TYPE: b"GEOMETRY"},
-    GeographyType: {_BINARY_TYPE: b"GEOGRAPHY"},
-    VariantType: {_STRUCT_TYPE: b"VARIANT"},
+_ATTRIBUTES: dict[type[types.IcebergType], dict[bytes, bytes]] = {
+    types.LongType: {_LONG_TYPE: b"LONG"},
+    types.TimeType: {_LONG_TYPE: b"TIME"},
+    types.TimestampType: {_UNIT: b"MICROS"},
+    types.TimestamptzType: {_UNIT: b"MICROS"},
+    types.TimestampNanoType: {_UNIT: b"NANOS"},
+    types.TimestamptzNanoType: {_UNIT: b"NANOS"},
+    types.UUIDType: {_BINARY_TYPE: b"UUID"},
+    types.FixedType: {_BINARY_TYPE: b"FIXED"},
+    types.BinaryType: {_BINARY_TYPE: b"BINARY"},
+    types.GeometryType: {_BINARY_TYPE: b"GEOMETRY"},
+    types.GeographyType: {_BINARY_TYPE: b"GEOGRAPHY"},
+    types.VariantType: {_STRUCT_TYPE: b"VARIANT"},
 }
 
 
@@ -57,30 +37,30 @@ def orc_schema(schema: Schema) -> Any:
     return pa.schema([_orc_field(field) for field in schema.fields])
 
 
-def _orc_field(field: NestedField) -> Any:
+def _orc_field(field: types.NestedField) -> Any:
     attributes = {
         _ID: str(field.field_id).encode(),
         _REQUIRED: b"true" if field.required else b"false",
         **_ATTRIBUTES.get(type(field.field_type), {}),
     }
-    if isinstance(field.field_type, FixedType):
+    if isinstance(field.field_type, types.FixedType):
         attributes[_LENGTH] = str(field.field_type.length).encode()
     return pa.field(field.name, _orc_type(field.field_type), True, attributes)
 
 
-def _orc_type(kind: IcebergType) -> Any:
+def _orc_type(kind: types.IcebergType) -> Any:
     match kind:
-        case TimeType():
+        case types.TimeType():
             return pa.int64()
-        case UUIDType() | FixedType() | BinaryType() | GeometryType() | GeographyType():
+        case types.UUIDType() | types.FixedType() | types.BinaryType() | types.GeometryType() | types.GeographyType():
             return pa.binary()
-        case VariantType():
+        case types.VariantType():
             return pa.struct([field.with_nullable(True) for field in VARIANT_STORAGE])
-        case StructType():
+        case types.StructType():
             return pa.struct([_orc_field(field) for field in kind.fields])
-        case ListType():
+        case types.ListType():
             return pa.list_(_orc_field(kind.element_field))
-        case MapType():
+        case types.MapType():
             return pa.map_(_orc_field(kind.key_field).with_nullable(False), _orc_field(kind.value_field))
         case _:
             return type_to_arrow(kind)
@@ -110,27 +90,27 @@ def with_wanted_types(schema: Schema, vague: frozenset[Path], wanted: Schema) ->
     return Schema(*(_retyped(field, (place,), vague, wanted) for place, field in enumerate(schema.fields)))
 
 
-def _retyped(field: NestedField, path: Path, vague: frozenset[Path], wanted: Schema) -> NestedField:
+def _retyped(field: types.NestedField, path: Path, vague: frozenset[Path], wanted: Schema) -> types.NestedField:
     kind = field.field_type
-    if isinstance(kind, NestedType):
+    if isinstance(kind, types.NestedType):
         below = [_retyped(inner, (*path, place), vague, wanted) for place, inner in enumerate(kind.fields)]
         return replace(field, field_type=_with_fields(kind, below))
     if path in vague and field.field_id in wanted.fields_by_id:
         asked = wanted.fields_by_id[field.field_id].field_type
-        fits = TimeType if isinstance(kind, LongType) else UUIDType | FixedType
+        fits = types.TimeType if isinstance(kind, types.LongType) else types.UUIDType | types.FixedType
         return replace(field, field_type=asked) if isinstance(asked, fits) else field
     return field
 
 
-def _with_fields(kind: NestedType, fields: list[NestedField]) -> IcebergType:
+def _with_fields(kind: types.NestedType, fields: list[types.NestedField]) -> types.IcebergType:
     """The type with other fields in the places of its own."""
     match kind:
-        case ListType():
+        case types.ListType():
             return replace(kind, element_type=fields[0].field_type)
-        case MapType():
+        case types.MapType():
             return replace(kind, key_type=fields[0].field_type, value_type=fields[1].field_type)
         case _:
-            return StructType(*fields)
+            return types.StructType(*fields)
 
 
 class _Reader:
@@ -138,57 +118,57 @@ class _Reader:
         self.vague: set[Path] = set()
         self._fresh: Callable[[], int] = count(-1, -1).__next__
 
-    def field(self, field: Any, path: Path, name: str) -> NestedField:
+    def field(self, field: Any, path: Path, name: str) -> types.NestedField:
         attributes = field.metadata or {}
         field_id = _number(attributes.get(_ID))
         if field_id is None:
             field_id = self._fresh()
         kind = self.type(field.type, attributes, path, name)
-        if isinstance(kind, LongType | BinaryType) and not attributes.keys() & {_LONG_TYPE, _BINARY_TYPE}:
+        if isinstance(kind, types.LongType | types.BinaryType) and not attributes.keys() & {_LONG_TYPE, _BINARY_TYPE}:
             self.vague.add(path)
-        required = attributes.get(_REQUIRED) == b"true" and not isinstance(kind, UnknownType)
-        return NestedField(field_id, field.name, kind, required)
+        required = attributes.get(_REQUIRED) == b"true" and not isinstance(kind, types.UnknownType)
+        return types.NestedField(field_id, field.name, kind, required)
 
-    def type(self, kind: Any, attributes: Mapping[bytes, bytes], path: Path, name: str) -> IcebergType:
+    def type(self, kind: Any, attributes: Mapping[bytes, bytes], path: Path, name: str) -> types.IcebergType:
         if pa.types.is_struct(kind):
             if attributes.get(_STRUCT_TYPE) == b"VARIANT":
-                return VariantType()
-            return StructType(
+                return types.VariantType()
+            return types.StructType(
                 *(self.field(field, (*path, place), f"{name}.{field.name}") for place, field in enumerate(kind))
             )
         if pa.types.is_map(kind):
             key = self.field(kind.key_field, (*path, 0), f"{name}.key")
             value = self.field(kind.item_field, (*path, 1), f"{name}.value")
-            return MapType(key.field_id, key.field_type, value.field_id, value.field_type, value.required)
+            return types.MapType(key.field_id, key.field_type, value.field_id, value.field_type, value.required)
         if pa.types.is_list(kind):
             element = self.field(kind.value_field, (*path, 0), f"{name}.element")
-            return ListType(element.field_id, element.field_type, element.required)
+            return types.ListType(element.field_id, element.field_type, element.required)
         return self.leaf(kind, attributes, name)
 
-    def leaf(self, kind: Any, attributes: Mapping[bytes, bytes], name: str) -> IcebergType:
+    def leaf(self, kind: Any, attributes: Mapping[bytes, bytes], name: str) -> types.IcebergType:
         if pa.types.is_timestamp(kind):
             nanos = attributes.get(_UNIT) == b"NANOS"
             if kind.tz is None:
-                return TimestampNanoType() if nanos else TimestampType()
-            return TimestamptzNanoType() if nanos else TimestamptzType()
+                return types.TimestampNanoType() if nanos else types.TimestampType()
+            return types.TimestamptzNanoType() if nanos else types.TimestamptzType()
         if pa.types.is_int64(kind) and attributes.get(_LONG_TYPE) == b"TIME":
-            return TimeType()
+            return types.TimeType()
         if pa.types.is_binary(kind):
             match attributes.get(_BINARY_TYPE):
                 case b"UUID":
-                    return UUIDType()
+                    return types.UUIDType()
                 case b"FIXED":
                     length = _number(attributes.get(_LENGTH))
                     if not length:
                         raise InvalidTypeError(f"column {name!r} is fixed, but its length is not said")
-                    return FixedType(length)
+                    return types.FixedType(length)
                 case _:
-                    return BinaryType()
+                    return types.BinaryType()
         try:
             return type_from_arrow(kind)
         except InvalidInputError:
             # A union, say: it can only be left out.
-            return UnknownType()
+            return types.UnknownType()
 
 
 def _number(text: bytes | None) -> int | None:

@@ -11,25 +11,10 @@ import pyarrow as pa
 from icefloe.errors import InvalidValueError
 from icefloe.formats.array_metrics import encode_bounds
 from icefloe.formats.metrics import NO_METRICS, Metrics, MetricsMode
+from icefloe.schema import types
 from icefloe.schema.arrow import file_schema_from_arrow
 from icefloe.schema.promotion import promote_value
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DecimalType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StringType,
-    StructType,
-    UUIDType,
-    VariantType,
-)
 from icefloe.schema.values import coerce
 from icefloe.schema.wkb import GeoPoint
 
@@ -41,7 +26,7 @@ _POINT_CODES = {1, 4}
 class _Leaf:
     """A column of the file: the field that it belongs to, and its Arrow type; `is_part`: one more column of a variant."""
 
-    field: NestedField
+    field: types.NestedField
     arrow_type: Any
     is_repeated: bool
     is_part: bool = False
@@ -117,7 +102,7 @@ class _Found:
         self.lower: dict[int, bytes] = {}
         self.upper: dict[int, bytes] = {}
 
-    def add(self, leaf: _Leaf, kind: IcebergType, mode: MetricsMode, chunks: list[Any]) -> None:
+    def add(self, leaf: _Leaf, kind: types.IcebergType, mode: MetricsMode, chunks: list[Any]) -> None:
         field_id = leaf.field.field_id
         self.sizes[field_id] = sum(chunk.total_compressed_size for chunk in chunks)
         if leaf.is_repeated:
@@ -125,13 +110,17 @@ class _Found:
         if all(_counts_nulls(chunk) for chunk in chunks):
             self.values[field_id] = sum(chunk.num_values for chunk in chunks)
             self.nulls[field_id] = sum(chunk.statistics.null_count for chunk in chunks)
-        if mode.bounds and isinstance(kind, PrimitiveType) and isinstance(leaf.field.field_type, PrimitiveType):
+        if (
+            mode.bounds
+            and isinstance(kind, types.PrimitiveType)
+            and isinstance(leaf.field.field_type, types.PrimitiveType)
+        ):
             self._add_bounds(field_id, leaf, kind, mode, chunks)
 
     def _add_bounds(
-        self, field_id: int, leaf: _Leaf, kind: PrimitiveType, mode: MetricsMode, chunks: list[Any]
+        self, field_id: int, leaf: _Leaf, kind: types.PrimitiveType, mode: MetricsMode, chunks: list[Any]
     ) -> None:
-        if isinstance(kind, GeometryType | GeographyType):
+        if isinstance(kind, types.GeometryType | types.GeographyType):
             low, high = _box(chunks, kind)
         elif field_id in self.nulls:
             low, high = _range(chunks, leaf, self.nans.get(field_id, 0))
@@ -173,16 +162,16 @@ def _value(raw: Any, leaf: _Leaf) -> Any:
     """The internal value of a physical one."""
     kind, arrow_type = leaf.field.field_type, leaf.arrow_type
     match kind:
-        case DecimalType():
+        case types.DecimalType():
             number = raw if isinstance(raw, int) else int.from_bytes(raw, "big", signed=True)
             return Decimal(number).scaleb(-kind.scale) if abs(number) < 10**28 else Decimal(f"{number}e-{kind.scale}")
-        case StringType():
+        case types.StringType():
             return raw.decode()
-        case UUIDType():
+        case types.UUIDType():
             return coerce(bytes(raw), kind)
-        case BooleanType():
+        case types.BooleanType():
             return bool(raw)
-        case BinaryType():
+        case types.BinaryType():
             return bytes(raw)
         case _ if pa.types.is_unsigned_integer(arrow_type):
             return raw % 2**arrow_type.bit_width
@@ -192,7 +181,7 @@ def _value(raw: Any, leaf: _Leaf) -> Any:
             return raw
 
 
-def _box(chunks: list[Any], kind: GeometryType | GeographyType) -> tuple[GeoPoint | None, GeoPoint | None]:
+def _box(chunks: list[Any], kind: types.GeometryType | types.GeographyType) -> tuple[GeoPoint | None, GeoPoint | None]:
     """The corners over all row groups, or nothing where one has no box or one that crosses the antimeridian.
 
     Edges of a geography bulge beyond their ends, so only points have a box there.
@@ -202,7 +191,7 @@ def _box(chunks: list[Any], kind: GeometryType | GeographyType) -> tuple[GeoPoin
         if box is None or not _has(box, "x") or not _has(box, "y") or box.xmin > box.xmax:
             return None, None
         codes = {code % 1000 for code in box.geospatial_types or [0]}
-        if isinstance(kind, GeographyType) and not codes <= _POINT_CODES:
+        if isinstance(kind, types.GeographyType) and not codes <= _POINT_CODES:
             return None, None
     return (_corner(boxes, "min", min), _corner(boxes, "max", max)) if boxes else (None, None)
 
@@ -222,22 +211,22 @@ def _has(box: Any, name: str) -> bool:
     return all(end is not None and math.isfinite(end) for end in ends)
 
 
-def _leaves(fields: tuple[NestedField, ...], arrow_fields: list[Any], is_repeated: bool) -> Iterator[_Leaf]:
+def _leaves(fields: tuple[types.NestedField, ...], arrow_fields: list[Any], is_repeated: bool) -> Iterator[_Leaf]:
     """The columns of the file in their order: depth first, as Parquet lays them out."""
     for each, arrow_field in zip(fields, arrow_fields, strict=True):
         yield from _leaves_below(each, arrow_field.type, is_repeated)
 
 
-def _leaves_below(each: NestedField, arrow_type: Any, is_repeated: bool) -> Iterator[_Leaf]:
+def _leaves_below(each: types.NestedField, arrow_type: Any, is_repeated: bool) -> Iterator[_Leaf]:
     match each.field_type:
-        case StructType():
+        case types.StructType():
             yield from _leaves(each.field_type.fields, list(arrow_type), is_repeated)
-        case ListType():
+        case types.ListType():
             yield from _leaves_below(each.field_type.element_field, arrow_type.value_field.type, True)
-        case MapType():
+        case types.MapType():
             yield from _leaves_below(each.field_type.key_field, arrow_type.key_field.type, True)
             yield from _leaves_below(each.field_type.value_field, arrow_type.item_field.type, True)
-        case VariantType():
+        case types.VariantType():
             # The `metadata` of a variant is null where the variant is, so it counts for the whole.
             for position, _ in enumerate(_plain_leaves(arrow_type)):
                 yield _Leaf(each, arrow_type, is_repeated, is_part=position > 0)

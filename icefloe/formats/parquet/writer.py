@@ -31,10 +31,10 @@ from icefloe.metadata.properties import (
     property_as_int,
 )
 from icefloe.partitioning.sorting import UNSORTED, SortOrder
+from icefloe.schema import types
 from icefloe.schema.arrow import file_schema_from_arrow, schema_to_arrow
 from icefloe.schema.codec import schema_to_json
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import DoubleType, FloatType, GeographyType, GeometryType, VariantType
 
 _CODECS = {
     "zstd": "zstd",
@@ -88,7 +88,7 @@ class ParquetFileWriter:
         self._writer: Any = None
         self._metadata = {"iceberg.schema": json.dumps(schema_to_json(schema)), **(metadata or {})}
         # What a footer does not tell, see parquet_metrics.
-        blind = (FloatType, DoubleType, GeometryType, GeographyType)
+        blind = (types.FloatType, types.DoubleType, types.GeometryType, types.GeographyType)
         self._seen = MetricsCollector(
             self._schema,
             {
@@ -185,9 +185,9 @@ def _annotations(schema: Schema) -> dict[int, bytes]:
     found: dict[int, bytes] = {}
     for field_id, field in schema.fields_by_id.items():
         match field.field_type:
-            case VariantType():
+            case types.VariantType():
                 found[field_id] = VARIANT_ANNOTATION
-            case GeographyType() if is_plain_geography(field.field_type):
+            case types.GeographyType() if is_plain_geography(field.field_type):
                 found[field_id] = geography_annotation(field.field_type)
             case _:
                 pass

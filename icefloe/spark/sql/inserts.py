@@ -5,12 +5,12 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession, functions
 
+from icefloe import expressions as ex
 from icefloe.errors import InvalidInputError, InvalidValueError
-from icefloe.expressions import EqualTo, Expression, IdReference, IsNull, Literal
 from icefloe.expressions.values import conjunction
 from icefloe.partitioning import IdentityTransform
+from icefloe.schema import types
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import BinaryType, DateType, FixedType, IcebergType, NestedField, TimestamptzType
 from icefloe.schema.values import parse_text
 from icefloe.spark.auditing import destination
 from icefloe.spark.column_names import column_path
@@ -86,7 +86,7 @@ def _replaced_rows(node: Any, table: Table, context: SqlContext) -> str | None:
 
 def _given_columns(
     names: Sequence[str], table: Table, static: Mapping[str, str | None], context: SqlContext
-) -> list[NestedField]:
+) -> list[types.NestedField]:
     """The columns that the query of an INSERT is for, in its order."""
     schema = table.schema()
     if names:
@@ -175,27 +175,27 @@ def _renamed(frame: DataFrame, schema: Schema) -> DataFrame:
     return frame.withColumns(changed) if changed else frame
 
 
-def _static_filter(static: Mapping[str, str | None], table: Table, spark: SparkSession) -> Expression:
+def _static_filter(static: Mapping[str, str | None], table: Table, spark: SparkSession) -> ex.Expression:
     """What the rows match that an overwrite of these partitions takes away; all rows if none is given."""
-    found: list[Expression] = []
+    found: list[ex.Expression] = []
     for name, value in static.items():
         field = table.schema().find_field(name)
-        column = IdReference(field.field_id)
+        column = ex.IdReference(field.field_id)
         if value is None:
-            found.append(IsNull(column))
+            found.append(ex.IsNull(column))
         else:
-            found.append(EqualTo(column, Literal(_cast_text(value, field.field_type, spark), field.field_type)))
+            found.append(ex.EqualTo(column, ex.Literal(_cast_text(value, field.field_type, spark), field.field_type)))
     return conjunction(*found)
 
 
-def _cast_text(text: str, kind: IcebergType, spark: SparkSession) -> Any:
+def _cast_text(text: str, kind: types.IcebergType, spark: SparkSession) -> Any:
     """The value of a PARTITION clause, which Spark's parser gives as text, as Spark casts it for the new rows."""
     match kind:
-        case BinaryType() | FixedType():
+        case types.BinaryType() | types.FixedType():
             return text.encode()
-        case TimestamptzType():
+        case types.TimestamptzType():
             number = functions.unix_micros(functions.lit(text).cast("timestamp"))
-        case DateType():
+        case types.DateType():
             number = functions.unix_date(functions.lit(text).cast("date"))
         case _:
             return parse_text(text, kind)
