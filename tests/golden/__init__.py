@@ -1,15 +1,12 @@
-"""Where the format's own test files are, and the skip when they are not beside the project."""
+"""Where the formats' own test files are."""
 
 from pathlib import Path
 
-import pytest
-
-GOLDEN = Path(__file__).parents[3] / "shared" / "golden"
+GOLDEN = Path(__file__).parent
 
 
 def golden(name: str) -> Path:
     """The golden file or folder of that name."""
     path = GOLDEN / name
-    if not path.exists():
-        pytest.skip(f"no golden data: {name} is not in a folder shared/golden beside the project")
+    assert path.exists(), f"there is no golden file {name}"
     return path
