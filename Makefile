@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-deep test-peers test-sql-deep test-spark-versions java-peer check format bench bench-java bench-page docs clean lock
+.PHONY: help demo test test-slow test-deep test-peers test-sql-deep test-spark-versions java-peer check format bench bench-java bench-page docs clean lock wheel
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,15 @@ $(SPARK_VENV)/.ready: pyproject.toml constraints.txt
 test-spark-versions: $(SPARK_VENV)/.ready ## the tests of Spark on its oldest version, or on SPARK_VERSION
 	@# PySpark 4.1 leaves sockets to the collector of garbage, which says so.
 	$(SPARK_VENV)/bin/python -m pytest -q -W ignore::pytest.PytestUnraisableExceptionWarning tests/spark
+
+WHEEL_VENV := build/wheel
+
+wheel: $(BIN)/python ## build the wheel, install it into an empty environment, and try it there
+	rm -rf dist $(WHEEL_VENV)
+	$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps -w dist .
+	$(PYTHON) -m venv $(WHEEL_VENV)
+	$(WHEEL_VENV)/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt dist/*.whl
+	cd $(WHEEL_VENV) && bin/python -I $(CURDIR)/examples/plain_python.py
 
 check: $(VENV)/.dev ## format, lint, types, layers
 	$(BIN)/ruff format --check .

@@ -2,6 +2,9 @@
 
 `load_catalog` is the door for plain Python, `connect` the one for Spark; the rooms of the package are described in
 docs/architecture.md. Names are imported when they are first used, so that `import icefloe` alone costs next to nothing.
+
+The public interface is the names in `__all__`, their public methods and what those return, the exceptions of `icefloe.errors` and the types of
+`icefloe.schema.types`. Every other module may change in any release.
 """
 
 from importlib import import_module
@@ -13,14 +16,34 @@ if TYPE_CHECKING:
     from icefloe.errors import IcefloeError as IcefloeError
     from icefloe.expressions import col as col
     from icefloe.schema import Schema as Schema
+    from icefloe.spark.session import Session as Session
     from icefloe.spark.session import connect as connect
+    from icefloe.table import DataScan as DataScan
     from icefloe.table import Table as Table
+    from icefloe.table import Transaction as Transaction
+
+__all__ = [
+    "Catalog",
+    "DataScan",
+    "IcefloeError",
+    "Schema",
+    "Session",
+    "Table",
+    "Transaction",
+    "__version__",
+    "col",
+    "connect",
+    "load_catalog",
+]
 
 _HOMES = {
     "Catalog": "icefloe.catalog",
+    "DataScan": "icefloe.table",
     "IcefloeError": "icefloe.errors",
     "Schema": "icefloe.schema",
+    "Session": "icefloe.spark.session",
     "Table": "icefloe.table",
+    "Transaction": "icefloe.table",
     "col": "icefloe.expressions",
     "connect": "icefloe.spark.session",
     "load_catalog": "icefloe.catalog",

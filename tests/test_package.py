@@ -1,17 +1,29 @@
 """The package itself: public names are found, and importing it is cheap."""
 
+import re
 import subprocess
 import sys
+from importlib import metadata
+from pathlib import Path
 
 import pytest
 
 import icefloe
 
 
-@pytest.mark.parametrize("name", ["Catalog", "IcefloeError", "Schema", "Table", "col", "load_catalog"])
+@pytest.mark.parametrize("name", sorted({*icefloe.__all__} - {"__version__"}))
 def test_public_names(name: str) -> None:
     assert getattr(icefloe, name).__name__ == name
     assert name in dir(icefloe)
+
+
+def test_the_list_of_public_names_is_complete() -> None:
+    imported = re.findall(r"^    from \S+ import (\w+) as \1$", Path(icefloe.__file__).read_text(), re.MULTILINE)
+    assert sorted([*imported, "__version__"]) == sorted(icefloe.__all__) == sorted([*icefloe._HOMES, "__version__"])
+
+
+def test_the_version_is_in_one_place() -> None:
+    assert metadata.version("icefloe") == icefloe.__version__
 
 
 def test_other_names_are_told_what_there_is() -> None:
