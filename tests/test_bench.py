@@ -11,8 +11,20 @@ from bench.__main__ import AGAINST_JAVA, names
 from bench.report import Row, shown
 
 ON_SPARK = "spark_scan"
-HEAVY = {"manifests", "planning", "scaling", "spark_merge", "spark_write", "transforms", *AGAINST_JAVA}
-"""These start several processes, or take half a minute or more each: `make test-slow` runs them."""
+HEAVY = {
+    "commits",
+    "inspection",
+    "manifests",
+    "metadata_json",
+    "planning",
+    "rows",
+    "scaling",
+    "spark_merge",
+    "spark_write",
+    "transforms",
+    *AGAINST_JAVA,
+}
+"""These start several processes, or take ten seconds or more each: `make test-slow` runs them."""
 PLAIN = sorted(set(names()) - HEAVY - {ON_SPARK})
 
 _IN_A_PROCESS = """

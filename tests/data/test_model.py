@@ -32,7 +32,7 @@ from tests.expressions.rows import arrow_table
 from tests.formats.rows import contents
 from tests.strategies import FILTER_SCHEMA, expressions, filter_rows, filter_specs, sort_orders
 
-FEWER = settings(max_examples=settings().max_examples // 3)
+FEWER = settings(max_examples=settings().max_examples // 5)
 NUMBER = NestedField(100, "row", LongType(), required=True)
 """Tells rows apart."""
 KEYS = (1, 2, 3, 6, 7, 8, 9, 10, 13, 14, 15, 16, 17, 19, 20)

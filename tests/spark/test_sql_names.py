@@ -19,6 +19,8 @@ from icefloe.spark.session import Session
 from icefloe.versions import ALL_VERSIONS
 
 MODES = ("copy-on-write", "merge-on-read")
+ONE_MODE = (pytest.param(MODES[0], marks=pytest.mark.slow), MODES[1])
+"""For names alone, which all modes look up alike."""
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +87,7 @@ def test_null_is_a_condition_that_is_never_true(ice: Session) -> None:
         ice.spark.sql(f"{merge} WHEN MATCHED AND t.id THEN DELETE")
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ONE_MODE)
 def test_assigned_columns_may_be_qualified(ice: Session, mode: str) -> None:
     t = create(ice, "told", "id INT, s STRUCT<a: INT, b: INT>, x STRUCT<id: INT>", mode=mode)
     ice.spark.sql(f"INSERT INTO {t} SELECT 1, named_struct('a', 1, 'b', 2), named_struct('id', 7)")
@@ -221,7 +223,7 @@ def test_identifier_clauses(ice: Session) -> None:
         sql("SELECT * FROM IDENTIFIER(NULL || 'x')")
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ONE_MODE)
 def test_with_before_changes(ice: Session, mode: str) -> None:
     t = create(ice, "cte", "id INT, v STRING", "(1, 'a'), (2, 'b'), (3, 'c'), (4, 'd')", mode=mode)
     ice.spark.sql(f"WITH c AS (SELECT 1 id) DELETE FROM {t} AS t WHERE EXISTS (SELECT 1 FROM c WHERE c.id = t.id)")

@@ -61,7 +61,14 @@ def rows(ice: Session, text: str) -> list[tuple[Any, ...]]:
 # -- values that nobody assigned
 
 
-@pytest.mark.parametrize(("version", "mode"), [(1, COPY), (2, COPY), (2, MERGE), (3, MERGE), (4, COPY)])
+@pytest.mark.parametrize(
+    ("version", "mode"),
+    [
+        (2, COPY),
+        (3, MERGE),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in ((1, COPY), (2, MERGE), (4, COPY))),
+    ],
+)
 def test_only_what_is_assigned_changes(ice: Session, spark: Any, version: int, mode: str) -> None:
     create(
         ice,
