@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from icefloe.errors import IcefloeError as IcefloeError
     from icefloe.expressions import col as col
     from icefloe.schema import Schema as Schema
+    from icefloe.spark.connect import connect as connect
     from icefloe.spark.session import Session as Session
-    from icefloe.spark.session import connect as connect
     from icefloe.table import DataScan as DataScan
     from icefloe.table import Table as Table
     from icefloe.table import Transaction as Transaction
@@ -45,7 +45,7 @@ _HOMES = {
     "Table": "icefloe.table",
     "Transaction": "icefloe.table",
     "col": "icefloe.expressions",
-    "connect": "icefloe.spark.session",
+    "connect": "icefloe.spark.connect",
     "load_catalog": "icefloe.catalog",
 }
 

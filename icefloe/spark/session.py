@@ -1,15 +1,9 @@
 """A Spark session that knows catalogs: tables by name become DataFrames, and DataFrames go into tables."""
 
 import datetime as dt
-import os
-import re
-import shutil
-import subprocess
-import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,20 +11,18 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import expr
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from icefloe.catalog import Catalog, load_catalog
-from icefloe.errors import InvalidInputError, NotInstalledError, StateError
+from icefloe.catalog import Catalog
+from icefloe.errors import InvalidInputError, StateError
 from icefloe.expressions import Expression
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.planning.report import LoggingReporter, ScanReport
 from icefloe.spark.auditing import branch_to_read, destination
-from icefloe.spark.data_source import register_format
 from icefloe.spark.drop_in.names import DropInNames
 from icefloe.spark.drop_in.session import install
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.merging import MergeBuilder, assignments_of
 from icefloe.spark.reading import is_classic, read_scan
 from icefloe.spark.row_statements import delete_rows, update_rows
-from icefloe.spark.settings import catalogs_in
 from icefloe.spark.sql.context import mentioned_metadata
 from icefloe.spark.sql.names import Source
 from icefloe.spark.sql.parser import door_of, marked
@@ -38,11 +30,7 @@ from icefloe.spark.sql.view_plans import Note, noted
 from icefloe.spark.writing import FrameWriter
 from icefloe.table import DataScan, Table
 
-DEFAULT_WAREHOUSE = "icefloe-warehouse"
-DEFAULT_CATALOG = "icefloe"
-OLDEST_JAVA = 17
 _REPORTS_KEPT = 100
-_GIB = 1 << 30
 _DEFAULT_CATALOG = "spark.sql.defaultCatalog"
 _SPARKS_OWN = "spark_catalog"
 _ALL = ("*",)
@@ -262,122 +250,3 @@ class Session:
 
     def __repr__(self) -> str:
         return f"Session(catalogs {', '.join(self.catalogs)}; Spark {self.spark.version})"
-
-
-def connect(
-    catalog: Catalog | str | Iterable[Catalog] | Mapping[str, Catalog] | None = None,
-    *,
-    spark: SparkSession | None = None,
-    warehouse: str | os.PathLike[str] | None = None,
-    config: Mapping[str, str] | None = None,
-    drop_in: bool = False,
-) -> Session:
-    """A session on your catalogs and your Spark, or on an embedded default of either.
-
-    Without a catalog, those count that the settings of the session name (`spark.sql.catalog.<name>.*`); if there are none,
-    there is one in SQLite, with its tables, in `./icefloe-warehouse` or the folder given. Without a
-    `spark` the running session of this process is used, or a local one is started, with `config` over its settings.
-    With `drop_in`, Spark's own calls by name find tables of the catalogs, too, until `stop`: `spark.table`, `spark.read`,
-    `spark.catalog`, `df.write` and `df.writeTo`.
-    """
-    if spark is not None and config:
-        raise InvalidInputError("config is for a Spark session that connect starts, and one is given; set it there")
-    running = SparkSession.getActiveSession() if spark is None else spark
-    given = running if not config else None
-    catalogs = _catalogs(catalog, warehouse, given)
-    used = local_spark(config or {}) if given is None else given
-    register_format(used, catalogs)
-    session = Session(used, catalogs, owns_spark=running is None, drop_in=drop_in)
-    session.take_default()
-    return session
-
-
-def _catalogs(
-    catalog: Catalog | str | Iterable[Catalog] | Mapping[str, Catalog] | None,
-    warehouse: str | os.PathLike[str] | None,
-    spark: SparkSession | None,
-) -> dict[str, Catalog]:
-    match catalog:
-        case None if warehouse is None and spark is not None and is_classic(spark) and (named := _named(spark)):
-            return named
-        case None:
-            return {DEFAULT_CATALOG: _embedded(warehouse)}
-        case str():
-            return {catalog: load_catalog(catalog)}
-        case Catalog():
-            return {catalog.name: catalog}
-        case Mapping():
-            found = dict(catalog)
-        case _:
-            found = {each.name: each for each in catalog}
-    if not found or not all(isinstance(each, Catalog) for each in found.values()):
-        raise InvalidInputError(f"{catalog!r:.100} is no catalog; give one of load_catalog, or several by name")
-    return found
-
-
-def _named(spark: SparkSession) -> dict[str, Catalog]:
-    settings = dict(spark.sparkContext.getConf().getAll())
-    return {name: load_catalog(name, **properties) for name, properties in catalogs_in(settings).items()}
-
-
-def _embedded(warehouse: str | os.PathLike[str] | None) -> Catalog:
-    folder = Path(DEFAULT_WAREHOUSE if warehouse is None else warehouse).absolute()
-    folder.mkdir(parents=True, exist_ok=True)
-    return load_catalog(DEFAULT_CATALOG, type="sql", uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=str(folder))
-
-
-def local_spark(config: Mapping[str, str]) -> SparkSession:
-    """A quiet local Spark session on all processors, with half of the memory, at most 8 GiB."""
-    check_java()
-    # Workers must find this package, whatever `python3` is on the path.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    settings = {
-        "spark.master": "local[*]",
-        "spark.app.name": "icefloe",
-        "spark.driver.memory": f"{_sensible_memory()}g",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
-        "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
-        **config,
-    }
-    # Workers must be this Python, with what is installed here, and not any that is on the path.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
-
-
-def _sensible_memory() -> int:
-    try:
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return 2
-    return max(1, min(8, total // 2 // _GIB))
-
-
-def check_java() -> None:
-    """One clear sentence if Spark's Java is missing or too old."""
-    home = os.environ.get("JAVA_HOME")
-    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    found = None if program is None else java_version(program)
-    if found is None:
-        raise NotInstalledError(
-            f"Spark needs Java {OLDEST_JAVA} or newer, and there is none"
-            f"{f' in JAVA_HOME, {home}' if home else ' on the path'}; install one, or set JAVA_HOME"
-        )
-    if found < OLDEST_JAVA:
-        raise NotInstalledError(
-            f"Spark needs Java {OLDEST_JAVA} or newer, and {program} is Java {found}; install one, or set JAVA_HOME"
-        )
-
-
-def java_version(program: str) -> int | None:
-    """The main version of a Java program; None if it is none."""
-    try:
-        done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=30)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
-    return None if found is None else int(found[1])

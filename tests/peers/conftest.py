@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import tests.spark.conftest
-from icefloe.spark.session import Session, connect
+from icefloe.spark.connect import connect
+from icefloe.spark.session import Session
 from tests.peers import engines
 from tests.peers.clickhouse import ClickHousePeer, find_clickhouse_peer
 from tests.peers.engines import ClickHouse, DuckDB, JavaIceberg, Peer, PyIceberg

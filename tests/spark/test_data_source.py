@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 from icefloe.catalog import load_catalog
+from icefloe.spark.connect import connect
 from icefloe.spark.data_source import register_format
-from icefloe.spark.session import Session, connect
+from icefloe.spark.session import Session
 
 U = "f79c3e09-677c-4bbd-a479-3f349cb785e7"
 

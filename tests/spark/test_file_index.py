@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from icefloe.commit import Planned
 from icefloe.manifests import DataFile
+from icefloe.spark.connect import connect
 from icefloe.spark.constant_rows import constant_rows, unsafe_row
 from icefloe.spark.gateway import Gateway
-from icefloe.spark.session import Session, connect
+from icefloe.spark.session import Session
 from icefloe.table import Table
 from tests.spark.reading import new_catalog
 

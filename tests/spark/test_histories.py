@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from icefloe.schema.types import DoubleType, LongType, StringType
-from icefloe.spark.session import Session, connect
+from icefloe.spark.connect import connect
+from icefloe.spark.session import Session
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.spark.reading import ENGINES, delete_equal, new_catalog, plain_rows, spark_rows

@@ -14,7 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from icefloe.schema import types
 from icefloe.schema.arrow import schema_to_arrow
-from icefloe.spark.session import Session, connect
+from icefloe.spark.connect import connect
+from icefloe.spark.session import Session
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS
 from tests.spark.reading import new_catalog

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from icefloe.errors import StateError
-from icefloe.spark.session import Session, connect
+from icefloe.spark.connect import connect
+from icefloe.spark.session import Session
 from icefloe.table import Table
 from tests.spark.reading import new_catalog
 

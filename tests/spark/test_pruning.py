@@ -19,7 +19,8 @@ from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
 from icefloe.errors import InvalidExpressionError
 from icefloe.expressions import Expression, parse_expression
-from icefloe.spark.session import Session, connect
+from icefloe.spark.connect import connect
+from icefloe.spark.session import Session
 from icefloe.table import Table
 from tests.spark.reading import new_catalog, planned
 

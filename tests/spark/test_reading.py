@@ -12,7 +12,8 @@ import pytest
 from icefloe.errors import InvalidPropertyError, NoSuchSnapshotError, StateError
 from icefloe.schema.arrow import VARIANT_STORAGE
 from icefloe.schema.types import parse_type
-from icefloe.spark.session import Session, connect
+from icefloe.spark.connect import connect
+from icefloe.spark.session import Session
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.spark.conftest import SPARK

@@ -7,8 +7,8 @@ import pytest
 
 from icefloe.catalog import load_catalog
 from icefloe.errors import StateError
+from icefloe.spark.connect import connect
 from icefloe.spark.native_write import why_not_native
-from icefloe.spark.session import connect
 from tests.storage.servers import S3Server, s3_server
 
 __all__ = ["s3_server"]

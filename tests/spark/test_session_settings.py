@@ -8,7 +8,8 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql.types import VariantVal
 
-from icefloe.spark.session import Session, connect
+from icefloe.spark.connect import connect
+from icefloe.spark.session import Session
 from tests.spark.reading import new_catalog
 from tests.spark.sessions import settings
 

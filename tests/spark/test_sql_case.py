@@ -10,7 +10,8 @@ from icefloe import load_catalog
 from icefloe.errors import AlreadyExistsError, InvalidSchemaError, NoSuchColumnError
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import IntegerType, LongType, NestedField
-from icefloe.spark.session import Session, connect
+from icefloe.spark.connect import connect
+from icefloe.spark.session import Session
 
 SENSITIVE = "spark.sql.caseSensitive"
 MODES = ("copy-on-write", "merge-on-read")

@@ -8,7 +8,8 @@ from pyspark.errors import AnalysisException
 
 from icefloe.errors import IcefloeError, InvalidInputError, InvalidValueError
 from icefloe.schema.types import StringType, walk_fields
-from icefloe.spark.session import Session, connect
+from icefloe.spark.connect import connect
+from icefloe.spark.session import Session
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS
 from tests.spark.reading import new_catalog

@@ -12,7 +12,8 @@ from icefloe.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from icefloe.spark.session import Session, connect
+from icefloe.spark.connect import connect
+from icefloe.spark.session import Session
 from icefloe.table import Table
 from tests.spark.test_write import stored
 

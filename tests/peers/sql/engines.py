@@ -15,7 +15,8 @@ from typing import Any, Generic, TypeVar
 
 import icefloe
 from icefloe.catalog import Catalog
-from icefloe.spark.session import Session, connect
+from icefloe.spark.connect import connect
+from icefloe.spark.session import Session
 from icefloe.table import Table
 from tests.peers.java import Installation, JavaPeer
 from tests.peers.java_worker import collected

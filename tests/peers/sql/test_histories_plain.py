@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from icefloe.catalog import load_catalog
-from icefloe.spark.session import Session, connect
+from icefloe.spark.connect import connect
+from icefloe.spark.session import Session
 from icefloe.versions import ALL_VERSIONS
 from tests.peers.java_worker import collected
 from tests.peers.sql.histories.plain import PlainTable
