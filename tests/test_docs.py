@@ -8,6 +8,7 @@ import pytest
 import icefloe
 from icefloe.catalog import Catalog
 from icefloe.inspect.tables import Inspect
+from icefloe.maintenance.maintenance import Maintenance
 from icefloe.table import DataScan, Table
 
 ROOT = Path(__file__).parents[1]
@@ -37,7 +38,7 @@ def test_every_room_is_in_the_architecture() -> None:
 
 
 def test_calls_that_are_the_same_as_those_of_pyiceberg_exist() -> None:
-    homes = (icefloe, Catalog, Table, DataScan, Inspect)
+    homes = (icefloe, Catalog, Table, DataScan, Inspect, Maintenance)
     rows = [
         line.split("|")[1:3]
         for line in (ROOT / "docs" / "migrating-from-pyiceberg.md").read_text().splitlines()

@@ -2,8 +2,11 @@
 
 import datetime as dt
 from collections.abc import Iterable
+from types import TracebackType
+from typing import Self, overload
 
 from icefloe.commit.expire import Expire
+from icefloe.errors import InvalidInputError
 from icefloe.maintenance.expire_snapshots import ExpiredFiles, expire_snapshots
 from icefloe.maintenance.maintained import MaintainedTable
 from icefloe.planning.selection import milliseconds
@@ -15,20 +18,98 @@ class Maintenance:
     def __init__(self, table: MaintainedTable) -> None:
         self._table = table
 
+    @overload
+    def expire_snapshots(self) -> "ExpireSnapshots": ...
+
+    @overload
     def expire_snapshots(
         self,
         older_than: int | dt.datetime | None = None,
         retain_last: int | None = None,
         snapshot_ids: Iterable[int] = (),
         *,
+        by_retention: bool = False,
         delete_files: bool = True,
         clean_expired_metadata: bool = False,
-    ) -> ExpiredFiles:
-        """Drop snapshots older than a time (milliseconds, or a datetime with a zone) and delete the files only they needed.
+    ) -> ExpiredFiles: ...
 
-        Without a time the table's own retention decides (`history.expire.max-snapshot-age-ms` and its siblings). Snapshots
-        that a branch or tag keeps stay, and so do the last `retain_last` of each branch. `clean_expired_metadata` also
-        drops schemas and partition specs that no remaining snapshot needs.
+    def expire_snapshots(
+        self,
+        older_than: int | dt.datetime | None = None,
+        retain_last: int | None = None,
+        snapshot_ids: Iterable[int] = (),
+        *,
+        by_retention: bool = False,
+        delete_files: bool = True,
+        clean_expired_metadata: bool = False,
+    ) -> "ExpiredFiles | ExpireSnapshots":
+        """Drop snapshots, and delete the files that only they needed.
+
+        Args:
+            older_than: drop snapshots older than this time, in milliseconds or as a datetime with a zone.
+            retain_last: keep this many snapshots of each branch in any case.
+            snapshot_ids: drop these snapshots.
+            by_retention: drop what the table's own retention lets go (`history.expire.max-snapshot-age-ms` and its siblings).
+            delete_files: whether files that nothing needs any more are deleted.
+            clean_expired_metadata: also drop schemas and partition specs that no remaining snapshot needs.
+
+        Snapshots that a branch or tag keeps stay. Without any argument nothing happens yet: what is returned can be told
+        what to drop, and does it on `commit`, as in PyIceberg.
         """
-        chosen = Expire(None if older_than is None else milliseconds(older_than), retain_last, tuple(snapshot_ids))
+        ids = tuple(snapshot_ids)
+        if older_than is None and retain_last is None and not ids and not by_retention:
+            if not delete_files or clean_expired_metadata:
+                raise InvalidInputError(
+                    "nothing says which snapshots are to expire; give older_than, retain_last or snapshot_ids, or by_retention=True"
+                )
+            return ExpireSnapshots(self)
+        chosen = Expire(None if older_than is None else milliseconds(older_than), retain_last, ids)
         return expire_snapshots(self._table, chosen, delete_files=delete_files, clean_metadata=clean_expired_metadata)
+
+
+class ExpireSnapshots:
+    """Snapshots to drop, chosen one after the other; nothing happens before `commit`, or the end of a `with` block.
+
+    Unlike PyIceberg, `commit` deletes the files, too, that only these snapshots needed.
+    """
+
+    def __init__(self, maintenance: Maintenance) -> None:
+        self._maintenance = maintenance
+        self._ids: tuple[int, ...] = ()
+        self._older_than: int | dt.datetime | None = None
+        self._retain_last: int | None = None
+
+    def by_id(self, snapshot_id: int) -> Self:
+        """Drop this snapshot."""
+        return self.by_ids([snapshot_id])
+
+    def by_ids(self, snapshot_ids: Iterable[int]) -> Self:
+        """Drop these snapshots."""
+        self._ids += tuple(snapshot_ids)
+        return self
+
+    def older_than(self, moment: int | dt.datetime) -> Self:
+        """Drop snapshots older than a time, in milliseconds or as a datetime with a zone."""
+        milliseconds(moment)
+        self._older_than = moment
+        return self
+
+    def retain_last(self, count: int) -> Self:
+        """Keep this many snapshots of each branch in any case."""
+        self._retain_last = count
+        return self
+
+    def commit(self) -> ExpiredFiles:
+        """Do it; nothing if nothing was chosen."""
+        if self._older_than is None and self._retain_last is None and not self._ids:
+            return ExpiredFiles()
+        return self._maintenance.expire_snapshots(self._older_than, self._retain_last, self._ids)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.commit()

@@ -109,6 +109,7 @@ def _expire_snapshots(given: Call) -> Rows:
         given.get("older_than"),
         given.get("retain_last"),
         given.get("snapshot_ids") or (),
+        by_retention=True,
         clean_expired_metadata=bool(given.get("clean_expired_metadata")),
     )
     return [done.counts]

@@ -1,5 +1,6 @@
 """Expiry with files: exactly what no remaining snapshot needs goes, over branches, tags, deletes and other writers."""
 
+import datetime as dt
 import os
 from pathlib import Path
 
@@ -134,8 +135,30 @@ def test_nothing_to_do_is_no_commit(tmp_path: Path) -> None:
     table = new_table(tmp_path, 2)
     table.append(rows(1))
     location = table.metadata_location
-    assert table.maintenance.expire_snapshots() == ExpiredFiles()
+    assert table.maintenance.expire_snapshots(by_retention=True) == ExpiredFiles()
     assert table.metadata_location == location
+
+
+def test_without_arguments_nothing_happens_before_the_commit(tmp_path: Path) -> None:
+    table = new_table(tmp_path, 2)
+    for number in range(5):
+        table.overwrite(rows(number))
+    first, second, *_ = (each.snapshot_id for each in table.snapshots())
+    location = table.metadata_location
+    expiry = table.maintenance.expire_snapshots()
+    assert expiry.commit() == ExpiredFiles()
+    expiry.by_id(first)
+    assert table.refresh().metadata_location == location
+    assert expiry.commit().snapshot_ids == (first,)
+    with table.maintenance.expire_snapshots() as more:
+        more.older_than(FUTURE).retain_last(2)
+    assert second not in {each.snapshot_id for each in table.refresh().snapshots()}
+    assert len(table.snapshots()) == 2
+    with pytest.raises(InvalidInputError, match="zone"), table.maintenance.expire_snapshots() as stopped:
+        stopped.older_than(FUTURE).older_than(dt.datetime(2030, 1, 1))
+    assert len(table.refresh().snapshots()) == 2
+    with pytest.raises(InvalidInputError, match="by_retention=True"):
+        table.maintenance.expire_snapshots(delete_files=False)
 
 
 def test_a_writer_in_between_keeps_its_files(tmp_path: Path) -> None:
