@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from icefloe.errors import InvalidInputError, NoSuchColumnError
 from icefloe.expressions import AlwaysTrue, Expression, as_expression, bind
@@ -88,11 +88,11 @@ class TableScan:
 
     # -- refined copies
 
-    def filter(self, row_filter: str | Expression) -> "TableScan":
+    def filter(self, row_filter: str | Expression) -> Self:
         """Only rows that match this too."""
         return replace(self, row_filter=_parsed(self.row_filter) & _parsed(row_filter))
 
-    def select(self, *names: str) -> "TableScan":
+    def select(self, *names: str) -> Self:
         """Only these columns; of columns that were selected before, only those among them."""
         if "*" in self.selected_fields:
             metadata = [name for name in self.selected_fields if name != "*" and name not in names]
@@ -100,35 +100,35 @@ class TableScan:
         kept = self.selected_fields if "*" in names else tuple(name for name in self.selected_fields if name in names)
         return replace(self, selected_fields=kept)
 
-    def use_ref(self, name: str) -> "TableScan":
+    def use_ref(self, name: str) -> Self:
         """The snapshot of a branch or tag."""
         return self._at(ref=name)
 
-    def use_snapshot(self, snapshot_id: int) -> "TableScan":
+    def use_snapshot(self, snapshot_id: int) -> Self:
         """The snapshot of that id."""
         return self._at(snapshot_id=snapshot_id)
 
-    def as_of_time(self, moment: int | dt.datetime) -> "TableScan":
+    def as_of_time(self, moment: int | dt.datetime) -> Self:
         """The snapshot that was current at that time, in milliseconds since 1970 or as a datetime with a zone."""
         return self._at(as_of=moment)
 
-    def with_limit(self, limit: int | None) -> "TableScan":
+    def with_limit(self, limit: int | None) -> Self:
         """So many rows are enough."""
         return replace(self, limit=limit)
 
-    def with_case_sensitive(self, case_sensitive: bool = True) -> "TableScan":
+    def with_case_sensitive(self, case_sensitive: bool = True) -> Self:
         """Whether names of columns must match in case."""
         return replace(self, case_sensitive=case_sensitive)
 
-    def with_option(self, key: str, value: str) -> "TableScan":
+    def with_option(self, key: str, value: str) -> Self:
         """One option set."""
         return replace(self, options={**self.options, key: value})
 
-    def with_metrics(self) -> "TableScan":
+    def with_metrics(self) -> Self:
         """Tasks with the metrics of all columns of their data files."""
         return replace(self, keep_metrics=True)
 
-    def _at(self, **place: Any) -> "TableScan":
+    def _at(self, **place: Any) -> Self:
         changed = replace(self, **place)
         changed.snapshot()
         return changed
