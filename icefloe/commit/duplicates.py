@@ -8,7 +8,6 @@ the first one read those that others made meanwhile.
 """
 
 from collections.abc import Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
@@ -22,6 +21,7 @@ from icefloe.commit.path_index import hashes_of
 from icefloe.errors import ValidationError
 from icefloe.manifests.values import ManifestContent, ManifestFile
 from icefloe.manifests.wanted import wanted
+from icefloe.parallel import in_order
 from icefloe.storage.identity import identities
 
 _PATHS = wanted("file_path", partition=False)
@@ -79,11 +79,5 @@ def _live_paths(parent: Parent, manifests: Sequence[ManifestFile]) -> Generator[
         entries = parent.read(manifest, _PATHS)
         return identities(entries.column("file_path").filter(entries.is_live))
 
-    if len(manifests) <= 1:
-        yield from ((each, read(each)) for each in manifests)
-        return
-    pool = ThreadPoolExecutor(_READERS, thread_name_prefix="icefloe-paths")
-    try:
-        yield from zip(manifests, pool.map(read, manifests), strict=True)
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with closing(in_order(read, manifests, _READERS, "icefloe-paths")) as paths:
+        yield from zip(manifests, paths, strict=True)

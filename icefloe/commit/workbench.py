@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from icefloe.commit.path_index import PathIndex
 from icefloe.errors import InvalidLocationError
-from icefloe.manifests.cache import ManifestCache, ManifestLists
+from icefloe.manifests.cache import ManifestCache, ManifestLists, manifest_lists
 from icefloe.metadata.locations import is_absolute
 from icefloe.metadata.properties import METADATA_PATH
 from icefloe.metadata.table import TableMetadata
@@ -29,7 +29,7 @@ _MOST_WRITERS = 8
 class Caches:
     """What one handle of a table remembers of files that never change; never shared between credentials."""
 
-    lists: ManifestLists = field(default_factory=ManifestLists)
+    lists: ManifestLists = field(default_factory=manifest_lists)
     """Of commits, with what they count and assign; scans keep what they read of files in `manifests`."""
     manifests: ManifestCache = field(default_factory=ManifestCache)
     paths: PathIndex = field(default_factory=PathIndex)

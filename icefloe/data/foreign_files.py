@@ -4,12 +4,12 @@ Nothing is written and nothing is read but footers, unless only the rows can tel
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from icefloe.data.foreign_partitions import check_told, infer_partition
 from icefloe.data.opening import open_file, partition_constants
+from icefloe.data.scanning import default_workers
 from icefloe.errors import IncompatibleChangeError, InvalidInputError, NoSuchColumnError
 from icefloe.formats.avro_schema_codec import avro_name
 from icefloe.formats.field_ids import misplaced_ids, missing_ids, variant_ids
@@ -21,6 +21,7 @@ from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.manifests import DataFile
 from icefloe.metadata.properties import NAME_MAPPING
 from icefloe.metadata.table import TableMetadata
+from icefloe.parallel import in_order
 from icefloe.partitioning import PartitionSpec
 from icefloe.partitioning.paths import HIVE_NULL, partition_values, split_hive_path
 from icefloe.schema.name_mapping import NameMapping, create_name_mapping
@@ -87,8 +88,7 @@ def describe_files(
 ) -> ForeignFiles:
     """The entries of files, each checked against the table's schema and the partition that its folders name."""
     describe = _Describe(metadata, storage, metadata.spec() if spec is None else spec)
-    with ThreadPoolExecutor(workers, thread_name_prefix="icefloe-footers") as pool:
-        found = list(pool.map(describe, files))
+    found = list(in_order(describe, files, default_workers() if workers is None else workers, "icefloe-footers"))
     return ForeignFiles(tuple(file for file, _ in found), any(needs for _, needs in found))
 
 

@@ -4,7 +4,7 @@ A deletion vector stands for all position deletes of its file (spec: Scan Planni
 are read once, within a bound of memory.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icefloe.data.cache import SharedCache
+from icefloe.bounded_cache import BoundedCache
 from icefloe.data.opening import open_file
 from icefloe.errors import CorruptFileError
 from icefloe.formats.deletion_vector_codec import read_vector
@@ -65,7 +65,7 @@ class DeleteLoader:
         self._metadata = metadata
         self._storage = storage
         self._limit = cache_bytes
-        self._cache = SharedCache(cache_bytes)
+        self._cache: BoundedCache[Hashable, Any] = BoundedCache(cache_bytes, keeps_newest=True)
 
     def load(self, task: FileScanTask, columns: Schema) -> TaskDeletes:
         """The deletes of a task; `columns` are those read for it, key columns among them."""
@@ -110,7 +110,7 @@ class DeleteLoader:
         return DeletionVector().union(*(vector for vector in found if vector is not None))
 
     def _cached(self, key: tuple[Any, ...], deletes: DataFile, load: Callable[[], Any]) -> Any:
-        return self._cache.get(key, deletes.record_count * _BYTES_PER_POSITION, load)
+        return self._cache.load(key, load, deletes.record_count * _BYTES_PER_POSITION)
 
     def _names(self, path: str) -> tuple[str, ...]:
         """How a position delete file may name the data file; the spec does not say whether paths there may be relative."""
@@ -132,7 +132,7 @@ class DeleteLoader:
             types = tuple(columns.fields_by_id[field_id].field_type for field_id in ids)
             key = ("keys", ids, types, frozenset(file.file_path for file in files))
             weight = sum(file.record_count for file in files) * _BYTES_PER_KEY
-            yield self._cache.get(key, weight, partial(self._read_keys, files, ids, columns))
+            yield self._cache.load(key, partial(self._read_keys, files, ids, columns), weight)
 
     def _read_keys(self, files: list[DataFile], ids: tuple[int, ...], columns: Schema) -> EqualityKeys:
         tables = []

@@ -15,7 +15,8 @@ from icefloe.inspect.schemas import table_partition_type
 from icefloe.manifests import ManifestColumns, ManifestContent, ManifestFile, Metric, Wanted
 from icefloe.manifests.entry_codec import COLUMN_TYPES
 from icefloe.manifests.wanted import ALWAYS
-from icefloe.planning.reading import ManifestSource, read_ahead
+from icefloe.parallel import in_order
+from icefloe.planning.reading import ManifestSource
 from icefloe.planning.shown_partitions import shown_values
 from icefloe.schema.arrow import schema_to_arrow, type_to_arrow
 from icefloe.schema.schema import Schema
@@ -56,7 +57,7 @@ def _entry_batches(
     ]
     kept = set(map(id, prune_manifests(request, [each for _, each in found], rows.partition, around)))
     chosen = [each for each in found if id(each[1]) in kept]
-    batches = read_ahead(rows, chosen, request.threads([manifest for _, manifest in chosen]))
+    batches = in_order(rows, chosen, request.threads([manifest for _, manifest in chosen]))
     try:
         for batch in batches:
             if batch.num_rows:
@@ -73,7 +74,7 @@ def manifests_of(request: MetadataRequest) -> Iterator[FoundManifest]:
     def read(place: int) -> Sequence[ManifestFile]:
         return sources[place].manifests(request.snapshots[place])
 
-    for source, manifests in zip(sources, read_ahead(read, range(len(sources)), request.workers), strict=True):
+    for source, manifests in zip(sources, in_order(read, range(len(sources)), request.workers), strict=True):
         for manifest in manifests:
             if (name := identity(manifest.manifest_path)) not in seen:
                 seen.add(name)

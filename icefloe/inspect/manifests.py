@@ -14,8 +14,9 @@ from icefloe.inspect.request import MetadataRequest, table_batches
 from icefloe.manifests import ManifestContent, ManifestFile, PartitionFieldSummary, Wanted
 from icefloe.manifests.summaries import count_entries
 from icefloe.metadata import Snapshot
+from icefloe.parallel import in_order
 from icefloe.partitioning.transforms import Transform
-from icefloe.planning.reading import ManifestSource, read_ahead
+from icefloe.planning.reading import ManifestSource
 from icefloe.schema.binary import decode
 from icefloe.schema.types import DoubleType, FloatType, IcebergType
 
@@ -26,7 +27,7 @@ _ONLY_STATUS = Wanted(NEEDED, False, frozenset(), ())
 def manifest_batches(request: MetadataRequest) -> Generator[Any, None, None]:
     """The manifests of each of the snapshots, again for each that has them; one batch for each snapshot."""
     chosen = _chosen(request)
-    rows = read_ahead(_SnapshotRows(request), chosen, request.workers)
+    rows = in_order(_SnapshotRows(request), chosen, request.workers)
     try:
         for found in rows:
             yield from request.narrowed(table_batches(request.schema, found))

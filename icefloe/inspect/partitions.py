@@ -17,8 +17,8 @@ from icefloe.inspect.request import MetadataRequest
 from icefloe.inspect.schemas import table_partition_type
 from icefloe.manifests import FileContent, ManifestColumns, MetricColumns, Wanted
 from icefloe.metadata import TableMetadata
+from icefloe.parallel import in_order
 from icefloe.planning.partitions import Numbers, group_partitions
-from icefloe.planning.reading import read_ahead
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.types import IntegerType, NestedField, StructType, UnknownType
 
@@ -56,7 +56,7 @@ def partition_batches(request: MetadataRequest) -> Iterator[Any]:
     found = [each for each in manifests_of(request) if each[1].has_live_files]
     kept = set(map(id, prune_manifests(request, [manifest for _, manifest in found], kind)))
     work = _ManifestTotals(request.metadata, kind)
-    parts = list(read_ahead(work, [each for each in found if id(each[1]) in kept], request.workers))
+    parts = list(in_order(work, [each for each in found if id(each[1]) in kept], request.workers))
     if parts:
         yield from request.narrowed([_batch(_merged(_joined(parts)), request, kind)])
 

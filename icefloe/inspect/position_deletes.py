@@ -20,7 +20,7 @@ from icefloe.inspect.schemas import table_partition_type
 from icefloe.manifests import DataFile, FileContent, ManifestColumns, ManifestContent, Metric, Wanted
 from icefloe.manifests.wanted import ALL_COLUMNS
 from icefloe.metadata.locations import resolve_location
-from icefloe.planning.reading import read_ahead
+from icefloe.parallel import in_order
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.reserved import DELETE_FILE_PATH, DELETE_FILE_POS
 from icefloe.schema.schema import Schema
@@ -49,8 +49,8 @@ def position_delete_batches(request: MetadataRequest) -> Generator[Any, None, No
     found = [each for each in manifests_of(request) if each[1].content is ManifestContent.DELETES]
     kept = set(map(id, prune_manifests(request, [manifest for _, manifest in found], rows.partition)))
     chosen = [each for each in found if id(each[1]) in kept]
-    files = list(chain.from_iterable(read_ahead(rows.files, chosen, request.workers)))
-    parts = read_ahead(rows.ahead, files, request.workers)
+    files = list(chain.from_iterable(in_order(rows.files, chosen, request.workers)))
+    parts = in_order(rows.ahead, files, request.workers)
     try:
         for part in parts:
             yield from request.narrowed(part)

@@ -14,12 +14,13 @@ import pyarrow.compute as pc
 from icefloe.expressions import Expression
 from icefloe.manifests import EVERYTHING, ManifestColumns, ManifestContent, ManifestFile, Metric, Wanted
 from icefloe.manifests.wanted import ALWAYS
+from icefloe.parallel import in_order
 from icefloe.planning.batches import ScanBatch, batch_of
 from icefloe.planning.delete_files import WANTED_OF_DELETES, DeleteFiles, choose_delete_files
 from icefloe.planning.delete_index import DeleteIndex
 from icefloe.planning.options import ScanOptions
 from icefloe.planning.pruning import Pruner, shown_filter
-from icefloe.planning.reading import ManifestSource, decoding_threads, read_ahead
+from icefloe.planning.reading import ManifestSource, decoding_threads
 from icefloe.planning.report import Reporter, ScanCounts, ScanReport, deliver
 from icefloe.planning.tasks import FileScanTask
 
@@ -180,7 +181,9 @@ def _pruned(progress: Progress) -> Generator[ScanBatch, None, None]:
         index = _delete_index(request, pruner, pruner.prune_manifests(of_deletes, counts), counts)
     work = _DataWork(request, pruner, index, decoding_threads(len(of_data), request.options.workers))
     # A limit is mostly reached with the first manifest, so the others are not read ahead at once.
-    results = read_ahead(work, of_data, request.options.workers, None if request.limit is None else 1)
+    results = in_order(
+        work, of_data, request.options.workers, "icefloe-planning", first=None if request.limit is None else 1
+    )
     try:
         for batch, found in results:
             counts.add(found)
@@ -201,7 +204,7 @@ def _delete_index(
         return choose_delete_files(manifest, columns, pruner, found), found
 
     parts = []
-    for part, found in read_ahead(work, manifests, request.options.workers):
+    for part, found in in_order(work, manifests, request.options.workers, "icefloe-planning"):
         counts.add(found)
         if part is not None:
             parts.append(part)

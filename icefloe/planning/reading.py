@@ -1,9 +1,6 @@
 """How the manifests of a snapshot are read: once each, several at a time, a few ahead of whoever waits for them."""
 
 import os
-from collections import deque
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -131,35 +128,3 @@ def decoding_threads(manifests: int, workers: int) -> int:
     """How many threads decode one manifest: as many as processors, unless there are manifests enough to keep them busy."""
     processors = os.cpu_count() or 1
     return min(workers, processors) if manifests <= 2 * processors else 1
-
-
-def read_ahead(
-    work: Callable[[Item], Found], items: Sequence[Item], workers: int, first: int | None = None
-) -> Generator[Found, None, None]:
-    """What `work` gives for each item, in order, made by threads that end with the iterator.
-
-    At most two items a thread are under way or waiting. `first` is how many to begin with; the number then doubles, so
-    that a reader who needs few of them causes little work.
-    """
-    workers = min(workers, len(items))
-    if workers <= 1:
-        yield from map(work, items)
-        return
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="icefloe-planning")
-    waiting: deque[Future[Found]] = deque()
-    window = 2 * workers if first is None else max(1, first)
-    todo = iter(items)
-    try:
-        while True:
-            for item in todo:
-                waiting.append(pool.submit(work, item))
-                if len(waiting) >= window:
-                    break
-            if not waiting:
-                return
-            yield waiting.popleft().result()
-            window = min(2 * window, 2 * workers)
-    finally:
-        for future in waiting:
-            future.cancel()
-        pool.shutdown(wait=True)

@@ -6,12 +6,12 @@ planned. Predicates on constant columns alone are not applied by Spark again, so
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from icefloe.data.scanning import default_workers
 from icefloe.expressions import Expression
+from icefloe.parallel import in_order
 from icefloe.planning.report import ScanReport
 from icefloe.planning.tasks import FileScanTask
 from icefloe.schema.types import NestedField
@@ -158,10 +158,8 @@ class ScanFileIndex:
 
     def _facts(self, tasks: Sequence[FileScanTask], constants: Sequence[Constant]) -> list[tuple[Any, ...]]:
         """The constants of each file; some are read from a store, so several at once."""
-        if len(tasks) < 2 or not constants:
-            return [tuple(each.of(task) for each in constants) for task in tasks]
-        with ThreadPoolExecutor(min(default_workers(), len(tasks))) as pool:
-            return list(pool.map(lambda task: tuple(each.of(task) for each in constants), tasks))
+        workers = default_workers() if constants else 1
+        return list(in_order(lambda task: tuple(each.of(task) for each in constants), tasks, workers))
 
     def _listed(self, pushed: Expression, filters: Sequence[Any]) -> Any:
         """What Java holds for a filter; it is made once for queries that ask for the same, as a snapshot never changes."""

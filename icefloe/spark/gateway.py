@@ -4,7 +4,7 @@ import json
 import re
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +17,8 @@ from pyspark.errors import utils as call_sites
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType
+
+from icefloe.bounded_cache import BoundedCache
 
 
 class Returned:
@@ -114,7 +116,7 @@ def _kept(client: Any, name: str, make: Callable[[], Any]) -> Any:
     return found
 
 
-_MADE: MutableMapping[Any, OrderedDict[Any, Any]] = WeakKeyDictionary()
+_MADE: MutableMapping[Any, BoundedCache[Any, Any]] = WeakKeyDictionary()
 """Java objects that never change, by what they were made of, for each connection to a JVM."""
 _MOST_MADE = 1000
 _MAKING = threading.Lock()
@@ -203,15 +205,12 @@ class Gateway:
         Every call to the JVM takes a part of a millisecond, and a query would make most of its objects anew.
         """
         with _MAKING:
-            known = _MADE.setdefault(self.spark._jvm._gateway_client, OrderedDict())
-            if key in known:
-                known.move_to_end(key)
-                return known[key]
-        found = make()
-        with _MAKING:
-            known[key] = found
-            if len(known) > _MOST_MADE:
-                known.popitem(last=False)
+            known = _MADE.setdefault(self.spark._jvm._gateway_client, BoundedCache(_MOST_MADE))
+        # Making it may call back into Python and ask for the same: no lock is held.
+        found = known.find(key)
+        if found is None:
+            found = make()
+            known.keep(key, found)
         return found
 
     def none(self) -> Any:

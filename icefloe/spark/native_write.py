@@ -6,7 +6,6 @@ which shares its temporary views and is thrown away.
 """
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -36,6 +35,7 @@ from icefloe.metadata.properties import (
     Properties,
 )
 from icefloe.metadata.table import TableMetadata
+from icefloe.parallel import in_order
 from icefloe.schema import types
 from icefloe.schema.arrow import file_schema_from_arrow
 from icefloe.spark.distribution import Distribution, distribute, distribution_of
@@ -253,8 +253,7 @@ def _data_files(
             sort_order_id=order_id,
         )
 
-    with ThreadPoolExecutor(_READERS, thread_name_prefix="icefloe-footers") as pool:
-        files = list(pool.map(read, own))
+    files = list(in_order(read, own, _READERS, "icefloe-footers"))
     kept = [file for file in files if file.record_count]
     if len(kept) < len(found):
         keep_only(storage, folder, (file.file_path for file in kept))

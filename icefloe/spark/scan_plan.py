@@ -4,8 +4,6 @@ One DataFrame may have several relations, by which deletes apply to the files, a
 filters of the query. They share one plan.
 """
 
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -13,6 +11,7 @@ from enum import Enum
 import numpy as np
 import pyarrow.compute as pc
 
+from icefloe.bounded_cache import BoundedCache
 from icefloe.data.task_deletes import DeleteLoader
 from icefloe.errors import CorruptFileError, StateError
 from icefloe.expressions import Expression, as_expression
@@ -126,21 +125,14 @@ class ScanPlans:
     def __init__(self, scan: TableScan, hidden: Mapping[str, DeletionVector] | None = None) -> None:
         self.scan = scan
         self._hidden = hidden
-        self._lock = threading.Lock()
-        self._plans: OrderedDict[Expression, dict[FileKind, list[FileScanTask]]] = OrderedDict()
+        self._plans: BoundedCache[Expression, dict[FileKind, list[FileScanTask]]] = BoundedCache(_PLANS_KEPT)
         self._deletes = DeleteLoader(scan.metadata, scan.storage)
         self.report: ScanReport | None = None
         """What the newest plan did."""
 
     def tasks(self, pushed: Expression, kind: FileKind) -> list[FileScanTask]:
         """The files of a kind that may hold rows that match the filter of the query, and of the scan itself."""
-        with self._lock:
-            found = self._plans.get(pushed)
-            if found is None:
-                found = self._plans[pushed] = self._plan(pushed)
-                if len(self._plans) > _PLANS_KEPT:
-                    self._plans.popitem(last=False)
-            return found[kind]
+        return self._plans.load(pushed, lambda: self._plan(pushed))[kind]
 
     def _plan(self, pushed: Expression) -> dict[FileKind, list[FileScanTask]]:
         own = self.scan.row_filter

@@ -9,7 +9,6 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -35,6 +34,7 @@ from icefloe.errors import (
     LocationNotFoundError,
     StorageError,
 )
+from icefloe.parallel import in_order
 from icefloe.storage.locations import Location
 from icefloe.storage.properties import redacted
 from icefloe.storage.protocol import (
@@ -250,8 +250,7 @@ class ObjectFiles:
         while batch := list(itertools.islice(rest, _DELETE_BATCH)):
             if not self._deleted_together(batch):
                 # One request does not say what failed, so each is asked for by itself.
-                with ThreadPoolExecutor(_DELETE_THREADS) as pool:
-                    yield from [failure for failure in pool.map(self._delete_one, batch) if failure]
+                yield from [failure for failure in in_order(self._delete_one, batch, _DELETE_THREADS) if failure]
 
     def _deleted_together(self, batch: Sequence[Location]) -> bool:
         try:

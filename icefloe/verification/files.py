@@ -1,9 +1,8 @@
 """Whether the files that manifests and metadata name are there, of their recorded length, and hold what is said of them."""
 
 import threading
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -186,23 +185,3 @@ class FileCheck:
 
 def _problem(error: IcefloeError) -> str:
     return str(getattr(error, "problem", error))
-
-
-def in_parallel(work: Callable[[Item], None], items: Iterable[Item], workers: int) -> None:
-    """Do the work for all items, several at a time; only a few of them are held."""
-    if workers <= 1:
-        for item in items:
-            work(item)
-        return
-    with ThreadPoolExecutor(workers, thread_name_prefix="icefloe-verify") as pool:
-        waiting: deque[Future[None]] = deque()
-        try:
-            for item in items:
-                waiting.append(pool.submit(work, item))
-                if len(waiting) >= 4 * workers:
-                    waiting.popleft().result()
-            while waiting:
-                waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()

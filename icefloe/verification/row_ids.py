@@ -10,12 +10,12 @@ from pyroaring import BitMap64
 from icefloe.data.task_reader import ReadContext, read_task
 from icefloe.errors import IcefloeError
 from icefloe.metadata.snapshot import Snapshot
+from icefloe.parallel import for_each
 from icefloe.planning.scan import TableScan
 from icefloe.planning.tasks import FileScanTask
 from icefloe.schema.reserved import ROW_ID
 from icefloe.schema.schema import Schema
 from icefloe.verification.codes import Code, Level
-from icefloe.verification.files import in_parallel
 from icefloe.verification.subject import Subject
 from icefloe.versions import Feature, allows
 
@@ -47,7 +47,7 @@ class _RowIds:
         subject = self._subject
         scan = TableScan(subject.metadata, subject.storage, snapshot_id=self._snapshot.snapshot_id)
         try:
-            in_parallel(self._check, scan.plan_files(), subject.workers)
+            for_each(self._check, scan.plan_files(), subject.workers, "icefloe-verify")
         except IcefloeError:
             # What cannot be planned or read was said by whoever looked at that file or manifest.
             return

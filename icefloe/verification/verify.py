@@ -12,14 +12,14 @@ from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.values import ManifestFile
 from icefloe.manifests.wanted import EVERYTHING, WITHOUT_METRICS
 from icefloe.metadata.table import TableMetadata
+from icefloe.parallel import for_each, in_order
 from icefloe.planning.options import default_workers
-from icefloe.planning.reading import read_ahead
 from icefloe.storage.storage import Storage
 from icefloe.verification.codes import Code, Level
 from icefloe.verification.digest import Digest, digest_of, joined, recorded, sample_places, wanted_of
 from icefloe.verification.document import check_document
 from icefloe.verification.entries import EntryCheck
-from icefloe.verification.files import FileCheck, RowsOf, StoredFile, in_parallel, stored_files
+from icefloe.verification.files import FileCheck, RowsOf, StoredFile, stored_files
 from icefloe.verification.history import check_added_again, check_row_ids, snapshots_of
 from icefloe.verification.progress import Listener, Stage, listener_or_bar
 from icefloe.verification.report import Figures, Findings, VerificationReport
@@ -149,7 +149,7 @@ class _Run:
         found: dict[int, Digest] = {}
         numbers = range(len(self._manifests))
         stage = Stage("manifests", len(numbers), self._subject.listener)
-        results = read_ahead(self._read_manifest, numbers, self._subject.workers)
+        results = in_order(self._read_manifest, numbers, self._subject.workers)
         for number, (digest, entries) in enumerate(results):
             self._entries += entries
             if digest is not None:
@@ -205,7 +205,7 @@ class _Run:
             manifest = self._manifests[number]
             files.check_stored(manifest.manifest_path, manifest.manifest_length, self._owners[number])
 
-        in_parallel(check_manifest, paths.values(), subject.workers)
+        for_each(check_manifest, paths.values(), subject.workers, "icefloe-verify")
         if not subject.is_whole:
             return
         if subject.metadata_location is not None:
@@ -231,7 +231,7 @@ class _Run:
             for _ in stored.entries:
                 stage.step()
 
-        in_parallel(work, self._stored_files(chosen), self._subject.workers)
+        for_each(work, self._stored_files(chosen), self._subject.workers, "icefloe-verify")
 
     def _stored_files(self, chosen: Digest) -> Iterator[StoredFile]:
         subject = self._subject

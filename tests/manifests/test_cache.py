@@ -39,11 +39,11 @@ def test_what_was_used_last_is_kept() -> None:
     assert cache.find("b") is None
     assert cache.find("a") is one
     assert len(cache) == 2
-    assert cache.nbytes <= cache.capacity
+    assert cache.weight <= cache.capacity
     cache.keep("a", columns())
     assert len(cache) == 2
     cache.clear()
-    assert (len(cache), cache.nbytes) == (0, 0)
+    assert (len(cache), cache.weight) == (0, 0)
 
 
 def test_what_is_larger_than_the_cache_is_not_kept() -> None:

@@ -9,13 +9,13 @@ import logging
 import re
 import threading
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from icefloe.bounded_cache import BoundedCache
 from icefloe.catalog.catalog import Catalog
 from icefloe.errors import IcefloeError, InvalidInputError
 from icefloe.spark.gateway import Gateway
@@ -50,6 +50,7 @@ from icefloe.sql.running import run
 
 _ERRORS_KEPT = 100
 _ERROR = "icefloe-error-"
+_TOKEN = re.compile(rf"{_ERROR}[0-9a-f-]{{36}}")
 _MARK = "icefloe default catalog: "
 _MARKED = re.compile(rf"(.*)\n/\* {_MARK}(.*) \*/", re.DOTALL)
 _SPARKS_OWN = ("spark_catalog", "global_temp")
@@ -86,7 +87,7 @@ class SqlDoor:
         self._gateway = Gateway(spark).callbacks()
         self._names = names
         self._read = read
-        self._errors: OrderedDict[str, Exception] = OrderedDict()
+        self._errors: BoundedCache[str, Exception] = BoundedCache(_ERRORS_KEPT)
 
     @property
     def names(self) -> Names:
@@ -123,9 +124,7 @@ class SqlDoor:
         """What stands for an error in the message of another."""
         without_inner_names(error)
         token = f"{_ERROR}{uuid.uuid4()}"
-        self._errors[token] = error
-        while len(self._errors) > _ERRORS_KEPT:
-            self._errors.popitem(last=False)
+        self._errors.keep(token, error)
         return token
 
     def _plan(self, text: str, default: str | None, parse: Callable[[str], Any]) -> Any:
@@ -179,10 +178,9 @@ class SqlDoor:
         try:
             return run_sql(*arguments, **named)
         except Exception as error:
-            text = str(error)
-            for token in reversed(self._errors):
-                if token in text:
-                    raise self._errors.pop(token) from None
+            for token in reversed(_TOKEN.findall(str(error))):
+                if (kept := self._errors.pop(token)) is not None:
+                    raise kept from None
             without_inner_names(error)
             raise
 

@@ -5,7 +5,6 @@ carries a note of where it came from; all that was done with it since stays as i
 """
 
 import json
-from collections import OrderedDict
 from collections.abc import MutableMapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame
 
+from icefloe.bounded_cache import BoundedCache
 from icefloe.catalog.identifiers import show
 from icefloe.errors import InvalidInputError
 from icefloe.spark.gateway import Gateway
@@ -26,7 +26,7 @@ _TAG = "icefloe scan"
 _PASSED = "_pyspark_"
 """How the names begin under which PySpark passes frames to a SQL text: those are what they are in Python."""
 _MOST_KNOWN = 1000
-_WITHOUT_SCANS: MutableMapping[Any, OrderedDict[tuple[tuple[str, ...], int], None]] = WeakKeyDictionary()
+_WITHOUT_SCANS: MutableMapping[Any, BoundedCache[tuple[tuple[str, ...], int], bool]] = WeakKeyDictionary()
 """Views, and the plans that they had, in which no scan of ours was found, for each connection to a JVM."""
 
 
@@ -85,7 +85,7 @@ def refresh_view(name: tuple[str, ...], context: SqlContext) -> None:
     if view is None or plan is None:
         return
     key = (name, int(gateway.jvm.java.lang.System.identityHashCode(plan)))
-    plain = _WITHOUT_SCANS.setdefault(gateway.spark._jvm._gateway_client, OrderedDict())
+    plain = _WITHOUT_SCANS.setdefault(gateway.spark._jvm._gateway_client, BoundedCache(_MOST_KNOWN))
     if key in plain:
         return
     tag, notes, changed = _tag(gateway), [], []
@@ -106,9 +106,7 @@ def refresh_view(name: tuple[str, ...], context: SqlContext) -> None:
         place = gateway.jvm.scala.Option.apply(name[0] if len(name) > 1 else None)
         catalog.alterTempViewDefinition(catalyst.TableIdentifier(name[-1], place), fresh)
     elif not notes:
-        plain[key] = None
-        if len(plain) > _MOST_KNOWN:
-            plain.popitem(last=False)
+        plain.keep(key, True)
 
 
 def _tag(gateway: Gateway) -> Any:
