@@ -54,6 +54,12 @@ class Catalog(NamespaceOperations, ViewOperations):
 
     Threads may share it, and a pickle carries its name and properties. Close it when it is no longer needed, or use it in
     a `with` block.
+
+    >>> with icefloe.load_catalog("lake", type="memory", warehouse="memory://docs/lake") as lake:
+    ...     lake.create_namespace("shop")
+    ...     orders = lake.create_table("shop.orders", "id bigint, region string, ts timestamp")
+    ...     lake.list_tables("shop")
+    [('shop', 'orders')]
     """
 
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
@@ -96,7 +102,22 @@ class Catalog(NamespaceOperations, ViewOperations):
         sort_order: OrderLike = None,
         properties: Mapping[str, object] | None = None,
     ) -> Table:
-        """Create a table; `format-version` is among the properties. All ids of the schema are given afresh."""
+        """Create a table.
+
+        Args:
+            identifier: the name, as text like `"shop.orders"` or as its levels, `("shop", "orders")`; its namespace exists.
+            schema: a DDL text, an icefloe `Schema`, a `pyarrow.Schema` or a Spark `StructType`. All ids are given afresh.
+            location: where the table's files go; else below the namespace's location or the catalog's `warehouse`.
+            partition_spec: a `PartitionSpec`, or texts like `"days(ts)"`, `"bucket(16, id)"` and `"region"`.
+            sort_order: a `SortOrder`, or texts like `"region"` and `"ts desc nulls last"`.
+            properties: the table's properties; `format-version` among them says which version of the format it has.
+
+        >>> table = catalog.create_table(
+        ...     "shop.sales", "id bigint, ts timestamp", partition_spec=["days(ts)"], properties={"format-version": "3"}
+        ... )
+        >>> table.format_version, table.spec().fields[0].name
+        (3, 'ts_day')
+        """
         wanted = self._free_name(identifier)
         definition = self._define(schema, partition_spec, sort_order, properties)
         return self._handle(wanted, self._create_table(wanted, self._new_metadata(wanted, definition, location)))
@@ -185,7 +206,11 @@ class Catalog(NamespaceOperations, ViewOperations):
         return self.create_or_replace_table_transaction(*arguments).commit_transaction()
 
     def load_table(self, identifier: Name) -> Table:
-        """The table of that name, as it is now."""
+        """The table of that name, as it is now; `NoSuchTableError` if there is none.
+
+        >>> catalog.load_table("shop.orders").name()
+        ('shop', 'orders')
+        """
         wanted = parse_identifier(identifier)
         return self._handle(wanted, self._existing_table(wanted))
 
@@ -198,7 +223,11 @@ class Catalog(NamespaceOperations, ViewOperations):
         return sorted(self._table_names(self._existing_namespace(namespace)))
 
     def rename_table(self, source: Name, target: Name) -> Table:
-        """Give a table another name, in its namespace or another; its files stay where they are."""
+        """Give a table another name, in its namespace or another; its files stay where they are.
+
+        >>> catalog.rename_table("shop.orders", "shop.old_orders").name()
+        ('shop', 'old_orders')
+        """
         old, new = parse_identifier(source), parse_identifier(target)
         self._check_name(new)
         if not self._has_table(old):
@@ -231,7 +260,13 @@ class Catalog(NamespaceOperations, ViewOperations):
         raise CommitFailed(f"table {show(wanted)} changes too fast to be purged; nothing was dropped or deleted")
 
     def register_table(self, identifier: Name, metadata_location: str, overwrite: bool = False) -> Table:
-        """Give a name to a table that exists as a metadata file; with `overwrite` the name may be in use."""
+        """Give a name to a table that exists as a metadata file.
+
+        Args:
+            identifier: the name that it gets.
+            metadata_location: where its metadata file is, as `table.metadata_location` says it.
+            overwrite: whether the name may be in use; it then stands for this table.
+        """
         wanted = parse_identifier(identifier)
         self._check_name(wanted)
         self._require_namespace(wanted[:-1])

@@ -129,9 +129,20 @@ class ViewOperations(ABC):
         location: str | None = None,
         properties: Mapping[str, object] | None = None,
     ) -> View:
-        """Create a view from a query, or from one query for each dialect.
+        """Create a view.
 
-        Names in the query are looked up in the default namespace, which is the view's own if none is given.
+        Args:
+            identifier: its name, which no table has.
+            schema: the columns that its query gives.
+            sql: a query of Spark, or one query for each dialect.
+            default_namespace: where names in the query are looked up; the view's own namespace if it is not given.
+            default_catalog: in which catalog; the view's own if it is not given.
+            location: where its metadata goes.
+            properties: its properties.
+
+        >>> view = catalog.create_view("shop.large", "id bigint", "SELECT id FROM orders WHERE total > 100")
+        >>> view.sql_for("spark")
+        'SELECT id FROM orders WHERE total > 100'
         """
         wanted = self._free_name(identifier, "view")
         place = self._default_location(wanted) if location is None else self._given_location(wanted, location)

@@ -1,0 +1,39 @@
+"""The examples in docstrings run, and do what they say."""
+
+import doctest
+import importlib
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import icefloe
+
+MODULES = ("icefloe.catalog.catalog", "icefloe.catalog.views")
+
+
+def surroundings() -> dict[str, Any]:
+    """What every example finds: a catalog with a table of three orders."""
+    catalog = icefloe.load_catalog("docs", type="memory", warehouse="memory://docs/warehouse")
+    catalog.create_namespace("shop")
+    table = catalog.create_table("shop.orders", "id bigint, region string, total double")
+    table.append(pa.table({"id": [1, 2, 3], "region": ["eu", "us", "eu"], "total": [10.0, 20.0, 30.0]}))
+    return {"icefloe": icefloe, "pa": pa, "catalog": catalog, "table": table}
+
+
+def examples() -> list[doctest.DocTest]:
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    found = [test for name in MODULES for test in finder.find(importlib.import_module(name), name)]
+    return [test for test in found if test.examples]
+
+
+@pytest.mark.parametrize("test", examples(), ids=lambda test: test.name)
+def test_an_example_does_what_it_says(test: doctest.DocTest) -> None:
+    test.globs = surroundings()
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    runner.run(test)
+    assert runner.failures == 0
+
+
+def test_every_module_has_examples() -> None:
+    assert {test.name.split(".")[2] for test in examples()} == {name.split(".")[2] for name in MODULES}
