@@ -23,12 +23,13 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert not broken, f"{page.name} links to what is not there: {broken}"
 
 
-def test_architecture_names_modules_that_exist() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text().split("Planned, and not here yet")[0]
+@pytest.mark.parametrize("page", ["docs/architecture.md", "docs/failures.md"])
+def test_pages_name_modules_that_exist(page: str) -> None:
+    text = (ROOT / page).read_text().split("Planned, and not here yet")[0]
     named = MODULE.findall(text)
     missing = [name for name in named if not ((ROOT / "icefloe" / name).exists() or (ROOT / name).exists())]
     assert named
-    assert not missing, f"docs/architecture.md names what is not there: {missing}"
+    assert not missing, f"{page} names what is not there: {missing}"
 
 
 def test_every_room_is_in_the_architecture() -> None:
