@@ -13,6 +13,7 @@ _QUOTED = re.compile(
     r"(?is)(?:cast\s*\(\s*)?(?:[a-z_]+\s*)?(?P<quote>['\"])(?P<text>(?:\\.|(?P=quote){2}|(?!(?P=quote)).)*)(?P=quote)(?:\s*as\s+[\w(), ]+\))?"
 )
 _HEX = re.compile(r"(?i)x'([0-9a-f]*)'")
+_TEXT_BYTES = re.compile(r"(?i)cast\(x'([0-9a-f]*)' as string\)")
 _NUMBER = re.compile(r"(?i)([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)(?:l|s|y|d|f|bd)?")
 
 
@@ -38,7 +39,7 @@ def sql_literal(value: Any, kind: types.IcebergType, shown: Any) -> str | None:
         case types.TimestamptzType():
             return f"TIMESTAMP_LTZ '{to_text(value, kind)}'"
         case types.StringType():
-            return quoted(value)
+            return text_literal(value)
         case types.UUIDType():
             return f"X'{value.hex}'" if shown.typeName() == "binary" else f"'{value}'"
         case types.FixedType() | types.BinaryType():
@@ -55,8 +56,13 @@ def sql_literal(value: Any, kind: types.IcebergType, shown: Any) -> str | None:
             raise AssertionError(f"no literal for {kind}")
 
 
+def text_literal(text: str) -> str:
+    """A string literal that means the same whatever `spark.sql.parser.escapedStringLiterals` says of backslashes."""
+    return f"CAST(X'{text.encode().hex()}' AS STRING)" if "'" in text or "\\" in text else f"'{text}'"
+
+
 def quoted(text: str) -> str:
-    """A string literal."""
+    """A string literal as people write it, for statements that are shown."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
@@ -70,6 +76,8 @@ def value_of_literal(text: str, kind: types.IcebergType) -> Any:
     if match := _HEX.fullmatch(body):
         raw = bytes_from_hex(match[1], types.BinaryType())
         return coerce(uuid.UUID(bytes=raw), kind) if isinstance(kind, types.UUIDType) else coerce(raw, kind)
+    if match := _TEXT_BYTES.fullmatch(body):
+        return parse_text(bytes.fromhex(match[1]).decode(), kind)
     if match := _NUMBER.fullmatch(body):
         if isinstance(kind, types.TimeType | types.TimestampNanoType | types.TimestamptzNanoType):
             return coerce(int(match[1]), kind)

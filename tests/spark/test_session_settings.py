@@ -4,10 +4,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql.types import VariantVal
 
+from icefloe.schema.types import StringType
 from icefloe.spark.connect import connect
 from icefloe.spark.session import Session
 from tests.spark.reading import new_catalog
@@ -197,3 +199,21 @@ def test_files_that_are_missing_or_broken_are_errors(ice: Session) -> None:
             ice.table("db.broken").collect()
     assert second.exists()
     ice.sql("DROP TABLE db.broken")
+
+
+@pytest.mark.parametrize("escaped", ["true", "false"])
+def test_texts_mean_the_same_however_literals_are_escaped(ice: Session, escaped: str) -> None:
+    texts = ["it's", "a\\b", "a\\\\b", "'", "plain"]
+    ice.sql("CREATE OR REPLACE TABLE db.texts (id INT, s STRING) TBLPROPERTIES ('format-version' = '3')")
+    table = ice.load_table("db.texts")
+    table.append(pa.table({"id": pa.array(range(5), pa.int32()), "s": texts}))
+    with table.update_schema() as update:
+        update.add_column("d", StringType(), default_value="it's \\ x")
+    with settings(ice.spark, {"spark.sql.parser.escapedStringLiterals": escaped}):
+        for number, text in enumerate(texts):
+            quoted = text.replace("'", "''")
+            assert [row["id"] for row in ice.table("db.texts", row_filter=f"s = '{quoted}'").collect()] == [number]
+        ice.sql("INSERT INTO db.texts (id) VALUES (9)")
+        ice.sql("UPDATE db.texts SET d = DEFAULT WHERE id = 1")
+        assert {row["d"] for row in ice.table("db.texts").collect()} == {"it's \\ x"}
+        assert ice.spark.sql("EXPLAIN INSERT INTO spark_catalog.default.none SELECT 1").collect()

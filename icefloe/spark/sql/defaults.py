@@ -8,7 +8,7 @@ from pyspark.sql import types as spark_types
 
 from icefloe.data.shaping import write_default
 from icefloe.schema.types import IcebergType, NestedField, StructType
-from icefloe.spark.literals import quoted, sql_literal
+from icefloe.spark.literals import sql_literal, text_literal
 from icefloe.spark.sql.context import SqlContext
 from icefloe.spark.sql.nodes import copy
 from icefloe.spark.types import CURRENT_DEFAULT, TypeMapping, mapping_of, user_type
@@ -52,6 +52,8 @@ def _text(value: Any, kind: IcebergType, mapping: TypeMapping) -> str:
         return "NULL"
     if isinstance(kind, StructType):
         inner = dict(value)
-        fields = (f"{quoted(each.name)}, {_text(inner[each.field_id], each.field_type, mapping)}" for each in kind)
+        fields = (
+            f"{text_literal(each.name)}, {_text(inner[each.field_id], each.field_type, mapping)}" for each in kind
+        )
         return f"named_struct({', '.join(fields)})"
     return str(sql_literal(value, kind, user_type(kind, mapping)))

@@ -198,7 +198,9 @@ def _column(field: NestedField, mapping: TypeMapping) -> str:
     if field.required:
         text += " NOT NULL"
     if field.write_default is not None:
-        text += f" DEFAULT {sql_literal(field.write_default, field.field_type, shown)}"
+        is_text = isinstance(field.write_default, str)
+        default = field.write_default
+        text += f" DEFAULT {quoted(default) if is_text else sql_literal(default, field.field_type, shown)}"
     return text if field.doc is None else f"{text} COMMENT {quoted(field.doc)}"
 
 

@@ -21,7 +21,7 @@ from icefloe.errors import IcefloeError, InvalidInputError
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.sql.caches import refresh_caches, run_caches
 from icefloe.spark.sql.calls import run_call
-from icefloe.spark.sql.changes import run_changes
+from icefloe.spark.sql.changes import run_changes, target_of
 from icefloe.spark.sql.columns import run_columns
 from icefloe.spark.sql.context import ReadSource, SqlContext
 from icefloe.spark.sql.delegating_parser import DelegatingParser
@@ -54,6 +54,13 @@ _TOKEN = re.compile(rf"{_ERROR}[0-9a-f-]{{36}}")
 _MARK = "icefloe default catalog: "
 _MARKED = re.compile(rf"(.*)\n/\* {_MARK}(.*) \*/", re.DOTALL)
 _SPARKS_OWN = ("spark_catalog", "global_temp")
+_CHANGED = {
+    "DeleteFromTable": "table",
+    "InsertIntoStatement": "table",
+    "MergeIntoTable": "targetTable",
+    "UpdateTable": "table",
+}
+"""Statements that change rows, and what they call the table."""
 _STATEMENTS = (
     run_namespaces,
     run_tables,
@@ -239,7 +246,8 @@ def _immediate(node: Any, default: str, gateway: Gateway) -> Any:
 
 
 def _explained(plan: Any, context: SqlContext) -> Any:
-    if kind_of(plan) in ("DeleteFromTable", "UpdateTable", "MergeIntoTable", "InsertIntoStatement"):
+    target = _CHANGED.get(kind_of(plan))
+    if target is not None and target_of(getattr(plan, target)(), context) is not None:
         raise InvalidInputError("EXPLAIN tells about queries; changes of tables are run step by step, with no one plan")
     return resolve(plan, context)
 
