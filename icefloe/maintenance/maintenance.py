@@ -6,7 +6,6 @@ from types import TracebackType
 from typing import Self, overload
 
 from icefloe.commit.expire import Expire
-from icefloe.errors import InvalidInputError
 from icefloe.maintenance.expire_snapshots import ExpiredFiles, expire_snapshots
 from icefloe.maintenance.maintained import MaintainedTable
 from icefloe.planning.selection import milliseconds
@@ -49,7 +48,8 @@ class Maintenance:
             older_than: drop snapshots older than this time, in milliseconds or as a datetime with a zone.
             retain_last: keep this many snapshots of each branch in any case.
             snapshot_ids: drop these snapshots.
-            by_retention: drop what the table's own retention lets go (`history.expire.max-snapshot-age-ms` and its siblings).
+            by_retention: drop what the table's own retention lets go (`history.expire.max-snapshot-age-ms` and its siblings),
+                as any call with arguments does that names neither a time nor snapshots.
             delete_files: whether files that nothing needs any more are deleted.
             clean_expired_metadata: also drop schemas and partition specs that no remaining snapshot needs.
 
@@ -57,11 +57,11 @@ class Maintenance:
         what to drop, and does it on `commit`, as in PyIceberg.
         """
         ids = tuple(snapshot_ids)
-        if older_than is None and retain_last is None and not ids and not by_retention:
-            if not delete_files or clean_expired_metadata:
-                raise InvalidInputError(
-                    "nothing says which snapshots are to expire; give older_than, retain_last or snapshot_ids, or by_retention=True"
-                )
+        if (
+            (older_than, retain_last, ids) == (None, None, ())
+            and delete_files
+            and not (by_retention or clean_expired_metadata)
+        ):
             return ExpireSnapshots(self)
         chosen = Expire(None if older_than is None else milliseconds(older_than), retain_last, ids)
         return expire_snapshots(self._table, chosen, delete_files=delete_files, clean_metadata=clean_expired_metadata)

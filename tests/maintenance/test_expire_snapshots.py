@@ -157,8 +157,7 @@ def test_without_arguments_nothing_happens_before_the_commit(tmp_path: Path) -> 
     with pytest.raises(InvalidInputError, match="zone"), table.maintenance.expire_snapshots() as stopped:
         stopped.older_than(FUTURE).older_than(dt.datetime(2030, 1, 1))
     assert len(table.refresh().snapshots()) == 2
-    with pytest.raises(InvalidInputError, match="by_retention=True"):
-        table.maintenance.expire_snapshots(delete_files=False)
+    assert table.maintenance.expire_snapshots(clean_expired_metadata=True) == ExpiredFiles()
 
 
 def test_a_writer_in_between_keeps_its_files(tmp_path: Path) -> None:
