@@ -1,0 +1,244 @@
+"""Several changes of one table in one commit, under the names by which the handle offers each alone."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from icefloe.commit.change import Change
+from icefloe.commit.expire import Expire
+from icefloe.commit.manage_snapshots import ManageSnapshots
+from icefloe.commit.outcome import Committed, Outcome, Rejected
+from icefloe.commit.retry import result_of
+from icefloe.commit.statistics import StatisticsChange
+from icefloe.commit.structure import (
+    GiveNameMapping,
+    SendUpdates,
+    SetLocation,
+    SetProperties,
+    SetSchema,
+    SetSortOrder,
+    SetSpec,
+    UpgradeFormatVersion,
+    schema_update,
+    sort_order_update,
+    spec_update,
+)
+from icefloe.commit.transaction import CommitTransaction
+from icefloe.commit.update_snapshot import UpdateSnapshot
+from icefloe.commit.wap import target_of
+from icefloe.data.foreign_files import ForeignFile, describe_files, foreign_file
+from icefloe.errors import IcefloeError
+from icefloe.expressions import AlwaysTrue, Expression
+from icefloe.manifests import DataFile
+from icefloe.metadata.properties import NAME_MAPPING
+from icefloe.metadata.snapshot import Snapshot
+from icefloe.metadata.table import TableMetadata
+from icefloe.metadata.updates import AddSnapshotUpdate, TableUpdate
+from icefloe.partitioning.evolution import PartitionSpecUpdate, SortOrderUpdate
+from icefloe.row_operations import RowOperations
+from icefloe.schema.evolution import SchemaUpdate
+from icefloe.schema.name_mapping import create_name_mapping
+from icefloe.schema.name_mapping_codec import format_name_mapping
+
+if TYPE_CHECKING:
+    from icefloe.table.handle import Table
+
+
+class Transaction:
+    """Changes that are committed together; the table is not touched before, and all of it or nothing happens.
+
+    Leaving the `with` block commits; leaving it by an error gives everything up.
+    """
+
+    def __init__(self, table: "Table") -> None:
+        self._table = table
+        self._changes = CommitTransaction(
+            table._state, table._committer, caches=table._caches, timing=table._timing, reporter=table._reporter
+        )
+        self._written: list[DataFile] = []
+
+    @property
+    def table_metadata(self) -> TableMetadata:
+        """What the table's metadata will be, with all changes so far."""
+        return self._changes.metadata
+
+    def add(self, change: Change) -> None:
+        """One more change."""
+        self._changes.add(change)
+
+    def rows(self, branch: str | None = None, snapshot_properties: Mapping[str, str] | None = None) -> RowOperations:
+        """Changes of rows: append, overwrite, delete, upsert; each call is one snapshot of the commit."""
+        target = target_of(self.table_metadata, branch, snapshot_properties)
+        update = UpdateSnapshot(self.table_metadata, target, self._add_one)
+
+        def renew() -> RowOperations | None:
+            return self.rows(branch, snapshot_properties) if self._changes.rebase() else None
+
+        metadata, storage = self.table_metadata, self._table.storage
+        return RowOperations(metadata, storage, update, target.branch, self._written, renew=renew)
+
+    def append(self, data: Any, snapshot_properties: Mapping[str, str] | None = None) -> Snapshot | None:
+        """Add rows."""
+        return self.rows(None, snapshot_properties).append(data)
+
+    def overwrite(
+        self,
+        data: Any,
+        overwrite_filter: str | Expression | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> Snapshot | None:
+        """Delete the rows that match, all of them without a filter, and add others."""
+        chosen = AlwaysTrue() if overwrite_filter is None else overwrite_filter
+        return self.rows(None, snapshot_properties).overwrite(data, chosen)
+
+    def delete(
+        self, delete_filter: str | Expression, snapshot_properties: Mapping[str, str] | None = None
+    ) -> Snapshot | None:
+        """Delete the rows that match."""
+        return self.rows(None, snapshot_properties).delete(delete_filter)
+
+    def add_files(
+        self,
+        file_paths: Sequence[str | ForeignFile],
+        snapshot_properties: Mapping[str, str] | None = None,
+        check_duplicate_files: bool = True,
+        branch: str | None = None,
+        *,
+        spec_id: int | None = None,
+        workers: int | None = None,
+    ) -> Snapshot | None:
+        """Add data files that are there already, as they are; see `Table.add_files`."""
+        metadata, storage = self.table_metadata, self._table.storage
+        given = [each if isinstance(each, ForeignFile) else foreign_file(storage, each) for each in file_paths]
+        spec = None if spec_id is None else metadata.spec(spec_id)
+        found = describe_files(given, metadata, storage, spec, workers)
+        if found.need_mapping:
+            known = NAME_MAPPING.of(metadata.properties)
+            self.add(GiveNameMapping(known or format_name_mapping(create_name_mapping(metadata.schema()))))
+        if not found.files:
+            return None
+        update = self.update_snapshot(branch, snapshot_properties)
+        return update.merge_append(found.files, check_duplicates=check_duplicate_files)
+
+    def update_snapshot(
+        self,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        *,
+        stage_only: bool = False,
+    ) -> UpdateSnapshot:
+        """Low-level changes of files."""
+        target = target_of(self.table_metadata, branch, snapshot_properties, stage_only=stage_only)
+        return UpdateSnapshot(self.table_metadata, target, self._add_one)
+
+    @contextmanager
+    def update_schema(
+        self, allow_incompatible_changes: bool = False, case_sensitive: bool = True
+    ) -> Iterator[SchemaUpdate]:
+        """Change the schema."""
+        planned = self.table_metadata
+        update = schema_update(
+            planned, allow_incompatible_changes=allow_incompatible_changes, case_sensitive=case_sensitive
+        )
+        yield update
+        self.add(SetSchema(update.apply(), planned))
+
+    @contextmanager
+    def update_spec(self, case_sensitive: bool = True) -> Iterator[PartitionSpecUpdate]:
+        """Change the partition spec."""
+        planned = self.table_metadata
+        update = spec_update(planned, case_sensitive=case_sensitive)
+        yield update
+        self.add(SetSpec(update.apply().spec, planned))
+
+    @contextmanager
+    def update_sort_order(self, case_sensitive: bool = True) -> Iterator[SortOrderUpdate]:
+        """Replace the sort order."""
+        planned = self.table_metadata
+        update = sort_order_update(planned, case_sensitive=case_sensitive)
+        yield update
+        self.add(SetSortOrder(update.apply(), planned))
+
+    def manage_snapshots(self) -> ManageSnapshots:
+        """Change branches, tags and the current snapshot."""
+        return ManageSnapshots(self._add_all)
+
+    def set_properties(self, properties: Mapping[str, str] | None = None, **more: str) -> Self:
+        """Set table properties."""
+        self.add(SetProperties({**(properties or {}), **more}))
+        return self
+
+    def remove_properties(self, *keys: str) -> Self:
+        """Remove table properties."""
+        self.add(SetProperties(removals=keys))
+        return self
+
+    def update_location(self, location: str) -> Self:
+        """Move the base location for new files."""
+        self.add(SetLocation(location))
+        return self
+
+    def upgrade_format_version(self, version: int) -> Self:
+        """Move the table to a newer format version; there is no way back."""
+        self.add(UpgradeFormatVersion(version))
+        return self
+
+    def update_statistics(self, change: StatisticsChange) -> Self:
+        """Set and remove statistics files."""
+        self.add(change)
+        return self
+
+    def expire_snapshots(self, expire: Expire) -> Self:
+        """Drop old snapshots from the metadata; no file is deleted."""
+        self.add(expire)
+        return self
+
+    def apply_updates(self, *updates: TableUpdate) -> Self:
+        """Any updates, as they are."""
+        self.add(SendUpdates(updates))
+        return self
+
+    def commit_transaction(self) -> "Table":
+        """Commit all changes, or fail as a whole."""
+        result_of(self.try_commit(), ".".join(self._table._identifier))
+        return self._table
+
+    def try_commit(self) -> Outcome:
+        """The same, with the outcome as a value instead of an error."""
+        outcome = self._changes.try_commit()
+        if isinstance(outcome, Committed):
+            self._table._state = outcome.state
+            self._discard(self._changes.left_out(self._written))
+        elif isinstance(outcome, Rejected) and outcome.cleaned:
+            self._discard(file.file_path for file in self._written)
+        return outcome
+
+    def _discard(self, locations: Iterable[str]) -> None:
+        """Delete the files of rows that are certain never to be part of the table; what cannot be deleted stays behind."""
+        with suppress(IcefloeError):
+            self._table.storage.delete(locations)
+        self._written.clear()
+
+    def _add_one(self, change: Change) -> Snapshot | None:
+        # Not from the metadata: to ask for that is to wait for all files that it names.
+        prepared = self._changes.add(change)
+        added = (each.snapshot for each in prepared.updates if isinstance(each, AddSnapshotUpdate))
+        return next((each for each in added if each.snapshot_id in change.snapshot_ids), None)
+
+    def _add_all(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            self.add(change)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            if self._changes.is_open:
+                self.commit_transaction()
+        elif issubclass(kind, Exception) and self._changes.is_open:
+            self._changes.abandon()
+            self._discard(file.file_path for file in self._written)
