@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from icefloe.commit.change import Prepared
-from icefloe.commit.committer import Committer, TableState, commit_settled
+from icefloe.commit.committer import Committer, TableState
 from icefloe.commit.outcome import Committed, Outcome, Rejected, Unknown
 from icefloe.commit.swap import check_committed, check_same_table
 from icefloe.commit.workbench import Workbench
@@ -175,7 +175,7 @@ class CommitLoop:
         if not prepared.updates:
             return Committed(state, (), attempts, state)
         try:
-            done = commit_settled(self._committer, state, prepared.requirements, prepared.updates, self._bench.settle)
+            done = self._committer.commit(state, prepared.requirements, prepared.updates, self._bench.settle)
             done = check_committed(done, prepared.updates, self._committer.name)
         except CommitFailed as error:
             return error
