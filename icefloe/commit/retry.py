@@ -239,7 +239,7 @@ class CommitLoop:
     def _rejected(self, tried: _Tried, error: Exception, attempts: int, sent: Sequence[TableUpdate] = ()) -> Outcome:
         """Delete what was written, but only if the table can be read and our commit is nowhere in it."""
         if not self._bench.written and not sent:
-            return Rejected(error, attempts, True)
+            return Rejected(error, attempts, self._bench.discard_all())
         try:
             found = self._committer.load()
             check_same_table(tried.state.metadata, found.metadata, self._committer.name)
@@ -250,7 +250,7 @@ class CommitLoop:
             return Rejected(error, attempts, False)
         if self._is_there(found, sent):
             return self._committed(found, attempts, tried)
-        return Rejected(error, attempts, self._bench.discard(self._bench.written))
+        return Rejected(error, attempts, self._bench.discard_all())
 
 
 def is_in_history(snapshot_id: int, metadata: TableMetadata) -> bool:

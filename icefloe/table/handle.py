@@ -7,14 +7,12 @@ from typing import Any, Self
 
 from icefloe.commit.change import Change
 from icefloe.commit.committer import Committer, TableState
-from icefloe.commit.manage_snapshots import ManageSnapshots
 from icefloe.commit.retry import Timing
 from icefloe.commit.structure import (
     SetProperties,
     UpgradeFormatVersion,
 )
 from icefloe.commit.swap import check_same_table
-from icefloe.commit.update_snapshot import UpdateSnapshot
 from icefloe.commit.wap import target_of
 from icefloe.commit.workbench import Caches
 from icefloe.data.foreign_files import ForeignFile
@@ -35,8 +33,10 @@ from icefloe.row_operations import RowOperations
 from icefloe.schema.evolution import SchemaUpdate
 from icefloe.schema.schema import Schema
 from icefloe.storage.storage import Storage
+from icefloe.table.manage_snapshots import ManageSnapshots
 from icefloe.table.scan import ChangesScan, DataScan
 from icefloe.table.transaction import Transaction
+from icefloe.table.update_snapshot import UpdateSnapshot
 from icefloe.verification import Listener, VerificationReport, verify
 
 

@@ -1,15 +1,13 @@
 """Several changes of one table in one commit, under the names by which the handle offers each alone."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from types import TracebackType
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from icefloe.commit.change import Change
+from icefloe.commit.change_set import ChangeSet
 from icefloe.commit.expire import Expire
-from icefloe.commit.manage_snapshots import ManageSnapshots
-from icefloe.commit.outcome import Committed, Outcome, Rejected
-from icefloe.commit.retry import result_of
+from icefloe.commit.outcome import Committed, Outcome
 from icefloe.commit.statistics import StatisticsChange
 from icefloe.commit.structure import (
     GiveNameMapping,
@@ -24,59 +22,39 @@ from icefloe.commit.structure import (
     sort_order_update,
     spec_update,
 )
-from icefloe.commit.transaction import CommitTransaction
-from icefloe.commit.update_snapshot import UpdateSnapshot
 from icefloe.commit.wap import target_of
 from icefloe.data.foreign_files import ForeignFile, describe_files, foreign_file
-from icefloe.errors import IcefloeError
 from icefloe.expressions import AlwaysTrue, Expression
-from icefloe.manifests import DataFile
 from icefloe.metadata.properties import NAME_MAPPING
 from icefloe.metadata.snapshot import Snapshot
-from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import AddSnapshotUpdate, TableUpdate
+from icefloe.metadata.updates import TableUpdate
 from icefloe.partitioning.evolution import PartitionSpecUpdate, SortOrderUpdate
 from icefloe.row_operations import RowOperations
 from icefloe.schema.evolution import SchemaUpdate
 from icefloe.schema.name_mapping import create_name_mapping
 from icefloe.schema.name_mapping_codec import format_name_mapping
+from icefloe.table.manage_snapshots import ManageSnapshots
+from icefloe.table.update_snapshot import UpdateSnapshot
 
 if TYPE_CHECKING:
     from icefloe.table.handle import Table
 
 
-class Transaction:
+class Transaction(ChangeSet):
     """Changes that are committed together; the table is not touched before, and all of it or nothing happens.
 
     Leaving the `with` block commits; leaving it by an error gives everything up.
     """
 
     def __init__(self, table: "Table") -> None:
-        self._table = table
-        self._changes = CommitTransaction(
+        super().__init__(
             table._state, table._committer, caches=table._caches, timing=table._timing, reporter=table._reporter
         )
-        self._written: list[DataFile] = []
-
-    @property
-    def table_metadata(self) -> TableMetadata:
-        """What the table's metadata will be, with all changes so far."""
-        return self._changes.metadata
-
-    def add(self, change: Change) -> None:
-        """One more change."""
-        self._changes.add(change)
+        self._table = table
 
     def rows(self, branch: str | None = None, snapshot_properties: Mapping[str, str] | None = None) -> RowOperations:
         """Changes of rows: append, overwrite, delete, upsert; each call is one snapshot of the commit."""
-        target = target_of(self.table_metadata, branch, snapshot_properties)
-        update = UpdateSnapshot(self.table_metadata, target, self._add_one)
-
-        def renew() -> RowOperations | None:
-            return self.rows(branch, snapshot_properties) if self._changes.rebase() else None
-
-        metadata, storage = self.table_metadata, self._table.storage
-        return RowOperations(metadata, storage, update, target.branch, self._written, renew=renew)
+        return RowOperations.on(self, branch, snapshot_properties)
 
     def append(self, data: Any, snapshot_properties: Mapping[str, str] | None = None) -> Snapshot | None:
         """Add rows."""
@@ -109,7 +87,7 @@ class Transaction:
         workers: int | None = None,
     ) -> Snapshot | None:
         """Add data files that are there already, as they are; see `Table.add_files`."""
-        metadata, storage = self.table_metadata, self._table.storage
+        metadata, storage = self.table_metadata, self.storage
         given = [each if isinstance(each, ForeignFile) else foreign_file(storage, each) for each in file_paths]
         spec = None if spec_id is None else metadata.spec(spec_id)
         found = describe_files(given, metadata, storage, spec, workers)
@@ -130,7 +108,7 @@ class Transaction:
     ) -> UpdateSnapshot:
         """Low-level changes of files."""
         target = target_of(self.table_metadata, branch, snapshot_properties, stage_only=stage_only)
-        return UpdateSnapshot(self.table_metadata, target, self._add_one)
+        return UpdateSnapshot(self.table_metadata, target, self.add)
 
     @contextmanager
     def update_schema(
@@ -201,44 +179,16 @@ class Transaction:
 
     def commit_transaction(self) -> "Table":
         """Commit all changes, or fail as a whole."""
-        result_of(self.try_commit(), ".".join(self._table._identifier))
+        self.commit()
         return self._table
 
     def try_commit(self) -> Outcome:
-        """The same, with the outcome as a value instead of an error."""
-        outcome = self._changes.try_commit()
+        """The same, with the outcome as a value instead of an error; the table that began it is at the new state then."""
+        outcome = super().try_commit()
         if isinstance(outcome, Committed):
             self._table._state = outcome.state
-            self._discard(self._changes.left_out(self._written))
-        elif isinstance(outcome, Rejected) and outcome.cleaned:
-            self._discard(file.file_path for file in self._written)
         return outcome
-
-    def _discard(self, locations: Iterable[str]) -> None:
-        """Delete the files of rows that are certain never to be part of the table; what cannot be deleted stays behind."""
-        with suppress(IcefloeError):
-            self._table.storage.delete(locations)
-        self._written.clear()
-
-    def _add_one(self, change: Change) -> Snapshot | None:
-        # Not from the metadata: to ask for that is to wait for all files that it names.
-        prepared = self._changes.add(change)
-        added = (each.snapshot for each in prepared.updates if isinstance(each, AddSnapshotUpdate))
-        return next((each for each in added if each.snapshot_id in change.snapshot_ids), None)
 
     def _add_all(self, changes: Sequence[Change]) -> None:
         for change in changes:
             self.add(change)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            if self._changes.is_open:
-                self.commit_transaction()
-        elif issubclass(kind, Exception) and self._changes.is_open:
-            self._changes.abandon()
-            self._discard(file.file_path for file in self._written)

@@ -251,7 +251,7 @@ def test_a_killed_writer_deletes_nothing() -> None:
         committer.fault = fault
         with pytest.raises(KeyboardInterrupt):
             tx.try_commit()
-        tx._changes.abandon()
+        tx.abandon()
         assert len(stored(table) - before) == 4
         committer.fault = lambda at: None
         table.refresh().update_snapshot().fast_append([data_file("memory://d/b")])
