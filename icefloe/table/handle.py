@@ -8,16 +8,12 @@ from typing import Any, Self
 from icefloe.commit.change import Change
 from icefloe.commit.committer import Committer, TableState
 from icefloe.commit.retry import Timing
-from icefloe.commit.structure import (
-    SetProperties,
-    UpgradeFormatVersion,
-)
 from icefloe.commit.swap import check_same_table
 from icefloe.commit.wap import target_of
 from icefloe.commit.workbench import Caches
 from icefloe.data.foreign_files import ForeignFile
 from icefloe.errors import without_credentials
-from icefloe.expressions import AlwaysTrue, Expression
+from icefloe.expressions import Expression
 from icefloe.inspect.tables import Inspect
 from icefloe.maintenance.maintenance import Maintenance
 from icefloe.metadata.refs import SnapshotRef
@@ -29,7 +25,6 @@ from icefloe.partitioning.sorting import SortOrder
 from icefloe.partitioning.spec import PartitionSpec
 from icefloe.planning.report import LoggingReporter, Reporter
 from icefloe.planning.scan import LocalPlanner, Planner
-from icefloe.row_operations import RowOperations
 from icefloe.schema.evolution import SchemaUpdate
 from icefloe.schema.schema import Schema
 from icefloe.storage.storage import Storage
@@ -284,7 +279,7 @@ class Table:
         self, data: Any, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
     ) -> Snapshot | None:
         """Add rows: Arrow data, a frame of pandas, polars or Spark, or a stream of batches."""
-        return self._change(branch, snapshot_properties, lambda rows: rows.append(data))
+        return self._commit(lambda tx: tx.append(data, snapshot_properties, branch))
 
     def overwrite(
         self,
@@ -295,14 +290,14 @@ class Table:
         case_sensitive: bool = True,
     ) -> Snapshot | None:
         """Delete the rows that match, all of them without a filter, and add others, in one commit."""
-        chosen = AlwaysTrue() if overwrite_filter is None else overwrite_filter
-        return self._change(branch, snapshot_properties, lambda rows: rows.overwrite(data, chosen, case_sensitive))
+        options = (snapshot_properties, branch, case_sensitive)
+        return self._commit(lambda tx: tx.overwrite(data, overwrite_filter, *options))
 
     def dynamic_partition_overwrite(
         self, data: Any, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
     ) -> Snapshot | None:
         """Add rows in place of all others of the partitions that they fall in."""
-        return self._change(branch, snapshot_properties, lambda rows: rows.dynamic_partition_overwrite(data))
+        return self._commit(lambda tx: tx.dynamic_partition_overwrite(data, snapshot_properties, branch))
 
     def delete(
         self,
@@ -312,7 +307,7 @@ class Table:
         case_sensitive: bool = True,
     ) -> Snapshot | None:
         """Delete the rows that match, as `write.delete.mode` says."""
-        return self._change(branch, snapshot_properties, lambda rows: rows.delete(delete_filter, case_sensitive))
+        return self._commit(lambda tx: tx.delete(delete_filter, snapshot_properties, branch, case_sensitive))
 
     def upsert(
         self,
@@ -326,7 +321,7 @@ class Table:
     ) -> Snapshot | None:
         """Replace rows by those of the data that have the same keys, and add the rest of it, as `write.merge.mode` says."""
         switches = (when_matched_update_all, when_not_matched_insert_all, case_sensitive)
-        return self._change(branch, snapshot_properties, lambda rows: rows.upsert(data, join_cols, *switches))
+        return self._commit(lambda tx: tx.upsert(data, join_cols, *switches, branch, snapshot_properties))
 
     def add_files(
         self,
@@ -340,19 +335,8 @@ class Table:
         They are checked against the schema first. The partition of a file is that of its `name=value` folders, or of the
         statistics of its columns. Files without field ids give the table a name mapping if it has none.
         """
-        with self.transaction() as tx:
-            made = tx.add_files(file_paths, snapshot_properties, check_duplicate_files, branch)
-        return None if made is None else self.metadata.snapshot_by_id(made.snapshot_id)
-
-    def _change(
-        self,
-        branch: str | None,
-        snapshot_properties: Mapping[str, str] | None,
-        change: Callable[[RowOperations], Snapshot | None],
-    ) -> Snapshot | None:
-        with self.transaction() as tx:
-            made = change(tx.rows(branch, snapshot_properties))
-        return None if made is None else self.metadata.snapshot_by_id(made.snapshot_id)
+        options = (snapshot_properties, check_duplicate_files, branch)
+        return self._commit(lambda tx: tx.add_files(file_paths, *options))
 
     # -- how it changes
 
@@ -369,7 +353,7 @@ class Table:
     ) -> UpdateSnapshot:
         """Low-level changes of files, each one committed at once."""
         target = target_of(self.metadata, branch, snapshot_properties, stage_only=stage_only)
-        return UpdateSnapshot(self.metadata, target, self._commit_one)
+        return UpdateSnapshot(self.metadata, target, self._add)
 
     @contextmanager
     def update_schema(
@@ -393,26 +377,28 @@ class Table:
 
     def manage_snapshots(self) -> ManageSnapshots:
         """Change branches, tags and the current snapshot."""
-        return ManageSnapshots(self._commit_all)
+        return ManageSnapshots(self.transaction)
 
     def set_properties(self, properties: Mapping[str, str]) -> None:
         """Set table properties."""
-        self._commit_all([SetProperties(dict(properties))])
+        with self.transaction() as tx:
+            tx.set_properties(dict(properties))
 
     def remove_properties(self, *keys: str) -> None:
         """Remove table properties."""
-        self._commit_all([SetProperties(removals=keys)])
+        with self.transaction() as tx:
+            tx.remove_properties(*keys)
 
     def upgrade_format_version(self, version: int) -> None:
         """Move the table to a newer format version; there is no way back."""
-        self._commit_all([UpgradeFormatVersion(version)])
-
-    def _commit_one(self, change: Change) -> Snapshot | None:
-        self._commit_all([change])
-        made = change.snapshot_ids
-        return self.metadata.snapshot_by_id(made[-1]) if made else None
-
-    def _commit_all(self, changes: Sequence[Change]) -> None:
         with self.transaction() as tx:
-            for change in changes:
-                tx.add(change)
+            tx.upgrade_format_version(version)
+
+    def _commit(self, change: Callable[[Transaction], Snapshot | None]) -> Snapshot | None:
+        """A change in a transaction of its own: the snapshot as it was committed, if it made one."""
+        with self.transaction() as tx:
+            made = change(tx)
+        return None if made is None else self.metadata.snapshot_by_id(made.snapshot_id)
+
+    def _add(self, change: Change) -> Snapshot | None:
+        return self._commit(lambda tx: tx.add(change))

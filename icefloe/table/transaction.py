@@ -1,10 +1,9 @@
 """Several changes of one table in one commit, under the names by which the handle offers each alone."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Self
 
-from icefloe.commit.change import Change
 from icefloe.commit.change_set import ChangeSet
 from icefloe.commit.expire import Expire
 from icefloe.commit.outcome import Committed, Outcome
@@ -56,25 +55,53 @@ class Transaction(ChangeSet):
         """Changes of rows: append, overwrite, delete, upsert; each call is one snapshot of the commit."""
         return RowOperations.on(self, branch, snapshot_properties)
 
-    def append(self, data: Any, snapshot_properties: Mapping[str, str] | None = None) -> Snapshot | None:
+    def append(
+        self, data: Any, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
+    ) -> Snapshot | None:
         """Add rows."""
-        return self.rows(None, snapshot_properties).append(data)
+        return self.rows(branch, snapshot_properties).append(data)
 
     def overwrite(
         self,
         data: Any,
         overwrite_filter: str | Expression | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
+        branch: str | None = None,
+        case_sensitive: bool = True,
     ) -> Snapshot | None:
         """Delete the rows that match, all of them without a filter, and add others."""
         chosen = AlwaysTrue() if overwrite_filter is None else overwrite_filter
-        return self.rows(None, snapshot_properties).overwrite(data, chosen)
+        return self.rows(branch, snapshot_properties).overwrite(data, chosen, case_sensitive)
+
+    def dynamic_partition_overwrite(
+        self, data: Any, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
+    ) -> Snapshot | None:
+        """Add rows in place of all others of the partitions that they fall in."""
+        return self.rows(branch, snapshot_properties).dynamic_partition_overwrite(data)
 
     def delete(
-        self, delete_filter: str | Expression, snapshot_properties: Mapping[str, str] | None = None
+        self,
+        delete_filter: str | Expression,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str | None = None,
+        case_sensitive: bool = True,
     ) -> Snapshot | None:
         """Delete the rows that match."""
-        return self.rows(None, snapshot_properties).delete(delete_filter)
+        return self.rows(branch, snapshot_properties).delete(delete_filter, case_sensitive)
+
+    def upsert(
+        self,
+        data: Any,
+        join_cols: Sequence[str] | None = None,
+        when_matched_update_all: bool = True,
+        when_not_matched_insert_all: bool = True,
+        case_sensitive: bool = True,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> Snapshot | None:
+        """Replace rows by those of the data that have the same keys, and add the rest of it; see `Table.upsert`."""
+        switches = (when_matched_update_all, when_not_matched_insert_all, case_sensitive)
+        return self.rows(branch, snapshot_properties).upsert(data, join_cols, *switches)
 
     def add_files(
         self,
@@ -140,7 +167,7 @@ class Transaction(ChangeSet):
 
     def manage_snapshots(self) -> ManageSnapshots:
         """Change branches, tags and the current snapshot."""
-        return ManageSnapshots(self._add_all)
+        return ManageSnapshots(lambda: nullcontext(self))
 
     def set_properties(self, properties: Mapping[str, str] | None = None, **more: str) -> Self:
         """Set table properties."""
@@ -188,7 +215,3 @@ class Transaction(ChangeSet):
         if isinstance(outcome, Committed):
             self._table._state = outcome.state
         return outcome
-
-    def _add_all(self, changes: Sequence[Change]) -> None:
-        for change in changes:
-            self.add(change)
