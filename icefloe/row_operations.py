@@ -7,14 +7,20 @@ narrowly as can be. Copy-on-write or merge-on-read is by the table's properties;
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe import expressions as ex
+from icefloe.commit.append import Append
+from icefloe.commit.change_set import ChangeSet
 from icefloe.commit.history import Isolation, Planned
-from icefloe.commit.update_snapshot import UpdateSnapshot
+from icefloe.commit.overwrite import Overwrite
+from icefloe.commit.producer import SnapshotChange, SnapshotOperation, Target
+from icefloe.commit.replace_partitions import ReplacePartitions
+from icefloe.commit.row_delta import RowDelta
+from icefloe.commit.wap import target_of
 from icefloe.data.engines import WriteRequest, engine_for
 from icefloe.data.incoming import incoming_tables
 from icefloe.data.matching import MatchedRows, find_matching_rows
@@ -34,7 +40,6 @@ from icefloe.metadata.properties import (
     MERGE_MODE,
     Property,
 )
-from icefloe.metadata.refs import MAIN_BRANCH
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.metadata.table import TableMetadata
 from icefloe.planning.scan import TableScan
@@ -49,19 +54,38 @@ _LISTED_KEYS = 1000
 
 @dataclass(frozen=True, slots=True)
 class RowOperations:
-    """The changes of rows on one branch of a table. `written` gets every file as it is written, for whoever must clean up.
+    """The changes of rows on one branch of a table, each of which is added to a set of changes.
 
-    `write_properties` stand in for the table's where the data that is given becomes files. `renew` gives the same changes on
-    the newest state of the table, if that is another one: what is to be read may have expired since the handle was loaded.
+    `metadata` is the table that they are planned on. `write_properties` stand in for the table's where the data that is given
+    becomes files.
     """
 
+    changes: ChangeSet
     metadata: TableMetadata
-    storage: Storage
-    update: UpdateSnapshot
-    branch: str = MAIN_BRANCH
-    written: list[DataFile] = field(default_factory=list)
+    target: Target
     write_properties: Mapping[str, str] = field(default_factory=dict)
-    renew: Callable[[], "RowOperations | None"] = lambda: None
+
+    @classmethod
+    def on(
+        cls, changes: ChangeSet, branch: str | None = None, snapshot_properties: Mapping[str, str] | None = None
+    ) -> Self:
+        """Changes of rows on what the changes so far leave."""
+        metadata = changes.table_metadata
+        return cls(changes, metadata, target_of(metadata, branch, snapshot_properties))
+
+    @property
+    def storage(self) -> Storage:
+        """Where the table's files are."""
+        return self.changes.storage
+
+    @property
+    def written(self) -> list[DataFile]:
+        """Every file of rows as it is written, so that it goes if the commit does not happen."""
+        return self.changes.row_files
+
+    def add(self, operation: SnapshotOperation) -> Snapshot | None:
+        """Do an operation on files, on the branch of these changes."""
+        return self.changes.add(SnapshotChange(operation, self.target))
 
     def append(self, data: Any) -> Snapshot | None:
         """Add rows."""
@@ -72,7 +96,7 @@ class RowOperations:
         # Rows of an engine may come from the table itself; given ones are what they are.
         planned = replace(self._planned(DELETE_ISOLATION_LEVEL), read_nothing=engine_for(data) is None)
         files = self._write(data)
-        return self.update.replace_partitions(files, planned, check_duplicates=False) if files else None
+        return self.add(ReplacePartitions(self.metadata, files, planned, check_duplicates=False)) if files else None
 
     def delete(self, row_filter: str | ex.Expression, case_sensitive: bool = True) -> Snapshot | None:
         """Delete the rows that match."""
@@ -84,7 +108,7 @@ class RowOperations:
 
     def fill(self, data: Any) -> Snapshot | None:
         """Make the data all the rows of a table that was just replaced: the snapshot says that others went, as Java's does."""
-        return self.update.overwrite(None, add=self._write(data), row_filter=True, check_duplicates=False)
+        return self.add(Overwrite(self.metadata, None, add=self._write(data), row_filter=True, check_duplicates=False))
 
     def upsert(
         self,
@@ -139,6 +163,51 @@ class RowOperations:
         relies = change.leaves_rows
         return self._commit(planned, MERGE_MODE, change.replaced, files, touched, rewritten, relies_on_read=relies)
 
+    # -- what is planned already
+
+    def replace_files(
+        self,
+        planned: Planned,
+        added: Sequence[DataFile],
+        removed: Sequence[DataFile],
+        read: ex.Expression,
+        *,
+        relies_on_read: bool = False,
+    ) -> Snapshot | None:
+        """Remove data files and add others that were just written; `read` is which rows that relies on."""
+        operation = Overwrite(
+            self.metadata,
+            planned,
+            add=added,
+            remove=removed,
+            conflict_filter=read,
+            check_duplicates=False,
+            relies_on_read=relies_on_read,
+        )
+        return self.add(operation)
+
+    def delete_matches(
+        self, planned: Planned, matches: Sequence[MatchedRows], added: Sequence[DataFile], read: ex.Expression
+    ) -> Snapshot | None:
+        """Delete rows where they are, and add files that were just written; `read` is which rows that relies on."""
+        partly = [match for match in matches if not match.is_whole_file]
+        has_vectors = allows(self.metadata.format_version, Feature.DELETION_VECTORS)
+        operation = RowDelta(
+            self.metadata,
+            planned,
+            add=added,
+            # Positions, not files: the commit writes the vectors, merged with those that others add meanwhile.
+            vectors={match.task.file.file_path: match.positions for match in partly} if has_vectors else None,
+            deletes=() if has_vectors else self._write_deletes(partly),
+            remove=[match.task.file for match in matches if match.is_whole_file],
+            conflict_filter=read,
+            check_duplicates=False,
+        )
+        return self.add(operation)
+
+    def _write_deletes(self, matches: Sequence[MatchedRows]) -> tuple[DataFile, ...]:
+        return write_deletes(matches, self.metadata, self.storage, written=self.written).added_deletes
+
     # -- deletes and overwrites
 
     def _replace(
@@ -169,32 +238,12 @@ class RowOperations:
             return None
         if not matches:
             # Nothing to remove now, but others may have added rows that match meanwhile: the commit looks for them.
-            return self.update.overwrite(
-                planned, add=files, conflict_filter=read, check_duplicates=False, relies_on_read=relies_on_read
-            )
+            return self.replace_files(planned, files, (), read, relies_on_read=relies_on_read)
         if self._copies(mode):
             changes = rewritten or self._rewritten(matches, ReadContext(self.metadata, self.storage))
             added = (*files, *changes.added_data)
-            return self.update.overwrite(
-                planned,
-                add=added,
-                remove=changes.removed_data,
-                conflict_filter=read,
-                check_duplicates=False,
-                relies_on_read=relies_on_read,
-            )
-        whole = [match.task.file for match in matches if match.is_whole_file]
-        partly = [match for match in matches if not match.is_whole_file]
-        if allows(self.metadata.format_version, Feature.DELETION_VECTORS):
-            # Positions, not files: the commit writes the vectors, merged with those that others add meanwhile.
-            vectors = {match.task.file.file_path: match.positions for match in partly}
-            return self.update.row_delta(
-                planned, add=files, vectors=vectors, remove=whole, conflict_filter=read, check_duplicates=False
-            )
-        deletes = write_deletes(partly, self.metadata, self.storage, written=self.written).added_deletes
-        return self.update.row_delta(
-            planned, add=files, deletes=deletes, remove=whole, conflict_filter=read, check_duplicates=False
-        )
+            return self.replace_files(planned, added, changes.removed_data, read, relies_on_read=relies_on_read)
+        return self.delete_matches(planned, matches, files, read)
 
     def _copies(self, mode: Property[str]) -> bool:
         has_deletes = allows(self.metadata.format_version, Feature.DELETE_FILES)
@@ -229,22 +278,28 @@ class RowOperations:
         try:
             return change(self)
         except LocationNotFoundError:
-            newest = self.renew()
+            newest = self._renewed()
             specs = {each.spec_id for each in files}
             if newest is None or any(
                 newest.metadata.specs_by_id.get(each) != self.metadata.spec(each) for each in specs
             ):
                 raise
         # Files of the first try are of no use to the second one, and no commit names them.
-        self.storage.delete(file.file_path for file in self.written[written:])
-        del self.written[written:]
+        self.changes.discard(self.written[written:])
         return change(newest)
 
+    def _renewed(self) -> "RowOperations | None":
+        """The same on the newest state, if that is another one: what is to be read may have expired since it was loaded."""
+        if not self.changes.rebase():
+            return None
+        metadata = self.changes.table_metadata
+        return replace(self, metadata=metadata, target=target_of(metadata, self.target.branch, self.target.properties))
+
     def _planned(self, isolation: Property[str]) -> Planned:
-        return Planned.on(self.metadata, self.branch, Isolation.of(self.metadata, isolation))
+        return Planned.on(self.metadata, self.target.branch, Isolation.of(self.metadata, isolation))
 
     def _scan(self, row_filter: ex.Expression, case_sensitive: bool) -> TableScan:
-        ref = self.branch if self.branch in self.metadata.refs else None
+        ref = self.target.branch if self.target.branch in self.metadata.refs else None
         return TableScan(self.metadata, self.storage, row_filter, ref=ref, case_sensitive=case_sensitive)
 
     def _write(self, data: Any) -> list[DataFile]:
@@ -260,9 +315,8 @@ class RowOperations:
         if not files:
             return None
         # Files that were just written have names of their own: no other commit can have them.
-        if MANIFEST_MERGE_ENABLED.of(self.metadata.properties):
-            return self.update.merge_append(files, check_duplicates=False)
-        return self.update.fast_append(files, check_duplicates=False)
+        merge = MANIFEST_MERGE_ENABLED.of(self.metadata.properties)
+        return self.add(Append(self.metadata, files, merge=merge, check_duplicates=False))
 
 
 def _concat(parts: Iterable[Any]) -> Any:

@@ -226,6 +226,53 @@ def test_several_changes_are_one_commit(catalog: icefloe.Catalog, version: int) 
     assert table.scan().to_arrow().schema.names[-1] == "note"
 
 
+@both_modes
+@every_version
+def test_rows_are_upserted_in_a_transaction(catalog: icefloe.Catalog, version: int, mode: str) -> None:
+    table = create(catalog, version, mode)
+    table.append(rows(1, 2))
+    with table.transaction() as tx:
+        tx.append(rows(3))
+        made = tx.upsert(rows(2, 3, 4, region="us"), join_cols=["id"], snapshot_properties={"job": "nightly"})
+        assert tx.upsert(rows(1), join_cols=["id"]) is None
+        assert ids(catalog.load_table("shop.orders")) == [1, 2]
+    assert made is not None
+    committed = table.snapshot_by_id(made.snapshot_id)
+    assert committed is not None
+    assert committed.summary is not None
+    assert committed.summary["job"] == "nightly"
+    assert len(table.snapshots()) == 3
+    assert ids(table) == [1, 2, 3, 4]
+    assert ids(table, row_filter="region = 'us'") == [2, 3, 4]
+
+
+@both_modes
+@every_version
+def test_a_transaction_changes_rows_of_a_branch(catalog: icefloe.Catalog, version: int, mode: str) -> None:
+    table = create(catalog, version, mode, partition_spec=["region"])
+    table.append(rows(1, 2))
+    with table.transaction() as tx:
+        tx.append(rows(3), branch="side")
+        tx.delete("ID = 1", branch="side", case_sensitive=False)
+        tx.upsert(rows(2, 4, region="us"), ["id"], branch="side")
+        tx.overwrite(rows(5), "ID = 3", branch="side", case_sensitive=False)
+        tx.dynamic_partition_overwrite(rows(6, region="us"), branch="side")
+        tx.append(rows(7))
+    assert ids(table, ref="side") == [5, 6]
+    assert ids(table) == [1, 2, 7]
+
+
+@every_version
+def test_partitions_are_overwritten_in_a_transaction(catalog: icefloe.Catalog, version: int) -> None:
+    table = create(catalog, version, partition_spec=["region"])
+    table.append(rows(1, 2))
+    table.append(rows(3, region="us"))
+    with table.transaction() as tx:
+        tx.append(rows(4))
+        tx.dynamic_partition_overwrite(rows(5))
+    assert ids(table) == [3, 5]
+
+
 @every_version
 def test_what_fails_leaves_neither_rows_nor_files(catalog: icefloe.Catalog, version: int) -> None:
     table = create(catalog, version)

@@ -15,8 +15,8 @@ from icefloe.catalog.identifiers import Identifier, show
 from icefloe.catalog.metadata_files import LOG, compression_for, read_table_metadata
 from icefloe.catalog.purge import check_purgeable
 from icefloe.catalog.views import View
-from icefloe.commit.committer import Committer, TableState
-from icefloe.commit.swap import check_committed, check_same_table, next_state, stale
+from icefloe.commit.committer import BeforeSwap, Committer, TableState
+from icefloe.commit.swap import check_same_table, next_state, stale
 from icefloe.errors import (
     CommitFailed,
     CommitStateUnknown,
@@ -323,7 +323,11 @@ class HadoopCommitter:
         return self._catalog._existing_table(self._identifier)
 
     def commit(
-        self, base: TableState, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+        self,
+        base: TableState,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
+        before_swap: BeforeSwap,
     ) -> TableState:
         """One attempt to change the table: see `Committer.commit`."""
         try:
@@ -337,11 +341,11 @@ class HadoopCommitter:
             raise CommitFailed(f"the commit to {self.name} was not begun, and nothing happened: {error}") from error
         # As the base says, not the new metadata: all who build on one version must compete for one name.
         compression = compression_for(current.metadata.properties)
+        before_swap()
         try:
-            done = self._catalog._store(self._identifier, changed, version + 1, compression)
+            return self._catalog._store(self._identifier, changed, version + 1, compression)
         except NothingStoredError as error:
             raise CommitFailed(f"table {self.name} was not changed; nothing happened: {error}") from error
-        return check_committed(done, updates, self.name)
 
     def _current(self, base: TableState) -> tuple[int, TableState]:
         """The newest version, which must be the base."""

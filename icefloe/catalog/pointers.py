@@ -20,8 +20,8 @@ from icefloe.catalog.metadata_files import (
     write_view_metadata,
 )
 from icefloe.catalog.views import View
-from icefloe.commit.committer import Committer, Settle, TableState
-from icefloe.commit.swap import check_committed, next_state, stale
+from icefloe.commit.committer import BeforeSwap, Committer, TableState
+from icefloe.commit.swap import next_state, stale
 from icefloe.errors import (
     AlreadyExistsError,
     CommitFailed,
@@ -238,19 +238,16 @@ class PointerCommitter:
         return state
 
     def commit(
-        self, base: TableState, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
-    ) -> TableState:
-        """One attempt to change the table: see `Committer.commit`."""
-        return self.commit_when(base, requirements, updates, _nothing)
-
-    def commit_when(
         self,
         base: TableState,
         requirements: Sequence[TableRequirement],
         updates: Sequence[TableUpdate],
-        settle: Settle,
+        before_swap: BeforeSwap,
     ) -> TableState:
-        """The same; the metadata is written beside the files that it names, and the swap waits for all of them."""
+        """One attempt to change the table: see `Committer.commit`.
+
+        The metadata is written beside the files that it names, and the swap waits for all of them.
+        """
         try:
             self._check_unmoved(base)
             changed = next_state(base, requirements, updates, now_ms())
@@ -260,16 +257,15 @@ class PointerCommitter:
         except (StorageError, CorruptFileError) as error:
             raise CommitFailed(f"the commit to {self.name} was not begun, and nothing happened: {error}") from error
         try:
-            settle()
+            before_swap()
         except Exception:
             delete_quietly(self.storage, [location], "of a commit that did not happen")
             raise
         if not self._catalog._swap(Kind.TABLE, self._identifier, str(base.metadata_location), location):
             self._lost.append(location)
             raise self._catalog._not_changed(Kind.TABLE, self._identifier, _faster(base.metadata_location))
-        done = check_committed(TableState(changed, location), updates, self.name)
         delete_superseded(self.storage, base, changed)
-        return done
+        return TableState(changed, location)
 
     def _check_unmoved(self, base: TableState) -> None:
         """Fail unless the catalog holds the base; metadata files never change, so that it is not read again."""
@@ -278,10 +274,6 @@ class PointerCommitter:
             raise self._catalog._no_table(self._identifier)
         if location != base.metadata_location:
             raise StaleBaseError(stale(self.name, base.metadata_location, location))
-
-
-def _nothing() -> None:
-    """There is nothing to wait for."""
 
 
 def _faster(expected: str | None) -> str:

@@ -7,7 +7,7 @@ from icefloe.catalog.definitions import TableDefinition
 from icefloe.catalog.identifiers import Identifier
 from icefloe.catalog.replacement import replacement_updates
 from icefloe.commit.change import Prepared
-from icefloe.commit.committer import Committer, TableState
+from icefloe.commit.committer import BeforeSwap, Committer, TableState
 from icefloe.commit.swap import next_state
 from icefloe.commit.workbench import Workbench
 from icefloe.errors import CommitFailed, StorageError, ValidationError
@@ -104,12 +104,17 @@ class StagedCommitter:
         return self._find(self._identifier) or TableState(self._staged, None)
 
     def commit(
-        self, base: TableState, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+        self,
+        base: TableState,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
+        before_swap: BeforeSwap,
     ) -> TableState:
         """Create the table; later commits are those of any table."""
         if self._created or base.metadata_location is not None:
-            return self._committer.commit(base, requirements, updates)
+            return self._committer.commit(base, requirements, updates, before_swap)
         metadata = next_state(base, requirements, updates, self._clock_ms())
+        before_swap()
         try:
             state = self._create(self._identifier, metadata)
         except StorageError as error:

@@ -3,12 +3,12 @@
 from icefloe.commit.added import FilesInput
 from icefloe.commit.append import Append
 from icefloe.commit.change import Change, Prepared
+from icefloe.commit.change_set import ChangeSet
 from icefloe.commit.cherry_pick import CherryPick
 from icefloe.commit.committer import Committer, TableState
 from icefloe.commit.delete import DeletePlan, delete_where, plan_delete
 from icefloe.commit.expire import Expire
 from icefloe.commit.history import Isolation, Planned
-from icefloe.commit.manage_snapshots import ManageSnapshots
 from icefloe.commit.outcome import Committed, Outcome, Rejected, Unknown
 from icefloe.commit.overwrite import Overwrite
 from icefloe.commit.producer import SnapshotChange, Target
@@ -30,25 +30,22 @@ from icefloe.commit.structure import (
     UpgradeFormatVersion,
 )
 from icefloe.commit.swap import check_committed, check_same_table, next_state, superseded_metadata_files
-from icefloe.commit.transaction import CommitTransaction
-from icefloe.commit.update_snapshot import UpdateSnapshot
 from icefloe.commit.workbench import Caches, Workbench
 
 __all__ = [
     "Append",
     "Caches",
     "Change",
+    "ChangeSet",
     "CherryPick",
     "CommitCounts",
     "CommitReport",
-    "CommitTransaction",
     "Committed",
     "Committer",
     "DeletePlan",
     "Expire",
     "FilesInput",
     "Isolation",
-    "ManageSnapshots",
     "Outcome",
     "Overwrite",
     "Planned",
@@ -71,7 +68,6 @@ __all__ = [
     "Target",
     "Timing",
     "Unknown",
-    "UpdateSnapshot",
     "UpgradeFormatVersion",
     "Workbench",
     "check_committed",

@@ -21,7 +21,7 @@ class Append:
     """Adds data files. With `check_duplicates`, paths that are in the table already are an error."""
 
     def __init__(
-        self, files: FilesInput, metadata: TableMetadata, *, merge: bool = False, check_duplicates: bool = True
+        self, metadata: TableMetadata, files: FilesInput, *, merge: bool = False, check_duplicates: bool = True
     ) -> None:
         self._groups = group_files(files, metadata, ManifestContent.DATA)
         self._merge = merge

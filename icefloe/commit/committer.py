@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Protocol
 
 from icefloe.metadata.requirements import TableRequirement
 from icefloe.metadata.table import TableMetadata
@@ -16,6 +16,10 @@ class TableState:
 
     metadata: TableMetadata
     metadata_location: str | None
+
+
+BeforeSwap = Callable[[], None]
+"""Waits until all files that a commit refers to are written, whole and durable, or says why they are not."""
 
 
 class Committer(Protocol):
@@ -33,7 +37,11 @@ class Committer(Protocol):
         """The newest state, read from the catalog now."""
 
     def commit(
-        self, base: TableState, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+        self,
+        base: TableState,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
+        before_swap: BeforeSwap,
     ) -> TableState:
         """Change the table in one conditional step, once, and say what it is then.
 
@@ -42,39 +50,10 @@ class Committer(Protocol):
         cannot, as it takes nothing but updates and requirements, has the requirements alone to go by: so these say all
         that can be said by them.
 
+        `before_swap` is called once all else is ready: the catalog may write its own part of the commit while the files of
+        the commit are still being written. If it fails, there is no swap, and its error is passed on as it is.
+
         CommitFailed says for certain that nothing happened, because a requirement does not hold or another writer was
         faster. CommitStateUnknown says that the outcome is not known. Any error of another kind, raised before the swap,
         is about the input. See `swap` for the part that is the same in every catalog.
         """
-
-
-Settle = Callable[[], None]
-"""Waits until all files that a commit refers to are written, whole and durable, or says why they are not."""
-
-
-class SettlingCommitter(Committer, Protocol):
-    """One that can write its own part of a commit while the files of the commit are still being written."""
-
-    def commit_when(
-        self,
-        base: TableState,
-        requirements: Sequence[TableRequirement],
-        updates: Sequence[TableUpdate],
-        settle: Settle,
-    ) -> TableState:
-        """The same as `commit`, but `settle` is called before the swap; if that fails, there is no swap."""
-
-
-def commit_settled(
-    committer: Committer,
-    base: TableState,
-    requirements: Sequence[TableRequirement],
-    updates: Sequence[TableUpdate],
-    settle: Settle,
-) -> TableState:
-    """One attempt to change the table, whose swap comes after `settle` in any case."""
-    # Looked up in the class: what merely passes names on to another committer would be left out otherwise.
-    if hasattr(type(committer), "commit_when"):
-        return cast(SettlingCommitter, committer).commit_when(base, requirements, updates, settle)
-    settle()
-    return committer.commit(base, requirements, updates)

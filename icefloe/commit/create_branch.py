@@ -34,7 +34,7 @@ class CreateBranch:
         if not self._begins:
             return self._ref.prepare(metadata, bench)
         if self._first is None:
-            self._first = SnapshotChange(Append((), metadata), Target(self._name))
+            self._first = SnapshotChange(Append(metadata, ()), Target(self._name))
         made = self._first.prepare(metadata, bench)
         return replace(made, updates=tuple(map(self._kept, made.updates)))
 

@@ -34,7 +34,7 @@ class ReplacePartitions:
     """
 
     def __init__(
-        self, files: FilesInput, metadata: TableMetadata, planned: Planned | None, *, check_duplicates: bool = True
+        self, metadata: TableMetadata, files: FilesInput, planned: Planned | None, *, check_duplicates: bool = True
     ) -> None:
         self._groups = group_files(files, metadata, ManifestContent.DATA)
         if not any(len(group.columns) for group in self._groups):

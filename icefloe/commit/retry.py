@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from icefloe.commit.change import Prepared
-from icefloe.commit.committer import Committer, TableState, commit_settled
+from icefloe.commit.committer import Committer, TableState
 from icefloe.commit.outcome import Committed, Outcome, Rejected, Unknown
 from icefloe.commit.swap import check_committed, check_same_table
 from icefloe.commit.workbench import Workbench
@@ -175,7 +175,7 @@ class CommitLoop:
         if not prepared.updates:
             return Committed(state, (), attempts, state)
         try:
-            done = commit_settled(self._committer, state, prepared.requirements, prepared.updates, self._bench.settle)
+            done = self._committer.commit(state, prepared.requirements, prepared.updates, self._bench.settle)
             done = check_committed(done, prepared.updates, self._committer.name)
         except CommitFailed as error:
             return error
@@ -239,7 +239,7 @@ class CommitLoop:
     def _rejected(self, tried: _Tried, error: Exception, attempts: int, sent: Sequence[TableUpdate] = ()) -> Outcome:
         """Delete what was written, but only if the table can be read and our commit is nowhere in it."""
         if not self._bench.written and not sent:
-            return Rejected(error, attempts, True)
+            return Rejected(error, attempts, self._bench.discard_all())
         try:
             found = self._committer.load()
             check_same_table(tried.state.metadata, found.metadata, self._committer.name)
@@ -250,7 +250,7 @@ class CommitLoop:
             return Rejected(error, attempts, False)
         if self._is_there(found, sent):
             return self._committed(found, attempts, tried)
-        return Rejected(error, attempts, self._bench.discard(self._bench.written))
+        return Rejected(error, attempts, self._bench.discard_all())
 
 
 def is_in_history(snapshot_id: int, metadata: TableMetadata) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from icefloe.commit.path_index import PathIndex
 from icefloe.errors import InvalidLocationError
 from icefloe.manifests.cache import ManifestCache, ManifestLists, manifest_lists
+from icefloe.manifests.values import DataFile
 from icefloe.metadata.locations import is_absolute
 from icefloe.metadata.properties import METADATA_PATH
 from icefloe.metadata.table import TableMetadata
@@ -49,6 +50,8 @@ class Workbench:
         self.attempt = 1
         self.first_parents: dict[int, int | None] = {}
         """The snapshots that this commit makes, each with its parent in the first attempt."""
+        self.row_files: list[DataFile] = []
+        """The files of rows, data and deletes, that were written for this commit; not by this."""
         self._manifests = 0
         self._vectors = 0
         self._written: dict[str, None] = {}
@@ -59,12 +62,12 @@ class Workbench:
 
     @property
     def failure(self) -> BaseException | None:
-        """Why a file could not be written, once `settle` found that; nothing can be committed from then on."""
+        """Why a file could not be written, once that was waited for; nothing can be committed from then on."""
         return self._failure
 
     @property
     def written(self) -> tuple[str, ...]:
-        """The locations of all files that were written, in order."""
+        """The locations of all files that this wrote, in order."""
         return tuple(self._written)
 
     def write(self, location: str, data: bytes) -> None:
@@ -82,30 +85,37 @@ class Workbench:
 
     def settle(self) -> None:
         """Wait until every file is written, whole and durable. A failure is final: what was made relies on the file."""
-        for error in filter(None, self._finish()):
-            self._failure = self._failure or error
+        self._finish()
         if self._failure is not None:
             raise self._failure
 
-    def _finish(self) -> list[BaseException | None]:
-        """Wait for what is being written; the errors, None for each file that is there."""
+    def _finish(self) -> None:
+        """Wait for what is being written, and remember the first error."""
         with self._lock:
             pending, self._pending = self._pending, {}
-        return [each.exception() for each in pending.values()]
+        for error in [each.exception() for each in pending.values()]:
+            self._failure = self._failure or error
 
     def discard(self, locations: Iterable[str]) -> bool:
-        """Delete files that this commit wrote; whether all of them are gone. It never fails: files may stay behind."""
-        own = [location for location in locations if location in self._written]
+        """Delete files of this commit; whether all of them are gone. It never fails: files may stay behind."""
+        known = {*self._written, *(each.file_path for each in self.row_files)}
+        own = [location for location in locations if location in known]
         # A file that is still being written would be there after its deletion.
         self._finish()
         try:
             failures = {failure.location for failure in self.storage.delete(own)}
         except Exception:  # noqa: BLE001 - the outcome of the commit stands, whatever happens to leftovers
             return False
-        for location in own:
-            if location not in failures:
-                self._written.pop(location, None)
+        gone = set(own) - failures
+        for location in gone:
+            self._written.pop(location, None)
+        # The list stays the same: writers may hold it.
+        self.row_files[:] = [each for each in self.row_files if each.file_path not in gone]
         return not failures
+
+    def discard_all(self) -> bool:
+        """The same for every file that was written for this commit, by this or by the writers of rows."""
+        return self.discard((*self._written, *(each.file_path for each in self.row_files)))
 
     def remember(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
         """What was made under the key in an earlier attempt, or what `make` gives now."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 
 from icefloe.commit.clean_metadata import CleanMetadata
 from icefloe.commit.expire import Expire
-from icefloe.commit.retry import result_of
 from icefloe.errors import LocationNotFoundError
 from icefloe.maintenance.deleting import LOG, delete_quietly
 from icefloe.maintenance.maintained import MaintainedTable
@@ -69,7 +68,7 @@ def expire_snapshots(
         tx.add(expire)
         if clean_metadata:
             tx.add(CleanMetadata())
-        done = result_of(tx.try_commit(), ".".join(table.name()))
+        done = tx.commit()
     before = (done.base or done.state).metadata
     made = done.state.metadata.snapshots_by_id
     gone = tuple(each.snapshot_id for each in before.snapshots if each.snapshot_id not in made)

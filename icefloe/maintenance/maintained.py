@@ -3,20 +3,9 @@
 from contextlib import AbstractContextManager
 from typing import Protocol, Self
 
-from icefloe.commit.change import Change
-from icefloe.commit.outcome import Outcome
+from icefloe.commit.change_set import ChangeSet
 from icefloe.metadata.table import TableMetadata
 from icefloe.storage.storage import Storage
-
-
-class Changes(Protocol):
-    """A commit under way."""
-
-    def add(self, change: Change) -> None:
-        """One more change."""
-
-    def try_commit(self) -> Outcome:
-        """Commit what was added, and say how that ended."""
 
 
 class MaintainedTable(Protocol):
@@ -36,5 +25,5 @@ class MaintainedTable(Protocol):
     def refresh(self) -> Self:
         """The same handle at the newest state."""
 
-    def transaction(self) -> AbstractContextManager[Changes]:
+    def transaction(self) -> AbstractContextManager[ChangeSet]:
         """Changes that are committed together, when the block ends at the latest."""

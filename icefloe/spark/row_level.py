@@ -19,7 +19,6 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from icefloe.commit.history import Isolation, Planned
 from icefloe.data.engines import WriteRequest
 from icefloe.data.matching import MatchedRows, matched_rows
-from icefloe.data.row_changes import write_deletes
 from icefloe.data.task_reader import ReadContext
 from icefloe.errors import InvalidInputError
 from icefloe.expressions import Expression
@@ -219,14 +218,7 @@ class RowChange:
             added = [] if frame is None else self.write(frame, rows.written)
             if not removed and not added:
                 return None
-            made = rows.update.overwrite(
-                planned,
-                add=added,
-                remove=removed,
-                conflict_filter=read,
-                check_duplicates=False,
-                relies_on_read=relies_on_read,
-            )
+            made = rows.replace_files(planned, added, removed, read, relies_on_read=relies_on_read)
         return self._made(made)
 
     def commit_deletes(
@@ -244,7 +236,7 @@ class RowChange:
             added = [] if frame is None else self.write(frame, rows.written)
             if not matches and not added:
                 return None
-            made = self._delta(tx, planned, matches, added, read)
+            made = rows.delete_matches(planned, matches, added, read)
         return self._made(made)
 
     @contextmanager
@@ -254,22 +246,6 @@ class RowChange:
             return
         with self.table.transaction() as tx:
             yield tx
-
-    def _delta(
-        self, tx: Transaction, planned: Planned, matches: Sequence[MatchedRows], added: list[DataFile], read: Expression
-    ) -> Snapshot | None:
-        rows = tx.rows(self.branch, self.notes)
-        whole = [each.task.file for each in matches if each.is_whole_file]
-        partly = [each for each in matches if not each.is_whole_file]
-        if allows(self.metadata.format_version, Feature.DELETION_VECTORS):
-            vectors = {each.task.file.file_path: each.positions for each in partly}
-            return rows.update.row_delta(
-                planned, add=added, vectors=vectors, remove=whole, conflict_filter=read, check_duplicates=False
-            )
-        deletes = write_deletes(partly, self.metadata, self.table.storage, written=rows.written).added_deletes
-        return rows.update.row_delta(
-            planned, add=added, deletes=deletes, remove=whole, conflict_filter=read, check_duplicates=False
-        )
 
     def _matches(self, places: Mapping[str, DeletionVector]) -> Iterator[MatchedRows]:
         context = ReadContext(self.metadata, self.table.storage)

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from icefloe.commit.committer import Committer, TableState
+from icefloe.commit.committer import BeforeSwap, Committer, TableState
 from icefloe.commit.parent import manifests_of, read_entries
 from icefloe.commit.retry import Timing
 from icefloe.commit.swap import check_same_table, next_state
@@ -61,8 +61,13 @@ class MemoryCommitter:
         return self._state
 
     def commit(
-        self, base: TableState, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+        self,
+        base: TableState,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
+        before_swap: BeforeSwap,
     ) -> TableState:
+        before_swap()
         self.fault("before swap")
         with self._lock:
             check_same_table(base.metadata, self._state.metadata, self.name)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 
 from icefloe.commit.history import Planned
-from icefloe.commit.manage_snapshots import ManageSnapshots
 from icefloe.errors import (
     AlreadyExistsError,
     InvalidInputError,
@@ -15,6 +14,7 @@ from icefloe.errors import (
 )
 from icefloe.metadata.refs import SnapshotRef, SnapshotRefType
 from icefloe.table import Table
+from icefloe.table.manage_snapshots import ManageSnapshots
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.commit.tables import BY_REGION, data_file, handle, live_paths, new_table
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from icefloe.commit.committer import TableState
+from icefloe.commit.committer import BeforeSwap, TableState
 from icefloe.commit.history import Planned
 from icefloe.commit.outcome import Committed, Rejected, Unknown
 from icefloe.commit.retry import Backoff, commit_backoff
@@ -195,8 +195,13 @@ class Liar(MemoryCommitter):
     """A catalog that reports success and does nothing."""
 
     def commit(
-        self, base: TableState, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+        self,
+        base: TableState,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
+        before_swap: BeforeSwap,
     ) -> TableState:
+        before_swap()
         return base
 
 
@@ -246,7 +251,7 @@ def test_a_killed_writer_deletes_nothing() -> None:
         committer.fault = fault
         with pytest.raises(KeyboardInterrupt):
             tx.try_commit()
-        tx._changes.abandon()
+        tx.abandon()
         assert len(stored(table) - before) == 4
         committer.fault = lambda at: None
         table.refresh().update_snapshot().fast_append([data_file("memory://d/b")])
@@ -320,10 +325,14 @@ class Twice(MemoryCommitter):
     """A catalog that gets every request twice, and tells what came of the second."""
 
     def commit(
-        self, base: TableState, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+        self,
+        base: TableState,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
+        before_swap: BeforeSwap,
     ) -> TableState:
-        super().commit(base, requirements, updates)
-        return super().commit(base, requirements, updates)
+        super().commit(base, requirements, updates, before_swap)
+        return super().commit(base, requirements, updates, before_swap)
 
 
 @pytest.mark.parametrize("retries", ["0", "3"])

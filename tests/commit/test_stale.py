@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from icefloe import load_catalog
-from icefloe.commit.committer import TableState
+from icefloe.commit.committer import BeforeSwap, TableState
 from icefloe.commit.expire import Expire
 from icefloe.commit.history import Planned
 from icefloe.commit.outcome import Committed
@@ -57,7 +57,11 @@ class Strict(MemoryCommitter):
         self.moves = 0
 
     def commit(
-        self, base: TableState, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+        self,
+        base: TableState,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
+        before_swap: BeforeSwap,
     ) -> TableState:
         if self.moves:
             left, self.moves = self.moves - 1, 0
@@ -65,7 +69,7 @@ class Strict(MemoryCommitter):
             self.moves = left
         if base.metadata_location != self._state.metadata_location:
             raise StaleBaseError("moved on")
-        return super().commit(base, requirements, updates)
+        return super().commit(base, requirements, updates, before_swap)
 
 
 def strict(version: int, **properties: str) -> tuple[Table, Strict, Clock]:

@@ -1,12 +1,15 @@
 """Transactions: several changes, one commit, nothing visible before; and changes of schema, spec, order and properties."""
 
+import pyarrow as pa
 import pytest
 
 from icefloe.commit.expire import Expire
 from icefloe.commit.history import Isolation, Planned
 from icefloe.commit.statistics import StatisticsChange
 from icefloe.commit.vectors import load_vector
+from icefloe.commit.workbench import Caches, Workbench
 from icefloe.errors import (
+    IcefloeError,
     IncompatibleChangeError,
     InvalidInputError,
     InvalidPropertyError,
@@ -341,3 +344,41 @@ def test_a_column_cannot_have_the_name_of_a_partition_field_of_another(version: 
         update.add_column("region", StringType())
     with table.update_schema() as update:
         update.rename_column("place", "region")
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+@pytest.mark.parametrize("file_format", ["avro", "parquet"])
+def test_a_lost_race_deletes_no_file_of_rows(version: int, file_format: str) -> None:
+    table, committer = new_table(version, properties={"write.format.default": file_format})
+    before = stored(table)
+    committer.fault = lose_race(1)
+    with table.transaction() as tx:
+        tx.append(pa.table({"id": pa.array([1, 2, 3])}))
+        written = [each.file_path for each in tx.row_files]
+    assert live_paths(table) == written
+    assert table.scan().to_arrow()["id"].to_pylist() == [1, 2, 3]
+    # The list of the lost attempt is gone; the rows, a manifest and the list of the second one are there.
+    assert len(stored(table) - before) == 3
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_what_is_given_up_leaves_no_file_of_rows(version: int) -> None:
+    table, _ = new_table(version)
+    before = stored(table)
+    tx = table.transaction()
+    tx.append(pa.table({"id": pa.array([1, 2, 3])}))
+    assert len(stored(table) - before) >= 1
+    tx.abandon()
+    assert stored(table) == before
+    assert tx.row_files == []
+
+
+def test_a_file_that_could_not_be_written_is_remembered_when_others_are_deleted() -> None:
+    table, committer = new_table(2)
+    bench = Workbench(committer.storage, Caches(), lambda: 0)
+    bench.write(f"{table.location()}/metadata", b"")
+    bench.write("nowhere://a/file", b"")
+    bench.discard([f"{table.location()}/metadata"])
+    with pytest.raises(IcefloeError):
+        bench.settle()
+    assert bench.failure is not None

@@ -64,10 +64,12 @@ def test_a_stale_writer_is_told_and_succeeds_when_it_tries_again(catalog: Catalo
     committer = stale._committer
     files = files_below(catalog, table.location())
     with pytest.raises(CommitFailed, match="requirement failed"):
-        committer.commit(table.state, [AssertRefSnapshotId(MAIN_BRANCH, None)], [SetPropertiesUpdate({"a": "b"})])
+        committer.commit(
+            table.state, [AssertRefSnapshotId(MAIN_BRANCH, None)], [SetPropertiesUpdate({"a": "b"})], lambda: None
+        )
     # Whether or not the updates rely on anything that changed: they were not made for this state.
     with pytest.raises(StaleBaseError, match="it must be prepared again"):
-        committer.commit(before, [], [SetPropertiesUpdate({"a": "b"})])
+        committer.commit(before, [], [SetPropertiesUpdate({"a": "b"})], lambda: None)
     assert files_below(catalog, table.location()) == files
     stale.set_properties({"a": "b"})
     append(stale, 2)

@@ -1,110 +1,38 @@
 """The handle of a table that users hold: what it is now, and the ways to change it. It joins rooms and holds no rule."""
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from types import TracebackType
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 from icefloe.commit.change import Change
 from icefloe.commit.committer import Committer, TableState
-from icefloe.commit.expire import Expire
-from icefloe.commit.manage_snapshots import ManageSnapshots
-from icefloe.commit.outcome import Committed, Outcome, Rejected
-from icefloe.commit.retry import Timing, result_of
-from icefloe.commit.statistics import StatisticsChange
-from icefloe.commit.structure import (
-    GiveNameMapping,
-    SendUpdates,
-    SetLocation,
-    SetProperties,
-    SetSchema,
-    SetSortOrder,
-    SetSpec,
-    UpgradeFormatVersion,
-    schema_update,
-    sort_order_update,
-    spec_update,
-)
+from icefloe.commit.retry import Timing
 from icefloe.commit.swap import check_same_table
-from icefloe.commit.transaction import CommitTransaction
-from icefloe.commit.update_snapshot import UpdateSnapshot
 from icefloe.commit.wap import target_of
 from icefloe.commit.workbench import Caches
-from icefloe.data import changes, scanning
-from icefloe.data.engines import engine_named
-from icefloe.data.foreign_files import ForeignFile, describe_files, foreign_file
-from icefloe.errors import IcefloeError, without_credentials
-from icefloe.expressions import AlwaysTrue, Expression
+from icefloe.data.foreign_files import ForeignFile
+from icefloe.errors import without_credentials
+from icefloe.expressions import Expression
 from icefloe.inspect.tables import Inspect
 from icefloe.maintenance.maintenance import Maintenance
-from icefloe.manifests import DataFile
-from icefloe.metadata.properties import NAME_MAPPING
 from icefloe.metadata.refs import SnapshotRef
 from icefloe.metadata.snapshot import Snapshot, SnapshotLogEntry
 from icefloe.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import AddSnapshotUpdate, TableUpdate
 from icefloe.partitioning.evolution import PartitionSpecUpdate, SortOrderUpdate
 from icefloe.partitioning.sorting import SortOrder
 from icefloe.partitioning.spec import PartitionSpec
-from icefloe.planning.changelog import ChangelogScan
 from icefloe.planning.report import LoggingReporter, Reporter
-from icefloe.planning.scan import LocalPlanner, Planner, TableScan
-from icefloe.row_operations import RowOperations
+from icefloe.planning.scan import LocalPlanner, Planner
 from icefloe.schema.evolution import SchemaUpdate
-from icefloe.schema.name_mapping import create_name_mapping
-from icefloe.schema.name_mapping_codec import format_name_mapping
 from icefloe.schema.schema import Schema
 from icefloe.storage.storage import Storage
+from icefloe.table.manage_snapshots import ManageSnapshots
+from icefloe.table.scan import ChangesScan, DataScan
+from icefloe.table.transaction import Transaction
+from icefloe.table.update_snapshot import UpdateSnapshot
 from icefloe.verification import Listener, VerificationReport, verify
-
-
-@dataclass(frozen=True)
-class DataScan(TableScan):
-    """A scan whose rows can be had: as Arrow, or for another library."""
-
-    def to_arrow(self) -> Any:
-        """All rows as a `pyarrow.Table`."""
-        return scanning.to_arrow(self)
-
-    def to_arrow_batch_reader(self) -> Any:
-        """The rows as a stream of Arrow batches, in bounded memory."""
-        return scanning.to_arrow_batch_reader(self)
-
-    def to_pandas(self, **options: Any) -> Any:
-        """All rows as a pandas DataFrame."""
-        return scanning.to_pandas(self, **options)
-
-    def to_polars(self) -> Any:
-        """All rows as a polars DataFrame."""
-        return scanning.to_polars(self)
-
-    def to_duckdb(self, name: str, connection: Any = None) -> Any:
-        """The rows as a table of that name in a DuckDB connection, a new one if none is given."""
-        return scanning.to_duckdb(self, name, connection)
-
-    def to_spark(self, spark: Any) -> Any:
-        """The rows as a lazy DataFrame of a Spark session."""
-        return engine_named("spark").scan(self, spark)
-
-    def count(self) -> int:
-        """How many rows there are, from metadata alone where that is exact."""
-        return scanning.count(self)
-
-
-@dataclass(frozen=True)
-class ChangesScan(ChangelogScan):
-    """Changes between snapshots whose rows can be had, with `_change_type`, `_change_ordinal` and `_commit_snapshot_id`."""
-
-    def to_arrow(self) -> Any:
-        """All changes as a `pyarrow.Table`."""
-        return changes.changes_to_arrow(self)
-
-    def to_arrow_batch_reader(self) -> Any:
-        """The changes as a stream of Arrow batches."""
-        return changes.changes_to_reader(self)
 
 
 class Table:
@@ -351,7 +279,7 @@ class Table:
         self, data: Any, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
     ) -> Snapshot | None:
         """Add rows: Arrow data, a frame of pandas, polars or Spark, or a stream of batches."""
-        return self._change(branch, snapshot_properties, lambda rows: rows.append(data))
+        return self._commit(lambda tx: tx.append(data, snapshot_properties, branch))
 
     def overwrite(
         self,
@@ -362,14 +290,14 @@ class Table:
         case_sensitive: bool = True,
     ) -> Snapshot | None:
         """Delete the rows that match, all of them without a filter, and add others, in one commit."""
-        chosen = AlwaysTrue() if overwrite_filter is None else overwrite_filter
-        return self._change(branch, snapshot_properties, lambda rows: rows.overwrite(data, chosen, case_sensitive))
+        options = (snapshot_properties, branch, case_sensitive)
+        return self._commit(lambda tx: tx.overwrite(data, overwrite_filter, *options))
 
     def dynamic_partition_overwrite(
         self, data: Any, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
     ) -> Snapshot | None:
         """Add rows in place of all others of the partitions that they fall in."""
-        return self._change(branch, snapshot_properties, lambda rows: rows.dynamic_partition_overwrite(data))
+        return self._commit(lambda tx: tx.dynamic_partition_overwrite(data, snapshot_properties, branch))
 
     def delete(
         self,
@@ -379,7 +307,7 @@ class Table:
         case_sensitive: bool = True,
     ) -> Snapshot | None:
         """Delete the rows that match, as `write.delete.mode` says."""
-        return self._change(branch, snapshot_properties, lambda rows: rows.delete(delete_filter, case_sensitive))
+        return self._commit(lambda tx: tx.delete(delete_filter, snapshot_properties, branch, case_sensitive))
 
     def upsert(
         self,
@@ -393,7 +321,7 @@ class Table:
     ) -> Snapshot | None:
         """Replace rows by those of the data that have the same keys, and add the rest of it, as `write.merge.mode` says."""
         switches = (when_matched_update_all, when_not_matched_insert_all, case_sensitive)
-        return self._change(branch, snapshot_properties, lambda rows: rows.upsert(data, join_cols, *switches))
+        return self._commit(lambda tx: tx.upsert(data, join_cols, *switches, branch, snapshot_properties))
 
     def add_files(
         self,
@@ -407,23 +335,12 @@ class Table:
         They are checked against the schema first. The partition of a file is that of its `name=value` folders, or of the
         statistics of its columns. Files without field ids give the table a name mapping if it has none.
         """
-        with self.transaction() as tx:
-            made = tx.add_files(file_paths, snapshot_properties, check_duplicate_files, branch)
-        return None if made is None else self.metadata.snapshot_by_id(made.snapshot_id)
-
-    def _change(
-        self,
-        branch: str | None,
-        snapshot_properties: Mapping[str, str] | None,
-        change: Callable[[RowOperations], Snapshot | None],
-    ) -> Snapshot | None:
-        with self.transaction() as tx:
-            made = change(tx.rows(branch, snapshot_properties))
-        return None if made is None else self.metadata.snapshot_by_id(made.snapshot_id)
+        options = (snapshot_properties, check_duplicate_files, branch)
+        return self._commit(lambda tx: tx.add_files(file_paths, *options))
 
     # -- how it changes
 
-    def transaction(self) -> "Transaction":
+    def transaction(self) -> Transaction:
         """Several changes, one commit: `with table.transaction() as tx: ...`."""
         return Transaction(self)
 
@@ -436,7 +353,7 @@ class Table:
     ) -> UpdateSnapshot:
         """Low-level changes of files, each one committed at once."""
         target = target_of(self.metadata, branch, snapshot_properties, stage_only=stage_only)
-        return UpdateSnapshot(self.metadata, target, self._commit_one)
+        return UpdateSnapshot(self.metadata, target, self._add)
 
     @contextmanager
     def update_schema(
@@ -460,225 +377,28 @@ class Table:
 
     def manage_snapshots(self) -> ManageSnapshots:
         """Change branches, tags and the current snapshot."""
-        return ManageSnapshots(self._commit_all)
+        return ManageSnapshots(self.transaction)
 
     def set_properties(self, properties: Mapping[str, str]) -> None:
         """Set table properties."""
-        self._commit_all([SetProperties(dict(properties))])
+        with self.transaction() as tx:
+            tx.set_properties(dict(properties))
 
     def remove_properties(self, *keys: str) -> None:
         """Remove table properties."""
-        self._commit_all([SetProperties(removals=keys)])
+        with self.transaction() as tx:
+            tx.remove_properties(*keys)
 
     def upgrade_format_version(self, version: int) -> None:
         """Move the table to a newer format version; there is no way back."""
-        self._commit_all([UpgradeFormatVersion(version)])
-
-    def _commit_one(self, change: Change) -> Snapshot | None:
-        self._commit_all([change])
-        made = change.snapshot_ids
-        return self.metadata.snapshot_by_id(made[-1]) if made else None
-
-    def _commit_all(self, changes: Sequence[Change]) -> None:
         with self.transaction() as tx:
-            for change in changes:
-                tx.add(change)
+            tx.upgrade_format_version(version)
 
+    def _commit(self, change: Callable[[Transaction], Snapshot | None]) -> Snapshot | None:
+        """A change in a transaction of its own: the snapshot as it was committed, if it made one."""
+        with self.transaction() as tx:
+            made = change(tx)
+        return None if made is None else self.metadata.snapshot_by_id(made.snapshot_id)
 
-class Transaction:
-    """Changes that are committed together; the table is not touched before, and all of it or nothing happens.
-
-    Leaving the `with` block commits; leaving it by an error gives everything up.
-    """
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-        self._changes = CommitTransaction(
-            table._state, table._committer, caches=table._caches, timing=table._timing, reporter=table._reporter
-        )
-        self._written: list[DataFile] = []
-
-    @property
-    def table_metadata(self) -> TableMetadata:
-        """What the table's metadata will be, with all changes so far."""
-        return self._changes.metadata
-
-    def add(self, change: Change) -> None:
-        """One more change."""
-        self._changes.add(change)
-
-    def rows(self, branch: str | None = None, snapshot_properties: Mapping[str, str] | None = None) -> RowOperations:
-        """Changes of rows: append, overwrite, delete, upsert; each call is one snapshot of the commit."""
-        target = target_of(self.table_metadata, branch, snapshot_properties)
-        update = UpdateSnapshot(self.table_metadata, target, self._add_one)
-
-        def renew() -> RowOperations | None:
-            return self.rows(branch, snapshot_properties) if self._changes.rebase() else None
-
-        metadata, storage = self.table_metadata, self._table.storage
-        return RowOperations(metadata, storage, update, target.branch, self._written, renew=renew)
-
-    def append(self, data: Any, snapshot_properties: Mapping[str, str] | None = None) -> Snapshot | None:
-        """Add rows."""
-        return self.rows(None, snapshot_properties).append(data)
-
-    def overwrite(
-        self,
-        data: Any,
-        overwrite_filter: str | Expression | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
-    ) -> Snapshot | None:
-        """Delete the rows that match, all of them without a filter, and add others."""
-        chosen = AlwaysTrue() if overwrite_filter is None else overwrite_filter
-        return self.rows(None, snapshot_properties).overwrite(data, chosen)
-
-    def delete(
-        self, delete_filter: str | Expression, snapshot_properties: Mapping[str, str] | None = None
-    ) -> Snapshot | None:
-        """Delete the rows that match."""
-        return self.rows(None, snapshot_properties).delete(delete_filter)
-
-    def add_files(
-        self,
-        file_paths: Sequence[str | ForeignFile],
-        snapshot_properties: Mapping[str, str] | None = None,
-        check_duplicate_files: bool = True,
-        branch: str | None = None,
-        *,
-        spec_id: int | None = None,
-        workers: int | None = None,
-    ) -> Snapshot | None:
-        """Add data files that are there already, as they are; see `Table.add_files`."""
-        metadata, storage = self.table_metadata, self._table.storage
-        given = [each if isinstance(each, ForeignFile) else foreign_file(storage, each) for each in file_paths]
-        spec = None if spec_id is None else metadata.spec(spec_id)
-        found = describe_files(given, metadata, storage, spec, workers)
-        if found.need_mapping:
-            known = NAME_MAPPING.of(metadata.properties)
-            self.add(GiveNameMapping(known or format_name_mapping(create_name_mapping(metadata.schema()))))
-        if not found.files:
-            return None
-        update = self.update_snapshot(branch, snapshot_properties)
-        return update.merge_append(found.files, check_duplicates=check_duplicate_files)
-
-    def update_snapshot(
-        self,
-        branch: str | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
-        *,
-        stage_only: bool = False,
-    ) -> UpdateSnapshot:
-        """Low-level changes of files."""
-        target = target_of(self.table_metadata, branch, snapshot_properties, stage_only=stage_only)
-        return UpdateSnapshot(self.table_metadata, target, self._add_one)
-
-    @contextmanager
-    def update_schema(
-        self, allow_incompatible_changes: bool = False, case_sensitive: bool = True
-    ) -> Iterator[SchemaUpdate]:
-        """Change the schema."""
-        planned = self.table_metadata
-        update = schema_update(
-            planned, allow_incompatible_changes=allow_incompatible_changes, case_sensitive=case_sensitive
-        )
-        yield update
-        self.add(SetSchema(update.apply(), planned))
-
-    @contextmanager
-    def update_spec(self, case_sensitive: bool = True) -> Iterator[PartitionSpecUpdate]:
-        """Change the partition spec."""
-        planned = self.table_metadata
-        update = spec_update(planned, case_sensitive=case_sensitive)
-        yield update
-        self.add(SetSpec(update.apply().spec, planned))
-
-    @contextmanager
-    def update_sort_order(self, case_sensitive: bool = True) -> Iterator[SortOrderUpdate]:
-        """Replace the sort order."""
-        planned = self.table_metadata
-        update = sort_order_update(planned, case_sensitive=case_sensitive)
-        yield update
-        self.add(SetSortOrder(update.apply(), planned))
-
-    def manage_snapshots(self) -> ManageSnapshots:
-        """Change branches, tags and the current snapshot."""
-        return ManageSnapshots(self._add_all)
-
-    def set_properties(self, properties: Mapping[str, str] | None = None, **more: str) -> Self:
-        """Set table properties."""
-        self.add(SetProperties({**(properties or {}), **more}))
-        return self
-
-    def remove_properties(self, *keys: str) -> Self:
-        """Remove table properties."""
-        self.add(SetProperties(removals=keys))
-        return self
-
-    def update_location(self, location: str) -> Self:
-        """Move the base location for new files."""
-        self.add(SetLocation(location))
-        return self
-
-    def upgrade_format_version(self, version: int) -> Self:
-        """Move the table to a newer format version; there is no way back."""
-        self.add(UpgradeFormatVersion(version))
-        return self
-
-    def update_statistics(self, change: StatisticsChange) -> Self:
-        """Set and remove statistics files."""
-        self.add(change)
-        return self
-
-    def expire_snapshots(self, expire: Expire) -> Self:
-        """Drop old snapshots from the metadata; no file is deleted."""
-        self.add(expire)
-        return self
-
-    def apply_updates(self, *updates: TableUpdate) -> Self:
-        """Any updates, as they are."""
-        self.add(SendUpdates(updates))
-        return self
-
-    def commit_transaction(self) -> Table:
-        """Commit all changes, or fail as a whole."""
-        result_of(self.try_commit(), ".".join(self._table._identifier))
-        return self._table
-
-    def try_commit(self) -> Outcome:
-        """The same, with the outcome as a value instead of an error."""
-        outcome = self._changes.try_commit()
-        if isinstance(outcome, Committed):
-            self._table._state = outcome.state
-            self._discard(self._changes.left_out(self._written))
-        elif isinstance(outcome, Rejected) and outcome.cleaned:
-            self._discard(file.file_path for file in self._written)
-        return outcome
-
-    def _discard(self, locations: Iterable[str]) -> None:
-        """Delete the files of rows that are certain never to be part of the table; what cannot be deleted stays behind."""
-        with suppress(IcefloeError):
-            self._table.storage.delete(locations)
-        self._written.clear()
-
-    def _add_one(self, change: Change) -> Snapshot | None:
-        # Not from the metadata: to ask for that is to wait for all files that it names.
-        prepared = self._changes.add(change)
-        added = (each.snapshot for each in prepared.updates if isinstance(each, AddSnapshotUpdate))
-        return next((each for each in added if each.snapshot_id in change.snapshot_ids), None)
-
-    def _add_all(self, changes: Sequence[Change]) -> None:
-        for change in changes:
-            self.add(change)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            if self._changes.is_open:
-                self.commit_transaction()
-        elif issubclass(kind, Exception) and self._changes.is_open:
-            self._changes.abandon()
-            self._discard(file.file_path for file in self._written)
+    def _add(self, change: Change) -> Snapshot | None:
+        return self._commit(lambda tx: tx.add(change))

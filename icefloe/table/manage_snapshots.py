@@ -1,11 +1,13 @@
 """The changes of branches, tags and the current snapshot under their names, in one commit for all of a `with` block."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Self
 
 from icefloe.commit import refs
 from icefloe.commit.change import Change
+from icefloe.commit.change_set import ChangeSet
 from icefloe.commit.cherry_pick import CherryPick
 from icefloe.commit.create_branch import CreateBranch
 from icefloe.commit.refs import Retention
@@ -15,8 +17,8 @@ from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRefType
 class ManageSnapshots:
     """Collects changes; `commit`, or leaving the `with` block, does them together."""
 
-    def __init__(self, submit: Callable[[list[Change]], None]) -> None:
-        self._submit = submit
+    def __init__(self, begin: Callable[[], AbstractContextManager[ChangeSet]]) -> None:
+        self._begin = begin
         self._changes: list[Change] = []
 
     def create_branch(
@@ -92,7 +94,9 @@ class ManageSnapshots:
         """Do what was collected."""
         changes, self._changes = self._changes, []
         if changes:
-            self._submit(changes)
+            with self._begin() as change_set:
+                for change in changes:
+                    change_set.add(change)
 
     def _add(self, change: Change) -> Self:
         self._changes.append(change)

@@ -6,28 +6,26 @@ from typing import Self
 
 from icefloe.commit.change import Change, Prepared
 from icefloe.commit.committer import Committer, TableState
+from icefloe.commit.leftovers import of_failed_attempts, position_deletes_left_out
 from icefloe.commit.outcome import Committed, Outcome
-from icefloe.commit.parent import list_location, manifests_of, read_entries
-from icefloe.commit.producer import committed_manifests
 from icefloe.commit.report import report_commit
 from icefloe.commit.retry import CommitLoop, Timing, result_of
 from icefloe.commit.swap import check_same_table
 from icefloe.commit.workbench import Caches, Workbench
 from icefloe.errors import CommitFailed, InvalidInputError, LocationNotFoundError
-from icefloe.manifests.values import DataFile, FileContent, ManifestContent
-from icefloe.manifests.wanted import WITHOUT_METRICS
+from icefloe.manifests.values import DataFile
 from icefloe.metadata.apply import Applied, finish, step
 from icefloe.metadata.requirements import TableRequirement, requirements_for
+from icefloe.metadata.snapshot import Snapshot
 from icefloe.metadata.table import TableMetadata
 from icefloe.metadata.update_codec import check_codable
-from icefloe.metadata.updates import TableUpdate
+from icefloe.metadata.updates import AddSnapshotUpdate, TableUpdate
 from icefloe.planning.report import LoggingReporter, Reporter
-from icefloe.storage.identity import identities, identity
-from icefloe.versions import Feature, allows
+from icefloe.storage.storage import Storage
 
 
-class CommitTransaction:
-    """Changes that are collected, and committed together or not at all.
+class ChangeSet:
+    """Changes of one table that are collected, and committed together or not at all.
 
     A change is prepared at once, so that bad input is told where it is given, and prepared again on newer metadata only
     when another writer was faster.
@@ -54,36 +52,51 @@ class CommitTransaction:
         self._was_sent = False
 
     @property
-    def metadata(self) -> TableMetadata:
+    def table_metadata(self) -> TableMetadata:
         """What the table will be: the base with all changes so far, whose files are there to be read."""
         self._bench.settle()
         return self._applied.metadata
+
+    @property
+    def storage(self) -> Storage:
+        """Where the table's files are."""
+        return self._committer.storage
+
+    @property
+    def row_files(self) -> list[DataFile]:
+        """Data and delete files of the changes; who writes one puts it here, so that it goes if the commit does not happen."""
+        return self._bench.row_files
 
     @property
     def is_open(self) -> bool:
         """Whether it was neither committed nor given up."""
         return self._outcome is None and not self._was_sent
 
-    def add(self, change: Change) -> Prepared:
-        """One more change, prepared on what those before it leave."""
+    def add(self, change: Change) -> Snapshot | None:
+        """One more change, prepared on what those before it leave: the snapshot that it makes, if any.
+
+        It is the snapshot as it will be if no other writer is faster.
+        """
         self._check_open()
         known = frozenset(self._bench.first_parents)
         try:
             # Files of the changes before may be read, while those of the last one may still be on their way in `commit`.
-            prepared = change.prepare(self.metadata, self._bench)
+            prepared = change.prepare(self.table_metadata, self._bench)
         except LocationNotFoundError:
             # The base may have expired with its files, which says nothing about the table as it is now.
             for snapshot_id in self._bench.first_parents.keys() - known:
                 del self._bench.first_parents[snapshot_id]
             if not self.rebase():
                 raise
-            prepared = change.prepare(self.metadata, self._bench)
+            prepared = change.prepare(self.table_metadata, self._bench)
         if not change.snapshot_ids:
             check_codable(prepared.updates)
         self._applied = self._after(self._applied, prepared)
         self._changes.append(change)
         self._prepared.append(prepared)
-        return prepared
+        # Not from the metadata: to ask for that is to wait for all files that it names.
+        added = (each.snapshot for each in prepared.updates if isinstance(each, AddSnapshotUpdate))
+        return next((each for each in added if each.snapshot_id in change.snapshot_ids), None)
 
     def rebase(self) -> bool:
         """Take the newest state as the base, and prepare all changes on that; whether the table had moved on.
@@ -119,38 +132,19 @@ class CommitTransaction:
         self._outcome = loop.run(self.base, first)
         seconds = (self._timing.clock_ms() - started) / 1000
         if isinstance(self._outcome, Committed):
-            self._tidy(self._outcome)
+            left_out = position_deletes_left_out(self._outcome, self._bench, self._snapshot_ids())
+            self._bench.discard(left_out | of_failed_attempts(self._outcome, self._bench))
         report_commit(self._outcome, self.base.metadata, self._committer.name, seconds, self._reporter)
         return self._outcome
 
-    def left_out(self, files: Iterable[DataFile]) -> tuple[str, ...]:
-        """The position delete files among these that the commit did without; none if that is in doubt.
-
-        If the table was upgraded meanwhile, it has taken what they hold as deletion vectors.
-        """
-        if not isinstance(self._outcome, Committed):
-            return ()
-        metadata = self._outcome.state.metadata
-        positions = (each for each in files if each.content is FileContent.POSITION_DELETES)
-        found = {identity(each.file_path): each.file_path for each in positions if not each.is_deletion_vector}
-        if not found or allows(metadata.format_version, Feature.NEW_POSITION_DELETE_FILES):
-            return ()
-        try:
-            # A transaction may delete rows first and upgrade the table then: what is named stays, whatever the version.
-            for snapshot in map(metadata.snapshot, self._snapshot_ids()):
-                for manifest in manifests_of(snapshot, metadata, self._bench):
-                    if manifest.content is ManifestContent.DELETES:
-                        columns = read_entries(manifest, metadata, self._bench, WITHOUT_METRICS)
-                        for each in found.keys() & set(identities(columns.column("file_path")).to_pylist()):
-                            del found[each]
-        except Exception:  # noqa: BLE001 - the commit happened; what cannot be read only keeps leftovers alive
-            return ()
-        return tuple(found.values())
+    def discard(self, files: Iterable[DataFile]) -> None:
+        """Delete files of rows that no change needs any more."""
+        self._bench.discard(each.file_path for each in files)
 
     def abandon(self) -> None:
         """Give it up: nothing was sent to the catalog, so that its files can go."""
         if self.is_open:
-            self._bench.discard(self._bench.written)
+            self._bench.discard_all()
             self._changes.clear()
             self._prepared.clear()
             self._applied = Applied(self.base.metadata)
@@ -180,25 +174,6 @@ class CommitTransaction:
     def _check_open(self) -> None:
         if not self.is_open:
             raise InvalidInputError("the transaction is over; begin another one")
-
-    def _tidy(self, outcome: Committed) -> None:
-        """Delete what only failed attempts needed; if anything is in doubt, nothing."""
-        metadata = outcome.state.metadata
-        leftovers = [location for location in self._bench.written if location.endswith(".avro")]
-        if self._bench.attempt == 1 or not leftovers:
-            return
-        snapshots = [metadata.snapshot_by_id(each) for each in outcome.snapshot_ids]
-        needed: set[str] = set()
-        try:
-            for snapshot in snapshots:
-                place = None if snapshot is None else list_location(snapshot, metadata)
-                if snapshot is None or place is None:
-                    return
-                needed.add(place)
-                needed |= committed_manifests(snapshot, metadata, self._bench)
-        except Exception:  # noqa: BLE001 - the commit happened; what cannot be read only keeps leftovers alive
-            return
-        self._bench.discard(set(leftovers) - needed)
 
     def __enter__(self) -> Self:
         return self

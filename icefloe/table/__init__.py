@@ -1,0 +1,7 @@
+"""The handle that users hold of a table, with its scans and its transactions."""
+
+from icefloe.table.handle import Table
+from icefloe.table.scan import ChangesScan, DataScan
+from icefloe.table.transaction import Transaction
+
+__all__ = ["ChangesScan", "DataScan", "Table", "Transaction"]

@@ -1,0 +1,55 @@
+"""Scans as a handle gives them: what planning chooses, with ways to have the rows."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from icefloe.data import changes, scanning
+from icefloe.data.engines import engine_named
+from icefloe.planning.changelog import ChangelogScan
+from icefloe.planning.scan import TableScan
+
+
+@dataclass(frozen=True)
+class DataScan(TableScan):
+    """A scan whose rows can be had: as Arrow, or for another library."""
+
+    def to_arrow(self) -> Any:
+        """All rows as a `pyarrow.Table`."""
+        return scanning.to_arrow(self)
+
+    def to_arrow_batch_reader(self) -> Any:
+        """The rows as a stream of Arrow batches, in bounded memory."""
+        return scanning.to_arrow_batch_reader(self)
+
+    def to_pandas(self, **options: Any) -> Any:
+        """All rows as a pandas DataFrame."""
+        return scanning.to_pandas(self, **options)
+
+    def to_polars(self) -> Any:
+        """All rows as a polars DataFrame."""
+        return scanning.to_polars(self)
+
+    def to_duckdb(self, name: str, connection: Any = None) -> Any:
+        """The rows as a table of that name in a DuckDB connection, a new one if none is given."""
+        return scanning.to_duckdb(self, name, connection)
+
+    def to_spark(self, spark: Any) -> Any:
+        """The rows as a lazy DataFrame of a Spark session."""
+        return engine_named("spark").scan(self, spark)
+
+    def count(self) -> int:
+        """How many rows there are, from metadata alone where that is exact."""
+        return scanning.count(self)
+
+
+@dataclass(frozen=True)
+class ChangesScan(ChangelogScan):
+    """Changes between snapshots whose rows can be had, with `_change_type`, `_change_ordinal` and `_commit_snapshot_id`."""
+
+    def to_arrow(self) -> Any:
+        """All changes as a `pyarrow.Table`."""
+        return changes.changes_to_arrow(self)
+
+    def to_arrow_batch_reader(self) -> Any:
+        """The changes as a stream of Arrow batches."""
+        return changes.changes_to_reader(self)

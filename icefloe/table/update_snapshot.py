@@ -1,0 +1,83 @@
+"""The changes of files under their names, each one call: the door for who brings files of their own."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec
+
+from icefloe.commit.added import FilesInput
+from icefloe.commit.append import Append
+from icefloe.commit.change import Change
+from icefloe.commit.history import Planned
+from icefloe.commit.matching import FilterInput
+from icefloe.commit.named_files import NamedInput
+from icefloe.commit.overwrite import Overwrite
+from icefloe.commit.producer import SnapshotChange, SnapshotOperation, Target
+from icefloe.commit.replace_partitions import ReplacePartitions
+from icefloe.commit.rewrite_files import RewriteFiles
+from icefloe.commit.rewrite_manifests import RewriteManifests
+from icefloe.commit.row_delta import RowDelta
+from icefloe.manifests.values import ManifestContent, ManifestFile
+from icefloe.metadata.snapshot import Snapshot
+from icefloe.metadata.table import TableMetadata
+
+P = ParamSpec("P")
+
+
+def _adds(
+    operation: Callable[Concatenate[TableMetadata, P], SnapshotOperation],
+) -> Callable[Concatenate["UpdateSnapshot", P], Snapshot | None]:
+    """A method that takes what the operation takes, but for the metadata, and does it."""
+
+    @wraps(operation)
+    def add(self: "UpdateSnapshot", /, *arguments: P.args, **options: P.kwargs) -> Snapshot | None:
+        return self.add(operation(self.metadata, *arguments, **options))
+
+    return add
+
+
+class UpdateSnapshot:
+    """Changes of the files of one branch. Each method makes one snapshot and returns it; None if nothing changed.
+
+    In a transaction it is the snapshot as it will be, if no other writer is faster. `planned` is the snapshot that an
+    operation was planned on, with the isolation that it wants; see `Planned.on`.
+    """
+
+    def __init__(self, metadata: TableMetadata, target: Target, submit: Callable[[Change], Snapshot | None]) -> None:
+        self.metadata = metadata
+        self._target = target
+        self._submit = submit
+
+    def add(self, operation: SnapshotOperation) -> Snapshot | None:
+        """Do any operation, on the branch of this door."""
+        return self._submit(SnapshotChange(operation, self._target))
+
+    overwrite = _adds(Overwrite)
+    replace_partitions = _adds(ReplacePartitions)
+    rewrite_files = _adds(RewriteFiles)
+    row_delta = _adds(RowDelta)
+
+    def fast_append(self, files: FilesInput, *, check_duplicates: bool = True) -> Snapshot | None:
+        """Add data files by new manifests alone."""
+        return self.add(Append(self.metadata, files, check_duplicates=check_duplicates))
+
+    def merge_append(self, files: FilesInput, *, check_duplicates: bool = True) -> Snapshot | None:
+        """Add data files, and merge small manifests when there are many."""
+        return self.add(Append(self.metadata, files, merge=True, check_duplicates=check_duplicates))
+
+    def delete(self, row_filter: FilterInput, *, case_sensitive: bool = True) -> Snapshot | None:
+        """Remove all files of matching rows; a file with other rows, too, is an error."""
+        return self.overwrite(None, row_filter=row_filter, case_sensitive=case_sensitive)
+
+    def delete_files(
+        self, files: NamedInput, planned: Planned, *, conflict_filter: FilterInput | None = None
+    ) -> Snapshot | None:
+        """Remove these data files, which must all be there."""
+        return self.overwrite(planned, remove=files, conflict_filter=conflict_filter)
+
+    def rewrite_manifests(
+        self,
+        content: ManifestContent = ManifestContent.DATA,
+        choose: Callable[[ManifestFile], bool] | None = None,
+    ) -> Snapshot | None:
+        """Write manifests anew, fewer and sorted by partition; no file comes or goes."""
+        return self.add(RewriteManifests(content, choose))
