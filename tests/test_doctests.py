@@ -12,28 +12,34 @@ import icefloe
 MODULES = ("icefloe.catalog.catalog", "icefloe.catalog.views")
 
 
-def surroundings() -> dict[str, Any]:
+def surroundings(warehouse: str = "memory://docs/warehouse") -> dict[str, Any]:
     """What every example finds: a catalog with a table of three orders."""
-    catalog = icefloe.load_catalog("docs", type="memory", warehouse="memory://docs/warehouse")
+    catalog = icefloe.load_catalog("docs", type="memory", warehouse=warehouse)
     catalog.create_namespace("shop")
     table = catalog.create_table("shop.orders", "id bigint, region string, total double")
     table.append(pa.table({"id": [1, 2, 3], "region": ["eu", "us", "eu"], "total": [10.0, 20.0, 30.0]}))
     return {"icefloe": icefloe, "pa": pa, "catalog": catalog, "table": table}
 
 
-def examples() -> list[doctest.DocTest]:
+def examples(*modules: str) -> list[doctest.DocTest]:
+    """The examples in the docstrings of modules."""
     finder = doctest.DocTestFinder(exclude_empty=True)
-    found = [test for name in MODULES for test in finder.find(importlib.import_module(name), name)]
-    return [test for test in found if test.examples]
+    tests = [test for name in modules for test in finder.find(importlib.import_module(name), name)]
+    return [test for test in tests if test.examples]
 
 
-@pytest.mark.parametrize("test", examples(), ids=lambda test: test.name)
-def test_an_example_does_what_it_says(test: doctest.DocTest) -> None:
-    test.globs = surroundings()
+def check(test: doctest.DocTest, **surroundings: Any) -> None:
+    """Run an example among these names."""
+    test.globs = surroundings
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     runner.run(test)
     assert runner.failures == 0
 
 
+@pytest.mark.parametrize("test", examples(*MODULES), ids=lambda test: test.name)
+def test_an_example_does_what_it_says(test: doctest.DocTest) -> None:
+    check(test, **surroundings())
+
+
 def test_every_module_has_examples() -> None:
-    assert {test.name.split(".")[2] for test in examples()} == {name.split(".")[2] for name in MODULES}
+    assert all(examples(name) for name in MODULES)

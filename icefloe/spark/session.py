@@ -105,8 +105,17 @@ class Session:
     ) -> DataFrame:
         """The rows of a table as a lazy DataFrame: later filters and selections still choose files and columns.
 
-        A snapshot is chosen by its id, a branch or tag, or a time. `selected_fields` may name metadata columns such as
-        `_file` and `_row_id` after `*`. Options are those of scans, and `read.engine`.
+        Args:
+            name: the table, with or without the name of a catalog in front.
+            snapshot_id: read this snapshot.
+            ref: read this branch or tag.
+            as_of: read the snapshot that was current at this time, in milliseconds or as a datetime with a zone.
+            row_filter: only rows that match, as text or as an expression of `icefloe.expressions`.
+            selected_fields: only these columns; metadata columns such as `_file` and `_row_id` may follow `"*"`.
+            options: options of scans (docs/scans.md), and `read.engine` (docs/spark.md).
+
+        >>> ice.table("shop.orders").filter("total > 15").select("id").orderBy("id").collect()
+        [Row(id=2), Row(id=3)]
         """
         table = self.load_table(name)
         if snapshot_id is None and ref is None and as_of is None:
@@ -122,18 +131,40 @@ class Session:
         return read_scan(self.spark, replace(scan, reporter=self._reports), name)
 
     def write(self, frame: DataFrame) -> FrameWriter:
-        """A DataFrame on its way to a table: `ice.write(df).to("shop.orders").append()`."""
+        """A DataFrame on its way to a table.
+
+        >>> frame = ice.spark.createDataFrame([(4, "us", 40.0)], "id bigint, region string, total double")
+        >>> snapshot = ice.write(frame).to("shop.orders").append()
+        >>> ice.table("shop.orders").count()
+        4
+        """
         return FrameWriter(self, frame)
 
     def sql(self, text: str, args: Mapping[str, Any] | Sequence[Any] | None = None, **frames: Any) -> DataFrame:
-        """Run a SQL text as `spark.sql` does; names without a catalog may be of tables in this session's first one."""
+        """Run a SQL text as `spark.sql` does; names without a catalog may be of tables in this session's first one.
+
+        Args:
+            text: a statement, or a script.
+            args: values of its parameters, by name (`:since`) or by place (`?`).
+            frames: DataFrames that the text names in braces.
+
+        >>> ice.sql("SELECT region, sum(total) AS total FROM shop.orders GROUP BY region ORDER BY region").collect()
+        [Row(region='eu', total=40.0), Row(region='us', total=20.0)]
+        """
         if self._door is None:
             raise StateError("Spark Connect has no JVM at hand, which SQL on tables needs; use ice.table and ice.write")
         text = marked(text, next(iter(self.catalogs)))
         return self._door.sql(self.spark.sql, *((text,) if args is None else (text, args)), **frames)
 
     def merge(self, name: str | Sequence[str]) -> MergeBuilder:
-        """Merge rows into a table: `ice.merge("shop.orders").using(df, "t.id = s.id").when_matched_update()...execute()`."""
+        """Merge rows into a table.
+
+        >>> changes = ice.spark.createDataFrame([(1, "eu", 11.0), (9, "us", 90.0)], "id bigint, region string, total double")
+        >>> merge = ice.merge("shop.orders").using(changes, "t.id = s.id").when_matched_update().when_not_matched_insert()
+        >>> snapshot = merge.execute()
+        >>> ice.table("shop.orders").filter("id in (1, 9)").orderBy("id").select("total").collect()
+        [Row(total=11.0), Row(total=90.0)]
+        """
         self._check_classic()
         return MergeBuilder(self.spark, self.load_table(name))
 
@@ -145,7 +176,18 @@ class Session:
         branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> Snapshot | None:
-        """Delete the rows for which a condition is true, found by Spark."""
+        """Delete the rows for which a condition is true, found by Spark.
+
+        Args:
+            name: the table.
+            condition: SQL, with functions and subqueries as Spark has them, or a column of Spark.
+            branch: the branch to change, in place of `main`.
+            snapshot_properties: properties for the summary of the new snapshot.
+
+        >>> snapshot = ice.delete("shop.orders", "total < 15")
+        >>> ice.table("shop.orders").count()
+        2
+        """
         self._check_classic()
         column = expr(condition) if isinstance(condition, str) else condition
         table = self.load_table(name)
@@ -168,7 +210,19 @@ class Session:
         branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> Snapshot | None:
-        """Give columns other values, texts being SQL, in the rows for which a condition is true."""
+        """Give columns other values in the rows for which a condition is true, in all rows without one.
+
+        Args:
+            name: the table.
+            values: new values by column: SQL as text, or columns of Spark.
+            condition: SQL, or a column of Spark.
+            branch: the branch to change, in place of `main`.
+            snapshot_properties: properties for the summary of the new snapshot.
+
+        >>> snapshot = ice.update("shop.orders", {"total": "total * 2"}, "region = 'us'")
+        >>> ice.table("shop.orders").filter("id = 2").select("total").collect()
+        [Row(total=40.0)]
+        """
         self._check_classic()
         column = expr(condition) if isinstance(condition, str) else condition
         table = self.load_table(name)
