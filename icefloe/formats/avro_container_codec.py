@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from icefloe.errors import CorruptFileError, InvalidPropertyError
-from icefloe.formats.avro_blocks_codec import (
+from icefloe.avro.blocks import (
     CODEC_ERRORS,
     CODECS,
     MAGIC,
@@ -16,6 +15,7 @@ from icefloe.formats.avro_blocks_codec import (
     deflate,
     inflate,
 )
+from icefloe.errors import CorruptFileError, InvalidPropertyError
 from icefloe.metadata.limits import DEFAULT_LIMITS
 from icefloe.metadata.properties import AVRO_COMPRESSION, AVRO_COMPRESSION_LEVEL, property_as_int
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from fastavro.types import Schema as FastSchema
 
+from icefloe.avro.blocks import zigzag
 from icefloe.errors import CorruptFileError
-from icefloe.formats.avro_blocks_codec import zigzag
 from icefloe.formats.avro_container_codec import AvroBlock
 from icefloe.formats.avro_nodes import (
     AvroArray,

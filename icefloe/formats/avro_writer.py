@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from icefloe.avro.blocks import SYNC_SIZE
+from icefloe.avro.iceberg_schema_codec import avro_schema_of
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.arrow_types import conform, stored_schema
-from icefloe.formats.avro_blocks_codec import SYNC_SIZE
 from icefloe.formats.avro_container_codec import block_bytes, codec_of, header_bytes
 from icefloe.formats.avro_encoding import encode_rows
 from icefloe.formats.avro_file_schema_codec import parse_file_schema
 from icefloe.formats.avro_nodes import iceberg_schema
-from icefloe.formats.avro_schema_codec import avro_schema_of
 from icefloe.formats.field_ids import check_written_ids
 from icefloe.formats.metrics import MetricsMode, metrics_modes
 from icefloe.formats.parquet.footer import Sink

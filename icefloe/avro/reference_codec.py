@@ -8,18 +8,7 @@ from typing import Any, TypeVar
 import fastavro
 import pyarrow as pa
 
-from icefloe.errors import CorruptFileError
-from icefloe.manifests.avro_codec import Container, inflate
-from icefloe.manifests.avro_schema_codec import (
-    AvroArray,
-    AvroFixed,
-    AvroMap,
-    AvroNode,
-    AvroPrimitive,
-    AvroRecord,
-    AvroUnion,
-)
-from icefloe.manifests.choices import (
+from icefloe.avro.choices import (
     Choice,
     Key,
     Take,
@@ -30,8 +19,19 @@ from icefloe.manifests.choices import (
     TakeRecords,
     TakeSpread,
 )
-from icefloe.manifests.decode import Decoded
-from icefloe.manifests.program import field_of, smallest_size, without_null
+from icefloe.avro.container import Container, inflate
+from icefloe.avro.decode import Decoded
+from icefloe.avro.program import field_of, smallest_size, without_null
+from icefloe.avro.schema_codec import (
+    AvroArray,
+    AvroFixed,
+    AvroMap,
+    AvroNode,
+    AvroPrimitive,
+    AvroRecord,
+    AvroUnion,
+)
+from icefloe.errors import CorruptFileError
 
 Shape = TypeVar("Shape")
 

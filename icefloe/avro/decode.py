@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from icefloe.avro import operations as op
+from icefloe.avro.choices import Key
+from icefloe.avro.container import MAX_BLOCK_BYTES, Container, inflate
+from icefloe.avro.kernels import walker_for
+from icefloe.avro.program import ListOutput, Output, Program
+from icefloe.avro.schema_codec import AvroFixed, AvroNode, AvroPrimitive
 from icefloe.errors import CorruptFileError
-from icefloe.manifests.avro_codec import MAX_BLOCK_BYTES, Container, inflate
-from icefloe.manifests.avro_schema_codec import AvroFixed, AvroNode, AvroPrimitive
-from icefloe.manifests.choices import Key
-from icefloe.manifests.kernels import walker_for
-from icefloe.manifests.operations import PROBLEMS, STATUS_GROW, STATUS_OK
-from icefloe.manifests.program import ListOutput, Output, Program
 
 CHUNK_BYTES = 4 << 20
 """How much is inflated before the walker runs over it: enough to pay for the call, little enough to stay in cache."""
@@ -227,7 +227,7 @@ class _Decoder:
 
     def _deflated_chunks(self) -> Iterator[tuple[Bytes, Numbers]]:
         """The same by the compiled inflater; each chunk is in the room of the last one."""
-        from icefloe.manifests.inflate import INFLATED, NO_ROOM, PROBLEMS, SLACK, inflate_blocks
+        from icefloe.avro.inflate import INFLATED, NO_ROOM, PROBLEMS, SLACK, inflate_blocks
 
         source, blocks = np.frombuffer(self.container.data, np.uint8), self.container.blocks
         room = np.empty(2 * CHUNK_BYTES + SLACK, np.uint8)
@@ -270,7 +270,7 @@ class _Decoder:
             status, where, _ = kernels.walk(
                 data, blocks, self.ops, self.keys, longs, valid, row, notes, items, item_valid, fill
             )
-            if status != STATUS_GROW:
+            if status != op.STATUS_GROW:
                 break
             # The walk starts again with more room for items; an item takes a byte at least, so this ends.
             if room > len(data):
@@ -282,8 +282,8 @@ class _Decoder:
             fill[:] = 0
             notes.fill(-1)
             valid[:, row : row + count] = 0
-        if status != STATUS_OK:
-            raise CorruptFileError(self.container.location, f"row {where}: {PROBLEMS[status]}")
+        if status != op.STATUS_OK:
+            raise CorruptFileError(self.container.location, f"row {where}: {op.PROBLEMS[status]}")
         share = max(count, 1) / max(self.rows, 1)
         for column, texts in enumerate(self.texts):
             texts.append(kernels, data, notes[column], share, self.container.location)

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from icefloe.avro import decode as decoding
+from icefloe.avro.container import open_container
+from icefloe.avro.inflate import CUT_OFF, INFLATED, NO_ROOM, SLACK, inflate_blocks
 from icefloe.errors import CorruptFileError
-from icefloe.manifests import decode as decoding
 from icefloe.manifests import decode_manifest
-from icefloe.manifests.avro_codec import open_container
-from icefloe.manifests.inflate import CUT_OFF, INFLATED, NO_ROOM, SLACK, inflate_blocks
-from tests.manifests.avro_strategies import container
+from tests.avro.strategies import container
 
 SYNC = bytes(range(16))
 CANARY = 0xA5

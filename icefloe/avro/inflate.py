@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from icefloe.manifests.memory import byte_at, eight_at, helper, kernel, put_byte, put_eight
+from icefloe.avro.memory import byte_at, eight_at, helper, kernel, put_byte, put_eight
 
 INFLATED = 0
 NO_ROOM = 1

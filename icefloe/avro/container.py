@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from icefloe.avro import operations as op
+from icefloe.avro import plain_walker
+from icefloe.avro.blocks import CODEC_ERRORS, CODECS, MAGIC, SYNC_SIZE
+from icefloe.avro.blocks import deflate as pack
+from icefloe.avro.blocks import inflate as unpack
 from icefloe.errors import CorruptFileError, InvalidPropertyError
-from icefloe.formats.avro_blocks_codec import CODEC_ERRORS, CODECS, MAGIC, SYNC_SIZE
-from icefloe.formats.avro_blocks_codec import deflate as pack
-from icefloe.formats.avro_blocks_codec import inflate as unpack
-from icefloe.manifests import plain_walker
-from icefloe.manifests.operations import PROBLEMS, STATUS_GROW, STATUS_OK
 from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
 
 MAX_BLOCK_BYTES = 256 << 20
@@ -112,11 +112,11 @@ def _find_blocks(view: memoryview, start: int, sync: bytes, location: str) -> "n
         part = np.empty((room, 3), np.int64)
         status, found, start = find(data, start, marker, part)
         table = np.concatenate((table, part[:found]))
-        if status == STATUS_OK:
+        if status == op.STATUS_OK:
             break
-        if status != STATUS_GROW:
-            raise CorruptFileError(location, f"block {len(table)} at byte {start}: {PROBLEMS[status]}")
-        from icefloe.manifests.walker import find_blocks as find
+        if status != op.STATUS_GROW:
+            raise CorruptFileError(location, f"block {len(table)} at byte {start}: {op.PROBLEMS[status]}")
+        from icefloe.avro.walker import find_blocks as find
 
         room *= 2
     if len(table) and int(table[:, 0].max()) >= 1 << 40:
