@@ -82,7 +82,7 @@ def holds_empty_items(node: AvroNode) -> bool:
 def _rows(container: Container, smallest: int) -> Iterable[Any]:
     # Logical types are our matter: without them the library gives plain numbers and bytes.
     try:
-        schema = fastavro.parse_schema(_without_logical_types(json.loads(container.schema)))
+        schema = fastavro.parse_schema(_without_logical_types(json.loads(container.header.schema)))
         inflated = 0
         for block, count in enumerate(container.blocks[:, 0].tolist()):
             data = inflate(container, block)

@@ -141,7 +141,7 @@ def decode_manifest(
 def decode_rows(container: Container, choice: TakeFields, threads: int = 1) -> Decoded:
     """The chosen fields of an Avro file as columns: by the walker, or by the reference library if it has no program."""
     try:
-        schema, program = _compiled(container.schema, choice)
+        schema, program = _compiled(container.header.schema, choice)
     except CorruptFileError as error:
         raise CorruptFileError(container.location, error.problem) from None
     try:

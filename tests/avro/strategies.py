@@ -97,7 +97,7 @@ def container(schema: Any, rows: list[Any], *, codec: str = "deflate", per_block
         container_block(int(count), deflate(codec, inflate(opened, i)), sync)
         for i, count in enumerate(opened.blocks[:, 0])
     )
-    return b"".join((container_header(json.loads(opened.schema), {}, codec, sync), *blocks))
+    return b"".join((container_header(json.loads(opened.header.schema), {}, codec, sync), *blocks))
 
 
 def new_names() -> Any:

@@ -104,7 +104,7 @@ def as_lists(found: Any) -> dict[Any, list[Any]]:
 def test_walker_reads_what_the_reference_reads(file: Any, codec: str, per_block: int) -> None:
     schema, rows, choice = file
     opened = open_container(container(schema, rows, codec=codec, per_block=per_block), "f")
-    node = parse_avro_schema(opened.schema, "f")
+    node = parse_avro_schema(opened.header.schema, "f")
     program = compile_program(node, choice)
     with compiled_kernels():
         found = decode(opened, program)

@@ -229,9 +229,9 @@ def reshaped(data: bytes, chance: random.Random) -> bytes:
     container = open_container(data, PLACE)
     end = int(container.blocks[-1, 2]) + SYNC_SIZE
     sync = data[end - SYNC_SIZE : end]
-    schema = _changed(json.loads(container.schema), chance, _AVRO_TYPES)
+    schema = _changed(json.loads(container.header.schema), chance, _AVRO_TYPES)
     body = data[data.index(sync) + SYNC_SIZE :]
-    return container_header(schema, container.metadata, container.codec, sync) + body
+    return container_header(schema, container.metadata, container.header.codec, sync) + body
 
 
 def _changed(document: Any, chance: random.Random, values: Sequence[Any]) -> Any:
