@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from icefloe.avro.iceberg_schema_codec import avro_name
 from icefloe.data.foreign_partitions import check_told, infer_partition
 from icefloe.data.opening import open_file, partition_constants
 from icefloe.data.scanning import default_workers
 from icefloe.errors import IncompatibleChangeError, InvalidInputError, NoSuchColumnError
-from icefloe.formats.avro_schema_codec import avro_name
 from icefloe.formats.field_ids import misplaced_ids, missing_ids, variant_ids
 from icefloe.formats.file_formats import AVRO, ORC, PARQUET, file_reader
 from icefloe.formats.file_schema import file_columns

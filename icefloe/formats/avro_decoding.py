@@ -3,6 +3,8 @@
 import io
 import struct
 import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import fastavro
@@ -11,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from fastavro.types import Schema as FastSchema
 
+from icefloe.avro.blocks import zigzag
+from icefloe.avro.container import Container, inflate
 from icefloe.errors import CorruptFileError
-from icefloe.formats.avro_blocks_codec import zigzag
-from icefloe.formats.avro_container_codec import AvroBlock
 from icefloe.formats.avro_nodes import (
     AvroArray,
     AvroLeaf,
@@ -56,6 +58,22 @@ _DAMAGE = (
 
 _MOST_ROWS = 1 << 22
 """How many rows one block may hold; writers end a block after some ten thousand bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class AvroBlock:
+    """Rows of a file, still as Avro bytes; `first_row` is the position of the first one where it was asked for."""
+
+    first_row: int
+    rows: int
+    data: bytes
+
+
+def blocks_of(first_row: int, part: Container) -> Iterator[AvroBlock]:
+    """The blocks of a part of a file, inflated."""
+    for index, rows in enumerate(part.blocks[:, 0].tolist()):
+        yield AvroBlock(first_row, rows, bytes(inflate(part, index)))
+        first_row += rows
 
 
 class RowDecoder:

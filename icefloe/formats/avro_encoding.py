@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.avro.iceberg_schema_codec import decimal_width, null_comes_second
 from icefloe.errors import InvalidValueError
-from icefloe.formats.avro_schema_codec import decimal_width, null_comes_second
 from icefloe.formats.projection import as_stored, compacted
 from icefloe.schema import types
 from icefloe.schema.schema import Schema

@@ -3,6 +3,7 @@
 Unions may have null in either order, times may be in milliseconds, UUIDs may be strings and decimals may be bytes.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,11 +36,11 @@ _PLAIN: dict[str, types.IcebergType] = {
 }
 
 
-def parse_file_schema(document: object, location: str) -> AvroRecord:
+def parse_file_schema(text: bytes | str, location: str) -> AvroRecord:
     """The tree of a file's Avro schema, which must be a record."""
     try:
-        found = _Parser(location).node(document, "", 0)
-    except InvalidInputError as problem:
+        found = _Parser(location).node(json.loads(text), "", 0)
+    except (ValueError, RecursionError, InvalidInputError) as problem:
         raise CorruptFileError(location, f"its Avro schema is not one: {problem}") from None
     if not isinstance(found, AvroRecord):
         raise CorruptFileError(location, "its rows are not Avro records")

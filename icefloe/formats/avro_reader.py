@@ -5,9 +5,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from icefloe.avro.file import AvroFile
 from icefloe.errors import IncompatibleChangeError
-from icefloe.formats.avro_container_codec import AvroBlock, AvroContainer
-from icefloe.formats.avro_decoding import RowDecoder, check_rows
+from icefloe.formats.avro_decoding import AvroBlock, RowDecoder, blocks_of, check_rows
 from icefloe.formats.avro_file_schema_codec import parse_file_schema
 from icefloe.formats.avro_nodes import (
     AvroArray,
@@ -51,8 +51,8 @@ class AvroFileReader:
     ) -> None:
         self._location = location
         self._wanted = wanted
-        self._container = AvroContainer(source, location)
-        record = parse_file_schema(self._container.header.schema, location)
+        self._file = AvroFile(source, location)
+        record = parse_file_schema(self._file.header.schema, location)
         found = known_columns(iceberg_schema(record, location), wanted, mapping, constants)
         self.file_schema = Schema(*with_wanted_zones(found.fields, record, wanted))
         for field, inner in zip(self.file_schema.fields, record.fields, strict=True):
@@ -70,7 +70,7 @@ class AvroFileReader:
     @property
     def metadata(self) -> dict[str, str]:
         """The key-value metadata of the file."""
-        return {key: value.decode("utf-8", "replace") for key, value in self._container.header.metadata.items()}
+        return dict(self._file.header.metadata)
 
     def batches(self, split: tuple[int, int] | None = None, batch_rows: int = DEFAULT_BATCH_ROWS) -> Iterator[Any]:
         """Record batches of the wanted columns, in the order of the file.
@@ -79,7 +79,8 @@ class AvroFileReader:
         """
         waiting: list[Any] = []
         rows = size = 0
-        for block in self._container.blocks(split, self._with_rows):
+        blocks = (block for row, part in self._file.parts(split, self._with_rows) for block in blocks_of(row, part))
+        for block in blocks:
             for batch in self._block(block, batch_rows):
                 if waiting and (rows + batch.num_rows > batch_rows or size + batch.nbytes > _BATCH_BYTES):
                     yield _together(waiting)

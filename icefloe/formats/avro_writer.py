@@ -8,24 +8,28 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from icefloe.avro.blocks import CODECS, SYNC_SIZE, container_block, container_header, deflate
+from icefloe.avro.iceberg_schema_codec import avro_schema_of
+from icefloe.errors import InvalidPropertyError
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.arrow_types import conform, stored_schema
-from icefloe.formats.avro_blocks_codec import SYNC_SIZE
-from icefloe.formats.avro_container_codec import block_bytes, codec_of, header_bytes
 from icefloe.formats.avro_encoding import encode_rows
 from icefloe.formats.avro_file_schema_codec import parse_file_schema
 from icefloe.formats.avro_nodes import iceberg_schema
-from icefloe.formats.avro_schema_codec import avro_schema_of
 from icefloe.formats.field_ids import check_written_ids
 from icefloe.formats.metrics import MetricsMode, metrics_modes
 from icefloe.formats.parquet.footer import Sink
 from icefloe.formats.written_file import JUST_WRITTEN, WrittenFile
+from icefloe.metadata.properties import AVRO_COMPRESSION, AVRO_COMPRESSION_LEVEL, property_as_int
 from icefloe.partitioning.sorting import UNSORTED, SortOrder
 from icefloe.schema.codec import schema_to_json
 from icefloe.schema.schema import Schema
 
 BLOCK_BYTES = 1 << 18
 """About how many bytes of rows one block holds before it is compressed."""
+
+_LEVELS = {"deflate": (9, 0, 9), "zstandard": (1, -7, 22)}
+"""Default, lowest and highest level; the defaults are Java's."""
 
 _SLICE_ROWS = 1 << 16
 _SLICE_BYTES = 1 << 26
@@ -49,7 +53,7 @@ class AvroFileWriter:
     ) -> None:
         settings = properties or {}
         self._schema = stored_schema(schema)
-        self._codec = codec_of(settings)
+        self._codec, self._level = _codec_of(settings)
         self._sync = os.urandom(SYNC_SIZE)
         self._seen = MetricsCollector(
             self._schema, modes if modes is not None else metrics_modes(self._schema, settings, sort_order)
@@ -60,9 +64,9 @@ class AvroFileWriter:
         self._waiting_bytes = self._waiting_rows = 0
         about = {"iceberg.schema": json.dumps(schema_to_json(schema)), **(metadata or {})}
         document = avro_schema_of(self._schema)
-        record = parse_file_schema(json.loads(json.dumps(document)), JUST_WRITTEN)
+        record = parse_file_schema(json.dumps(document), JUST_WRITTEN)
         check_written_ids(iceberg_schema(record, JUST_WRITTEN), self._schema, JUST_WRITTEN)
-        self._put(header_bytes(document, about, self._codec, self._sync))
+        self._put(container_header(document, about, self._codec, self._sync))
         self._header = self._written
 
     @property
@@ -105,7 +109,8 @@ class AvroFileWriter:
 
     def _flush(self) -> None:
         if self._waiting_rows:
-            self._put(block_bytes(self._waiting_rows, b"".join(self._waiting), self._codec, self._sync))
+            packed = deflate(self._codec, b"".join(self._waiting), self._level)
+            self._put(container_block(self._waiting_rows, packed, self._sync))
             self._raw += self._waiting_bytes
             self._waiting, self._waiting_bytes, self._waiting_rows = [], 0, 0
 
@@ -120,3 +125,24 @@ def _slices(batch: Any) -> Iterator[Any]:
     rows = max(1, -(-batch.num_rows // pieces))
     for start in range(0, batch.num_rows, rows):
         yield batch.slice(start, rows)
+
+
+def _codec_of(properties: Mapping[str, str]) -> tuple[str, int]:
+    """Avro's name of the codec that the table's properties ask for, and the level where there is one."""
+    text = AVRO_COMPRESSION.of(properties).lower()
+    if text not in CODECS:
+        raise InvalidPropertyError(
+            f"property {AVRO_COMPRESSION.key!r} is {text!r}; it must be one of {', '.join(CODECS)}"
+        )
+    name = CODECS[text]
+    if name not in _LEVELS:
+        return name, 0
+    default, lowest, highest = _LEVELS[name]
+    level = default
+    if AVRO_COMPRESSION_LEVEL.of(properties) is not None:
+        level = property_as_int(properties, AVRO_COMPRESSION_LEVEL.key, default)
+    if not lowest <= level <= highest:
+        raise InvalidPropertyError(
+            f"property {AVRO_COMPRESSION_LEVEL.key!r} is {level}; {text} takes {lowest} to {highest}"
+        )
+    return name, level

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from icefloe.manifests.choices import Choice, Take, TakeEach, TakeFields, TakeList, TakePairs, TakeSpread
+from icefloe.avro.choices import Choice, Take, TakeEach, TakeFields, TakeList, TakePairs, TakeSpread
 from icefloe.manifests.values import ManifestContent, Metric
 from icefloe.partitioning.codec import fields_to_json
 from icefloe.partitioning.spec import PartitionSpec

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from icefloe.avro.blocks import SYNC_SIZE, container_block, container_header
+from icefloe.avro.choices import Take, TakeFields, TakeRecords
+from icefloe.avro.container import codec_named, deflate, open_container
+from icefloe.avro.encode import encode_rows
+from icefloe.avro.iceberg_schema_codec import avro_record
 from icefloe.errors import CorruptFileError, InvalidInputError
-from icefloe.formats.avro_blocks_codec import SYNC_SIZE, container_block, container_header
-from icefloe.formats.avro_schema_codec import avro_record
-from icefloe.manifests.avro_codec import codec_named, deflate, open_container
-from icefloe.manifests.choices import Take, TakeFields, TakeRecords
-from icefloe.manifests.encode import encode_rows
 from icefloe.manifests.inheritance import assign_first_row_ids, assign_sequence_numbers
 from icefloe.manifests.reader import Read, decode_rows
 from icefloe.manifests.values import ManifestContent, ManifestFile, PartitionFieldSummary

@@ -9,21 +9,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.avro.blocks import MAGIC
+from icefloe.avro.choices import Key, TakeFields
+from icefloe.avro.container import Container, open_container
+from icefloe.avro.decode import Decoded, decode
+from icefloe.avro.program import Program, UnknownShape, compile_program
+from icefloe.avro.schema_codec import AvroNode, parse_avro_schema, plain_meaning
 from icefloe.errors import CorruptFileError, InvalidValueError
-from icefloe.formats.avro_blocks_codec import MAGIC
-from icefloe.manifests.avro_codec import Container, open_container
-from icefloe.manifests.avro_schema_codec import AvroNode, parse_avro_schema, plain_meaning
 from icefloe.manifests.cache import ManifestCache
-from icefloe.manifests.choices import Key, TakeFields
 from icefloe.manifests.columns import ManifestColumns, column_type
 from icefloe.manifests.content_stats_codec import metrics_from_stats
-from icefloe.manifests.decode import Decoded, decode
 from icefloe.manifests.entry_codec import PARTITION_ROLE, choose
 from icefloe.manifests.inheritance import inherit
 from icefloe.manifests.metrics import MetricColumns, map_type, value_type
 from icefloe.manifests.partition_values import partition_columns
 from icefloe.manifests.paths import resolve_paths
-from icefloe.manifests.program import Program, UnknownShape, compile_program
 from icefloe.manifests.values import ManifestFile, Metric
 from icefloe.manifests.wanted import ALWAYS, EVERYTHING, Wanted
 from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
@@ -141,7 +141,7 @@ def decode_manifest(
 def decode_rows(container: Container, choice: TakeFields, threads: int = 1) -> Decoded:
     """The chosen fields of an Avro file as columns: by the walker, or by the reference library if it has no program."""
     try:
-        schema, program = _compiled(container.schema, choice)
+        schema, program = _compiled(container.header.schema, choice)
     except CorruptFileError as error:
         raise CorruptFileError(container.location, error.problem) from None
     try:
@@ -155,7 +155,7 @@ def _decoded(
     container: Container, schema: AvroNode, program: Program | None, choice: TakeFields, threads: int
 ) -> Decoded:
     if program is None:
-        from icefloe.manifests.reference_codec import decode_slowly
+        from icefloe.avro.reference_codec import decode_slowly
 
         return decode_slowly(container, schema, choice)
     return decode(container, program, threads)

@@ -13,14 +13,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.avro.blocks import SYNC_SIZE, container_block, container_header, zigzag
+from icefloe.avro.container import codec_named, deflate
+from icefloe.avro.encode import encode_rows
+from icefloe.avro.iceberg_schema_codec import avro_record
 from icefloe.errors import InvalidInputError
-from icefloe.formats.avro_blocks_codec import SYNC_SIZE, container_block, container_header, zigzag
-from icefloe.formats.avro_schema_codec import avro_record
-from icefloe.manifests.avro_codec import codec_named, deflate
 from icefloe.manifests.checks import check_entries
 from icefloe.manifests.columns import ManifestColumns, columns_of
 from icefloe.manifests.content_stats_codec import content_stats_type, stats_columns
-from icefloe.manifests.encode import encode_rows
 from icefloe.manifests.entry_codec import (
     BLOCK_SIZE_ID,
     CONTENT_STATS_ID,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from icefloe.manifests.memory import byte_at, eight_at, helper, kernel
+from icefloe.avro.memory import byte_at, eight_at, helper, kernel
 
 _MIXER = np.int64(-7046029254386353131)
 _U29 = np.uint64(29)

@@ -15,6 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from icefloe.avro.blocks import zigzag
+from icefloe.avro.iceberg_schema_codec import avro_schema_of, decimal_width
 from icefloe.errors import (
     CorruptFileError,
     IncompatibleChangeError,
@@ -24,10 +26,8 @@ from icefloe.errors import (
     InvalidValueError,
 )
 from icefloe.formats.array_metrics import MetricsCollector
-from icefloe.formats.avro_blocks_codec import zigzag
 from icefloe.formats.avro_encoding import varints
 from icefloe.formats.avro_reader import AvroFileReader
-from icefloe.formats.avro_schema_codec import avro_schema_of, decimal_width
 from icefloe.formats.avro_writer import AvroFileWriter
 from icefloe.formats.metrics import metrics_modes
 from icefloe.formats.written_file import WrittenFile

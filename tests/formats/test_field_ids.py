@@ -6,9 +6,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from icefloe.avro.iceberg_schema_codec import avro_schema_of
 from icefloe.errors import CorruptFileError
 from icefloe.formats import avro_writer
-from icefloe.formats.avro_schema_codec import avro_schema_of
 from icefloe.formats.field_ids import check_written_ids, foreign_ids, misplaced_ids, missing_ids, variant_ids
 from icefloe.formats.file_formats import DATA_FORMATS, file_writer
 from icefloe.formats.orc import writer as orc_writer

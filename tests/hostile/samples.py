@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow as pa
 
 from icefloe import load_catalog
+from icefloe.avro.blocks import MAGIC, SYNC_SIZE, container_block, container_header
+from icefloe.avro.container import inflate, open_container
 from icefloe.errors import IcefloeError
-from icefloe.formats.avro_blocks_codec import MAGIC, SYNC_SIZE, container_block, container_header
 from icefloe.formats.deletion_vector_codec import read_vectors
 from icefloe.formats.file_formats import file_reader
 from icefloe.formats.puffin.files import bytes_reader, decode_puffin
-from icefloe.manifests.avro_codec import inflate, open_container
 from icefloe.manifests.list_codec import decode_manifest_list, read_manifest_list
 from icefloe.manifests.reader import decode_manifest
 from icefloe.manifests.values import EntryStatus, ManifestContent, ManifestEntry
@@ -229,9 +229,9 @@ def reshaped(data: bytes, chance: random.Random) -> bytes:
     container = open_container(data, PLACE)
     end = int(container.blocks[-1, 2]) + SYNC_SIZE
     sync = data[end - SYNC_SIZE : end]
-    schema = _changed(json.loads(container.schema), chance, _AVRO_TYPES)
+    schema = _changed(json.loads(container.header.schema), chance, _AVRO_TYPES)
     body = data[data.index(sync) + SYNC_SIZE :]
-    return container_header(schema, container.metadata, container.codec, sync) + body
+    return container_header(schema, container.metadata, container.header.codec, sync) + body
 
 
 def _changed(document: Any, chance: random.Random, values: Sequence[Any]) -> Any:

@@ -44,8 +44,8 @@ from icefloe.schema.binary import decode, encode
 from icefloe.schema.codec import schema_from_json
 from icefloe.schema.schema import Schema
 from icefloe.versions import ALL_VERSIONS, Feature, allows
+from tests.avro.kernel_choice import compiled_kernels, plain_kernels
 from tests.manifests.entry_strategies import SNAPSHOT, data_files, entries, schema_for, spec_for
-from tests.manifests.kernel_choice import compiled_kernels, plain_kernels
 
 SCHEMA = Schema(
     types.NestedField(1, "id", types.LongType()), types.NestedField(2, "name", types.StringType()), schema_id=1

@@ -2,6 +2,7 @@
 
 import pytest
 
+from icefloe.avro.container import open_container
 from icefloe.errors import CorruptFileError
 from icefloe.manifests import (
     DataFile,
@@ -13,7 +14,6 @@ from icefloe.manifests import (
     read_manifest,
     write_manifest,
 )
-from icefloe.manifests.avro_codec import open_container
 from icefloe.partitioning.spec import parse_partition_spec
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import LongType, NestedField, StringType

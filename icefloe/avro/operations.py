@@ -1,30 +1,30 @@
 """The operations that the walker and the encoder know, and the statuses that the walker ends with."""
 
 # The numbers are compiled into cached kernels: never reuse one for another meaning.
-OP_LONG = 0  # column
-OP_SKIP_LONG = 1
-OP_UNION = 2  # branches, where each goes
-OP_BYTES = 3  # column
-OP_SKIP_BYTES = 4
-OP_KEY = 5  # keys, where they start
-OP_SLOT_LONG = 6  # first column
-OP_SLOT_BYTES = 7  # first column
+LONG = 0  # column
+SKIP_LONG = 1
+UNION = 2  # branches, where each goes
+BYTES = 3  # column
+SKIP_BYTES = 4
+KEY = 5  # keys, where they start
+SLOT_LONG = 6  # first column
+SLOT_BYTES = 7  # first column
 LAST_VARINT_OP = 7  # all up to here begin by reading a number
-OP_PAIRS = (
+PAIRS = (
     8  # mode, first column or column of the length, keys or list, where keys start or stream of keys, stream of values
 )
-OP_END = 9
-OP_JUMP = 10  # where
-OP_BOOL = 11  # column
-OP_FLOAT = 12  # column
-OP_DOUBLE = 13  # column
-OP_FIXED = 14  # column, length
-OP_SKIP = 15  # bytes
-OP_ENTER = 16  # list, or -1
-OP_LOOP = 17  # list or -1, column of its length, fewest bytes of an item, where to go after the last
-OP_EMPTY_ITEMS = 18
+END = 9
+JUMP = 10  # where
+BOOL = 11  # column
+FLOAT = 12  # column
+DOUBLE = 13  # column
+FIXED = 14  # column, length
+SKIP = 15  # bytes
+ENTER = 16  # list, or -1
+LOOP = 17  # list or -1, column of its length, fewest bytes of an item, where to go after the last
+EMPTY_ITEMS = 18
 
-# Modes of OP_PAIRS: keys and values to streams, or values of wanted keys to columns; values are numbers or bytes.
+# Modes of PAIRS: keys and values to streams, or values of wanted keys to columns; values are numbers or bytes.
 SPREAD_LONG = 0
 SPREAD_BYTES = 1
 PAIRS_LONG = 2

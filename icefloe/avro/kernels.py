@@ -16,10 +16,10 @@ plain_left = {"read": PLAIN_BYTES, "write": PLAIN_BYTES}
 def walker_for(size: int) -> ModuleType:
     """The module that walks over rows of that many bytes."""
     if _is_plain("read", size):
-        from icefloe.manifests import plain_walker
+        from icefloe.avro import plain_walker
 
         return plain_walker
-    from icefloe.manifests import walker
+    from icefloe.avro import walker
 
     return walker
 
@@ -27,10 +27,10 @@ def walker_for(size: int) -> ModuleType:
 def encoder_for(size: int) -> ModuleType:
     """The module that makes rows of about that many bytes."""
     if _is_plain("write", size):
-        from icefloe.manifests import plain_encoder
+        from icefloe.avro import plain_encoder
 
         return plain_encoder
-    from icefloe.manifests import encoder
+    from icefloe.avro import encoder
 
     return encoder
 

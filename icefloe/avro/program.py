@@ -6,19 +6,8 @@ Fields are found by id, and by name only where the file carries no ids. What is 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from icefloe.manifests.avro_schema_codec import (
-    AvroArray,
-    AvroEnum,
-    AvroField,
-    AvroFixed,
-    AvroMap,
-    AvroNode,
-    AvroPrimitive,
-    AvroRecord,
-    AvroRecursion,
-    AvroUnion,
-)
-from icefloe.manifests.choices import (
+from icefloe.avro import operations as op
+from icefloe.avro.choices import (
     Choice,
     Key,
     Take,
@@ -29,30 +18,17 @@ from icefloe.manifests.choices import (
     TakeRecords,
     TakeSpread,
 )
-from icefloe.manifests.operations import (
-    OP_BOOL,
-    OP_BYTES,
-    OP_DOUBLE,
-    OP_EMPTY_ITEMS,
-    OP_END,
-    OP_ENTER,
-    OP_FIXED,
-    OP_FLOAT,
-    OP_JUMP,
-    OP_KEY,
-    OP_LONG,
-    OP_LOOP,
-    OP_PAIRS,
-    OP_SKIP,
-    OP_SKIP_BYTES,
-    OP_SKIP_LONG,
-    OP_SLOT_BYTES,
-    OP_SLOT_LONG,
-    OP_UNION,
-    PAIRS_BYTES,
-    PAIRS_LONG,
-    SPREAD_BYTES,
-    SPREAD_LONG,
+from icefloe.avro.schema_codec import (
+    AvroArray,
+    AvroEnum,
+    AvroField,
+    AvroFixed,
+    AvroMap,
+    AvroNode,
+    AvroPrimitive,
+    AvroRecord,
+    AvroRecursion,
+    AvroUnion,
 )
 
 MAX_LOOPS = 60
@@ -108,7 +84,7 @@ def compile_program(schema: AvroNode, choice: TakeFields) -> Program:
         raise UnknownShape("the rows are not records")
     compiler = _Compiler()
     compiler.read(schema, choice)
-    compiler.program.ops.append(OP_END)
+    compiler.program.ops.append(op.END)
     compiler.program.smallest = smallest_size(schema)
     return compiler.program
 
@@ -201,7 +177,7 @@ class _Compiler:
                 self.read_spread(node, choice)
 
     def union(self, node: AvroUnion, choice: Choice | None) -> None:
-        at = self.emit(OP_UNION, len(node.branches), *([0] * len(node.branches)))
+        at = self.emit(op.UNION, len(node.branches), *([0] * len(node.branches)))
         ends = []
         for i, branch in enumerate(node.branches):
             self.program.ops[at + 2 + i] = len(self.program.ops)
@@ -209,7 +185,7 @@ class _Compiler:
                 self.skip(branch)
             else:
                 self.read(branch, choice)
-            ends.append(self.emit(OP_JUMP, 0))
+            ends.append(self.emit(op.JUMP, 0))
         for end in ends:
             self.program.ops[end + 1] = len(self.program.ops)
 
@@ -243,17 +219,17 @@ class _Compiler:
     def leaf(self, node: AvroNode, key: Key) -> None:
         match node:
             case AvroPrimitive("int" | "long"):
-                self.emit(OP_LONG, self.column(key, AvroPrimitive(node.kind, node.meaning), "long"))
+                self.emit(op.LONG, self.column(key, AvroPrimitive(node.kind, node.meaning), "long"))
             case AvroPrimitive("boolean"):
-                self.emit(OP_BOOL, self.column(key, node, "long"))
+                self.emit(op.BOOL, self.column(key, node, "long"))
             case AvroPrimitive("float"):
-                self.emit(OP_FLOAT, self.column(key, node, "long"))
+                self.emit(op.FLOAT, self.column(key, node, "long"))
             case AvroPrimitive("double"):
-                self.emit(OP_DOUBLE, self.column(key, node, "long"))
+                self.emit(op.DOUBLE, self.column(key, node, "long"))
             case AvroPrimitive("bytes" | "string"):
-                self.emit(OP_BYTES, self.column(key, node, "note"))
+                self.emit(op.BYTES, self.column(key, node, "note"))
             case AvroFixed(size) if size > 0:
-                self.emit(OP_FIXED, self.column(key, node, "note"), size)
+                self.emit(op.FIXED, self.column(key, node, "note"), size)
             case AvroPrimitive("null"):
                 pass
             case _:
@@ -278,10 +254,10 @@ class _Compiler:
         self.loops += 1
         if self.loops > MAX_LOOPS:
             raise UnknownShape("lists are nested too deeply")
-        self.emit(OP_ENTER, number)
-        at = self.emit(OP_LOOP, number, lengths, smallest, 0)
+        self.emit(op.ENTER, number)
+        at = self.emit(op.LOOP, number, lengths, smallest, 0)
         body()
-        self.emit(OP_JUMP, at)
+        self.emit(op.JUMP, at)
         self.program.ops[at + 4] = len(self.program.ops)
         self.loops -= 1
 
@@ -301,8 +277,8 @@ class _Compiler:
         place = "note" if value.node.kind in ("bytes", "string") else "long"
         items = (Output(keys, "long", -1 - first, key.node), Output(values, place, -2 - first, value.node))
         self.program.lists.append(ListOutput(choice.key, lengths, number, items, fused=True))
-        mode = PAIRS_BYTES if place == "note" else PAIRS_LONG
-        self.emit(OP_PAIRS, mode, lengths, number, first, first + 1)
+        mode = op.PAIRS_BYTES if place == "note" else op.PAIRS_LONG
+        self.emit(op.PAIRS, mode, lengths, number, first, first + 1)
 
     def read_spread(self, node: AvroNode, choice: TakeSpread) -> None:
         pair = pair_of(node)
@@ -321,25 +297,25 @@ class _Compiler:
             self.column((choice.role, column), plain, "note" if is_note else "long")
         first = (self.program.notes if is_note else self.program.longs) - len(wanted)
         if isinstance(value.node, AvroPrimitive):
-            self.emit(OP_PAIRS, SPREAD_BYTES if is_note else SPREAD_LONG, first, len(wanted), start, 0)
+            self.emit(op.PAIRS, op.SPREAD_BYTES if is_note else op.SPREAD_LONG, first, len(wanted), start, 0)
             return
 
         def odd_value() -> None:
-            self.emit(OP_KEY, len(wanted), start)
-            self.slot_union(value.node, OP_SLOT_BYTES if is_note else OP_SLOT_LONG, first)
+            self.emit(op.KEY, len(wanted), start)
+            self.slot_union(value.node, op.SLOT_BYTES if is_note else op.SLOT_LONG, first)
 
         self.loop(-1, -1, smallest_size(node.items) if isinstance(node, AvroArray) else 1, odd_value)
 
-    def slot_union(self, node: AvroNode, op: int, first: int) -> None:
+    def slot_union(self, node: AvroNode, code: int, first: int) -> None:
         if not isinstance(node, AvroUnion):
             raise UnknownShape("a union was expected")
-        at = self.emit(OP_UNION, len(node.branches), *([0] * len(node.branches)))
+        at = self.emit(op.UNION, len(node.branches), *([0] * len(node.branches)))
         ends = []
         for i, branch in enumerate(node.branches):
             self.program.ops[at + 2 + i] = len(self.program.ops)
             if branch != AvroPrimitive("null"):
-                self.emit(op, first)
-            ends.append(self.emit(OP_JUMP, 0))
+                self.emit(code, first)
+            ends.append(self.emit(op.JUMP, 0))
         for end in ends:
             self.program.ops[end + 1] = len(self.program.ops)
 
@@ -350,24 +326,24 @@ class _Compiler:
             case AvroPrimitive("null"):
                 pass
             case AvroPrimitive("int" | "long") | AvroEnum():
-                self.emit(OP_SKIP_LONG)
+                self.emit(op.SKIP_LONG)
             case AvroPrimitive("boolean"):
-                self.emit(OP_SKIP, 1)
+                self.emit(op.SKIP, 1)
             case AvroPrimitive("float"):
-                self.emit(OP_SKIP, 4)
+                self.emit(op.SKIP, 4)
             case AvroPrimitive("double"):
-                self.emit(OP_SKIP, 8)
+                self.emit(op.SKIP, 8)
             case AvroPrimitive():
-                self.emit(OP_SKIP_BYTES)
+                self.emit(op.SKIP_BYTES)
             case AvroFixed(size):
-                self.emit(OP_SKIP, size)
+                self.emit(op.SKIP, size)
             case AvroRecord(fields):
                 for child in fields:
                     self.skip(child.node)
             case AvroUnion():
                 self.union(node, None)
             case AvroArray(items) if smallest_size(items) == 0:
-                self.emit(OP_EMPTY_ITEMS)
+                self.emit(op.EMPTY_ITEMS)
             case AvroArray(items):
                 self.skip_items(node, items)
             case AvroMap(values):
@@ -381,12 +357,12 @@ class _Compiler:
         pair = pair_of(node)
         if pair is not None and isinstance(pair[0].node, AvroPrimitive) and isinstance(pair[1].node, AvroPrimitive):
             is_note = pair[1].node.kind in ("bytes", "string")
-            self.emit(OP_PAIRS, SPREAD_BYTES if is_note else SPREAD_LONG, 0, 0, 0, 0)
+            self.emit(op.PAIRS, op.SPREAD_BYTES if is_note else op.SPREAD_LONG, 0, 0, 0, 0)
         else:
             self.loop(-1, -1, smallest_size(items), lambda: self.skip(items))
 
     def skip_entry(self, values: AvroNode) -> None:
-        self.emit(OP_SKIP_BYTES)
+        self.emit(op.SKIP_BYTES)
         self.skip(values)
 
 

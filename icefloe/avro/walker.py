@@ -1,4 +1,4 @@
-"""The compiled interpreter that runs a program over Avro rows and notes their values; it decides nothing about manifests.
+"""The compiled interpreter that runs a program over Avro rows and notes their values; it decides nothing about what they mean.
 
 A program (see `program.py`) is a flat array of operations. Every value lands in a cell: numbers as 64-bit patterns in
 `longs`, text and bytes as a note (where << 32 | length) in `notes`, items of lists in `streams`. Nothing is read outside
@@ -12,37 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from icefloe.manifests.memory import byte_at, eight_at, helper, kernel, put_byte, put_eight
-from icefloe.manifests.operations import (
-    LAST_VARINT_OP,
-    OP_BOOL,
-    OP_BYTES,
-    OP_DOUBLE,
-    OP_END,
-    OP_ENTER,
-    OP_FIXED,
-    OP_FLOAT,
-    OP_JUMP,
-    OP_KEY,
-    OP_LONG,
-    OP_LOOP,
-    OP_PAIRS,
-    OP_SKIP,
-    OP_SKIP_LONG,
-    OP_SLOT_BYTES,
-    OP_SLOT_LONG,
-    OP_UNION,
-    PAIRS_LONG,
-    SPREAD_BYTES,
-    STATUS_BAD_BOOLEAN,
-    STATUS_BAD_BRANCH,
-    STATUS_BAD_COUNT,
-    STATUS_BAD_LENGTH,
-    STATUS_BAD_VARINT,
-    STATUS_GROW,
-    STATUS_LEFT_OVER,
-    STATUS_OK,
-)
+from icefloe.avro import operations as op
+from icefloe.avro.memory import byte_at, eight_at, helper, kernel, put_byte, put_eight
 
 _U0 = np.uint64(0)
 _U1 = np.uint64(1)
@@ -111,18 +82,18 @@ def _array_count(data: Any, at: Any, end: Any, smallest: Any) -> Any:
     after = np.int64(-1)
     count, at = _varint(data, at, end)
     if at < 0:
-        return np.int64(0), at, after, STATUS_BAD_VARINT
+        return np.int64(0), at, after, op.STATUS_BAD_VARINT
     if count < 0:
         size, at = _varint(data, at, end)
         if at < 0:
-            return np.int64(0), at, after, STATUS_BAD_VARINT
+            return np.int64(0), at, after, op.STATUS_BAD_VARINT
         if size < 0 or size > end - at or count == np.int64(-9223372036854775808):
-            return np.int64(0), at, after, STATUS_BAD_COUNT
+            return np.int64(0), at, after, op.STATUS_BAD_COUNT
         count = -count
         after = at + size
     if smallest > 0 and count > (end - at) // smallest:
-        return np.int64(0), at, after, STATUS_BAD_COUNT
-    return count, at, after, STATUS_OK
+        return np.int64(0), at, after, op.STATUS_BAD_COUNT
+    return count, at, after, op.STATUS_OK
 
 
 @kernel
@@ -160,12 +131,12 @@ def walk(
             slot = np.int64(-1)
             hint = np.int64(0)
             while True:
-                op = program[pc]
-                if op <= LAST_VARINT_OP:
+                code = program[pc]
+                if code <= op.LAST_VARINT_OP:
                     value, at = _varint(data, at, end)
                     if at < 0:
-                        return STATUS_BAD_VARINT, row, at
-                    if op == OP_LONG:
+                        return op.STATUS_BAD_VARINT, row, at
+                    if code == op.LONG:
                         target = program[pc + 1]
                         if target >= 0:
                             longs[target, row] = value
@@ -174,26 +145,26 @@ def walk(
                             streams[-1 - target, item] = value
                             stream_valid[-1 - target, item] = 1
                         pc += 2
-                    elif op == OP_SKIP_LONG:
+                    elif code == op.SKIP_LONG:
                         pc += 1
-                    elif op == OP_UNION:
+                    elif code == op.UNION:
                         if value < 0 or value >= program[pc + 1]:
-                            return STATUS_BAD_BRANCH, row, at
+                            return op.STATUS_BAD_BRANCH, row, at
                         pc = program[pc + 2 + value]
-                    elif op == OP_KEY:
+                    elif code == op.KEY:
                         slot = _slot_of(keys, program[pc + 2], program[pc + 1], value, hint)
                         hint = slot + 1
                         pc += 3
-                    elif op == OP_SLOT_LONG:
+                    elif code == op.SLOT_LONG:
                         if slot >= 0:
                             longs[program[pc + 1] + slot, row] = value
                             valid[program[pc + 1] + slot, row] = 1
                         pc += 2
                     else:
-                        # OP_BYTES, OP_SKIP_BYTES, OP_SLOT_BYTES: the number is a length
+                        # op.BYTES, op.SKIP_BYTES, op.SLOT_BYTES: the number is a length
                         if value < 0 or value > end - at:
-                            return STATUS_BAD_LENGTH, row, at
-                        if op == OP_BYTES:
+                            return op.STATUS_BAD_LENGTH, row, at
+                        if code == op.BYTES:
                             target = program[pc + 1]
                             if target >= 0:
                                 notes[target, note] = (at << 32) | value
@@ -201,14 +172,14 @@ def walk(
                                 streams[-1 - target, item] = (at << 32) | value
                                 stream_valid[-1 - target, item] = 1
                             pc += 2
-                        elif op == OP_SLOT_BYTES:
+                        elif code == op.SLOT_BYTES:
                             if slot >= 0:
                                 notes[program[pc + 1] + slot, note] = (at << 32) | value
                             pc += 2
                         else:
                             pc += 1
                         at += value
-                elif op == OP_PAIRS:
+                elif code == op.PAIRS:
                     mode = program[pc + 1]
                     first = program[pc + 2]
                     wanted = program[pc + 3]
@@ -216,34 +187,34 @@ def walk(
                     value_stream = program[pc + 5]
                     place = np.int64(0)
                     found = np.int64(0)
-                    if mode >= PAIRS_LONG:
+                    if mode >= op.PAIRS_LONG:
                         place = fill[wanted]
                     while True:
                         count, at, after, status = _array_count(data, at, end, 2)
-                        if status != STATUS_OK:
+                        if status != op.STATUS_OK:
                             return status, row, at
                         if count == 0:
                             break
-                        if mode >= PAIRS_LONG and place + count > capacity:
-                            return STATUS_GROW, row, at
-                        if mode < PAIRS_LONG and after >= 0 and found == wanted:
+                        if mode >= op.PAIRS_LONG and place + count > capacity:
+                            return op.STATUS_GROW, row, at
+                        if mode < op.PAIRS_LONG and after >= 0 and found == wanted:
                             at = after
                             continue
                         hint = np.int64(0)
                         for _ in range(count):
                             key, at = _varint(data, at, end)
                             if at < 0:
-                                return STATUS_BAD_VARINT, row, at
+                                return op.STATUS_BAD_VARINT, row, at
                             value, at = _varint(data, at, end)
                             if at < 0:
-                                return STATUS_BAD_VARINT, row, at
-                            if mode & SPREAD_BYTES:
+                                return op.STATUS_BAD_VARINT, row, at
+                            if mode & op.SPREAD_BYTES:
                                 # the number is a length: note where the bytes are
                                 if value < 0 or value > end - at:
-                                    return STATUS_BAD_LENGTH, row, at
+                                    return op.STATUS_BAD_LENGTH, row, at
                                 at += value
                                 value = ((at - value) << 32) | value
-                            if mode >= PAIRS_LONG:
+                            if mode >= op.PAIRS_LONG:
                                 streams[start, place] = key
                                 streams[value_stream, place] = value
                                 place += 1
@@ -254,7 +225,7 @@ def walk(
                                     slot = _slot_of(keys, start, wanted, key, hint)
                                 if slot >= 0:
                                     hint = slot + 1
-                                    if mode == SPREAD_BYTES:
+                                    if mode == op.SPREAD_BYTES:
                                         notes[first + slot, note] = value
                                     else:
                                         longs[first + slot, row] = value
@@ -265,24 +236,24 @@ def walk(
                                             # All that is wanted was there, and where the rest ends is known.
                                             at = after
                                             break
-                    if mode >= PAIRS_LONG:
+                    if mode >= op.PAIRS_LONG:
                         longs[first, row] = place - fill[wanted]
                         valid[first, row] = 1
                         fill[wanted] = place
                     pc += 6
-                elif op == OP_END:
+                elif code == op.END:
                     break
-                elif op == OP_JUMP:
+                elif code == op.JUMP:
                     pc = program[pc + 1]
-                elif op in (OP_BOOL, OP_FLOAT, OP_DOUBLE):
-                    width = 1 if op == OP_BOOL else (4 if op == OP_FLOAT else 8)
+                elif code in (op.BOOL, op.FLOAT, op.DOUBLE):
+                    width = 1 if code == op.BOOL else (4 if code == op.FLOAT else 8)
                     if width > end - at:
-                        return STATUS_BAD_LENGTH, row, at
+                        return op.STATUS_BAD_LENGTH, row, at
                     bits = _U0
                     for i in range(width):
                         bits |= np.uint64(byte_at(data, at + i)) << np.uint64(8 * i)
-                    if op == OP_BOOL and bits > 1:
-                        return STATUS_BAD_BOOLEAN, row, at
+                    if code == op.BOOL and bits > 1:
+                        return op.STATUS_BAD_BOOLEAN, row, at
                     at += width
                     target = program[pc + 1]
                     if target >= 0:
@@ -292,10 +263,10 @@ def walk(
                         streams[-1 - target, item] = np.int64(bits)
                         stream_valid[-1 - target, item] = 1
                     pc += 2
-                elif op == OP_FIXED:
+                elif code == op.FIXED:
                     length = program[pc + 2]
                     if length > end - at:
-                        return STATUS_BAD_LENGTH, row, at
+                        return op.STATUS_BAD_LENGTH, row, at
                     target = program[pc + 1]
                     if target >= 0:
                         notes[target, note] = (at << 32) | length
@@ -304,23 +275,23 @@ def walk(
                         stream_valid[-1 - target, item] = 1
                     at += length
                     pc += 3
-                elif op == OP_SKIP:
+                elif code == op.SKIP:
                     if program[pc + 1] > end - at:
-                        return STATUS_BAD_LENGTH, row, at
+                        return op.STATUS_BAD_LENGTH, row, at
                     at += program[pc + 1]
                     pc += 2
-                elif op == OP_ENTER:
+                elif code == op.ENTER:
                     remaining[depth] = 0
                     depth += 1
                     hint = np.int64(0)
                     if program[pc + 1] >= 0:
                         list_start = fill[program[pc + 1]]
                     pc += 2
-                elif op == OP_LOOP:
+                elif code == op.LOOP:
                     array = program[pc + 1]
                     if remaining[depth - 1] == 0:
                         count, at, _, status = _array_count(data, at, end, program[pc + 3])
-                        if status != STATUS_OK:
+                        if status != op.STATUS_OK:
                             return status, row, at
                         if count == 0:
                             depth -= 1
@@ -334,21 +305,21 @@ def walk(
                     if array >= 0:
                         item = fill[array]
                         if item >= capacity:
-                            return STATUS_GROW, row, at
+                            return op.STATUS_GROW, row, at
                         fill[array] = item + 1
                     pc += 5
                 else:
-                    # OP_EMPTY_ITEMS: items take no bytes, so counting them would be the only work
+                    # op.EMPTY_ITEMS: items take no bytes, so counting them would be the only work
                     count, at, _, status = _array_count(data, at, end, 0)
-                    if status != STATUS_OK:
+                    if status != op.STATUS_OK:
                         return status, row, at
                     if count == 0:
                         pc += 1
             row += 1
             note += 1
         if at != end:
-            return STATUS_LEFT_OVER, row, at
-    return STATUS_OK, row, np.int64(0)
+            return op.STATUS_LEFT_OVER, row, at
+    return op.STATUS_OK, row, np.int64(0)
 
 
 @kernel
@@ -403,25 +374,25 @@ def find_blocks(source: Any, at: Any, sync: Any, out: Any) -> Any:
     found = 0
     while at < size:
         if found == out.shape[0]:
-            return STATUS_GROW, found, at
+            return op.STATUS_GROW, found, at
         start = at
         rows, at = _varint(data, at, size)
         if at < 0:
-            return STATUS_BAD_VARINT, found, start
+            return op.STATUS_BAD_VARINT, found, start
         length, at = _varint(data, at, size)
         if at < 0:
-            return STATUS_BAD_VARINT, found, start
+            return op.STATUS_BAD_VARINT, found, start
         if rows < 0 or length < 0:
-            return STATUS_BAD_COUNT, found, start
+            return op.STATUS_BAD_COUNT, found, start
         if length > size - at or size - at - length < 16:
-            return STATUS_BAD_LENGTH, found, start
+            return op.STATUS_BAD_LENGTH, found, start
         out[found, 0] = rows
         out[found, 1] = at
         out[found, 2] = at + length
         at += length
         for i in range(16):
             if byte_at(data, at + i) != sync[i]:
-                return STATUS_LEFT_OVER, found, at
+                return op.STATUS_LEFT_OVER, found, at
         at += 16
         found += 1
-    return STATUS_OK, found, at
+    return op.STATUS_OK, found, at

@@ -3,10 +3,11 @@
 import json
 import zlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import zstandard
+from isal import isal_zlib
 
 MAGIC = b"Obj\x01"
 SYNC_SIZE = 16
@@ -23,7 +24,9 @@ CODECS = {
 }
 """Avro's name for each codec that a property may name."""
 
-CODEC_ERRORS = (zlib.error, zstandard.ZstdError, pa.ArrowException, OSError, ValueError, MemoryError)
+# The stub of isal says that its error is an instance.
+_ISAL_ERROR = cast("type[Exception]", isal_zlib.error)
+CODEC_ERRORS = (_ISAL_ERROR, zstandard.ZstdError, pa.ArrowException, OSError, ValueError, MemoryError)
 """What `inflate` raises on bytes that its codec did not make."""
 
 
@@ -90,10 +93,12 @@ def _too_large(limit: int) -> ValueError:
 
 
 def _inflate_deflate(data: bytes | memoryview, limit: int) -> bytes:
-    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
-    found = inflater.decompress(data, limit)
+    inflater = isal_zlib.decompressobj(-zlib.MAX_WBITS)
+    found = inflater.decompress(data, limit + 1)
+    if len(found) > limit:
+        raise _too_large(limit)
     if not inflater.eof:
-        raise _too_large(limit) if inflater.unconsumed_tail else ValueError("the data is cut off")
+        raise ValueError("the data is cut off")
     return found
 
 

@@ -6,24 +6,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icefloe.formats.avro_schema_codec import decimal_width
-from icefloe.manifests.kernels import encoder_for
-from icefloe.manifests.operations import (
-    PUT_BOOL,
-    PUT_DOUBLE,
-    PUT_EACH,
-    PUT_END,
-    PUT_FIXED,
-    PUT_FLOAT,
-    PUT_IF,
-    PUT_LONG,
-    PUT_LONGS,
-    PUT_NEXT,
-    PUT_PAIRS_LONG,
-    PUT_PAIRS_TEXT,
-    PUT_RAW,
-    PUT_TEXT,
-)
+from icefloe.avro import operations as op
+from icefloe.avro.iceberg_schema_codec import decimal_width
+from icefloe.avro.kernels import encoder_for
 from icefloe.schema import types
 
 BLOCK_BYTES = 128 << 10
@@ -82,7 +67,7 @@ class _Layout:
         self.number_count = self.mark_count = self.text_count = 0
 
     def finish(self) -> tuple[Any, Any, Any, Any]:
-        self.ops.append(PUT_END)
+        self.ops.append(op.PUT_END)
         return (
             np.array(self.ops, np.int64),
             np.concatenate([np.zeros(1, np.int64), *self.numbers]),
@@ -135,7 +120,7 @@ class _Layout:
             self.value(field.field_type, column, int(field.optional), columns)
 
     def raw(self, data: bytes) -> None:
-        self.ops += [PUT_RAW, len(data), *data]
+        self.ops += [op.PUT_RAW, len(data), *data]
 
     def struct(self, field: types.NestedField, struct: types.StructType, columns: Lookup) -> None:
         """An optional struct is there where its own column, a boolean mark, is true."""
@@ -147,7 +132,7 @@ class _Layout:
                 return
             self.marks.append(mark.to_numpy(zero_copy_only=False).astype(np.uint8))
             self.mark_count += len(mark)
-            self.ops += [PUT_IF, 0, 1 + self.mark_count - len(mark), 1, 0]
+            self.ops += [op.PUT_IF, 0, 1 + self.mark_count - len(mark), 1, 0]
             jump = len(self.ops) - 1
         for child in struct.fields:
             self.field(child, columns)
@@ -159,48 +144,48 @@ class _Layout:
         match kind:
             case types.BooleanType():
                 values = column.cast(pa.uint8()).fill_null(0).to_numpy()
-                self.ops += [PUT_BOOL, self.add_numbers(values), marks, optional]
+                self.ops += [op.PUT_BOOL, self.add_numbers(values), marks, optional]
             case types.FloatType():
                 values = _plain(column).to_numpy().view(np.int32)
-                self.ops += [PUT_FLOAT, self.add_numbers(values), marks, optional]
+                self.ops += [op.PUT_FLOAT, self.add_numbers(values), marks, optional]
             case types.DoubleType():
                 values = _plain(column).to_numpy().view(np.int64)
-                self.ops += [PUT_DOUBLE, self.add_numbers(values), marks, optional]
+                self.ops += [op.PUT_DOUBLE, self.add_numbers(values), marks, optional]
             case types.StringType() | types.BinaryType() | types.GeometryType() | types.GeographyType():
-                self.ops += [PUT_TEXT, self.add_texts(column), marks, optional]
+                self.ops += [op.PUT_TEXT, self.add_texts(column), marks, optional]
             case types.DecimalType() | types.UUIDType() | types.FixedType():
                 raw, length = _fixed_bytes(column, kind)
-                self.ops += [PUT_FIXED, self.add_text(raw), marks, optional, length]
+                self.ops += [op.PUT_FIXED, self.add_text(raw), marks, optional, length]
             case types.ListType(_, types.StructType() as element):
                 self.each(column, marks, optional, element, columns)
             case types.ListType():
                 items, offsets = _items(column)
                 values = self.add_numbers(_plain(items).to_numpy())
-                self.ops += [PUT_LONGS, self.add_numbers(offsets), marks, optional, values]
+                self.ops += [op.PUT_LONGS, self.add_numbers(offsets), marks, optional, values]
             case types.MapType():
                 self.pairs(kind, column, marks, optional)
             case _:
-                self.ops += [PUT_LONG, self.add_numbers(_numbers(column)), marks, optional]
+                self.ops += [op.PUT_LONG, self.add_numbers(_numbers(column)), marks, optional]
 
     def pairs(self, kind: types.MapType, column: Any, marks: int, optional: int) -> None:
         items, offsets = _items(column)
         base = self.add_numbers(offsets)
         keys = self.add_numbers(items.field(0).to_numpy())
         if isinstance(kind.value_type, types.BinaryType):
-            self.ops += [PUT_PAIRS_TEXT, base, marks, optional, keys, self.add_texts(items.field(1))]
+            self.ops += [op.PUT_PAIRS_TEXT, base, marks, optional, keys, self.add_texts(items.field(1))]
         else:
             values = self.add_numbers(items.field(1).to_numpy())
-            self.ops += [PUT_PAIRS_LONG, base, marks, optional, keys, values]
+            self.ops += [op.PUT_PAIRS_LONG, base, marks, optional, keys, values]
 
     def each(self, column: Any, marks: int, optional: int, element: types.StructType, columns: Lookup) -> None:
         items, offsets = _items(column)
-        self.ops += [PUT_EACH, self.add_numbers(offsets), marks, optional, 0]
+        self.ops += [op.PUT_EACH, self.add_numbers(offsets), marks, optional, 0]
         jump = len(self.ops) - 1
         start = len(self.ops)
         names = {field.field_id: items.field(place) for place, field in enumerate(element.fields)}
         for child in element.fields:
             self.field(child, {**columns, **names})
-        self.ops += [PUT_NEXT, start]
+        self.ops += [op.PUT_NEXT, start]
         self.ops[jump] = len(self.ops)
 
 

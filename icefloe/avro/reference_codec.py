@@ -8,18 +8,7 @@ from typing import Any, TypeVar
 import fastavro
 import pyarrow as pa
 
-from icefloe.errors import CorruptFileError
-from icefloe.manifests.avro_codec import Container, inflate
-from icefloe.manifests.avro_schema_codec import (
-    AvroArray,
-    AvroFixed,
-    AvroMap,
-    AvroNode,
-    AvroPrimitive,
-    AvroRecord,
-    AvroUnion,
-)
-from icefloe.manifests.choices import (
+from icefloe.avro.choices import (
     Choice,
     Key,
     Take,
@@ -30,8 +19,19 @@ from icefloe.manifests.choices import (
     TakeRecords,
     TakeSpread,
 )
-from icefloe.manifests.decode import Decoded
-from icefloe.manifests.program import field_of, smallest_size, without_null
+from icefloe.avro.container import Container, inflate
+from icefloe.avro.decode import Decoded
+from icefloe.avro.program import field_of, smallest_size, without_null
+from icefloe.avro.schema_codec import (
+    AvroArray,
+    AvroFixed,
+    AvroMap,
+    AvroNode,
+    AvroPrimitive,
+    AvroRecord,
+    AvroUnion,
+)
+from icefloe.errors import CorruptFileError
 
 Shape = TypeVar("Shape")
 
@@ -82,7 +82,7 @@ def holds_empty_items(node: AvroNode) -> bool:
 def _rows(container: Container, smallest: int) -> Iterable[Any]:
     # Logical types are our matter: without them the library gives plain numbers and bytes.
     try:
-        schema = fastavro.parse_schema(_without_logical_types(json.loads(container.schema)))
+        schema = fastavro.parse_schema(_without_logical_types(json.loads(container.header.schema)))
         inflated = 0
         for block, count in enumerate(container.blocks[:, 0].tolist()):
             data = inflate(container, block)

@@ -13,19 +13,19 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from icefloe.avro import container as avro_codec
+from icefloe.avro.blocks import container_block, container_header, deflate, zigzag
+from icefloe.avro.choices import Take, TakeEach, TakeFields, TakeList, TakePairs, TakeRecords, TakeSpread
+from icefloe.avro.container import Container, open_container
+from icefloe.avro.decode import decode
+from icefloe.avro.program import compile_program
+from icefloe.avro.reference_codec import decode_slowly, holds_empty_items
+from icefloe.avro.schema_codec import parse_avro_schema
 from icefloe.errors import CorruptFileError
-from icefloe.formats.avro_blocks_codec import container_block, container_header, deflate, zigzag
-from icefloe.manifests import avro_codec
-from icefloe.manifests.avro_codec import Container, open_container
-from icefloe.manifests.avro_schema_codec import parse_avro_schema
-from icefloe.manifests.choices import Take, TakeEach, TakeFields, TakeList, TakePairs, TakeRecords, TakeSpread
-from icefloe.manifests.decode import decode
-from icefloe.manifests.program import compile_program
 from icefloe.manifests.reader import decode_rows
-from icefloe.manifests.reference_codec import decode_slowly, holds_empty_items
 from icefloe.metadata.limits import Limits
-from tests.manifests.avro_strategies import LEAVES, container, leaves, new_names, nullable, odd, pairs
-from tests.manifests.kernel_choice import compiled_kernels, plain_kernels
+from tests.avro.kernel_choice import compiled_kernels, plain_kernels
+from tests.avro.strategies import LEAVES, container, leaves, new_names, nullable, odd, pairs
 
 WANTED_KEYS = (0, 2, 3, 9)
 
@@ -104,7 +104,7 @@ def as_lists(found: Any) -> dict[Any, list[Any]]:
 def test_walker_reads_what_the_reference_reads(file: Any, codec: str, per_block: int) -> None:
     schema, rows, choice = file
     opened = open_container(container(schema, rows, codec=codec, per_block=per_block), "f")
-    node = parse_avro_schema(opened.schema, "f")
+    node = parse_avro_schema(opened.header.schema, "f")
     program = compile_program(node, choice)
     with compiled_kernels():
         found = decode(opened, program)

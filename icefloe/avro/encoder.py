@@ -8,23 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from icefloe.manifests.memory import helper, kernel, put_byte
-from icefloe.manifests.operations import (
-    PUT_BOOL,
-    PUT_EACH,
-    PUT_END,
-    PUT_FIXED,
-    PUT_FLOAT,
-    PUT_IF,
-    PUT_LONG,
-    PUT_LONGS,
-    PUT_NEXT,
-    PUT_PAIRS_LONG,
-    PUT_PAIRS_TEXT,
-    PUT_RAW,
-    PUT_TEXT,
-)
-from icefloe.manifests.walker import copy_bytes
+from icefloe.avro import operations as op
+from icefloe.avro.memory import helper, kernel, put_byte
+from icefloe.avro.walker import copy_bytes
 
 _U1 = np.uint64(1)
 _U7 = np.uint64(7)
@@ -89,13 +75,13 @@ def encode(
         each_end = np.int64(0)
         full = False
         while True:
-            op = program[pc]
-            if op == PUT_END:
+            code = program[pc]
+            if code == op.PUT_END:
                 break
             if at + 16 > capacity:
                 full = True
                 break
-            if op == PUT_RAW:
+            if code == op.PUT_RAW:
                 count = program[pc + 1]
                 if at + count > capacity:
                     full = True
@@ -105,7 +91,7 @@ def encode(
                 at += count
                 pc += 2 + count
                 continue
-            if op == PUT_NEXT:
+            if code == op.PUT_NEXT:
                 i += 1
                 if i < each_end:
                     pc = program[pc + 1]
@@ -121,10 +107,10 @@ def encode(
             if optional:
                 put_byte(out, at, _PRESENT if is_present else _NULL)
                 at += 1
-            if op == PUT_IF:
+            if code == op.PUT_IF:
                 pc = pc + 5 if is_present else program[pc + 4]
                 continue
-            if op == PUT_EACH:
+            if code == op.PUT_EACH:
                 start = numbers[base + i]
                 each_end = numbers[base + i + 1]
                 if is_present and each_end > start:
@@ -136,11 +122,11 @@ def encode(
                         at = _put_long(out, at, 0)
                     pc = program[pc + 4]
                 continue
-            if op == PUT_LONG:
+            if code == op.PUT_LONG:
                 if is_present:
                     at = _put_long(out, at, numbers[base + i])
                 pc += 4
-            elif op == PUT_TEXT:
+            elif code == op.PUT_TEXT:
                 if is_present:
                     start = numbers[base + i]
                     length = numbers[base + i + 1] - start
@@ -151,7 +137,7 @@ def encode(
                     copy_bytes(text, start, out, at, length)
                     at += length
                 pc += 4
-            elif op == PUT_PAIRS_LONG:
+            elif code == op.PUT_PAIRS_LONG:
                 if is_present:
                     start = numbers[base + i]
                     end = numbers[base + i + 1]
@@ -172,7 +158,7 @@ def encode(
                             at = _put_long(out, at, numbers[values + k])
                     at = _put_long(out, at, 0)
                 pc += 6
-            elif op == PUT_PAIRS_TEXT:
+            elif code == op.PUT_PAIRS_TEXT:
                 if is_present:
                     start = numbers[base + i]
                     end = numbers[base + i + 1]
@@ -197,7 +183,7 @@ def encode(
                             at += length
                     at = _put_long(out, at, 0)
                 pc += 6
-            elif op == PUT_LONGS:
+            elif code == op.PUT_LONGS:
                 if is_present:
                     start = numbers[base + i]
                     end = numbers[base + i + 1]
@@ -211,7 +197,7 @@ def encode(
                             at = _put_long(out, at, numbers[values + k])
                     at = _put_long(out, at, 0)
                 pc += 5
-            elif op == PUT_FIXED:
+            elif code == op.PUT_FIXED:
                 length = program[pc + 4]
                 if is_present:
                     if at + 16 + length > capacity:
@@ -221,8 +207,8 @@ def encode(
                     at += length
                 pc += 5
             else:
-                # PUT_BOOL, PUT_FLOAT, PUT_DOUBLE: the bytes of the number
-                width = 1 if op == PUT_BOOL else (4 if op == PUT_FLOAT else 8)
+                # op.PUT_BOOL, op.PUT_FLOAT, PUT_DOUBLE: the bytes of the number
+                width = 1 if code == op.PUT_BOOL else (4 if code == op.PUT_FLOAT else 8)
                 if is_present:
                     value = numbers[base + i]
                     for k in range(width):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from icefloe.manifests import kernels
+from icefloe.avro import kernels
 
 
 @contextmanager

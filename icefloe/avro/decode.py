@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from icefloe.avro import operations as op
+from icefloe.avro.choices import Key
+from icefloe.avro.container import Container, inflate
+from icefloe.avro.kernels import walker_for
+from icefloe.avro.program import ListOutput, Output, Program
+from icefloe.avro.schema_codec import AvroFixed, AvroNode, AvroPrimitive
 from icefloe.errors import CorruptFileError
-from icefloe.manifests.avro_codec import MAX_BLOCK_BYTES, Container, inflate
-from icefloe.manifests.avro_schema_codec import AvroFixed, AvroNode, AvroPrimitive
-from icefloe.manifests.choices import Key
-from icefloe.manifests.kernels import walker_for
-from icefloe.manifests.operations import PROBLEMS, STATUS_GROW, STATUS_OK
-from icefloe.manifests.program import ListOutput, Output, Program
 
 CHUNK_BYTES = 4 << 20
 """How much is inflated before the walker runs over it: enough to pay for the call, little enough to stay in cache."""
@@ -24,9 +24,6 @@ MAX_COLUMN_BYTES = (1 << 31) - 1
 
 ROWS_A_THREAD = 2048
 """How many rows are worth a thread of their own."""
-
-COMPILED_INFLATE_BYTES = 1 << 20
-"""Files from this size on are worth loading the compiled inflater for."""
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
@@ -176,22 +173,19 @@ class _Decoder:
         self.cells = cells
         self.texts = [_Texts(self.rows) for _ in range(self.program.notes)]
         row = self.first_row
-        chunks = self._chunks(self.inflated) if self.inflated is not None else self._deflated_chunks()
-        for data, blocks in chunks:
+        for data, blocks in self._chunks(self.inflated):
             count = int(blocks[:, 2].sum())
             self._walk(data, blocks, row, count)
             row += count
 
-    def _check_counts(self) -> Callable[[int], Any] | None:
+    def _check_counts(self) -> Callable[[int], Any]:
         """Counts are only announced until the blocks are inflated: believe them while they cost little.
 
-        Gives the bytes of a block, by number; None leaves it to the compiled inflater.
+        Gives the bytes of a block, by number.
         """
         if self.program.smallest == 0 and self.rows:
             raise CorruptFileError(self.container.location, f"{self.rows} rows that take no bytes")
         if _is_plausible(self.container, self.program):
-            if self.container.codec == "deflate" and len(self.container.data) >= COMPILED_INFLATE_BYTES:
-                return None
             return lambda block: inflate(self.container, block)
         kept, size = [], 0
         for block in range(len(self.container.blocks)):
@@ -225,37 +219,6 @@ class _Decoder:
         if table:
             yield _joined(parts), np.array(table, np.int64)
 
-    def _deflated_chunks(self) -> Iterator[tuple[Bytes, Numbers]]:
-        """The same by the compiled inflater; each chunk is in the room of the last one."""
-        from icefloe.manifests.inflate import INFLATED, NO_ROOM, PROBLEMS, SLACK, inflate_blocks
-
-        source, blocks = np.frombuffer(self.container.data, np.uint8), self.container.blocks
-        room = np.empty(2 * CHUNK_BYTES + SLACK, np.uint8)
-        ends = np.zeros(len(blocks), np.int64)
-        largest = min(MAX_BLOCK_BYTES, self.container.allowed)
-        first = whole = 0
-        while first < len(blocks):
-            status, done = inflate_blocks(source, blocks, first, CHUNK_BYTES, room, ends)
-            if status == NO_ROOM and not done and len(room) < largest:
-                room = np.empty(min(4 * len(room), largest + SLACK), np.uint8)
-                continue
-            if status != INFLATED and not (status == NO_ROOM and done):
-                block = first + done
-                problem = PROBLEMS.get(status, f"it holds more than {largest} bytes")
-                raise CorruptFileError(
-                    self.container.location,
-                    f"block {block} at byte {blocks[block, 1]} does not inflate with deflate: {problem}",
-                )
-            table = np.stack((np.append(0, ends[: done - 1]), ends[:done], blocks[first : first + done, 0]), axis=1)
-            short = np.flatnonzero(table[:, 2] * self.program.smallest > table[:, 1] - table[:, 0])
-            if len(short):
-                at = int(short[0])
-                self._check_count(first + at, room[table[at, 0] : table[at, 1]])
-            whole += int(ends[done - 1])
-            self.container.check_room(whole)
-            yield room[: ends[done - 1]], table
-            first += done
-
     def _walk(self, data: Bytes, blocks: Numbers, row: int, count: int) -> None:
         kernels = walker_for(len(data))
         longs, valid = self.cells.longs, self.cells.valid
@@ -270,7 +233,7 @@ class _Decoder:
             status, where, _ = kernels.walk(
                 data, blocks, self.ops, self.keys, longs, valid, row, notes, items, item_valid, fill
             )
-            if status != STATUS_GROW:
+            if status != op.STATUS_GROW:
                 break
             # The walk starts again with more room for items; an item takes a byte at least, so this ends.
             if room > len(data):
@@ -282,8 +245,8 @@ class _Decoder:
             fill[:] = 0
             notes.fill(-1)
             valid[:, row : row + count] = 0
-        if status != STATUS_OK:
-            raise CorruptFileError(self.container.location, f"row {where}: {PROBLEMS[status]}")
+        if status != op.STATUS_OK:
+            raise CorruptFileError(self.container.location, f"row {where}: {op.PROBLEMS[status]}")
         share = max(count, 1) / max(self.rows, 1)
         for column, texts in enumerate(self.texts):
             texts.append(kernels, data, notes[column], share, self.container.location)

@@ -4,25 +4,10 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from icefloe.formats.avro_blocks_codec import zigzag
-from icefloe.manifests.operations import (
-    PUT_BOOL,
-    PUT_DOUBLE,
-    PUT_EACH,
-    PUT_END,
-    PUT_FIXED,
-    PUT_FLOAT,
-    PUT_IF,
-    PUT_LONG,
-    PUT_LONGS,
-    PUT_NEXT,
-    PUT_PAIRS_LONG,
-    PUT_PAIRS_TEXT,
-    PUT_RAW,
-    PUT_TEXT,
-)
+from icefloe.avro import operations as op
+from icefloe.avro.blocks import zigzag
 
-_WIDTHS = {PUT_BOOL: 1, PUT_FLOAT: 4, PUT_DOUBLE: 8}
+_WIDTHS = {op.PUT_BOOL: 1, op.PUT_FLOAT: 4, op.PUT_DOUBLE: 8}
 _ABSENT, _PRESENT = b"\x00", b"\x02"
 _LAST = b"\x00"
 
@@ -45,23 +30,23 @@ class _Encode:
         ops, out = self.ops, self.out
         self.row = self.i = row
         pc = 0
-        while (op := ops[pc]) != PUT_END:
-            if op == PUT_RAW:
+        while (code := ops[pc]) != op.PUT_END:
+            if code == op.PUT_RAW:
                 out += bytes(ops[pc + 2 : pc + 2 + ops[pc + 1]])
                 pc += 2 + ops[pc + 1]
-            elif op == PUT_NEXT:
+            elif code == op.PUT_NEXT:
                 pc = self.next(pc)
             else:
                 marks = ops[pc + 2]
                 is_present = marks < 0 or self.valid[marks + self.i] != 0
                 if ops[pc + 3]:
                     out += _PRESENT if is_present else _ABSENT
-                if op == PUT_IF:
+                if code == op.PUT_IF:
                     pc = pc + 5 if is_present else ops[pc + 4]
-                elif op == PUT_EACH:
+                elif code == op.PUT_EACH:
                     pc = self.each(pc, is_present)
                 else:
-                    put, size = _PUTS[op]
+                    put, size = _PUTS[code]
                     if is_present:
                         put(self, pc)
                     pc += size
@@ -132,15 +117,15 @@ class _Encode:
 
 
 _PUTS: dict[int, tuple[Callable[[_Encode, int], None], int]] = {
-    PUT_LONG: (_Encode.long, 4),
-    PUT_BOOL: (_Encode.bits, 4),
-    PUT_FLOAT: (_Encode.bits, 4),
-    PUT_DOUBLE: (_Encode.bits, 4),
-    PUT_TEXT: (_Encode.bytes, 4),
-    PUT_FIXED: (_Encode.fixed, 5),
-    PUT_PAIRS_LONG: (_Encode.pairs_of_longs, 6),
-    PUT_PAIRS_TEXT: (_Encode.pairs_of_texts, 6),
-    PUT_LONGS: (_Encode.longs, 5),
+    op.PUT_LONG: (_Encode.long, 4),
+    op.PUT_BOOL: (_Encode.bits, 4),
+    op.PUT_FLOAT: (_Encode.bits, 4),
+    op.PUT_DOUBLE: (_Encode.bits, 4),
+    op.PUT_TEXT: (_Encode.bytes, 4),
+    op.PUT_FIXED: (_Encode.fixed, 5),
+    op.PUT_PAIRS_LONG: (_Encode.pairs_of_longs, 6),
+    op.PUT_PAIRS_TEXT: (_Encode.pairs_of_texts, 6),
+    op.PUT_LONGS: (_Encode.longs, 5),
 }
 
 

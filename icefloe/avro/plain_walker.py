@@ -10,40 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from icefloe.manifests.operations import (
-    LAST_VARINT_OP,
-    OP_BOOL,
-    OP_BYTES,
-    OP_DOUBLE,
-    OP_EMPTY_ITEMS,
-    OP_END,
-    OP_ENTER,
-    OP_FIXED,
-    OP_FLOAT,
-    OP_JUMP,
-    OP_KEY,
-    OP_LONG,
-    OP_LOOP,
-    OP_PAIRS,
-    OP_SKIP,
-    OP_SKIP_BYTES,
-    OP_SKIP_LONG,
-    OP_SLOT_BYTES,
-    OP_SLOT_LONG,
-    OP_UNION,
-    PAIRS_LONG,
-    SPREAD_BYTES,
-    STATUS_BAD_BOOLEAN,
-    STATUS_BAD_BRANCH,
-    STATUS_BAD_COUNT,
-    STATUS_BAD_LENGTH,
-    STATUS_BAD_VARINT,
-    STATUS_GROW,
-    STATUS_LEFT_OVER,
-    STATUS_OK,
-)
+from icefloe.avro import operations as op
 
-_WIDTHS = {OP_BOOL: 1, OP_FLOAT: 4, OP_DOUBLE: 8}
+_WIDTHS = {op.BOOL: 1, op.FLOAT: 4, op.DOUBLE: 8}
 
 
 class _Stop(Exception):
@@ -60,7 +29,7 @@ def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 70, 7):
         if at >= end:
-            raise _Stop(STATUS_BAD_VARINT)
+            raise _Stop(op.STATUS_BAD_VARINT)
         byte = data[at]
         at += 1
         value |= (byte & 127) << shift
@@ -68,7 +37,7 @@ def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
             if value >> 64:
                 break
             return (value >> 1) ^ -(value & 1), at
-    raise _Stop(STATUS_BAD_VARINT)
+    raise _Stop(op.STATUS_BAD_VARINT)
 
 
 class _Walk:
@@ -90,12 +59,12 @@ class _Walk:
     def run(self) -> None:
         """One row."""
         ops, pc = self.ops, 0
-        while (op := ops[pc]) != OP_END:
-            if op <= LAST_VARINT_OP:
+        while (code := ops[pc]) != op.END:
+            if code <= op.LAST_VARINT_OP:
                 value, self.at = _varint(self.data, self.at, self.end)
-                pc = _WITH_NUMBER[op](self, pc, value)
+                pc = _WITH_NUMBER[code](self, pc, value)
             else:
-                pc = _WITHOUT[op](self, pc)
+                pc = _WITHOUT[code](self, pc)
 
     # -- cells
 
@@ -121,7 +90,7 @@ class _Walk:
 
     def fits(self, length: int) -> int:
         if not 0 <= length <= self.end - self.at:
-            raise _Stop(STATUS_BAD_LENGTH)
+            raise _Stop(op.STATUS_BAD_LENGTH)
         return length
 
     def count(self, smallest: int) -> int:
@@ -131,11 +100,11 @@ class _Walk:
         if count < 0:
             size, self.at = _varint(self.data, self.at, self.end)
             if not 0 <= size <= self.end - self.at or count == -(2**63):
-                raise _Stop(STATUS_BAD_COUNT)
+                raise _Stop(op.STATUS_BAD_COUNT)
             count = -count
             self.after = self.at + size
         if smallest > 0 and count > (self.end - self.at) // smallest:
-            raise _Stop(STATUS_BAD_COUNT)
+            raise _Stop(op.STATUS_BAD_COUNT)
         return count
 
     # -- operations that begin with a number
@@ -149,7 +118,7 @@ class _Walk:
 
     def union(self, pc: int, value: int) -> int:
         if not 0 <= value < self.ops[pc + 1]:
-            raise _Stop(STATUS_BAD_BRANCH)
+            raise _Stop(op.STATUS_BAD_BRANCH)
         return self.ops[pc + 2 + value]
 
     def key(self, pc: int, value: int) -> int:
@@ -183,11 +152,11 @@ class _Walk:
         return self.ops[pc + 1]
 
     def bits(self, pc: int) -> int:
-        op = self.ops[pc]
-        width = self.fits(_WIDTHS[op])
-        value = int.from_bytes(self.data[self.at : self.at + width], "little", signed=op == OP_DOUBLE)
-        if op == OP_BOOL and value > 1:
-            raise _Stop(STATUS_BAD_BOOLEAN)
+        code = self.ops[pc]
+        width = self.fits(_WIDTHS[code])
+        value = int.from_bytes(self.data[self.at : self.at + width], "little", signed=code == op.DOUBLE)
+        if code == op.BOOL and value > 1:
+            raise _Stop(op.STATUS_BAD_BOOLEAN)
         self.at += width
         self.put(self.ops[pc + 1], value)
         return pc + 2
@@ -219,7 +188,7 @@ class _Walk:
         if array >= 0:
             self.item = self.fill[array]
             if self.item >= self.capacity:
-                raise _Stop(STATUS_GROW)
+                raise _Stop(op.STATUS_GROW)
             self.fill[array] += 1
         return pc + 5
 
@@ -229,7 +198,7 @@ class _Walk:
 
     def pairs(self, pc: int) -> int:
         _, mode, first, wanted, start, values = self.ops[pc : pc + 6]
-        if mode >= PAIRS_LONG:
+        if mode >= op.PAIRS_LONG:
             self.pairs_to_streams(mode, wanted, (start, values))
             self.put(first, self.fill[wanted] - self.list_start)
             return pc + 6
@@ -241,7 +210,7 @@ class _Walk:
                 slot = slots.get(key)
                 if slot is None:
                     continue
-                if mode == SPREAD_BYTES:
+                if mode == op.SPREAD_BYTES:
                     self.notes[first + slot, self.note] = value
                 else:
                     self.put(first + slot, value)
@@ -262,7 +231,7 @@ class _Walk:
         self.list_start = place = self.fill[number]
         while count := self.count(2):
             if place + count > self.capacity:
-                raise _Stop(STATUS_GROW)
+                raise _Stop(op.STATUS_GROW)
             for _ in range(count):
                 keys[place], values[place] = self.pair(mode)
                 place += 1
@@ -272,33 +241,33 @@ class _Walk:
         """A key and its value; where that is bytes, a note of them."""
         key, at = _varint(self.data, self.at, self.end)
         value, self.at = _varint(self.data, at, self.end)
-        if mode & SPREAD_BYTES:
+        if mode & op.SPREAD_BYTES:
             self.at += self.fits(value)
             value |= self.at - value << 32
         return key, value
 
 
 _WITH_NUMBER: dict[int, Callable[[_Walk, int, int], int]] = {
-    OP_LONG: _Walk.long,
-    OP_SKIP_LONG: _Walk.skip_long,
-    OP_UNION: _Walk.union,
-    OP_BYTES: _Walk.bytes,
-    OP_SKIP_BYTES: _Walk.skip_bytes,
-    OP_KEY: _Walk.key,
-    OP_SLOT_LONG: _Walk.slot_long,
-    OP_SLOT_BYTES: _Walk.slot_bytes,
+    op.LONG: _Walk.long,
+    op.SKIP_LONG: _Walk.skip_long,
+    op.UNION: _Walk.union,
+    op.BYTES: _Walk.bytes,
+    op.SKIP_BYTES: _Walk.skip_bytes,
+    op.KEY: _Walk.key,
+    op.SLOT_LONG: _Walk.slot_long,
+    op.SLOT_BYTES: _Walk.slot_bytes,
 }
 _WITHOUT: dict[int, Callable[[_Walk, int], int]] = {
-    OP_PAIRS: _Walk.pairs,
-    OP_JUMP: _Walk.jump,
-    OP_BOOL: _Walk.bits,
-    OP_FLOAT: _Walk.bits,
-    OP_DOUBLE: _Walk.bits,
-    OP_FIXED: _Walk.fixed,
-    OP_SKIP: _Walk.skip,
-    OP_ENTER: _Walk.enter,
-    OP_LOOP: _Walk.loop,
-    OP_EMPTY_ITEMS: _Walk.empty_items,
+    op.PAIRS: _Walk.pairs,
+    op.JUMP: _Walk.jump,
+    op.BOOL: _Walk.bits,
+    op.FLOAT: _Walk.bits,
+    op.DOUBLE: _Walk.bits,
+    op.FIXED: _Walk.fixed,
+    op.SKIP: _Walk.skip,
+    op.ENTER: _Walk.enter,
+    op.LOOP: _Walk.loop,
+    op.EMPTY_ITEMS: _Walk.empty_items,
 }
 
 
@@ -329,11 +298,11 @@ def walk(
                 state.row += 1
                 state.note += 1
             if state.at != end:
-                return STATUS_LEFT_OVER, state.row, state.at
+                return op.STATUS_LEFT_OVER, state.row, state.at
     except _Stop as stop:
         return stop.status, state.row, state.at
     fill[:] = counts
-    return STATUS_OK, state.row, 0
+    return op.STATUS_OK, state.row, 0
 
 
 def measure(notes: Any) -> int:
@@ -361,20 +330,20 @@ def find_blocks(source: Any, at: int, sync: Any, out: Any) -> tuple[int, int, in
     try:
         while at < size:
             if found == len(out):
-                return STATUS_GROW, found, at
+                return op.STATUS_GROW, found, at
             start = at
             rows, at = _varint(data, at, size)
             length, at = _varint(data, at, size)
             if rows < 0 or length < 0:
-                raise _Stop(STATUS_BAD_COUNT)
+                raise _Stop(op.STATUS_BAD_COUNT)
             if length + len(marker) > size - at:
-                raise _Stop(STATUS_BAD_LENGTH)
+                raise _Stop(op.STATUS_BAD_LENGTH)
             out[found] = rows, at, at + length
             at += length
             if data[at : at + len(marker)] != marker:
-                return STATUS_LEFT_OVER, found, at
+                return op.STATUS_LEFT_OVER, found, at
             at += len(marker)
             found += 1
     except _Stop as stop:
         return stop.status, found, start
-    return STATUS_OK, found, at
+    return op.STATUS_OK, found, at

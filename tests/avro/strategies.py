@@ -8,8 +8,8 @@ from typing import Any
 import fastavro
 from hypothesis import strategies as st
 
-from icefloe.formats.avro_blocks_codec import container_block, container_header
-from icefloe.manifests.avro_codec import deflate, inflate, open_container
+from icefloe.avro.blocks import container_block, container_header
+from icefloe.avro.container import deflate, inflate, open_container
 from tests.strategies import texts
 
 INT = st.integers(-(2**31), 2**31 - 1)
@@ -97,7 +97,7 @@ def container(schema: Any, rows: list[Any], *, codec: str = "deflate", per_block
         container_block(int(count), deflate(codec, inflate(opened, i)), sync)
         for i, count in enumerate(opened.blocks[:, 0])
     )
-    return b"".join((container_header(json.loads(opened.schema), {}, codec, sync), *blocks))
+    return b"".join((container_header(json.loads(opened.header.schema), {}, codec, sync), *blocks))
 
 
 def new_names() -> Any:

@@ -1,4 +1,4 @@
-"""The Avro container of a manifest: its header and block table, read with every length checked, and its codec."""
+"""An Avro file before its rows are read: its header and its blocks, with every length checked (Avro: Object Container Files)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from icefloe.avro import operations as op
+from icefloe.avro import plain_walker
+from icefloe.avro.blocks import CODEC_ERRORS, CODECS, MAGIC, SYNC_SIZE
+from icefloe.avro.blocks import deflate as pack
+from icefloe.avro.blocks import inflate as unpack
 from icefloe.errors import CorruptFileError, InvalidPropertyError
-from icefloe.formats.avro_blocks_codec import CODEC_ERRORS, CODECS, MAGIC, SYNC_SIZE
-from icefloe.formats.avro_blocks_codec import deflate as pack
-from icefloe.formats.avro_blocks_codec import inflate as unpack
-from icefloe.manifests import plain_walker
-from icefloe.manifests.operations import PROBLEMS, STATUS_GROW, STATUS_OK
 from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
 
 MAX_BLOCK_BYTES = 256 << 20
@@ -19,16 +19,34 @@ MAX_BLOCK_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Container:
-    """An Avro file before its rows are read: `blocks` has a line (rows, start, end) for each block in `data`."""
+class Header:
+    """What stands before the blocks; `end` is where the first one begins."""
 
-    location: str
-    data: memoryview
     schema: bytes
     metadata: Mapping[str, str]
     codec: str
+    sync: bytes
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """Some blocks of a file, all of them mostly: `blocks` has a line (rows, start, end) for each one in `data`.
+
+    `start` is where `data` begins in the file.
+    """
+
+    location: str
+    data: memoryview
+    header: Header
     blocks: "np.ndarray[Any, np.dtype[np.int64]]"
     limits: Limits = DEFAULT_LIMITS
+    start: int = 0
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """What its writer says about the file, by key."""
+        return {key: value for key, value in self.header.metadata.items() if not key.startswith("avro.")}
 
     @property
     def allowed(self) -> int:
@@ -46,7 +64,7 @@ class Container:
         return int(self.blocks[:, 0].sum())
 
 
-class _Header:
+class _HeaderReader:
     """Reads the header's few values; a cut-off one is a CorruptFileError."""
 
     def __init__(self, data: memoryview, location: str) -> None:
@@ -84,22 +102,27 @@ class _Header:
         return found
 
 
-def open_container(data: bytes | memoryview, location: str, limits: Limits = DEFAULT_LIMITS) -> Container:
-    """Header and block table of an Avro file; nothing is inflated yet."""
-    view = memoryview(data).cast("B")
+def read_header(view: memoryview, location: str) -> Header:
+    """The header of a file from its first bytes."""
     if bytes(view[: len(MAGIC)]) != MAGIC:
         # What it starts with instead is not said: it may be anything that can be read here.
         raise CorruptFileError(location, f"not an Avro file: it does not start with {MAGIC!r}")
-    header = _Header(view, location)
-    metadata = header.metadata()
-    sync = header.take(SYNC_SIZE)
-    schema = metadata.get("avro.schema", b"")
+    reader = _HeaderReader(view, location)
+    metadata = reader.metadata()
+    sync = reader.take(SYNC_SIZE)
     codec = metadata.get("avro.codec", b"null").decode("utf-8", "replace")
     if codec not in CODECS.values():
         known = ", ".join(sorted(set(CODECS.values())))
         raise CorruptFileError(location, f"Avro codec {codec!r} is not known; codecs are {known}")
-    texts = {key: value.decode("utf-8", "replace") for key, value in metadata.items() if not key.startswith("avro.")}
-    return Container(location, view, schema, texts, codec, _find_blocks(view, header.at, sync, location), limits)
+    texts = {key: value.decode("utf-8", "replace") for key, value in metadata.items()}
+    return Header(metadata.get("avro.schema", b""), texts, codec, sync, reader.at)
+
+
+def open_container(data: bytes | memoryview, location: str, limits: Limits = DEFAULT_LIMITS) -> Container:
+    """Header and block table of a whole file; nothing is inflated yet."""
+    view = memoryview(data).cast("B")
+    header = read_header(view, location)
+    return Container(location, view, header, _find_blocks(view, header.end, header.sync, location), limits)
 
 
 def _find_blocks(view: memoryview, start: int, sync: bytes, location: str) -> "np.ndarray[Any, np.dtype[np.int64]]":
@@ -112,11 +135,11 @@ def _find_blocks(view: memoryview, start: int, sync: bytes, location: str) -> "n
         part = np.empty((room, 3), np.int64)
         status, found, start = find(data, start, marker, part)
         table = np.concatenate((table, part[:found]))
-        if status == STATUS_OK:
+        if status == op.STATUS_OK:
             break
-        if status != STATUS_GROW:
-            raise CorruptFileError(location, f"block {len(table)} at byte {start}: {PROBLEMS[status]}")
-        from icefloe.manifests.walker import find_blocks as find
+        if status != op.STATUS_GROW:
+            raise CorruptFileError(location, f"block {len(table)} at byte {start}: {op.PROBLEMS[status]}")
+        from icefloe.avro.walker import find_blocks as find
 
         room *= 2
     if len(table) and int(table[:, 0].max()) >= 1 << 40:
@@ -129,9 +152,11 @@ def inflate(container: Container, block: int) -> bytes | memoryview:
     _, start, end = container.blocks[block]
     data = container.data[int(start) : int(end)]
     try:
-        return unpack(container.codec, data, min(MAX_BLOCK_BYTES, container.allowed))
+        return unpack(container.header.codec, data, min(MAX_BLOCK_BYTES, container.allowed))
     except CODEC_ERRORS as error:
-        problem = f"block {block} at byte {start} does not inflate with {container.codec}: {error}"
+        problem = (
+            f"block {block} at byte {container.start + start} does not inflate with {container.header.codec}: {error}"
+        )
         raise CorruptFileError(container.location, problem) from error
 
 
