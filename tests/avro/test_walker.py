@@ -119,6 +119,18 @@ def test_walker_reads_what_the_reference_reads(file: Any, codec: str, per_block:
             assert found.columns[name, 0].to_pylist() == [row[name] for row in rows]
 
 
+@pytest.fixture(scope="module")
+def compiled() -> None:
+    """Kernels that are compiled already, as that takes seconds in a new installation."""
+    schema = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int", "field-id": 1}]}
+    with compiled_kernels():
+        outcome(
+            open_container(container(schema, [{"a": 1}], codec="null"), "whole"),
+            TakeFields(((1, "a", Take(("a", 0))),)),
+        )
+
+
+@pytest.mark.usefixtures("compiled")
 @given(files(), st.data())
 @settings(max_examples=150)
 def test_damaged_bytes_never_do_harm(file: Any, data: st.DataObject) -> None:
