@@ -41,11 +41,6 @@ RESERVED = frozenset(
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
-def property_as_str(properties: Properties, key: str, default: str | None = None) -> str | None:
-    """The text of a property."""
-    return properties.get(key, default)
-
-
 def property_as_int(properties: Properties, key: str, default: int, at_least: int = -MAX_INT - 1) -> int:
     """A property that is a 32-bit number."""
     return _integer(properties, key, default, at_least, MAX_INT)
@@ -252,11 +247,6 @@ def refuse_misspelt(keys: Iterable[str]) -> None:
             raise InvalidPropertyError(
                 f"property {key!r} is almost {meant[0]!r}, which is reserved; write that if it is meant, else another name"
             )
-
-
-def unreserved(properties: Properties) -> dict[str, str]:
-    """The properties that may be stored."""
-    return {key: value for key, value in properties.items() if key not in RESERVED}
 
 
 def requested_version(properties: Properties, default: int = DEFAULT_VERSION) -> int:

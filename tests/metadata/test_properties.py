@@ -66,8 +66,6 @@ def test_floats_texts_and_words() -> None:
     assert p.property_as_float({}, "k", 1.0) == 1.0
     with pytest.raises(InvalidPropertyError, match="'k' is 'much'"):
         p.property_as_float({"k": "much"}, "k", 1.0)
-    assert p.property_as_str({"k": "v"}, "k") == "v"
-    assert p.property_as_str({}, "k") is None
     assert p.DELETE_MODE.of({"write.delete.mode": "Merge-On-Read"}) == "merge-on-read"
     with pytest.raises(InvalidPropertyError, match=r"write\.delete\.mode.*'fast'.*copy-on-write, merge-on-read"):
         p.DELETE_MODE.of({"write.delete.mode": "fast"})
@@ -81,7 +79,6 @@ def test_reserved_keys() -> None:
         with pytest.raises(InvalidPropertyError, match=key):
             p.refuse_reserved(["a", key])
     p.refuse_reserved(["a"])
-    assert p.unreserved({"a": "b", "format-version": "3", "uuid": "x"}) == {"a": "b"}
 
 
 @pytest.mark.parametrize("key", ["format_version", "FORMAT-VERSION", "format-verison", "current-shema"])

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, functions
 
 from icefloe.catalog.catalog import Catalog
 from icefloe.catalog.identifiers import show
-from icefloe.errors import InvalidInputError, InvalidLocationError, NoSuchObjectError
+from icefloe.errors import InvalidLocationError
 from icefloe.schema.reserved import DELETED, FILE, LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID, SPEC_ID
 from icefloe.spark.gateway import Gateway, is_at_least
 from icefloe.spark.shaping import is_case_sensitive
@@ -148,11 +148,6 @@ def full_name(catalog: Catalog, identifier: Sequence[str]) -> str:
     return show((catalog.name, *identifier))
 
 
-def ours_only(what: str, name: Sequence[str]) -> NoSuchObjectError:
-    """An error for something that is not in one of our catalogs though it must be."""
-    return NoSuchObjectError(f"{what} {'.'.join(name)} is not in a catalog of icefloe")
-
-
 def whole_location(text: str) -> str:
     """A location that a statement gives, which must not depend on the folder that the program happens to run in."""
     if text and ":" not in text and not text.startswith("/"):
@@ -162,8 +157,3 @@ def whole_location(text: str) -> str:
         )
     parse_location(text)
     return text
-
-
-def unsupported(statement: str, why: str) -> InvalidInputError:
-    """An error for a clause that has no meaning for these tables."""
-    return InvalidInputError(f"{statement}: {why}")
