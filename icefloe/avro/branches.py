@@ -20,7 +20,7 @@ from icefloe.avro.nodes import (
 from icefloe.avro.program import Compiler, ListOutput, Output, Program
 
 ROWS = -1
-"""The level of what is there once for each row; other levels are numbers of lists."""
+"""The level of what is there once for each row; the others are numbers of lists."""
 
 _STRING, _LONG = AvroPrimitive("string"), AvroPrimitive("long")
 
@@ -36,7 +36,7 @@ class Part:
 class Branch:
     """A value with its parts: `output` has its numbers, texts, lengths, or marks where it may be null.
 
-    `level` is where its parts are: those of a list or map once for each of its items.
+    `level` is the number of a list or map, whose parts are there once for each of its items.
     """
 
     node: AvroNode
@@ -83,7 +83,6 @@ class _Compiler(Compiler):
                 return self.leaf_branch(node)
 
     def record(self, node: AvroRecord, part: Part, optional: bool) -> Branch:
-        level = self.list_number
         marks = self.put(_LONG, op.MARK) if optional else None
         chosen = dict(part.children)
         children = []
@@ -92,7 +91,7 @@ class _Compiler(Compiler):
                 children.append(self.branch(field.node, chosen[place]))
             else:
                 self.skip(field.node)
-        return Branch(node, marks, tuple(children), level)
+        return Branch(node, marks, tuple(children))
 
     def items(self, node: AvroNode, smallest: int, entry: Callable[[], tuple[Branch, ...]]) -> Branch:
         lengths = self.put(_LONG, None)
@@ -114,13 +113,12 @@ class _Compiler(Compiler):
         return self.known[key]
 
     def leaf_branch(self, node: AvroNode) -> Branch:
-        level = self.list_number
         match node:
             case AvroPrimitive("null") | AvroFixed(0):
-                return Branch(node, None, (), level)
+                return Branch(node, None)
             case AvroEnum():
-                return Branch(node, self.put(node, op.LONG), (), level)
+                return Branch(node, self.put(node, op.LONG))
             case _:
                 key = "", len(self.known)
                 self.leaf(node, key)
-                return Branch(node, self.known[key], (), level)
+                return Branch(node, self.known[key])

@@ -292,13 +292,9 @@ class _Decoder:
     def list_column(self, found: ListOutput) -> Any:
         """A column of lists."""
         rows = slice(self.first_row, self.first_row + self.rows)
-        ends = np.cumsum(self.cells.longs[found.lengths, rows])
-        if len(ends) and int(ends[-1]) > MAX_COLUMN_BYTES:
-            raise CorruptFileError(self.container.location, "a list column has too many items")
-        offsets = np.zeros(self.rows + 1, np.int32)
-        offsets[1:] = ends
+        offsets = self._offsets(self.cells.longs[found.lengths, rows])
         arrays = [self._items(found, output) for output in found.items]
-        count = int(ends[-1]) if len(ends) else 0
+        count = int(offsets[-1])
         if found.records:
             items = _struct(arrays, _item_names(found), count)
         elif arrays or not count:
@@ -308,6 +304,13 @@ class _Decoder:
         kind = pa.list_(pa.field("item", items.type))
         bitmap = _bitmap(self.cells.valid[found.lengths, rows])
         return pa.Array.from_buffers(kind, self.rows, [bitmap, pa.py_buffer(offsets)], children=[items])
+
+    def _offsets(self, lengths: Any) -> Any:
+        """Where each list starts and the last one ends."""
+        ends = np.cumsum(lengths)
+        if len(ends) and int(ends[-1]) > MAX_COLUMN_BYTES:
+            raise CorruptFileError(self.container.location, "a list column has too many items")
+        return np.append(0, ends).astype(np.int32)
 
     def _items(self, found: ListOutput, output: Output) -> Any:
         stream = -1 - output.index
@@ -358,8 +361,7 @@ class _Decoder:
     def _list(self, branch: Branch, items: Any) -> Any:
         assert branch.output is not None
         lengths, valid = self._marked(branch.output)
-        offsets = np.zeros(len(lengths) + 1, np.int32)
-        np.cumsum(lengths, out=offsets[1:])
+        offsets = self._offsets(lengths)
         kind = pa.list_(pa.field("item", items.type))
         return pa.Array.from_buffers(kind, len(lengths), [_bitmap(valid), pa.py_buffer(offsets)], children=[items])
 

@@ -47,10 +47,8 @@ class RowDecoder:
                 )
             ]
         except (ValueError, IndexError, MemoryError, pa.ArrowException) as problem:
-            problem_name = type(problem).__name__
-            raise CorruptFileError(
-                self._location, f"its rows are not what its schema says: {problem_name}: {problem}"
-            ) from problem
+            reason = f"{type(problem).__name__}: {problem}"
+            raise CorruptFileError(self._location, f"its rows are not what its schema says: {reason}") from problem
         return pa.RecordBatch.from_arrays(columns, schema=self._target)
 
 
