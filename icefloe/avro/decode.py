@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from icefloe.avro import operations as op
+from icefloe.avro.branches import ROWS, Branch
 from icefloe.avro.choices import Key
 from icefloe.avro.container import Container, inflate
 from icefloe.avro.kernels import walker_for
+from icefloe.avro.nodes import AvroArray, AvroFixed, AvroMap, AvroNode, AvroPrimitive, AvroRecord
 from icefloe.avro.program import ListOutput, Output, Program
-from icefloe.avro.schema_codec import AvroFixed, AvroNode, AvroPrimitive
 from icefloe.errors import CorruptFileError
 
 CHUNK_BYTES = 4 << 20
@@ -49,6 +50,14 @@ def decode(container: Container, program: Program, threads: int = 1) -> Decoded:
     except (CorruptFileError, pa.ArrowInvalid):
         # A part knows neither the row nor the block of the file that is at fault, nor how large the whole is.
         return _decode_whole(container, program)
+
+
+def decode_tree(container: Container, program: Program, root: Branch, empty_rows: int = 0) -> Any:
+    """The parts of every row that `compile_rows` chose, as one struct array; so many rows may take no bytes at all."""
+    container.check_room(container.rows * _row_bytes(program))
+    decoder = _Decoder(container, program, 0, empty_rows)
+    decoder.run(_Cells(program, container.rows))
+    return decoder.tree(root)
 
 
 def _is_plausible(container: Container, program: Program) -> bool:
@@ -116,8 +125,8 @@ class _Texts:
 
     def array(self, node: AvroNode) -> Any:
         offsets, valid = self.offsets[: self.rows + 1], self.valid[: self.rows]
-        kind = pa.string() if node == AvroPrimitive("string") else pa.binary()
-        if isinstance(node, AvroFixed) and self.rows:
+        kind = pa.string() if isinstance(node, AvroPrimitive) and node.kind == "string" else pa.binary()
+        if isinstance(node, AvroFixed):
             return self._fixed(node.size, valid)
         buffers = [_bitmap(valid), pa.py_buffer(offsets), pa.py_buffer(self.data[: self.at])]
         return pa.Array.from_buffers(kind, self.rows, buffers)
@@ -156,14 +165,16 @@ class _Cells:
 class _Decoder:
     """Some blocks of a file, whose rows begin at `first_row`: their numbers go to cells, the rest stays here."""
 
-    def __init__(self, container: Container, program: Program, first_row: int = 0) -> None:
+    def __init__(self, container: Container, program: Program, first_row: int = 0, empty_rows: int = 0) -> None:
         self.container = container
+        self.empty_rows = empty_rows
         self.program = program
         self.first_row = first_row
         self.ops = np.array(program.ops, np.int64)
         self.keys = np.array(program.keys or [0], np.int64)
         self.rows = container.rows
         self.stream_room = 1024
+        self.item_counts: dict[int, int] = {}
         self.item_longs: dict[int, list[Numbers]] = {}
         self.item_valid: dict[int, list[Bytes]] = {}
         self.item_texts: dict[int, _Texts] = {}
@@ -183,7 +194,7 @@ class _Decoder:
 
         Gives the bytes of a block, by number.
         """
-        if self.program.smallest == 0 and self.rows:
+        if self.program.smallest == 0 and self.rows > self.empty_rows:
             raise CorruptFileError(self.container.location, f"{self.rows} rows that take no bytes")
         if _is_plausible(self.container, self.program):
             return lambda block: inflate(self.container, block)
@@ -255,6 +266,7 @@ class _Decoder:
     def _keep_items(self, kernels: ModuleType, data: Bytes, items: Numbers, item_valid: Bytes, fill: Numbers) -> None:
         for found in self.program.lists:
             used = int(fill[found.number])
+            self.item_counts[found.number] = self.item_counts.get(found.number, 0) + used
             for output in found.items:
                 stream = -1 - output.index
                 values = items[stream, :used]
@@ -280,13 +292,9 @@ class _Decoder:
     def list_column(self, found: ListOutput) -> Any:
         """A column of lists."""
         rows = slice(self.first_row, self.first_row + self.rows)
-        ends = np.cumsum(self.cells.longs[found.lengths, rows])
-        if len(ends) and int(ends[-1]) > MAX_COLUMN_BYTES:
-            raise CorruptFileError(self.container.location, "a list column has too many items")
-        offsets = np.zeros(self.rows + 1, np.int32)
-        offsets[1:] = ends
+        offsets = self._offsets(self.cells.longs[found.lengths, rows])
         arrays = [self._items(found, output) for output in found.items]
-        count = int(ends[-1]) if len(ends) else 0
+        count = int(offsets[-1])
         if found.records:
             items = _struct(arrays, _item_names(found), count)
         elif arrays or not count:
@@ -297,6 +305,13 @@ class _Decoder:
         bitmap = _bitmap(self.cells.valid[found.lengths, rows])
         return pa.Array.from_buffers(kind, self.rows, [bitmap, pa.py_buffer(offsets)], children=[items])
 
+    def _offsets(self, lengths: Any) -> Any:
+        """Where each list starts and the last one ends."""
+        ends = np.cumsum(lengths)
+        if len(ends) and int(ends[-1]) > MAX_COLUMN_BYTES:
+            raise CorruptFileError(self.container.location, "a list column has too many items")
+        return np.append(0, ends).astype(np.int32)
+
     def _items(self, found: ListOutput, output: Output) -> Any:
         stream = -1 - output.index
         if output.place == "note":
@@ -306,6 +321,49 @@ class _Decoder:
             return _numbers(output.node, values, _ALL_VALID, self.container.location)
         valid = np.concatenate(self.item_valid.get(stream, [np.zeros(0, np.uint8)]))
         return _numbers(output.node, values, valid, self.container.location)
+
+    def tree(self, branch: Branch, level: int = ROWS) -> Any:
+        """A value with its parts, as it is stored: structs, lists, and lists of pairs of key and value."""
+        if branch.output is None and not isinstance(branch.node, AvroRecord):
+            return pa.nulls(self._count(level))
+        match branch.node:
+            case AvroRecord():
+                valid = _ALL_VALID if branch.output is None else self._marked(branch.output)[1]
+                parts = [self.tree(child, level) for child in branch.children]
+                return _struct(parts, [str(place) for place in range(len(parts))], self._count(level), valid)
+            case AvroArray(is_map=False):
+                return self._list(branch, self.tree(branch.children[0], branch.level))
+            case AvroArray() | AvroMap():
+                pair = [self.tree(child, branch.level) for child in branch.children]
+                return self._list(branch, _struct(pair, ["key", "value"], self._count(branch.level)))
+            case _:
+                assert branch.output is not None
+                return self._leaf(branch.output)
+
+    def _count(self, level: int) -> int:
+        return self.rows if level == ROWS else self.item_counts.get(level, 0)
+
+    def _leaf(self, output: Output) -> Any:
+        if output.place == "note":
+            texts = self.texts[output.index] if output.index >= 0 else self.item_texts.get(-1 - output.index, _Texts(0))
+            return self._checked(texts.array(output.node))
+        values, valid = self._marked(output)
+        return _numbers(output.node, values, valid, self.container.location)
+
+    def _marked(self, output: Output) -> tuple[Any, Bytes]:
+        """Numbers, and which of them are there."""
+        if output.index >= 0:
+            return self.cells.longs[output.index], self.cells.valid[output.index]
+        stream = -1 - output.index
+        values = np.concatenate(self.item_longs.get(stream, [np.zeros(0, np.int64)]))
+        return values, np.concatenate(self.item_valid.get(stream, [np.zeros(0, np.uint8)]))
+
+    def _list(self, branch: Branch, items: Any) -> Any:
+        assert branch.output is not None
+        lengths, valid = self._marked(branch.output)
+        offsets = self._offsets(lengths)
+        kind = pa.list_(pa.field("item", items.type))
+        return pa.Array.from_buffers(kind, len(lengths), [_bitmap(valid), pa.py_buffer(offsets)], children=[items])
 
     def _checked(self, array: Any) -> Any:
         try:
@@ -337,9 +395,8 @@ def _one(parts: list[Any]) -> Any:
 
 
 def _numbers(node: AvroNode, values: Any, valid: Bytes, location: str) -> Any:
-    assert isinstance(node, AvroPrimitive)
     bitmap = _bitmap(valid)
-    match node.kind:
+    match node.kind if isinstance(node, AvroPrimitive) else "int":
         case "int":
             narrow = _narrow(values, location)
             return pa.Array.from_buffers(pa.int32(), len(values), [bitmap, pa.py_buffer(narrow)])
@@ -354,7 +411,7 @@ def _numbers(node: AvroNode, values: Any, valid: Bytes, location: str) -> Any:
         case "double":
             return pa.Array.from_buffers(pa.float64(), len(values), [bitmap, pa.py_buffer(values)])
         case _:
-            raise AssertionError(f"not a number: {node.kind}")
+            raise AssertionError(f"not a number: {node}")
 
 
 def _narrow(values: Any, location: str) -> Any:
@@ -368,9 +425,9 @@ def _item_names(found: ListOutput) -> list[str]:
     return [f"{output.key[0]}:{output.key[1]}" for output in found.items]
 
 
-def _struct(arrays: list[Any], names: list[str], length: int) -> Any:
+def _struct(arrays: list[Any], names: list[str], length: int, valid: Bytes = _ALL_VALID) -> Any:
     kind = pa.struct([pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)])
-    return pa.Array.from_buffers(kind, length, [None], children=arrays)
+    return pa.Array.from_buffers(kind, length, [_bitmap(valid)], children=arrays)
 
 
 def _joined(parts: list[Any]) -> Bytes:

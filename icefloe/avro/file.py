@@ -10,7 +10,7 @@ from icefloe.avro.container import Container, Header, read_header
 from icefloe.errors import CorruptFileError
 from icefloe.metadata.limits import Limits
 
-PART_ROWS = 1 << 15
+_PART_ROWS = 1 << 15
 _PART_BYTES = 1 << 20
 """About how much of a file is given at once: enough to pay for a call, little enough to stay in memory as columns."""
 
@@ -36,9 +36,7 @@ class AvroFile:
         self._window_start, self._window = 0, b""
         self.header = self._read_header()
 
-    def parts(
-        self, split: tuple[int, int] | None, with_rows: bool, most_rows: int = PART_ROWS
-    ) -> Iterator[tuple[int, Container]]:
+    def parts(self, split: tuple[int, int] | None, with_rows: bool) -> Iterator[tuple[int, Container]]:
         """The blocks that begin in the split, (start, length) in bytes, a few at a time, each time with their first row.
 
         The first rows are right if `with_rows`: rows before the split can only be counted by a walk over the heads of all
@@ -50,7 +48,7 @@ class AvroFile:
             at, row = self._walk_to(start) if with_rows else (self._next_block(start), 0)
         stop = min(self._size, start + length)
         while at < stop:
-            part, at = self._part(at, stop, most_rows)
+            part, at = self._part(at, stop)
             yield row, part
             row += part.rows
 
@@ -62,11 +60,11 @@ class AvroFile:
             at, row = end, row + rows
         return at, row
 
-    def _part(self, first: int, stop: int, most_rows: int) -> tuple[Container, int]:
+    def _part(self, first: int, stop: int) -> tuple[Container, int]:
         """The blocks from a byte on, as many as make a part and are in the window; one at least."""
         table: list[tuple[int, int, int]] = []
         at, rows = first, 0
-        while at < stop and rows < most_rows and at - first < _PART_BYTES:
+        while at < stop and rows < _PART_ROWS and at - first < _PART_BYTES:
             if table and not self._has(first, min(at + _MAX_HEAD, self._size) - first):
                 break
             count, data_at, end = self._block(at, _WINDOW)

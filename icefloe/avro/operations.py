@@ -23,6 +23,7 @@ SKIP = 15  # bytes
 ENTER = 16  # list, or -1
 LOOP = 17  # list or -1, column of its length, fewest bytes of an item, where to go after the last
 EMPTY_ITEMS = 18
+MARK = 19  # column
 
 # Modes of PAIRS: keys and values to streams, or values of wanted keys to columns; values are numbers or bytes.
 SPREAD_LONG = 0

@@ -52,6 +52,7 @@ class _Walk:
         self.slots = lru_cache(maxsize=None)(lambda first, count: {keys[first + i]: i for i in range(count)})
         self.at = self.end = self.row = self.note = 0
         self.item = self.list_start = 0
+        self.outer: list[tuple[int, int]] = []
         self.after = -1
         self.slot: int | None = None
         self.remaining: list[int] = []
@@ -170,9 +171,9 @@ class _Walk:
         return pc + 2
 
     def enter(self, pc: int) -> int:
+        array = self.ops[pc + 1]
         self.remaining.append(0)
-        if self.ops[pc + 1] >= 0:
-            self.list_start = self.fill[self.ops[pc + 1]]
+        self.outer.append((self.item, self.fill[array] if array >= 0 else 0))
         return pc + 2
 
     def loop(self, pc: int) -> int:
@@ -181,8 +182,9 @@ class _Walk:
             self.remaining[-1] = self.count(smallest)
             if not self.remaining[-1]:
                 self.remaining.pop()
+                self.item, start = self.outer.pop()
                 if array >= 0:
-                    self.put(lengths, self.fill[array] - self.list_start)
+                    self.put(lengths, self.fill[array] - start)
                 return after
         self.remaining[-1] -= 1
         if array >= 0:
@@ -191,6 +193,10 @@ class _Walk:
                 raise _Stop(op.STATUS_GROW)
             self.fill[array] += 1
         return pc + 5
+
+    def mark(self, pc: int) -> int:
+        self.put(self.ops[pc + 1], 1)
+        return pc + 2
 
     def empty_items(self, pc: int) -> int:
         # Items take no bytes, so counting them would be the only work.
@@ -268,6 +274,7 @@ _WITHOUT: dict[int, Callable[[_Walk, int], int]] = {
     op.ENTER: _Walk.enter,
     op.LOOP: _Walk.loop,
     op.EMPTY_ITEMS: _Walk.empty_items,
+    op.MARK: _Walk.mark,
 }
 
 

@@ -18,7 +18,7 @@ from icefloe.avro.choices import (
     TakeRecords,
     TakeSpread,
 )
-from icefloe.avro.schema_codec import (
+from icefloe.avro.nodes import (
     AvroArray,
     AvroEnum,
     AvroField,
@@ -29,6 +29,8 @@ from icefloe.avro.schema_codec import (
     AvroRecord,
     AvroRecursion,
     AvroUnion,
+    smallest_size,
+    without_null,
 )
 
 MAX_LOOPS = 60
@@ -36,7 +38,7 @@ MAX_OPS = 1 << 20
 
 
 class UnknownShape(Exception):
-    """A schema that has no program; such files are read with the reference library."""
+    """A schema that has no program; such files are read value by value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,28 +84,11 @@ def compile_program(schema: AvroNode, choice: TakeFields) -> Program:
     """The program that takes the chosen fields out of rows of this schema, or UnknownShape."""
     if not isinstance(schema, AvroRecord):
         raise UnknownShape("the rows are not records")
-    compiler = _Compiler()
+    compiler = Compiler()
     compiler.read(schema, choice)
     compiler.program.ops.append(op.END)
     compiler.program.smallest = smallest_size(schema)
     return compiler.program
-
-
-def smallest_size(node: AvroNode) -> int:
-    """The fewest bytes that a value of the type takes; 0 only for types that never take any."""
-    match node:
-        case AvroPrimitive("null"):
-            return 0
-        case AvroPrimitive("float"):
-            return 4
-        case AvroPrimitive("double"):
-            return 8
-        case AvroFixed(size):
-            return size
-        case AvroRecord(fields):
-            return sum(smallest_size(child.node) for child in fields)
-        case _:
-            return 1
 
 
 def field_of(record: AvroRecord, field_id: int, name: str) -> AvroField | None:
@@ -113,7 +98,7 @@ def field_of(record: AvroRecord, field_id: int, name: str) -> AvroField | None:
     return next((child for child in record.fields if child.name == name), None)
 
 
-class _Compiler:
+class Compiler:
     def __init__(self) -> None:
         self.program = Program()
         self.known: dict[Key, Output] = {}
@@ -219,7 +204,7 @@ class _Compiler:
     def leaf(self, node: AvroNode, key: Key) -> None:
         match node:
             case AvroPrimitive("int" | "long"):
-                self.emit(op.LONG, self.column(key, AvroPrimitive(node.kind, node.meaning), "long"))
+                self.emit(op.LONG, self.column(key, node, "long"))
             case AvroPrimitive("boolean"):
                 self.emit(op.BOOL, self.column(key, node, "long"))
             case AvroPrimitive("float"):
@@ -364,15 +349,6 @@ class _Compiler:
     def skip_entry(self, values: AvroNode) -> None:
         self.emit(op.SKIP_BYTES)
         self.skip(values)
-
-
-def without_null(node: AvroNode) -> AvroNode:
-    """The one branch of a union that is not null; the node itself if it is no such union."""
-    if isinstance(node, AvroUnion):
-        rest = [branch for branch in node.branches if branch != AvroPrimitive("null")]
-        if len(rest) == 1:
-            return rest[0]
-    return node
 
 
 def pair_of(node: AvroNode) -> tuple[AvroField, AvroField] | None:

@@ -117,6 +117,8 @@ def walk(
     data = np.int64(source.ctypes.data)
     keys = np.int64(key_list.ctypes.data)
     remaining = np.zeros(_DEPTH, np.int64)
+    list_starts = np.zeros(_DEPTH, np.int64)
+    outer_items = np.zeros(_DEPTH, np.int64)
     capacity = streams.shape[1]
     row = np.int64(first_row)
     note = np.int64(0)
@@ -127,7 +129,6 @@ def walk(
             pc = 0
             depth = 0
             item = np.int64(0)
-            list_start = np.int64(0)
             slot = np.int64(-1)
             hint = np.int64(0)
             while True:
@@ -282,10 +283,11 @@ def walk(
                     pc += 2
                 elif code == op.ENTER:
                     remaining[depth] = 0
+                    outer_items[depth] = item
+                    if program[pc + 1] >= 0:
+                        list_starts[depth] = fill[program[pc + 1]]
                     depth += 1
                     hint = np.int64(0)
-                    if program[pc + 1] >= 0:
-                        list_start = fill[program[pc + 1]]
                     pc += 2
                 elif code == op.LOOP:
                     array = program[pc + 1]
@@ -295,9 +297,15 @@ def walk(
                             return status, row, at
                         if count == 0:
                             depth -= 1
+                            item = outer_items[depth]
                             if array >= 0:
-                                longs[program[pc + 2], row] = fill[array] - list_start
-                                valid[program[pc + 2], row] = 1
+                                target = program[pc + 2]
+                                if target >= 0:
+                                    longs[target, row] = fill[array] - list_starts[depth]
+                                    valid[target, row] = 1
+                                else:
+                                    streams[-1 - target, item] = fill[array] - list_starts[depth]
+                                    stream_valid[-1 - target, item] = 1
                             pc = program[pc + 4]
                             continue
                         remaining[depth - 1] = count
@@ -308,6 +316,15 @@ def walk(
                             return op.STATUS_GROW, row, at
                         fill[array] = item + 1
                     pc += 5
+                elif code == op.MARK:
+                    target = program[pc + 1]
+                    if target >= 0:
+                        longs[target, row] = 1
+                        valid[target, row] = 1
+                    else:
+                        streams[-1 - target, item] = 1
+                        stream_valid[-1 - target, item] = 1
+                    pc += 2
                 else:
                     # op.EMPTY_ITEMS: items take no bytes, so counting them would be the only work
                     count, at, _, status = _array_count(data, at, end, 0)

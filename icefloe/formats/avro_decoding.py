@@ -1,194 +1,100 @@
-"""Blocks of Avro rows as Arrow arrays of the types that a file's columns stand for."""
+"""Parts of an Avro file as Arrow batches of the types that its columns stand for."""
 
-import io
-import struct
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
-import fastavro
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from fastavro.types import Schema as FastSchema
 
-from icefloe.avro.blocks import zigzag
-from icefloe.avro.container import Container, inflate
+from icefloe.avro.branches import Branch, compile_rows
+from icefloe.avro.container import Container
+from icefloe.avro.decode import decode_tree
+from icefloe.avro.nodes import AvroEnum, AvroPrimitive, AvroRecord
+from icefloe.avro.program import UnknownShape
 from icefloe.errors import CorruptFileError
-from icefloe.formats.avro_nodes import (
-    AvroArray,
-    AvroLeaf,
-    AvroMap,
-    AvroNode,
-    AvroOption,
-    AvroRecord,
-    smallest_size,
-    wire_schema,
-)
+from icefloe.formats.avro_columns import chosen_part
 from icefloe.schema import types
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.schema import Schema
-
-_RAW = {
-    "null": pa.null(),
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "bytes": pa.binary(),
-    "string": pa.string(),
-    "enum": pa.string(),
-}
-_DAMAGE = (
-    EOFError,
-    IndexError,
-    KeyError,
-    MemoryError,
-    OverflowError,
-    RecursionError,
-    TypeError,
-    ValueError,
-    struct.error,
-    fastavro.read.SchemaResolutionError,
-    pa.ArrowException,
-)
-"""What fastavro and pyarrow raise over bytes that are not what the schema says."""
 
 _MOST_ROWS = 1 << 22
 """How many rows one block may hold; writers end a block after some ten thousand bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class AvroBlock:
-    """Rows of a file, still as Avro bytes; `first_row` is the position of the first one where it was asked for."""
-
-    first_row: int
-    rows: int
-    data: bytes
-
-
-def blocks_of(first_row: int, part: Container) -> Iterator[AvroBlock]:
-    """The blocks of a part of a file, inflated."""
-    for index, rows in enumerate(part.blocks[:, 0].tolist()):
-        yield AvroBlock(first_row, rows, bytes(inflate(part, index)))
-        first_row += rows
-
-
 class RowDecoder:
-    """Decodes blocks of one file: `record` is the whole row, `wanted` the part of it with the columns of `schema`."""
+    """Decodes parts of one file, whose rows are `record`, with the columns `file`, of which `schema` has some."""
 
-    def __init__(self, record: AvroRecord, wanted: AvroRecord, schema: Schema, location: str) -> None:
+    def __init__(self, record: AvroRecord, file: Schema, schema: Schema, location: str) -> None:
         self._location = location
-        self._wanted = wanted
         self._schema = schema
         self._target = schema_to_arrow(schema)
-        self._raw_type = _raw_type(wanted)
-        self._row_bytes = smallest_size(record)
-        self._writer = _array_of(record)
-        self._reader = None if wanted == record else _array_of(wanted)
-
-    def batch(self, block: AvroBlock) -> Any:
-        """The rows of a block as a record batch."""
-        check_rows(block, self._row_bytes, self._location)
-        if not block.rows:
-            return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in self._target], schema=self._target)
         try:
-            raw = pa.array(self._objects(block), self._raw_type)
+            self._program, self._root = compile_rows(record, chosen_part(file.as_struct, schema.as_struct))
+        except UnknownShape as problem:
+            raise CorruptFileError(location, f"its rows cannot be read: {problem}") from None
+
+    def batch(self, part: Container) -> Any:
+        """The rows of a part as a record batch; only its number of rows counts if there are no columns."""
+        if len(part.blocks) and int(part.blocks[:, 0].max()) > _MOST_ROWS:
+            raise CorruptFileError(self._location, f"a block says that it holds {int(part.blocks[:, 0].max())} rows")
+        rows = decode_tree(part, self._program, self._root, _MOST_ROWS)
+        try:
             columns = [
-                _values(raw.field(i), inner.node, field.field_type, arrow_field.type)
-                for i, (inner, field, arrow_field) in enumerate(
-                    zip(self._wanted.fields, self._schema.fields, self._target, strict=True)
+                _values(rows.field(place), branch, field.field_type, arrow_field.type)
+                for place, (branch, field, arrow_field) in enumerate(
+                    zip(self._root.children, self._schema.fields, self._target, strict=True)
                 )
             ]
-        except _DAMAGE as problem:
-            raise self._bad(f"its rows are not what its schema says: {type(problem).__name__}: {problem}") from problem
+        except (ValueError, IndexError, MemoryError, pa.ArrowException) as problem:
+            reason = f"{type(problem).__name__}: {problem}"
+            raise CorruptFileError(self._location, f"its rows are not what its schema says: {reason}") from problem
         return pa.RecordBatch.from_arrays(columns, schema=self._target)
 
-    def _objects(self, block: AvroBlock) -> Any:
-        """All rows at once: with their count before and a zero behind, they are an Avro array."""
-        data = b"".join((zigzag(block.rows), block.data, b"\x00"))
-        stream = io.BytesIO(data)
-        found = fastavro.schemaless_reader(stream, self._writer, self._reader)
-        if not isinstance(found, list) or len(found) != block.rows or stream.tell() != len(data):
-            raise ValueError(f"a block holds other than the {block.rows} rows it speaks of")
-        return found
 
-    def _bad(self, problem: str) -> CorruptFileError:
-        return CorruptFileError(self._location, problem)
-
-
-def check_rows(block: AvroBlock, smallest: int, location: str) -> None:
-    """Fail if the block has more rows than its bytes can hold, or than memory should: they become values of Python."""
-    most = min(len(block.data) // smallest, _MOST_ROWS) if smallest else _MOST_ROWS
-    if block.rows > most:
-        raise CorruptFileError(location, f"a block of {len(block.data)} bytes says that it holds {block.rows} rows")
-
-
-def _array_of(record: AvroRecord) -> FastSchema:
-    return fastavro.parse_schema({"type": "array", "items": wire_schema(record)})
-
-
-def _raw_type(node: AvroNode) -> Any:
-    """The Arrow type of what fastavro makes of a node."""
-    match node:
-        case AvroLeaf(wire="fixed"):
-            return pa.binary(node.size) if node.size else pa.binary()
-        case AvroLeaf():
-            return _RAW[node.wire]
-        case AvroOption():
-            return _raw_type(node.value)
-        case AvroRecord():
-            return pa.struct([(field.wire_name, _raw_type(field.node)) for field in node.fields])
-        case AvroArray():
-            return pa.list_(_raw_type(node.items))
-        case AvroMap():
-            return pa.list_(pa.struct([("key", _raw_type(node.key)), ("value", _raw_type(node.value))]))
-        case _:
-            raise AssertionError(f"{node} is never read")
-
-
-def _values(array: Any, node: AvroNode, kind: types.IcebergType, arrow_type: Any) -> Any:
-    match node, kind:
-        case AvroOption(), _:
-            return _values(array, node.value, kind, arrow_type)
-        case AvroLeaf(), _:
-            return _leaf(array, node, kind, arrow_type)
-        case AvroRecord(), types.VariantType():
-            parts = {field.name: array.field(field.wire_name) for field in node.fields}
+def _values(array: Any, branch: Branch, kind: types.IcebergType, arrow_type: Any) -> Any:
+    """An array as it is stored, as one of the type that it stands for."""
+    match kind:
+        case types.VariantType():
+            assert isinstance(branch.node, AvroRecord)
+            parts = {field.column: array.field(place) for place, field in enumerate(branch.node.fields)}
             return pa.StructArray.from_arrays(
                 [parts["metadata"], parts["value"]], fields=list(arrow_type), mask=_nulls(array)
             )
-        case AvroRecord(), types.StructType():
+        case types.StructType():
             children = [
-                _values(array.field(inner.wire_name), inner.node, field.field_type, arrow_field.type)
-                for inner, field, arrow_field in zip(node.fields, kind.fields, arrow_type, strict=True)
+                _values(array.field(place), inner, field.field_type, arrow_field.type)
+                for place, (inner, field, arrow_field) in enumerate(
+                    zip(branch.children, kind.fields, arrow_type, strict=True)
+                )
             ]
+            if not children:
+                return pa.Array.from_buffers(arrow_type, len(array), [array.buffers()[0]], children=[])
             return pa.StructArray.from_arrays(children, fields=list(arrow_type), mask=_nulls(array))
-        case AvroArray(), types.ListType():
-            items = _values(array.values, node.items, kind.element_type, arrow_type.value_type)
+        case types.ListType():
+            items = _values(array.values, branch.children[0], kind.element_type, arrow_type.value_type)
             return pa.ListArray.from_arrays(array.offsets, items, type=arrow_type, mask=_nulls(array))
-        case AvroMap(), types.MapType():
-            keys = _values(array.values.field("key"), node.key, kind.key_type, arrow_type.key_type)
-            items = _values(array.values.field("value"), node.value, kind.value_type, arrow_type.item_type)
+        case types.MapType():
+            key, value = branch.children
+            keys = _values(array.values.field(0), key, kind.key_type, arrow_type.key_type)
+            items = _values(array.values.field(1), value, kind.value_type, arrow_type.item_type)
             return pa.MapArray.from_arrays(array.offsets, keys, items, type=arrow_type, mask=_nulls(array))
         case _:
-            raise AssertionError(f"{node} does not hold {kind}")
+            return _leaf(array, branch, kind, arrow_type)
 
 
-def _leaf(array: Any, node: AvroLeaf, kind: types.IcebergType, arrow_type: Any) -> Any:
-    if node.wire == "enum":
-        places = pc.index_in(array, pa.array([f"s{i}" for i in range(len(node.symbols))]))
-        return pa.array(node.symbols, pa.string()).take(places)
+def _leaf(array: Any, branch: Branch, kind: types.IcebergType, arrow_type: Any) -> Any:
+    node = branch.node
     match kind:
+        case _ if isinstance(node, AvroEnum):
+            return pa.array(node.symbols, pa.string()).take(array)
         case types.DecimalType():
             return _decimals(array, arrow_type)
-        case types.UUIDType() if node.wire == "string":
+        case types.UUIDType() if isinstance(node, AvroPrimitive):
             found = [None if text is None else uuid.UUID(text).bytes for text in array.to_pylist()]
             return pa.array(found, pa.binary(16)).cast(arrow_type)
         case _:
-            if node.scale != 1:
+            if isinstance(node, AvroPrimitive) and node.scale != 1:
                 array = pc.multiply_checked(array.cast(pa.int64()), node.scale)
             return array if array.type.equals(arrow_type) else array.cast(arrow_type)
 

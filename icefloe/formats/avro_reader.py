@@ -5,22 +5,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from icefloe.avro.container import Container
 from icefloe.avro.file import AvroFile
+from icefloe.avro.nodes import AvroNode, AvroUnion, option_of
 from icefloe.errors import IncompatibleChangeError
-from icefloe.formats.avro_decoding import AvroBlock, RowDecoder, blocks_of, check_rows
-from icefloe.formats.avro_file_schema_codec import parse_file_schema
-from icefloe.formats.avro_nodes import (
-    AvroArray,
-    AvroMap,
-    AvroNode,
-    AvroOption,
-    AvroRecord,
-    AvroUnion,
-    iceberg_schema,
-    pruned,
-    smallest_size,
-    with_wanted_zones,
-)
+from icefloe.formats.avro_columns import file_record, iceberg_schema, nodes_below, with_wanted_zones
+from icefloe.formats.avro_decoding import RowDecoder
 from icefloe.formats.file_schema import columns_to_read, known_columns, without_positions
 from icefloe.formats.projection import position_array, project_batch, with_positions
 from icefloe.formats.written_file import DEFAULT_BATCH_ROWS
@@ -52,20 +42,15 @@ class AvroFileReader:
         self._location = location
         self._wanted = wanted
         self._file = AvroFile(source, location)
-        record = parse_file_schema(self._file.header.schema, location)
+        record = file_record(self._file.header.schema, location)
         found = known_columns(iceberg_schema(record, location), wanted, mapping, constants)
-        self.file_schema = Schema(*with_wanted_zones(found.fields, record, wanted))
+        self.file_schema = Schema(*with_wanted_zones(found.fields, nodes_below(record), wanted))
         for field, inner in zip(self.file_schema.fields, record.fields, strict=True):
             _check_unions(field, inner.node, wanted, location)
         self._read_schema = columns_to_read(wanted, self.file_schema, constants)
         self._plan = plan_projection(without_positions(wanted), self._read_schema, constants)
         self._with_rows = any(field.field_id == POS.field_id for field in wanted.fields)
-        self._smallest = smallest_size(record)
-        self._decoder: RowDecoder | None = None
-        if self._read_schema.fields:
-            part = pruned(record, self.file_schema.as_struct, self._read_schema.as_struct)
-            assert isinstance(part, AvroRecord)
-            self._decoder = RowDecoder(record, part, self._read_schema, location)
+        self._decoder = RowDecoder(record, self.file_schema, self._read_schema, location)
 
     @property
     def metadata(self) -> dict[str, str]:
@@ -79,9 +64,8 @@ class AvroFileReader:
         """
         waiting: list[Any] = []
         rows = size = 0
-        blocks = (block for row, part in self._file.parts(split, self._with_rows) for block in blocks_of(row, part))
-        for block in blocks:
-            for batch in self._block(block, batch_rows):
+        for first_row, part in self._file.parts(split, self._with_rows):
+            for batch in self._batches(first_row, part, batch_rows):
                 if waiting and (rows + batch.num_rows > batch_rows or size + batch.nbytes > _BATCH_BYTES):
                     yield _together(waiting)
                     waiting, rows, size = [], 0, 0
@@ -90,14 +74,13 @@ class AvroFileReader:
         if waiting:
             yield _together(waiting)
 
-    def _block(self, block: AvroBlock, batch_rows: int) -> Iterator[Any]:
-        check_rows(block, self._smallest, self._location)
-        decoded = None if self._decoder is None else self._decoder.batch(block)
-        for start in range(0, block.rows, batch_rows):
-            rows = min(batch_rows, block.rows - start)
-            part = pa.record_batch([]) if decoded is None else decoded.slice(start, rows)
-            projected = project_batch(part, self._plan, without_positions(self._wanted), self._location, rows)
-            positions = position_array(block.first_row + start, rows)
+    def _batches(self, first_row: int, part: Container, batch_rows: int) -> Iterator[Any]:
+        decoded = self._decoder.batch(part)
+        for start in range(0, part.rows, batch_rows):
+            rows = min(batch_rows, part.rows - start)
+            piece = decoded.slice(start, rows) if self._read_schema.fields else decoded
+            projected = project_batch(piece, self._plan, without_positions(self._wanted), self._location, rows)
+            positions = position_array(first_row + start, rows)
             yield with_positions(projected, self._wanted, positions, POS.field_id)
 
 
@@ -107,25 +90,12 @@ def _together(batches: list[Any]) -> Any:
 
 def _check_unions(field: NestedField, node: AvroNode, wanted: Schema, location: str) -> None:
     """A union of several types is not a column; to read it as missing would hide its values."""
-    if isinstance(node, AvroOption):
-        node = node.value
-    if isinstance(node, AvroUnion):
+    if isinstance(option_of(node) or node, AvroUnion):
         if field.field_id in wanted.fields_by_id:
             raise IncompatibleChangeError(
                 f"{location}: column {field.name!r} is a union of several Avro types;"
                 " a column is one type, or that and null (spec: Appendix A)"
             )
-        return
-    below: tuple[AvroNode, ...] = ()
-    match node:
-        case AvroRecord(is_variant=False):
-            below = tuple(inner.node for inner in node.fields)
-        case AvroArray():
-            below = (node.items,)
-        case AvroMap():
-            below = (node.key, node.value)
-        case _:
-            return
-    if isinstance(field.field_type, NestedType):
-        for child, inner in zip(field.field_type.fields, below, strict=True):
+    elif isinstance(field.field_type, NestedType):
+        for child, inner in zip(field.field_type.fields, nodes_below(node), strict=True):
             _check_unions(child, inner, wanted, location)

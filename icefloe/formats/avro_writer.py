@@ -13,9 +13,8 @@ from icefloe.avro.iceberg_schema_codec import avro_schema_of
 from icefloe.errors import InvalidPropertyError
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.arrow_types import conform, stored_schema
+from icefloe.formats.avro_columns import file_record, iceberg_schema
 from icefloe.formats.avro_encoding import encode_rows
-from icefloe.formats.avro_file_schema_codec import parse_file_schema
-from icefloe.formats.avro_nodes import iceberg_schema
 from icefloe.formats.field_ids import check_written_ids
 from icefloe.formats.metrics import MetricsMode, metrics_modes
 from icefloe.formats.parquet.footer import Sink
@@ -64,7 +63,7 @@ class AvroFileWriter:
         self._waiting_bytes = self._waiting_rows = 0
         about = {"iceberg.schema": json.dumps(schema_to_json(schema)), **(metadata or {})}
         document = avro_schema_of(self._schema)
-        record = parse_file_schema(json.dumps(document), JUST_WRITTEN)
+        record = file_record(json.dumps(document), JUST_WRITTEN)
         check_written_ids(iceberg_schema(record, JUST_WRITTEN), self._schema, JUST_WRITTEN)
         self._put(container_header(document, about, self._codec, self._sync))
         self._header = self._written

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.avro.choices import Key
-from icefloe.avro.schema_codec import AvroNode, plain_meaning
+from icefloe.avro.nodes import AvroNode, plain_meaning
 from icefloe.manifests.arrow_values import as_values
 from icefloe.manifests.entry_codec import CONTENT_STATS_ROLE, stats_base_id, stats_field_of
 from icefloe.manifests.metrics import MetricColumns

@@ -13,8 +13,9 @@ from icefloe.avro.blocks import MAGIC
 from icefloe.avro.choices import Key, TakeFields
 from icefloe.avro.container import Container, open_container
 from icefloe.avro.decode import Decoded, decode
+from icefloe.avro.nodes import AvroNode, plain_meaning
 from icefloe.avro.program import Program, UnknownShape, compile_program
-from icefloe.avro.schema_codec import AvroNode, parse_avro_schema, plain_meaning
+from icefloe.avro.schema_codec import parse_avro_schema
 from icefloe.errors import CorruptFileError, InvalidValueError
 from icefloe.manifests.cache import ManifestCache
 from icefloe.manifests.columns import ManifestColumns, column_type
@@ -139,7 +140,7 @@ def decode_manifest(
 
 
 def decode_rows(container: Container, choice: TakeFields, threads: int = 1) -> Decoded:
-    """The chosen fields of an Avro file as columns: by the walker, or by the reference library if it has no program."""
+    """The chosen fields of an Avro file as columns: by the walker, or value by value if it has no program."""
     try:
         schema, program = _compiled(container.header.schema, choice)
     except CorruptFileError as error:
@@ -155,7 +156,7 @@ def _decoded(
     container: Container, schema: AvroNode, program: Program | None, choice: TakeFields, threads: int
 ) -> Decoded:
     if program is None:
-        from icefloe.avro.reference_codec import decode_slowly
+        from icefloe.avro.slow_decode import decode_slowly
 
         return decode_slowly(container, schema, choice)
     return decode(container, program, threads)

@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 from icefloe.avro import container as avro_codec
 from icefloe.avro.blocks import container_block, container_header, deflate, zigzag
 from icefloe.avro.choices import Take, TakeEach, TakeFields, TakeList, TakePairs, TakeRecords, TakeSpread
-from icefloe.avro.container import Container, open_container
+from icefloe.avro.container import Container, inflate, open_container
 from icefloe.avro.decode import decode
+from icefloe.avro.nodes import AvroNode, holds_empty_items
 from icefloe.avro.program import compile_program
-from icefloe.avro.reference_codec import decode_slowly, holds_empty_items
 from icefloe.avro.schema_codec import parse_avro_schema
+from icefloe.avro.slow_decode import decode_slowly
+from icefloe.avro.values import ValueReader
 from icefloe.errors import CorruptFileError
 from icefloe.manifests.reader import decode_rows
 from icefloe.metadata.limits import Limits
@@ -113,10 +115,19 @@ def test_walker_reads_what_the_reference_reads(file: Any, codec: str, per_block:
     assert found.rows == len(rows)
     if not holds_empty_items(node):
         assert as_lists(found) == as_lists(decode_slowly(opened, node, choice))
+        assert [row for block in range(len(opened.blocks)) for row in values_of(opened, block, node)] == rows
     assert found.columns["always", 0].to_pylist() == [row["always"] for row in rows]
     for field_id, name, chosen in choice.fields:
         if isinstance(chosen, Take) and (name, 0) in found.columns and field_id:
             assert found.columns[name, 0].to_pylist() == [row[name] for row in rows]
+
+
+def values_of(opened: Container, block: int, node: AvroNode) -> list[Any]:
+    """The rows of a block as values, which the reference library wrote."""
+    reader = ValueReader(inflate(opened, block))
+    rows = [reader.value(node) for _ in range(int(opened.blocks[block, 0]))]
+    assert reader.left == 0
+    return rows
 
 
 @pytest.fixture(scope="module")
@@ -295,13 +306,15 @@ def test_a_schema_that_multiplies_is_refused_at_once() -> None:
         decode_rows(open_container(hostile(schema, 1, b""), "f"), NONE)
 
 
-def test_a_type_inside_itself_is_read_by_the_reference_library() -> None:
+def test_a_type_inside_itself_is_read_value_by_value() -> None:
     link = {"type": "record", "name": "link", "fields": [{"name": "next", "type": ["null", "link"]}]}
     schema = record("long", link)
     rows = [{"f0": i, "f1": {"next": {"next": None}}} for i in range(5)]
     choice = TakeFields(((0, "f0", Take(("a", 0))),))
     found = decode_rows(open_container(container(schema, rows), "f"), choice)
     assert found.columns["a", 0].to_pylist() == [0, 1, 2, 3, 4]
+    opened = open_container(container(schema, rows), "f")
+    assert values_of(opened, 0, parse_avro_schema(opened.header.schema, "f")) == rows
 
 
 def test_fields_are_found_by_id_and_by_name_only_without_ids() -> None:

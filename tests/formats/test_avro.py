@@ -37,6 +37,7 @@ from icefloe.schema.projection import select
 from icefloe.schema.reserved import POS
 from icefloe.schema.schema import Schema
 from icefloe.versions import ALL_VERSIONS
+from tests.avro.kernel_choice import compiled_kernels, plain_kernels
 from tests.formats.rows import VARIANTS, arrow_table, contents, tables_of
 from tests.strategies import schemas
 
@@ -513,11 +514,74 @@ def test_damaged_files_give_our_errors(data: st.DataObject) -> None:
         if damaged:
             low = body if body < len(damaged) and data.draw(st.booleans()) else 0
             damaged[data.draw(st.integers(low, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    with compiled_kernels():
+        compiled = _outcome(bytes(damaged), schema)
+    with plain_kernels():
+        assert _outcome(bytes(damaged), schema) == compiled
+
+
+def _outcome(content: bytes, schema: Schema) -> Any:
+    """What is read, or why not."""
+    found = []
     try:
-        for batch in AvroFileReader(io.BytesIO(bytes(damaged)), "memory:bad.avro", schema).batches():
+        for batch in AvroFileReader(io.BytesIO(content), "memory:bad.avro", schema).batches():
             batch.validate(full=True)
             assert batch.num_columns == 5
+            found.append(batch)
     except CorruptFileError as error:
         assert "memory:bad.avro" in str(error)  # noqa: PT017  # an intact file is fine too
-    except (InvalidInputError, IncompatibleChangeError, LookupError):
-        pass
+        return str(error)
+    except (InvalidInputError, IncompatibleChangeError, LookupError) as error:
+        return str(error)
+    return found
+
+
+@given(st.data())
+def test_compiled_and_plain_code_read_the_same(data: st.DataObject) -> None:
+    schema = data.draw(schemas().filter(storable))
+    table = data.draw(tables_of(schema))
+    content, _ = finished(table, schema)
+    with compiled_kernels():
+        compiled = read(content, schema)
+    with plain_kernels():
+        plain = read(content, schema)
+    assert (plain is None and compiled is None) or contents(plain) == contents(compiled) == contents(table)
+
+
+NESTED = record(
+    {
+        "name": "a",
+        "field-id": 1,
+        "type": [
+            "null",
+            {"type": "array", "element-id": 2, "items": ["null", {"type": "array", "element-id": 3, "items": "long"}]},
+        ],
+    },
+    {
+        "name": "m",
+        "field-id": 4,
+        "type": {
+            "type": "map",
+            "key-id": 5,
+            "value-id": 6,
+            "values": {"type": "array", "element-id": 7, "items": ["string", "null"]},
+        },
+    },
+)
+NESTED_SCHEMA = Schema(
+    types.NestedField(1, "a", types.ListType(2, types.ListType(3, types.LongType(), True), False)),
+    types.NestedField(4, "m", types.MapType(5, types.StringType(), 6, types.ListType(7, types.StringType(), False))),
+)
+
+
+@pytest.mark.parametrize("kernels", [compiled_kernels, plain_kernels])
+def test_lists_within_lists(kernels: Any) -> None:
+    rows: list[dict[str, Any]] = [
+        {"a": [[1, 2], None, [], [3]], "m": {"x": ["a", None], "y": []}},
+        {"a": None, "m": {}},
+        {"a": [], "m": {"z": ["b"]}},
+        {"a": [[4]] * 3000, "m": {"k": ["c"] * 5000}},
+    ]
+    with kernels():
+        found = contents(read(foreign(NESTED, rows), NESTED_SCHEMA))
+    assert found == [{"a": row["a"], "m": [[key, value] for key, value in row["m"].items()]} for row in rows]

@@ -1,11 +1,8 @@
-"""Odd Avro files, read row by row with the reference library: the same columns as the walker's, many times slower."""
+"""Odd Avro files, read value by value: the same columns as the walker's, many times slower."""
 
-import io
-import json
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
-import fastavro
 import pyarrow as pa
 
 from icefloe.avro.choices import (
@@ -21,16 +18,19 @@ from icefloe.avro.choices import (
 )
 from icefloe.avro.container import Container, inflate
 from icefloe.avro.decode import Decoded
-from icefloe.avro.program import field_of, smallest_size, without_null
-from icefloe.avro.schema_codec import (
+from icefloe.avro.nodes import (
     AvroArray,
     AvroFixed,
-    AvroMap,
     AvroNode,
     AvroPrimitive,
     AvroRecord,
     AvroUnion,
+    holds_empty_items,
+    smallest_size,
+    without_null,
 )
+from icefloe.avro.program import field_of
+from icefloe.avro.values import ValueReader
 from icefloe.errors import CorruptFileError
 
 Shape = TypeVar("Shape")
@@ -55,7 +55,7 @@ def decode_slowly(container: Container, schema: AvroNode, choice: TakeFields) ->
     if holds_empty_items(schema):
         raise CorruptFileError(container.location, "its schema has lists whose items take no bytes")
     container.check_room(container.rows * _ROW_BYTES)
-    rows = list(_rows(container, smallest_size(schema)))
+    rows = list(_rows(container, schema))
     found = Decoded(len(rows), {}, {})
     try:
         _take(rows, schema, choice, found)
@@ -64,49 +64,22 @@ def decode_slowly(container: Container, schema: AvroNode, choice: TakeFields) ->
     return found
 
 
-def holds_empty_items(node: AvroNode) -> bool:
-    """Whether some list has items that take no bytes; the reference library would count them for ever."""
-    match node:
-        case AvroArray(items):
-            return smallest_size(items) == 0 or holds_empty_items(items)
-        case AvroMap(values):
-            return holds_empty_items(values)
-        case AvroUnion(branches):
-            return any(map(holds_empty_items, branches))
-        case AvroRecord(fields):
-            return any(holds_empty_items(field.node) for field in fields)
-        case _:
-            return False
-
-
-def _rows(container: Container, smallest: int) -> Iterable[Any]:
-    # Logical types are our matter: without them the library gives plain numbers and bytes.
-    try:
-        schema = fastavro.parse_schema(_without_logical_types(json.loads(container.header.schema)))
-        inflated = 0
-        for block, count in enumerate(container.blocks[:, 0].tolist()):
-            data = inflate(container, block)
-            inflated += len(data)
-            container.check_room(inflated * _OBJECT_BYTES)
-            if not 0 < smallest * count <= len(data) and count:
-                raise CorruptFileError(container.location, f"block {block} announces {count} rows")
-            stream = io.BytesIO(data)
+def _rows(container: Container, schema: AvroNode) -> Iterator[Any]:
+    inflated, smallest = 0, smallest_size(schema)
+    for block, count in enumerate(container.blocks[:, 0].tolist()):
+        data = inflate(container, block)
+        inflated += len(data)
+        container.check_room(inflated * _OBJECT_BYTES)
+        if not 0 < smallest * count <= len(data) and count:
+            raise CorruptFileError(container.location, f"block {block} announces {count} rows")
+        reader = ValueReader(data)
+        try:
             for _ in range(count):
-                yield fastavro.schemaless_reader(stream, schema, None)
-            if stream.read(1):
-                raise CorruptFileError(container.location, f"block {block} ends after its last row")
-    except CorruptFileError:
-        raise
-    except Exception as error:  # the library raises anything at all on bad bytes
-        raise CorruptFileError(container.location, f"its rows cannot be read: {error!r}") from error
-
-
-def _without_logical_types(document: Any) -> Any:
-    if isinstance(document, dict):
-        return {key: _without_logical_types(value) for key, value in document.items() if key != "logicalType"}
-    if isinstance(document, list):
-        return [_without_logical_types(value) for value in document]
-    return document
+                yield reader.value(schema)
+        except (ValueError, RecursionError) as error:
+            raise CorruptFileError(container.location, f"its rows cannot be read: {error!r}") from error
+        if reader.left:
+            raise CorruptFileError(container.location, f"block {block} ends after its last row")
 
 
 def _take(values: list[Any], node: AvroNode, choice: Choice, found: Decoded) -> None:
