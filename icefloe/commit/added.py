@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.commit.partitions import partition_type_of
 from icefloe.errors import InvalidInputError, InvalidPartitionSpecError, InvalidSchemaError
 from icefloe.manifests.columns import ManifestColumns, columns_of_files
 from icefloe.manifests.values import DataFile, EntryStatus, FileContent, ManifestContent, Metric
@@ -150,7 +149,7 @@ def _columns_by_spec(files: FilesInput, metadata: TableMetadata) -> Iterable[Man
 
 def _from_values(files: list[DataFile], metadata: TableMetadata, spec_id: int) -> ManifestColumns:
     _check_spec(spec_id, metadata, files[0].file_path)
-    return columns_of_files(files, partition_type_of(metadata, spec_id), spec_id)
+    return columns_of_files(files, metadata.partition_type(spec_id), spec_id)
 
 
 def _checked_specs(parts: list[ManifestColumns], metadata: TableMetadata) -> Iterable[ManifestColumns]:
@@ -159,7 +158,7 @@ def _checked_specs(parts: list[ManifestColumns], metadata: TableMetadata) -> Ite
             continue
         path = columns.column("file_path")[0].as_py()
         _check_spec(columns.spec_id, metadata, path)
-        wanted = partition_type_of(metadata, columns.spec_id)
+        wanted = metadata.partition_type(columns.spec_id)
         if [each.field_id for each in columns.partition_type.fields] != [each.field_id for each in wanted.fields]:
             raise InvalidPartitionSpecError(
                 f"files such as {path!r} have the partition fields {columns.partition_type};"

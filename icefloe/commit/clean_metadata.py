@@ -84,10 +84,9 @@ def _equality_ids(manifests: Iterable[ManifestFile], metadata: TableMetadata, be
 
 def _last_schemas(field_ids: Iterable[int], metadata: TableMetadata, kept: Collection[int | None]) -> set[int]:
     """The newest schema of each of the columns that none of the kept ones has."""
-    newest_first = sorted(metadata.schemas_by_id, reverse=True)
     found: set[int] = set()
     for field_id in field_ids:
-        having = [each for each in newest_first if field_id in metadata.schema(each).fields_by_id]
+        having = [each.schema_id for each in metadata.schemas_newest_first if field_id in each.fields_by_id]
         if having and not any(each in kept or each in found for each in having):
             found.add(having[0])
     return found

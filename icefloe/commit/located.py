@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.parent import Parent
-from icefloe.commit.partitions import PartitionSet, partition_type_of
+from icefloe.commit.partitions import PartitionSet
 from icefloe.errors import ValidationError
 from icefloe.manifests.arrow_values import to_internal
 from icefloe.manifests.columns import ManifestColumns
@@ -80,7 +80,7 @@ def check_types(parent: Parent, deletes: Iterable[ManifestColumns]) -> None:
 
 def _check_types(columns: ManifestColumns, metadata: TableMetadata, path: str) -> None:
     """Fail if delete files cannot be in the partitions of these data files, which the types of now cannot say."""
-    unlike = differing_types(columns.partition_type, partition_type_of(metadata, columns.spec_id))
+    unlike = differing_types(columns.partition_type, metadata.partition_type(columns.spec_id))
     if unlike:
         fields = ", ".join(f"{each.name!r}" for each in columns.partition_type.fields if each.field_id in unlike)
         raise ValidationError(

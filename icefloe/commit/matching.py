@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.commit.partitions import Mask, partition_table, partition_type_of
+from icefloe.commit.partitions import Mask, partition_table
 from icefloe.expressions import values as ex
 from icefloe.expressions.arrow import mask
 from icefloe.expressions.binding import bind, bound_references
@@ -88,9 +88,7 @@ class RowFilter:
     def _spec(self, files: ManifestColumns) -> PartitionSpec:
         """The spec of the files, with nothing known of values that are not of their column's type."""
         spec = self.metadata.spec(files.spec_id)
-        return without_values(
-            spec, differing_types(files.partition_type, partition_type_of(self.metadata, spec.spec_id))
-        )
+        return without_values(spec, differing_types(files.partition_type, self.metadata.partition_type(spec.spec_id)))
 
     @property
     def _schema(self) -> Schema:

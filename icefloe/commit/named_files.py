@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.added import listed, vector_mask
-from icefloe.commit.partitions import Mask, PartitionSet, partition_type_of
+from icefloe.commit.partitions import Mask, PartitionSet
 from icefloe.errors import InvalidInputError, ValidationError
 from icefloe.manifests.columns import ManifestColumns, columns_of
 from icefloe.manifests.values import DataFile, EntryStatus, ManifestEntry, ManifestFile
@@ -145,7 +145,7 @@ def _by_spec(files: list[DataFile], metadata: TableMetadata) -> list[ManifestCol
     return [
         columns_of(
             (ManifestEntry(EntryStatus.EXISTING, file) for file in members),
-            partition_type_of(metadata, spec_id),
+            metadata.partition_type(spec_id),
             spec_id,
         )
         for spec_id, members in by_spec.items()

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from icefloe.commit.partitions import partition_type_of
 from icefloe.commit.workbench import Workbench
 from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.list_codec import inline_manifests, read_manifest_list
@@ -11,10 +10,8 @@ from icefloe.manifests.reader import read_manifest
 from icefloe.manifests.summaries import count_entries, min_sequence_number
 from icefloe.manifests.values import ManifestContent, ManifestFile
 from icefloe.manifests.wanted import EVERYTHING, WITHOUT_METRICS, Wanted
-from icefloe.metadata.locations import resolve_location
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.metadata.table import TableMetadata
-from icefloe.versions import Feature, allows
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +41,7 @@ def manifests_of(snapshot: Snapshot, metadata: TableMetadata, bench: Workbench) 
         return _counted(inline_manifests(snapshot.manifests or (), snapshot.snapshot_id, bench.read), metadata, bench)
     found = bench.caches.lists.find(place)
     if found is None:
-        relative_to = metadata.location if _is_relative(metadata) else None
-        found = read_manifest_list(place, bench.read, table_location=relative_to, limits=bench.storage.limits)
+        found = read_manifest_list(place, bench.read, table_location=metadata.relative_to, limits=bench.storage.limits)
         found = _counted(found, metadata, bench)
         bench.caches.lists.keep(place, found)
     return found
@@ -53,10 +49,7 @@ def manifests_of(snapshot: Snapshot, metadata: TableMetadata, bench: Workbench) 
 
 def list_location(snapshot: Snapshot, metadata: TableMetadata) -> str | None:
     """Where the manifest list of a snapshot is; None for one of v1 that has none."""
-    location = snapshot.manifest_list
-    if location is None or not _is_relative(metadata):
-        return location
-    return resolve_location(metadata.location, location)
+    return None if snapshot.manifest_list is None else metadata.resolve(snapshot.manifest_list)
 
 
 def read_entries(
@@ -72,7 +65,7 @@ def read_entries(
     `committed` is off for manifests of the commit itself, whose entries still wait for their numbers.
     """
 
-    kind = partition_type_of(metadata, manifest.partition_spec_id)
+    kind = metadata.partition_type(manifest.partition_spec_id)
 
     def load() -> ManifestColumns:
         return read_manifest(
@@ -80,7 +73,7 @@ def read_entries(
             bench.read,
             wanted,
             partition_type=kind,
-            table_location=metadata.location if _is_relative(metadata) else None,
+            table_location=metadata.relative_to,
             committed=committed,
             limits=bench.storage.limits,
         )
@@ -88,10 +81,6 @@ def read_entries(
     if wanted.metrics or not committed:
         return load()
     return bench.caches.manifests.load((manifest, wanted, kind, metadata.location), load)
-
-
-def _is_relative(metadata: TableMetadata) -> bool:
-    return allows(metadata.format_version, Feature.RELATIVE_PATHS)
 
 
 def _counted(

@@ -14,8 +14,6 @@ from icefloe.manifests.arrow_values import value_array_type
 from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.metrics import MetricColumns
 from icefloe.manifests.values import ManifestFile
-from icefloe.metadata.table import TableMetadata
-from icefloe.partitioning.spec import partition_type
 from icefloe.schema import types
 from icefloe.schema.binary import decode_array
 from icefloe.schema.promotion import is_promotion
@@ -23,12 +21,6 @@ from icefloe.schema.promotion import is_promotion
 Mask = npt.NDArray[np.bool_]
 
 _MOST_CODES = 2**62
-
-
-def partition_type_of(metadata: TableMetadata, spec_id: int) -> types.StructType:
-    """The type of the partition tuple of one of the table's specs."""
-    newest_first = sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True)
-    return partition_type(metadata.spec(spec_id), metadata.schema(), *newest_first)
 
 
 def partition_table(columns: ManifestColumns) -> Any:

@@ -168,7 +168,6 @@ def make_snapshot(parent: Parent, delta: Delta, target: Target) -> Snapshot:
         manifests, next_row_id = assign_first_row_ids(manifests, first_row_id)
         added_rows = next_row_id - first_row_id
     parent_id = None if parent.snapshot is None else parent.snapshot.snapshot_id
-    relative = metadata.location if allows(version, Feature.RELATIVE_PATHS) else None
     data, _ = encode_manifest_list(
         manifests,
         version,
@@ -176,7 +175,7 @@ def make_snapshot(parent: Parent, delta: Delta, target: Target) -> Snapshot:
         parent_snapshot_id=parent_id,
         sequence_number=number,
         first_row_id=first_row_id,
-        table_location=relative,
+        table_location=metadata.relative_to,
     )
     location = parent.bench.list_name(metadata, parent.snapshot_id)
     parent.bench.write(location, data)
@@ -184,7 +183,7 @@ def make_snapshot(parent: Parent, delta: Delta, target: Target) -> Snapshot:
     return Snapshot(
         snapshot_id=parent.snapshot_id,
         timestamp_ms=parent.bench.clock_ms(),
-        manifest_list=relativize(relative, location),
+        manifest_list=relativize(metadata.relative_to, location),
         summary=summarize(
             delta.operation,
             _counts(parent, delta, manifests),

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from icefloe.commit.added import FileGroup, check_delete_files
-from icefloe.commit.partitions import partition_type_of
 from icefloe.errors import InvalidInputError, InvalidPartitionSpecError, ValidationError
 from icefloe.metadata.apply_structure import add_spec
 from icefloe.metadata.table import TableMetadata
@@ -67,7 +66,7 @@ def _fitted(metadata: TableMetadata, group: FileGroup) -> FileGroup:
     columns = replace(
         group.columns,
         spec_id=spec.spec_id,
-        partition_type=partition_type_of(metadata, spec.spec_id),
+        partition_type=metadata.partition_type(spec.spec_id),
         partition={ids[field_id]: values for field_id, values in group.columns.partition.items()},
     )
     return replace(group, columns=columns, spec=spec)

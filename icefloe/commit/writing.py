@@ -14,25 +14,23 @@ from icefloe.metadata.table import TableMetadata
 from icefloe.partitioning.spec import PartitionSpec, partition_type
 from icefloe.planning.replaced_columns import differing_types
 from icefloe.schema.schema import Schema
-from icefloe.versions import Feature, allows
 
 
 def write_entries(parent: Parent, columns: ManifestColumns, content: ManifestContent) -> tuple[ManifestFile, ...]:
     """The entries as new manifests of the target size."""
     metadata = parent.metadata
     version = metadata.format_version
-    newest_first = tuple(sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True))
     spec = metadata.spec(columns.spec_id)
     form = ManifestFormat(
         version=version,
-        schema=_schema_of(columns, spec, (metadata.schema(), *newest_first)),
+        schema=_schema_of(columns, spec, (metadata.schema(), *metadata.schemas_newest_first)),
         spec=spec,
         snapshot_id=parent.snapshot_id,
         content=content,
         codec=MANIFEST_COMPRESSION.of(metadata.properties),
         level=_level(metadata.properties.get(MANIFEST_COMPRESSION_LEVEL.key)),
-        table_location=metadata.location if allows(version, Feature.RELATIVE_PATHS) else None,
-        older_schemas=newest_first,
+        table_location=metadata.relative_to,
+        older_schemas=metadata.schemas_newest_first,
     )
     return tuple(
         write_manifests(
@@ -58,8 +56,7 @@ def form_of(metadata: TableMetadata) -> Hashable:
 
     The version; and the location, where paths are relative to that: files stay where they are when the table moves.
     """
-    version = metadata.format_version
-    return version, metadata.location if allows(version, Feature.RELATIVE_PATHS) else None
+    return metadata.format_version, metadata.relative_to
 
 
 def write_added(parent: Parent, key: Hashable, groups: Sequence[FileGroup]) -> tuple[ManifestFile, ...]:

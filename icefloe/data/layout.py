@@ -54,11 +54,7 @@ def _candidates(wanted: Schema, metadata: TableMetadata) -> Iterator[Schema]:
     if wanted.schema_id in metadata.schemas_by_id:
         yield metadata.schema(wanted.schema_id)
     yield metadata.schema()
-    yield from _newest_first(metadata)
-
-
-def _newest_first(metadata: TableMetadata) -> list[Schema]:
-    return sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True)
+    yield from metadata.schemas_newest_first
 
 
 def _schema_of(reference: BoundReference, wanted: Schema, metadata: TableMetadata) -> Schema:
@@ -73,7 +69,7 @@ def _schema_of(reference: BoundReference, wanted: Schema, metadata: TableMetadat
 
 def _schema_with(field_id: int, wanted: Schema, metadata: TableMetadata) -> Schema:
     """Where a key column is that nobody asked for: of its newest type, as which every file of it can be read."""
-    for schema in (table_columns(wanted), metadata.schema(), *_newest_first(metadata)):
+    for schema in (table_columns(wanted), metadata.schema(), *metadata.schemas_newest_first):
         if field_id in schema.fields_by_id:
             return schema
     raise NoSuchColumnError(f"rows are deleted by a column with field id {field_id}, which no schema of the table has")

@@ -28,7 +28,6 @@ from icefloe.planning.tasks import FileScanTask
 from icefloe.schema.schema import Schema
 from icefloe.storage import Storage
 from icefloe.storage.identity import identity, is_same_file
-from icefloe.versions import Feature, allows
 
 CACHE_BYTES = 256 << 20
 """How much memory deletes that may be asked for again take."""
@@ -114,9 +113,7 @@ class DeleteLoader:
 
     def _names(self, path: str) -> tuple[str, ...]:
         """How a position delete file may name the data file; the spec does not say whether paths there may be relative."""
-        if allows(self._metadata.format_version, Feature.RELATIVE_PATHS):
-            return tuple(dict.fromkeys((path, relativize(self._metadata.location, path))))
-        return (path,)
+        return tuple(dict.fromkeys((path, relativize(self._metadata.relative_to, path))))
 
     def _read_positions(self, deletes: DataFile, data_file: str | None = None) -> dict[str, DeletionVector]:
         with open_file(deletes, self._storage) as source:

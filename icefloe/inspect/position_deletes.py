@@ -19,7 +19,6 @@ from icefloe.inspect.request import MetadataRequest
 from icefloe.inspect.schemas import table_partition_type
 from icefloe.manifests import DataFile, FileContent, ManifestColumns, ManifestContent, Metric, Wanted
 from icefloe.manifests.wanted import ALL_COLUMNS
-from icefloe.metadata.locations import resolve_location
 from icefloe.parallel import in_order
 from icefloe.schema.arrow import schema_to_arrow
 from icefloe.schema.reserved import DELETE_FILE_PATH, DELETE_FILE_POS
@@ -194,6 +193,5 @@ class DeleteRows:
         if not self._is_relative:
             return paths
         encoded = paths.dictionary_encode()
-        location = self.request.metadata.location
-        names = [resolve_location(location, each) for each in encoded.dictionary.to_pylist()]
+        names = list(map(self.request.metadata.resolve, encoded.dictionary.to_pylist()))
         return pa.array(names, pa.string()).take(encoded.indices)

@@ -5,8 +5,6 @@ from typing import Any
 
 from icefloe.inspect.request import MetadataRequest, table_batches
 from icefloe.metadata import TableMetadata
-from icefloe.metadata.locations import resolve_location
-from icefloe.versions import Feature, allows
 
 _MICROS = 1000
 """In a millisecond."""
@@ -55,7 +53,7 @@ def _snapshots(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
             "snapshot_id": snapshot.snapshot_id,
             "parent_id": snapshot.parent_snapshot_id,
             "operation": snapshot.operation,
-            "manifest_list": None if place is None else _location(metadata, place),
+            "manifest_list": None if place is None else metadata.resolve(place),
             "summary": None if summary is None else list(summary.properties.items()),
         }
 
@@ -81,16 +79,11 @@ def _metadata_log(metadata: TableMetadata, location: str | None) -> Iterator[dic
         snapshot = None if latest is None else metadata.snapshot_by_id(latest)
         yield {
             "timestamp": timestamp_ms * _MICROS,
-            "file": _location(metadata, file),
+            "file": metadata.resolve(file),
             "latest_snapshot_id": latest,
             "latest_schema_id": None if snapshot is None else snapshot.schema_id,
             "latest_sequence_number": None if snapshot is None else snapshot.sequence_number,
         }
-
-
-def _location(metadata: TableMetadata, path: str) -> str:
-    relative = allows(metadata.format_version, Feature.RELATIVE_PATHS)
-    return resolve_location(metadata.location, path) if relative else path
 
 
 def _latest_at(metadata: TableMetadata, timestamp_ms: int) -> int | None:

@@ -11,12 +11,10 @@ from icefloe.manifests.list_codec import inline_manifests, read_manifest_list
 from icefloe.manifests.reader import read_manifests
 from icefloe.manifests.values import ManifestFile
 from icefloe.manifests.wanted import wanted
-from icefloe.metadata.locations import resolve_location
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.metadata.table import TableMetadata
 from icefloe.storage.identity import identities, identity
 from icefloe.storage.storage import Storage
-from icefloe.versions import Feature, allows
 
 _WORKERS = 4
 
@@ -69,7 +67,7 @@ def live_content(
         manifests,
         storage.read,
         wanted("file_path", "content", partition=False),
-        table_location=_relative_to(metadata),
+        table_location=metadata.relative_to,
         workers=_WORKERS,
         limits=storage.limits,
     )
@@ -94,14 +92,8 @@ def _manifests(metadata: TableMetadata, snapshot: Snapshot, storage: Storage) ->
     if snapshot.manifest_list is None:
         return inline_manifests(snapshot.manifests or (), snapshot.snapshot_id, storage.read)
     place = _place(metadata, snapshot.manifest_list)
-    return read_manifest_list(place, storage.read, table_location=_relative_to(metadata), limits=storage.limits)
-
-
-def _relative_to(metadata: TableMetadata) -> str | None:
-    return metadata.location if allows(metadata.format_version, Feature.RELATIVE_PATHS) else None
+    return read_manifest_list(place, storage.read, table_location=metadata.relative_to, limits=storage.limits)
 
 
 def _place(metadata: TableMetadata, path: str) -> str:
-    if not allows(metadata.format_version, Feature.RELATIVE_PATHS):
-        return identity(path)
-    return identity(resolve_location(metadata.location, path))
+    return identity(metadata.resolve(path))

@@ -7,18 +7,21 @@ from typing import Any, TypeVar
 
 from icefloe.errors import NoSuchObjectError, NoSuchSnapshotError
 from icefloe.metadata.encryption import EncryptedKey
+from icefloe.metadata.locations import resolve_location
 from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef
 from icefloe.metadata.snapshot import INITIAL_SEQUENCE_NUMBER, MetadataLogEntry, Snapshot, SnapshotLogEntry
 from icefloe.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from icefloe.partitioning.sorting import SortOrder
-from icefloe.partitioning.spec import PartitionSpec
+from icefloe.partitioning.spec import PartitionSpec, partition_type
 from icefloe.schema.schema import Schema
+from icefloe.schema.types import StructType
 from icefloe.versions import Feature, allows
 
 Found = TypeVar("Found")
 
 _INDEXES = {
     "schemas_by_id": "schemas",
+    "schemas_newest_first": "schemas",
     "specs_by_id": "partition_specs",
     "sort_orders_by_id": "sort_orders",
     "snapshots_by_id": "snapshots",
@@ -78,6 +81,11 @@ class TableMetadata:
         return {each.schema_id: each for each in self.schemas}
 
     @cached_property
+    def schemas_newest_first(self) -> tuple[Schema, ...]:
+        """The schemas from the highest id down: where to look for a column that the current one lacks."""
+        return tuple(sorted(self.schemas, key=lambda each: each.schema_id, reverse=True))
+
+    @cached_property
     def specs_by_id(self) -> dict[int, PartitionSpec]:
         """The partition specs by their ids."""
         return {each.spec_id: each for each in self.partition_specs}
@@ -98,6 +106,15 @@ class TableMetadata:
         numbered = allows(self.format_version, Feature.SEQUENCE_NUMBERS)
         return self.last_sequence_number + 1 if numbered else INITIAL_SEQUENCE_NUMBER
 
+    @property
+    def relative_to(self) -> str | None:
+        """The location that relative paths in the metadata stand on; None in versions without such paths."""
+        return self.location if allows(self.format_version, Feature.RELATIVE_PATHS) else None
+
+    def resolve(self, path: str) -> str:
+        """The location that a path in the metadata stands for."""
+        return resolve_location(self.location, path) if allows(self.format_version, Feature.RELATIVE_PATHS) else path
+
     def schema(self, schema_id: int | None = None) -> Schema:
         """The current schema, or the one of that id."""
         return _one(self.schemas_by_id, self.current_schema_id if schema_id is None else schema_id, "schema")
@@ -105,6 +122,10 @@ class TableMetadata:
     def spec(self, spec_id: int | None = None) -> PartitionSpec:
         """The default partition spec, or the one of that id."""
         return _one(self.specs_by_id, self.default_spec_id if spec_id is None else spec_id, "partition spec")
+
+    def partition_type(self, spec_id: int) -> StructType:
+        """The type of the partition tuple of a spec; columns that the current schema lost are of the newest that had them."""
+        return partition_type(self.spec(spec_id), self.schema(), *self.schemas_newest_first)
 
     def sort_order(self, order_id: int | None = None) -> SortOrder:
         """The default sort order, or the one of that id."""

@@ -52,10 +52,11 @@ class KeyColumn:
 
 def key_columns(metadata: TableMetadata, schema: Schema, field_ids: Sequence[int]) -> dict[int, KeyColumn]:
     """Key columns by id; one that was dropped is as in the newest schema that had it (spec: Equality Delete Files)."""
-    newest_first = sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True)
     found = {}
     for field_id in field_ids:
-        holder = next((each for each in (schema, *newest_first) if field_id in each.fields_by_id), None)
+        holder = next(
+            (each for each in (schema, *metadata.schemas_newest_first) if field_id in each.fields_by_id), None
+        )
         if holder is None:
             found[field_id] = KeyColumn(field_id, None, False, True)
             continue

@@ -16,13 +16,11 @@ from icefloe.manifests import (
     read_manifest_list,
 )
 from icefloe.metadata import Snapshot, TableMetadata
-from icefloe.metadata.locations import resolve_location
 from icefloe.partitioning.spec import PartitionSpec, partition_type
 from icefloe.planning.replaced_columns import ReplacedColumns
 from icefloe.schema.schema import Schema
 from icefloe.schema.types import StructType
 from icefloe.storage import Storage
-from icefloe.versions import Feature, allows
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -48,13 +46,11 @@ class ManifestSource:
         try:
             if snapshot.manifest_list is None:
                 return inline_manifests(snapshot.manifests or (), snapshot.snapshot_id, self.storage.read)
-            place = snapshot.manifest_list
-            if self._relative_to is not None:
-                place = resolve_location(self._relative_to, place)
+            place = self.metadata.resolve(snapshot.manifest_list)
             found = None if self.cache is None else self.cache.lists.find(place)
             if found is None:
                 found = read_manifest_list(
-                    place, self.storage.read, table_location=self._relative_to, limits=self.storage.limits
+                    place, self.storage.read, table_location=self.metadata.relative_to, limits=self.storage.limits
                 )
                 if self.cache is not None:
                     self.cache.lists.keep(place, found)
@@ -72,7 +68,7 @@ class ManifestSource:
                 self.storage.read,
                 wanted,
                 partition_type=kind,
-                table_location=self._relative_to,
+                table_location=self.metadata.relative_to,
                 threads=threads,
                 limits=self.storage.limits,
             )
@@ -80,7 +76,7 @@ class ManifestSource:
         try:
             if self.cache is None:
                 return _checked(load(), manifest)
-            return _checked(self.cache.load((manifest, wanted, kind, self._relative_to), load), manifest)
+            return _checked(self.cache.load((manifest, wanted, kind, self.metadata.relative_to), load), manifest)
         except (CorruptFileError, StorageError) as error:
             raise of_snapshot(error, self.snapshot_id) from error
 
@@ -95,15 +91,9 @@ class ManifestSource:
         """The type of the partition tuples of a manifest for the scan; lost source columns are looked for in older schemas."""
         found = self._partition_types.get(manifest.partition_spec_id)
         if found is None:
-            newest_first = sorted(self.metadata.schemas, key=lambda each: each.schema_id, reverse=True)
-            found = partition_type(self.spec(manifest), self.schema, *newest_first)
+            found = partition_type(self.spec(manifest), self.schema, *self.metadata.schemas_newest_first)
             self._partition_types[manifest.partition_spec_id] = found
         return found
-
-    @property
-    def _relative_to(self) -> str | None:
-        relative = allows(self.metadata.format_version, Feature.RELATIVE_PATHS)
-        return self.metadata.location if relative else None
 
 
 def _checked(columns: ManifestColumns, manifest: ManifestFile) -> ManifestColumns:

@@ -166,8 +166,8 @@ class TableScan:
     def _metadata_column(self, name: str) -> NestedField | None:
         if name not in METADATA_COLUMN_NAMES or self.schema.find_id(name) is not None:
             return None
-        newest_first = sorted(self.metadata.schemas, key=lambda each: each.schema_id, reverse=True)
-        return metadata_column(name, unified_partition_type(self.metadata.partition_specs, self.schema, *newest_first))
+        older = self.metadata.schemas_newest_first
+        return metadata_column(name, unified_partition_type(self.metadata.partition_specs, self.schema, *older))
 
     # -- the plan
 

@@ -408,7 +408,7 @@ def _kept_defaults(struct: Any) -> Any:
 
 
 def _dropped_column(metadata: TableMetadata, field_id: int) -> types.NestedField:
-    for schema in sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True):
+    for schema in metadata.schemas_newest_first:
         if field_id in schema.fields_by_id:
             return _optional(select_ids(schema, [field_id]).fields[0])
     raise AssertionError(f"no schema has the field {field_id}")

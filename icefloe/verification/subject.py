@@ -17,7 +17,6 @@ from icefloe.storage.storage import Storage
 from icefloe.verification.codes import Level
 from icefloe.verification.progress import Listener
 from icefloe.verification.report import Findings
-from icefloe.versions import Feature, allows
 
 ALL_SNAPSHOTS, SNAPSHOTS_OF_REFS = "all", "refs"
 
@@ -45,8 +44,7 @@ class Subject:
 
     def resolved(self, location: str) -> str:
         """Where a file of the metadata is."""
-        relative = allows(self.metadata.format_version, Feature.RELATIVE_PATHS)
-        return resolve_location(self.metadata.location, location) if relative else location
+        return self.metadata.resolve(location)
 
     def columns_of(self, snapshot_id: int) -> Schema:
         """All columns that the table has or had, as files of a snapshot have them.
@@ -74,10 +72,9 @@ class Subject:
         found: dict[int, NestedField] = {}
         names: set[str] = set()
         known: set[int] = set()
-        older = sorted(
-            (each for each in self.metadata.schemas if each.schema_id < own.schema_id), key=_schema_id, reverse=True
-        )
-        newer = sorted((each for each in self.metadata.schemas if each.schema_id > own.schema_id), key=_schema_id)
+        newest_first = self.metadata.schemas_newest_first
+        older = (each for each in newest_first if each.schema_id < own.schema_id)
+        newer = (each for each in reversed(newest_first) if each.schema_id > own.schema_id)
         for schema in (own, *older, *newer):
             for field in schema.fields:
                 inner = Schema(field).fields_by_id.keys()
@@ -124,10 +121,6 @@ class Subject:
             return True
         scheme, authority, path = _parts(location)
         return any((scheme, authority) == each[:2] and path.startswith(each[2]) for each in self._parsed_folders)
-
-
-def _schema_id(schema: Schema) -> int:
-    return schema.schema_id
 
 
 def _parts(location: str) -> tuple[str, str, str]:

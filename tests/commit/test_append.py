@@ -2,7 +2,6 @@
 
 import pytest
 
-from icefloe.commit.partitions import partition_type_of
 from icefloe.errors import InvalidInputError, InvalidPartitionSpecError, InvalidValueError, ValidationError
 from icefloe.manifests.columns import columns_of
 from icefloe.manifests.values import EntryStatus, ManifestContent, ManifestEntry
@@ -92,7 +91,7 @@ def test_columns_are_taken_like_values(version: int) -> None:
     files = [data_file(rows=n, region="eu", ids=(n, n + 9)) for n in range(1, 4)]
     source, _ = new_table(version, BY_REGION)
     source.update_snapshot().fast_append(files)
-    kind = partition_type_of(source.metadata, 0)
+    kind = source.metadata.partition_type(0)
     table.update_snapshot().fast_append(columns_of((ManifestEntry(EntryStatus.ADDED, each) for each in files), kind))
     assert [each.data_file for each in entries(table)] == [each.data_file for each in entries(source)]
 

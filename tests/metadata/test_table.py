@@ -59,6 +59,45 @@ def chain(*times_ms: int, parents: dict[int, int | None] | None = None) -> Table
     )
 
 
+@versions
+def test_paths_are_resolved_where_they_may_be_relative(version: int) -> None:
+    metadata = new_table(version)
+    assert metadata.resolve("s3://b/elsewhere") == "s3://b/elsewhere"
+    if not allows(version, Feature.RELATIVE_PATHS):
+        assert metadata.relative_to is None
+        assert metadata.resolve("metadata/a.avro") == "metadata/a.avro"
+        return
+    assert metadata.relative_to == metadata.location
+    assert metadata.resolve("metadata/a.avro") == f"{metadata.location}/metadata/a.avro"
+    nowhere = metadata.evolve(location=None)
+    assert nowhere.resolve("s3://b/elsewhere") == "s3://b/elsewhere"
+    with pytest.raises(InvalidLocationError, match="no table location"):
+        nowhere.resolve("metadata/a.avro")
+
+
+@versions
+def test_lost_columns_are_looked_for_in_newer_schemas_first(version: int) -> None:
+    old, newer = (
+        Schema(types.NestedField(1, "a", kind, False), schema_id=number)
+        for number, kind in enumerate((types.IntegerType(), types.LongType()))
+    )
+    current = Schema(types.NestedField(2, "b", types.StringType(), False), schema_id=2)
+    base = new_table_metadata(
+        old,
+        parse_partition_spec(["a"], old),
+        location="s3://b/t",
+        format_version=version,
+        uuid=UUID,
+        timestamp_ms=CREATED_MS,
+    )
+    assert base.schemas_newest_first == base.schemas
+    metadata = base.evolve(schemas=(newer, current, old), current_schema_id=2)
+    assert metadata.schemas_newest_first == (current, newer, old)
+    assert [each.field_type for each in metadata.partition_type(0).fields] == [types.LongType()]
+    with pytest.raises(NoSuchObjectError, match="no partition spec with id 9"):
+        metadata.partition_type(9)
+
+
 # --- creation --------------------------------------------------------------------------------------------------------
 
 
