@@ -1,8 +1,8 @@
 """Whether rows in Arrow match a bound predicate: as an Arrow expression to push into a reader, or as a mask.
 
-Both give true or false for every row, never null, just as `evaluate` does, so they may be negated. Columns are found by
-name, nested ones along their structs. A mask takes columns in any Arrow type that casts to the one of the column; an
-expression wants the types of `schema.arrow`, and cannot hold buckets.
+Both give true or false for every row, never null, just as `evaluate` does, so they may be negated. Columns are resolved by
+name, nested ones along their structs. A mask accepts columns of any Arrow type that casts to that of the column; an
+expression needs the types of `schema.arrow`, and cannot contain buckets.
 """
 
 from collections.abc import Callable
@@ -50,9 +50,9 @@ def filter_rows(expression: ex.Expression, rows: Any) -> Any:
     return rows if isinstance(expression, ex.AlwaysTrue) else rows.filter(mask(expression, rows))
 
 
-def storage_type(kind: types.IcebergType) -> Any:
-    """The Arrow type whose values can be compared: that of the column, for a uuid its 16 bytes."""
-    return _UUID_STORAGE if isinstance(kind, types.UUIDType) else type_to_arrow(kind)
+def storage_type(field_type: types.IcebergType) -> Any:
+    """The Arrow type for comparisons: that of the column, or 16 bytes for a uuid."""
+    return _UUID_STORAGE if isinstance(field_type, types.UUIDType) else type_to_arrow(field_type)
 
 
 def to_scalar(constant: Literal) -> Any:
@@ -63,11 +63,11 @@ def to_scalar(constant: Literal) -> Any:
 
 def to_value_set(constants: tuple[Literal, ...]) -> Any:
     """The constants, all of one type, as an Arrow array of the storage type."""
-    kind = constants[0].kind
-    values = [one.value.bytes if isinstance(kind, types.UUIDType) else one.value for one in constants]
-    if isinstance(kind, types.FloatType | types.DoubleType) and 0.0 in values:
+    field_type = constants[0].kind
+    values = [one.value.bytes if isinstance(field_type, types.UUIDType) else one.value for one in constants]
+    if isinstance(field_type, types.FloatType | types.DoubleType) and 0.0 in values:
         values += [0.0, -0.0]  # Arrow's hash tells them apart.
-    return pa.array(values, storage_type(kind))
+    return pa.array(values, storage_type(field_type))
 
 
 def _combine(expression: ex.Expression, constant: Callable[[bool], Any], test: Callable[[ex.Predicate], Any]) -> Any:
@@ -128,15 +128,15 @@ def _column(term: BoundTerm, rows: Any) -> Any:
     reference = term.reference
     if reference.names[0] not in rows.schema.names:
         raise InvalidExpressionError(f"the rows have no column {reference.names[0]!r}; they have {rows.schema.names}")
-    found = rows.column(reference.names[0])
+    column = rows.column(reference.names[0])
     if len(reference.names) > 1:
         try:
-            found = pc.struct_field(found, list(reference.names[1:]))
+            column = pc.struct_field(column, list(reference.names[1:]))
         except (pa.ArrowInvalid, KeyError):
             raise InvalidExpressionError(f"the rows have no column {reference.name!r}") from None
     if not isinstance(term, BoundReference):
-        return transform_array(term.transform, found, reference.kind)
+        return transform_array(term.transform, column, reference.kind)
     if isinstance(term.kind, types.NestedType | types.VariantType):
-        return found
+        return column
     wanted = storage_type(term.kind)
-    return found if found.type == wanted else pc.cast(found, wanted)
+    return column if column.type == wanted else pc.cast(column, wanted)

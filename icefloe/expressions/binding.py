@@ -1,15 +1,15 @@
-"""What a predicate means for a schema: its columns found, its constants turned into values of their types.
+"""Binding a predicate to a schema: columns are resolved, constants converted to the columns' types.
 
-A bound predicate has no negation but in its tests, and no test that the schema already decides: `a < 3000000000` of an
+A bound predicate has negations only in its tests, and no test that the schema already decides: `a < 3000000000` of an
 int column is `a is not null`, and that is true if `a` is required. A test of a transform that preserves order is turned
-into a range of the column. What cannot be compared is refused, as the expressions spec asks.
+into a range of the column. What cannot be compared is refused, as the expressions spec demands.
 """
 
 from collections.abc import Callable
 
 from icefloe.errors import InvalidExpressionError
 from icefloe.expressions import values as ex
-from icefloe.expressions.conversion import Exact, Place, compare, locate, not_null
+from icefloe.expressions.conversion import Exact, Position, compare, locate, not_null
 from icefloe.expressions.normal import rewrite_not, simplify
 from icefloe.expressions.preimage import unit_count, without_transform
 from icefloe.expressions.terms import (
@@ -37,18 +37,18 @@ _LONGEST_SHOWN = 200
 
 
 def bind(expression: ex.Expression, schema: Schema | types.StructType, case_sensitive: bool = True) -> ex.Expression:
-    """The predicate over the columns of a schema or a struct, in normal form; one that is bound already is bound anew."""
+    """The predicate over the columns of a schema or a struct, in normal form; an already bound one is bound again."""
     over = schema if isinstance(schema, Schema) else Schema(*schema.fields)
     return simplify(rewrite_not(_map(expression, lambda predicate: _bind(predicate, over, case_sensitive))))
 
 
 def unbind(expression: ex.Expression) -> ex.Expression:
-    """The predicate with columns by name again, and constants of the columns' types."""
+    """The predicate with columns by name, and constants of the columns' types."""
     return _map(expression, lambda predicate: ex.with_term(predicate, _unbound_term(predicate.term)))
 
 
 def bound_references(expression: ex.Expression) -> frozenset[BoundReference]:
-    """Every column that a bound predicate asks for."""
+    """Every column that a bound predicate uses."""
     match expression:
         case ex.And() | ex.Or():
             return frozenset().union(*map(bound_references, expression.children))
@@ -61,7 +61,7 @@ def bound_references(expression: ex.Expression) -> frozenset[BoundReference]:
 
 
 def bound_term(predicate: ex.Predicate) -> BoundTerm:
-    """The term of a predicate that is bound; an error if it is not."""
+    """The term of a bound predicate; an error if it is not bound."""
     if isinstance(predicate.term, BoundReference | BoundTransform):
         return predicate.term
     raise InvalidExpressionError(f"the predicate {predicate} is not bound to a schema; bind it first")
@@ -151,7 +151,7 @@ def _bind_term(term: Term, schema: Schema, case_sensitive: bool) -> BoundTerm:
 
 def _bind_transform(transform: Transform, column: BoundReference) -> BoundTerm:
     if isinstance(transform, VoidTransform | UnknownTransform):
-        raise InvalidExpressionError(f"transform {transform} of {column} has no place in a predicate")
+        raise InvalidExpressionError(f"transform {transform} of {column} cannot be used in a predicate")
     if not transform.can_transform(column.kind):
         raise InvalidExpressionError(f"{transform} does not take columns of type {column.kind}, as {column} is")
     return column if isinstance(transform, IdentityTransform) else BoundTransform(transform, column)
@@ -163,36 +163,36 @@ def _not_null(term: BoundTerm) -> ex.Expression:
 
 
 def _check_comparable(predicate: ex.Predicate, term: BoundTerm) -> None:
-    kind = term.kind
-    if not isinstance(kind, types.PrimitiveType) or isinstance(
-        kind, types.GeometryType | types.GeographyType | types.UnknownType
+    field_type = term.kind
+    if not isinstance(field_type, types.PrimitiveType) or isinstance(
+        field_type, types.GeometryType | types.GeographyType | types.UnknownType
     ):
-        raise InvalidExpressionError(f"{predicate}: {term} is of type {kind}; it can only be tested for null")
-    if isinstance(predicate, ex.StartsWith | ex.NotStartsWith) and not isinstance(kind, types.StringType):
-        raise InvalidExpressionError(f"{predicate}: {term} is of type {kind}; only strings start with a text")
+        raise InvalidExpressionError(f"{predicate}: {term} is of type {field_type}; it can only be tested for null")
+    if isinstance(predicate, ex.StartsWith | ex.NotStartsWith) and not isinstance(field_type, types.StringType):
+        raise InvalidExpressionError(f"{predicate}: {term} is of type {field_type}; only strings start with a text")
 
 
 def _bind_set(predicate: ex.SetPredicate, term: BoundTerm) -> ex.Expression:
-    places = (_locate(predicate, constant, term) for constant in predicate.literals)
-    constants = [Literal(place.value, term.kind) for place in places if isinstance(place, Exact)]
+    positions = (_locate(predicate, constant, term) for constant in predicate.literals)
+    constants = [Literal(position.value, term.kind) for position in positions if isinstance(position, Exact)]
     if isinstance(term, BoundTransform) and term.transform.preserves_order:
         equal: list[ex.LiteralPredicate] = [ex.EqualTo(term, constant) for constant in dict.fromkeys(constants)]
-        found = ex.disjunction(*(without_transform(test, term.transform, term.reference) for test in equal))
-        return found if isinstance(predicate, ex.In) else ex.negation(found)
+        matches = ex.disjunction(*(without_transform(test, term.transform, term.reference) for test in equal))
+        return matches if isinstance(predicate, ex.In) else ex.negation(matches)
     return ex.is_in(term, constants) if isinstance(predicate, ex.In) else ex.not_in(term, constants)
 
 
 def _bind_literal(predicate: ex.LiteralPredicate, constant: Literal, term: BoundTerm) -> ex.Expression:
-    place = _locate(predicate, constant, term)
+    position = _locate(predicate, constant, term)
     if isinstance(term, BoundTransform) and term.transform.preserves_order:
-        found = compare(type(predicate), term, place)
-        if isinstance(found, ex.LiteralPredicate):
-            return without_transform(found, term.transform, term.reference)
-        return found
-    return compare(type(predicate), term, place)
+        test = compare(type(predicate), term, position)
+        if isinstance(test, ex.LiteralPredicate):
+            return without_transform(test, term.transform, term.reference)
+        return test
+    return compare(type(predicate), term, position)
 
 
-def _locate(predicate: ex.Predicate, constant: Literal, term: BoundTerm) -> Place:
+def _locate(predicate: ex.Predicate, constant: Literal, term: BoundTerm) -> Position:
     try:
         if (
             isinstance(term, BoundTransform)

@@ -1,6 +1,6 @@
 """The JSON of predicates, in the form of the expressions spec and in the older, term-based one of the REST protocol.
 
-Both are read. Constants of types that JSON has not carry their type; when a schema is given, a constant without one is
+Both are read. Constants of types that JSON lacks carry their type; when a schema is given, a constant without one is
 read as a value of its column's type. Functions of the reserved catalog `iceberg_functions` are known, also when the
 catalog is left out; comparisons of two columns are not.
 """
@@ -57,8 +57,8 @@ from icefloe.schema.types import BooleanType, DoubleType, LongType, StringType
 from icefloe.schema.value_codec import value_to_json
 
 _NAMES: dict[type[ex.Predicate], str] = {
-    **{kind: name for name, kind in UNARY.items()},
-    **{kind: name for name, kind in COMPARISONS.items()},
+    **{predicate: name for name, predicate in UNARY.items()},
+    **{predicate: name for name, predicate in COMPARISONS.items()},
     ex.In: "in",
     ex.NotIn: "not-in",
 }
@@ -104,7 +104,7 @@ def _write(expression: ex.Expression, predicate: Callable[[ex.Predicate], Any]) 
 
 
 def _balanced(name: str, parts: list[Any]) -> Any:
-    """Long chains as a tree that is not deep, since many JSON readers are recursive."""
+    """Long chains as a balanced tree, since many JSON readers are recursive."""
     if len(parts) == 1:
         return parts[0]
     half = len(parts) // 2
@@ -165,7 +165,7 @@ def _parameters(transform: Transform) -> list[int]:
         case BucketTransform(num_buckets=number) | TruncateTransform(width=number):
             return [number]
         case VoidTransform() | UnknownTransform():
-            raise InvalidExpressionError(f"transform {transform} has no place in a predicate")
+            raise InvalidExpressionError(f"transform {transform} cannot be used in a predicate")
         case _:
             return []
 
@@ -178,8 +178,8 @@ def _literal_to_json(constant: Literal) -> Any:
 
 
 def _literals_to_json(constants: tuple[Literal, ...]) -> Any:
-    kind = constants[0].kind
-    if isinstance(kind, _NATURAL) or any(one.kind != kind for one in constants):
+    field_type = constants[0].kind
+    if isinstance(field_type, _NATURAL) or any(one.kind != field_type for one in constants):
         return [_literal_to_json(one) for one in constants]
-    values = [value_to_json(one.value, kind) for one in constants]
-    return {TYPE: LITERALS, VALUES: values, DATA_TYPE: type_to_json(kind)}
+    values = [value_to_json(one.value, field_type) for one in constants]
+    return {TYPE: LITERALS, VALUES: values, DATA_TYPE: type_to_json(field_type)}

@@ -1,4 +1,4 @@
-"""Which constant a piece of a filter text stands for: `-34`, `1.5`, `1.5e0`, `X'00ff'`, `DATE '2024-01-31'`."""
+"""The constants of a filter text: `-34`, `1.5`, `1.5e0`, `X'00ff'`, `DATE '2024-01-31'`."""
 
 import math
 from decimal import Decimal, DecimalException
@@ -11,8 +11,8 @@ from icefloe.schema.values import coerce, parse_text
 
 _TIMESTAMPS = types.TimestampType | types.TimestamptzType | types.TimestampNanoType | types.TimestamptzNanoType
 _TYPES: dict[str, types.IcebergType] = {
-    str(kind): kind
-    for kind in (
+    str(field_type): field_type
+    for field_type in (
         types.DateType(),
         types.TimeType(),
         types.TimestampType(),
@@ -41,7 +41,7 @@ def whole_number(digits: str) -> int:
 
 
 def decimal_literal(text: str) -> Literal:
-    """A decimal with the digits that are written."""
+    """A decimal with exactly the digits written."""
     try:
         return literal(Decimal(text))
     except DecimalException:
@@ -63,29 +63,29 @@ def binary_literal(digits: str) -> Literal:
     except ValueError:
         data = None
     if data is None or 2 * len(data) != len(digits):
-        raise InvalidExpressionError(f"X'{digits}' is not made of pairs of hexadecimal digits; write it like X'00ff'")
+        raise InvalidExpressionError(f"X'{digits}' is not pairs of hexadecimal digits; write it like X'00ff'")
     return literal(data)
 
 
 def typed_literal(type_name: str, text: str) -> Literal:
-    """A constant that says its type. A timestamp with an offset is zoned; TIMESTAMPTZ without one is UTC."""
+    """A constant with an explicit type. A timestamp with an offset is zoned; TIMESTAMPTZ without one is UTC."""
     name = type_name.lower()
     if name == "decimal":
         return decimal_literal(text)
-    kind = _TYPES.get(name)
-    if kind is None:
+    field_type = _TYPES.get(name)
+    if field_type is None:
         known = ", ".join(("DECIMAL", *(name.upper() for name in _TYPES)))
         raise InvalidExpressionError(f"{type_name} is not a type of constants; those are {known}")
-    if isinstance(kind, _TIMESTAMPS):
-        return _timestamp_literal(text, kind)
-    return Literal(parse_text(text, kind), kind)
+    if isinstance(field_type, _TIMESTAMPS):
+        return _timestamp_literal(text, field_type)
+    return Literal(parse_text(text, field_type), field_type)
 
 
-def _timestamp_literal(text: str, kind: types.IcebergType) -> Literal:
+def _timestamp_literal(text: str, field_type: types.IcebergType) -> Literal:
     nanos, offset = parse_timestamp(text)
     nanos -= (offset or 0) * NANOS_PER_SECOND
-    is_zoned = offset is not None or isinstance(kind, types.TimestamptzType | types.TimestamptzNanoType)
-    if isinstance(kind, types.TimestampNanoType | types.TimestamptzNanoType) or nanos % _NANOS_PER_MICRO:
+    is_zoned = offset is not None or isinstance(field_type, types.TimestamptzType | types.TimestamptzNanoType)
+    if isinstance(field_type, types.TimestampNanoType | types.TimestamptzNanoType) or nanos % _NANOS_PER_MICRO:
         fine = types.TimestamptzNanoType() if is_zoned else types.TimestampNanoType()
         return Literal(coerce(nanos, fine), fine)
     coarse = types.TimestamptzType() if is_zoned else types.TimestampType()

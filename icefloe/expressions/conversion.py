@@ -49,52 +49,52 @@ class Between:
     above: Any
 
 
-Place = Exact | Between
+Position = Exact | Between
 
 
-def locate(constant: Literal, kind: types.IcebergType) -> Place:
+def locate(constant: Literal, field_type: types.IcebergType) -> Position:
     """Where the constant lies among the values of the type."""
-    if constant.kind == kind:
+    if constant.kind == field_type:
         return Exact(constant.value)
     try:
-        place = _locate(constant, kind)
+        position = _locate(constant, field_type)
     except InvalidExpressionError:
         raise
     except InvalidInputError as error:
         raise InvalidExpressionError(str(error)) from None
-    if place is None:
+    if position is None:
         raise InvalidExpressionError(
-            f"the constant {constant} of type {constant.kind} cannot be compared with values of type {kind}"
+            f"the constant {constant} of type {constant.kind} cannot be compared with values of type {field_type}"
         )
-    return place
+    return position
 
 
-def compare(comparison: type[ex.LiteralPredicate], term: BoundTerm, place: Place) -> ex.Expression:
-    """The comparison of a term with a constant that lies at that place."""
-    if isinstance(place, Exact):
-        return comparison(term, Literal(place.value, term.kind))
+def compare(comparison: type[ex.LiteralPredicate], term: BoundTerm, position: Position) -> ex.Expression:
+    """The comparison of a term with a constant at that position among the type's values."""
+    if isinstance(position, Exact):
+        return comparison(term, Literal(position.value, term.kind))
     if comparison is ex.EqualTo:
         return ex.AlwaysFalse()
     if comparison is ex.NotEqualTo:
         return ex.AlwaysTrue()
     inclusive: type[ex.LiteralPredicate]
     if comparison in (ex.LessThan, ex.LessThanOrEqual):
-        reached, opposite, inclusive = place.below, place.above, ex.LessThanOrEqual
+        reached, opposite, inclusive = position.below, position.above, ex.LessThanOrEqual
     else:
-        reached, opposite, inclusive = place.above, place.below, ex.GreaterThanOrEqual
+        reached, opposite, inclusive = position.above, position.below, ex.GreaterThanOrEqual
     if reached is None:
         return ex.AlwaysFalse()
     return not_null(term) if opposite is None else inclusive(term, Literal(reached, term.kind))
 
 
 def not_null(term: BoundTerm) -> ex.Expression:
-    """The term is not null, and so its column is not; true when it cannot be."""
+    """The test that the term, and so its column, is not null; always true if it cannot be null."""
     return ex.NotNull(term.reference) if term.is_nullable else ex.AlwaysTrue()
 
 
-def limits(kind: types.IcebergType) -> tuple[int, int] | None:
+def limits(field_type: types.IcebergType) -> tuple[int, int] | None:
     """The least and greatest value of a type that counts in whole steps; of a decimal, unscaled."""
-    match kind:
+    match field_type:
         case types.IntegerType() | types.DateType():
             return _INT32
         case (
@@ -108,72 +108,72 @@ def limits(kind: types.IcebergType) -> tuple[int, int] | None:
         case types.TimeType():
             return 0, MICROS_PER_DAY - 1
         case types.DecimalType():
-            return 1 - 10**kind.precision, 10**kind.precision - 1
+            return 1 - 10**field_type.precision, 10**field_type.precision - 1
         case _:
             return None
 
 
-def steps(value: Any, kind: types.IcebergType) -> int:
-    """A value of a type with limits as a count of its steps."""
-    return int(value.scaleb(kind.scale)) if isinstance(kind, types.DecimalType) else value
+def steps(value: Any, field_type: types.IcebergType) -> int:
+    """A value of a type with limits, as a count of its steps."""
+    return int(value.scaleb(field_type.scale)) if isinstance(field_type, types.DecimalType) else value
 
 
-def from_steps(count: int, kind: types.IcebergType) -> Any:
-    """The value of so many steps."""
-    if isinstance(kind, types.DecimalType):
-        return Decimal((int(count < 0), tuple(map(int, str(abs(count)))), -kind.scale))
+def from_steps(count: int, field_type: types.IcebergType) -> Any:
+    """The value for a count of steps."""
+    if isinstance(field_type, types.DecimalType):
+        return Decimal((int(count < 0), tuple(map(int, str(abs(count)))), -field_type.scale))
     return count
 
 
-def place_of_steps(floor: int, is_exact: bool, kind: types.IcebergType) -> Place:
-    """Where a number of steps lies, that is `floor` or, if not exact, between it and the next."""
-    bounds = limits(kind)
-    assert bounds is not None, f"{kind} has no steps"
+def position_of_steps(floor: int, is_exact: bool, field_type: types.IcebergType) -> Position:
+    """The position of a number of steps: `floor` or, if not exact, between it and the next."""
+    bounds = limits(field_type)
+    assert bounds is not None, f"{field_type} has no steps"
     low, high = bounds
     if is_exact and low <= floor <= high:
-        return Exact(from_steps(floor, kind))
-    below = None if floor < low else from_steps(min(floor, high), kind)
-    above = None if floor + 1 > high else from_steps(max(floor + 1, low), kind)
+        return Exact(from_steps(floor, field_type))
+    below = None if floor < low else from_steps(min(floor, high), field_type)
+    above = None if floor + 1 > high else from_steps(max(floor + 1, low), field_type)
     return Between(below, above)
 
 
-def _locate(constant: Literal, kind: types.IcebergType) -> Place | None:
+def _locate(constant: Literal, field_type: types.IcebergType) -> Position | None:
     source = constant.kind
-    if isinstance(kind, types.IntegerType | types.LongType | types.DecimalType) and isinstance(source, _NUMBERS):
-        return _place_number(constant.value, kind)
-    if isinstance(kind, types.DecimalType) and isinstance(source, types.StringType):
+    if isinstance(field_type, types.IntegerType | types.LongType | types.DecimalType) and isinstance(source, _NUMBERS):
+        return _locate_number(constant.value, field_type)
+    if isinstance(field_type, types.DecimalType) and isinstance(source, types.StringType):
         if _NUMBER_TEXT.fullmatch(constant.value) is None:
             raise InvalidExpressionError(f"{constant} is not a number like '14.20'")
-        return _place_number(Decimal(constant.value), kind)
-    if isinstance(kind, types.FloatType | types.DoubleType) and isinstance(source, _NUMBERS):
-        return _place_float(constant.value, kind)
-    if isinstance(kind, types.DateType | _NAIVE | _ZONED):
-        return _place_moment(constant, kind)
-    if isinstance(kind, types.TimeType) and isinstance(source, _WHOLE):
-        return place_of_steps(constant.value, True, kind)
+        return _locate_number(Decimal(constant.value), field_type)
+    if isinstance(field_type, types.FloatType | types.DoubleType) and isinstance(source, _NUMBERS):
+        return _locate_float(constant.value, field_type)
+    if isinstance(field_type, types.DateType | _NAIVE | _ZONED):
+        return _locate_moment(constant, field_type)
+    if isinstance(field_type, types.TimeType) and isinstance(source, _WHOLE):
+        return position_of_steps(constant.value, True, field_type)
     fits = (
-        (isinstance(kind, types.TimeType | types.UUIDType) and isinstance(source, types.StringType))
-        or (isinstance(kind, types.BinaryType | types.FixedType) and isinstance(source, types.BinaryType | types.FixedType))
+        (isinstance(field_type, types.TimeType | types.UUIDType) and isinstance(source, types.StringType))
+        or (isinstance(field_type, types.BinaryType | types.FixedType) and isinstance(source, types.BinaryType | types.FixedType))
     )  # fmt: skip
-    return Exact(coerce(constant.value, kind)) if fits else None
+    return Exact(coerce(constant.value, field_type)) if fits else None
 
 
-def _place_number(number: int | float | Decimal, kind: types.IcebergType) -> Place:
+def _locate_number(number: int | float | Decimal, field_type: types.IcebergType) -> Position:
     if isinstance(number, float):
         if math.isinf(number):
             beyond = 10 ** (types.MAX_DECIMAL_PRECISION + 1)
-            return place_of_steps(beyond if number > 0 else -beyond, True, kind)
-        if isinstance(kind, types.DecimalType):
+            return position_of_steps(beyond if number > 0 else -beyond, True, field_type)
+        if isinstance(field_type, types.DecimalType):
             # The digits that people see: 0.1 is a tenth, not the binary fraction next to it.
             number = Decimal(repr(number))
-    count = Fraction(number) * (10**kind.scale if isinstance(kind, types.DecimalType) else 1)
+    count = Fraction(number) * (10**field_type.scale if isinstance(field_type, types.DecimalType) else 1)
     floor = math.floor(count)
-    return place_of_steps(floor, floor == count, kind)
+    return position_of_steps(floor, floor == count, field_type)
 
 
-def _place_float(number: int | float | Decimal, kind: types.IcebergType) -> Place:
+def _locate_float(number: int | float | Decimal, field_type: types.IcebergType) -> Position:
     value = float(number)
-    if isinstance(kind, types.FloatType) and not math.isinf(value):
+    if isinstance(field_type, types.FloatType) and not math.isinf(value):
         try:
             value = struct.unpack("<f", struct.pack("<f", value))[0]
         except OverflowError:
@@ -182,27 +182,27 @@ def _place_float(number: int | float | Decimal, kind: types.IcebergType) -> Plac
     return Exact(value)
 
 
-def _place_moment(constant: Literal, kind: types.IcebergType) -> Place | None:
+def _locate_moment(constant: Literal, field_type: types.IcebergType) -> Position | None:
     if isinstance(constant.kind, _WHOLE):
-        return place_of_steps(constant.value, True, kind)
-    nanos = _nanos(constant, kind)
+        return position_of_steps(constant.value, True, field_type)
+    nanos = _nanos(constant, field_type)
     if nanos is None:
         return None
     step = NANOS_PER_DAY
-    if not isinstance(kind, types.DateType):
-        step = 1 if isinstance(kind, types.TimestampNanoType | types.TimestamptzNanoType) else _NANOS_PER_MICRO
+    if not isinstance(field_type, types.DateType):
+        step = 1 if isinstance(field_type, types.TimestampNanoType | types.TimestamptzNanoType) else _NANOS_PER_MICRO
     floor, rest = divmod(nanos, step)
-    return place_of_steps(floor, rest == 0, kind)
+    return position_of_steps(floor, rest == 0, field_type)
 
 
-def _nanos(constant: Literal, kind: types.IcebergType) -> int | None:
-    """Nanoseconds since the epoch; None for what is no moment, or has a zone that the column lacks."""
-    is_zoned = isinstance(kind, _ZONED)
+def _nanos(constant: Literal, field_type: types.IcebergType) -> int | None:
+    """Nanoseconds since the epoch; None if the constant is not a moment, or has a zone that the column lacks."""
+    is_zoned = isinstance(field_type, _ZONED)
     match constant.kind:
         case types.StringType():
             nanos, offset = parse_timestamp(constant.value)
             if offset is not None and not is_zoned:
-                raise InvalidExpressionError(f"{constant} has an offset, but values of type {kind} have no zone")
+                raise InvalidExpressionError(f"{constant} has an offset, but values of type {field_type} have no zone")
             return nanos - (offset or 0) * NANOS_PER_SECOND
         case types.DateType():
             return int(constant.value) * NANOS_PER_DAY

@@ -1,6 +1,6 @@
 """What statistics say for sure about one column, for many files or manifests at once.
 
-Whatever is missing, contradictory or not to be relied on is unknown: nothing is ruled out, and nothing is sure. Some
+Whatever is missing, contradictory or unreliable is unknown: nothing is ruled out, and nothing is sure. Some
 statistics are known to mislead: NaN as a bound of old ORC writers; counts of fields in structs, which some writers take
 without the rows whose struct is null; bounds of uuids, which Java orders as two signed numbers.
 """
@@ -138,11 +138,11 @@ def facts_of_files(column: BoundReference, statistics: Statistics) -> Facts:
 
 def facts_of_manifests(column: BoundReference, summaries: PartitionSummaries) -> Facts:
     """The facts about a partition field of manifests (spec: Manifest Lists)."""
-    size, position, kind = summaries.size, column.position, column.kind
+    size, position, field_type = summaries.size, column.position, column.kind
     has_null, has_no_null = _answers(summaries.contains_null(position), size)
-    lower, upper = summaries.lower_bounds(position, kind), summaries.upper_bounds(position, kind)
+    lower, upper = summaries.lower_bounds(position, field_type), summaries.upper_bounds(position, field_type)
     no_bounds = _is_missing(lower, size) & _is_missing(upper, size)
-    if isinstance(kind, FloatType | DoubleType):
+    if isinstance(field_type, FloatType | DoubleType):
         has_nan, has_no_nan = _answers(summaries.contains_nan(position), size)
     else:
         has_nan, has_no_nan = _none(size), ~_none(size)
@@ -155,12 +155,12 @@ def facts_of_manifests(column: BoundReference, summaries: PartitionSummaries) ->
         no_ordinary & has_no_nan,
         no_ordinary & has_nan & has_no_null,
         no_ordinary,
-        cache(lambda: _bounds(size, lower, upper, kind)),
+        cache(lambda: _bounds(size, lower, upper, field_type)),
     )
 
 
 def without_bounds(facts: Facts) -> Facts:
-    """The facts about a transform of the column that keeps null but no order."""
+    """The facts about a transform of the column that preserves nulls but not order."""
     return Facts(
         facts.size,
         facts.may_be_null,
@@ -177,11 +177,11 @@ def _none(size: int) -> Mask:
 
 
 def _counts(counts: Any | None, size: int) -> npt.NDArray[np.int64]:
-    """The counts, with a negative number for what is unknown."""
+    """The counts, negative where unknown."""
     if counts is None:
         return np.full(size, _UNKNOWN, dtype=np.int64)
-    found: npt.NDArray[np.int64] = _filled(_one_array(counts), _UNKNOWN).to_numpy(zero_copy_only=False)
-    return found.astype(np.int64, copy=False)
+    numbers: npt.NDArray[np.int64] = _filled(_one_array(counts), _UNKNOWN).to_numpy(zero_copy_only=False)
+    return numbers.astype(np.int64, copy=False)
 
 
 def _answers(answers: Any | None, size: int) -> tuple[Mask, Mask]:
@@ -194,8 +194,8 @@ def _answers(answers: Any | None, size: int) -> tuple[Mask, Mask]:
 
 def known(array: Any) -> Mask:
     """Where a boolean array is true; null is not."""
-    found: Mask = _filled(array, False).to_numpy(zero_copy_only=False)
-    return found
+    mask: Mask = _filled(array, False).to_numpy(zero_copy_only=False)
+    return mask
 
 
 def _filled(array: Any, value: Any) -> Any:
@@ -207,18 +207,18 @@ def _is_missing(bounds: Any | None, size: int) -> Mask:
     return ~_none(size) if bounds is None else known(pc.is_null(_one_array(bounds)))
 
 
-def _bounds(size: int, lower: Any | None, upper: Any | None, kind: IcebergType) -> Bounds:
-    found = Bounds(size, _comparable(lower, kind), _comparable(upper, kind))
-    return _loose_uuid_bounds(found) if isinstance(kind, UUIDType) else found
+def _bounds(size: int, lower: Any | None, upper: Any | None, field_type: IcebergType) -> Bounds:
+    bounds = Bounds(size, _comparable(lower, field_type), _comparable(upper, field_type))
+    return _loose_uuid_bounds(bounds) if isinstance(field_type, UUIDType) else bounds
 
 
-def _comparable(bounds: Any | None, kind: IcebergType) -> Any | None:
+def _comparable(bounds: Any | None, field_type: IcebergType) -> Any | None:
     if bounds is None:
         return None
     array = _one_array(bounds)
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    wanted = storage_type(kind)
+    wanted = storage_type(field_type)
     return array if array.type == wanted else array.cast(wanted)
 
 

@@ -1,7 +1,7 @@
 """Two questions about one test, answered for many files at once from the facts about its column.
 
 `might_match`: may some row match? `must_match`: does every row match? Bounds may be loose, so that a lower bound is not
-known to be a value; but when both are equal, they are the one ordinary value that there is.
+known to be a value; but when both are equal, they are the only ordinary value.
 """
 
 from collections.abc import Callable
@@ -121,10 +121,10 @@ def _any_within(constants: tuple[Literal, ...], bounds: Bounds) -> Mask:
     """Where some constant lies within the bounds."""
     if len(constants) <= _FEW:
         lower, upper = _comparer(bounds.lower, bounds.size), _comparer(bounds.upper, bounds.size)
-        found = np.zeros(bounds.size, dtype=np.bool_)
+        within = np.zeros(bounds.size, dtype=np.bool_)
         for constant in constants:
-            found |= ~(lower(pc.greater, constant) | upper(pc.less, constant))
-        return found
+            within |= ~(lower(pc.greater, constant) | upper(pc.less, constant))
+        return within
     values = to_value_set(constants)
     values = values.take(pc.sort_indices(values))
     first = _search(values, bounds.lower, bounds.size)
@@ -136,7 +136,7 @@ def _any_within(constants: tuple[Literal, ...], bounds: Bounds) -> Mask:
 
 
 def _search(values: Any, lower: Any | None, size: int) -> npt.NDArray[np.int64]:
-    """For each bound the position of the first of the sorted values that is not below it: a binary search of all at once."""
+    """For each bound, the position of the first sorted value that is not below it: a vectorized binary search."""
     low, high = np.zeros(size, dtype=np.int64), np.full(size, len(values), dtype=np.int64)
     if lower is None:
         return low

@@ -1,7 +1,7 @@
-"""The normal form of a predicate: no negation but in the tests themselves, no test that its neighbours decide.
+"""The normal form of a predicate: negations only in the tests themselves, no test that its neighbours decide.
 
-Not every rule of textbooks holds here: `a < 5` is false for null and NaN, so its negation is `a >= 5 or a is null or
-a is nan`. That needs the type, so in a predicate that is not bound yet, `not (a < 5)` stays.
+Not every textbook rule holds here: `a < 5` is false for null and NaN, so its negation is `a >= 5 or a is null or
+a is nan`. That needs the type, so in an unbound predicate, `not (a < 5)` stays.
 """
 
 from collections.abc import Iterable
@@ -79,7 +79,7 @@ def _opposite(expression: ex.Expression) -> ex.Expression:
 
 
 def _resolved(children: list[ex.Expression], is_and: bool) -> list[ex.Expression]:
-    """What is left of the parts of an `and` (or of an `or`) when each may rely on the single tests among them.
+    """The parts of an `and` (or of an `or`) that remain when each may rely on the single tests among them.
 
     In `a is not null and (a >= 5 or a is null)` the first part decides the last test, and then the second the first.
     """
@@ -90,7 +90,7 @@ def _resolved(children: list[ex.Expression], is_and: bool) -> list[ex.Expression
     opposites = {ex.negation(unit) for unit in decided if unit is not None}
     if not decided.isdisjoint(opposites):
         return [ex.disjunction() if is_and else ex.conjunction()]
-    found: dict[ex.Expression, None] = {}
+    remaining: dict[ex.Expression, None] = {}
     is_shorter = False
     for child in children:
         if isinstance(child, ex.And | ex.Or):
@@ -100,11 +100,11 @@ def _resolved(children: list[ex.Expression], is_and: bool) -> list[ex.Expression
             if len(rest) < len(child.children):
                 is_shorter = True
                 child = ex.disjunction(*rest) if is_and else ex.conjunction(*rest)
-            found[child] = None
+            remaining[child] = None
         elif child not in implied:
-            found[child] = None
+            remaining[child] = None
     # What became shorter may be a single test by now, and decide others.
-    return _resolved(list(found), is_and) if is_shorter else list(found)
+    return _resolved(list(remaining), is_and) if is_shorter else list(remaining)
 
 
 def _implied(unit: ex.Expression, is_and: bool) -> ex.Expression | None:
@@ -124,7 +124,7 @@ def _flat(children: Iterable[ex.Expression], kind: type[ex.And] | type[ex.Or]) -
 
 
 def _merged(children: list[ex.Expression], is_and: bool) -> list[ex.Expression]:
-    """Equalities of one term in an `or`, inequalities in an `and`, made one test at the place of the first."""
+    """Equalities of one term in an `or`, inequalities in an `and`, merged into one test at the position of the first."""
     wanted = (ex.NotEqualTo, ex.NotIn) if is_and else (ex.EqualTo, ex.In)
     groups: dict[Term, list[ex.Expression]] = {}
     for child in children:
@@ -132,14 +132,14 @@ def _merged(children: list[ex.Expression], is_and: bool) -> list[ex.Expression]:
             groups.setdefault(child.term, []).append(child)
     if all(len(group) == 1 for group in groups.values()):
         return children
-    found: list[ex.Expression] = []
+    merged: list[ex.Expression] = []
     for child in children:
         if not isinstance(child, wanted):
-            found.append(child)
+            merged.append(child)
         elif group := groups.pop(child.term, None):
             constants = [one for test in group for one in _constants(test)]
-            found.append((ex.not_in if is_and else ex.is_in)(child.term, constants))
-    return found
+            merged.append((ex.not_in if is_and else ex.is_in)(child.term, constants))
+    return merged
 
 
 def _constants(test: ex.Expression) -> Iterable[object]:

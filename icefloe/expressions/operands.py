@@ -53,6 +53,9 @@ class OperandReader:
     def error(self, problem: str, token: Token | None = None) -> InvalidExpressionError:
         return problem_at(self.text, (token or self.token).position, problem)
 
+    def expected(self, what: str, token: Token | None = None) -> InvalidExpressionError:
+        return self.error(f"expected {what} but found {(token or self.token).source}", token)
+
     def advance(self) -> Token:
         token = self.token
         if token.kind is not TokenKind.END:
@@ -73,26 +76,26 @@ class OperandReader:
 
     def expect_word(self, word: str) -> None:
         if not self.accept_word(word):
-            raise self.error(f"expected {word.upper()} but found {self.token.source}")
+            raise self.expected(word.upper())
 
     def expect_symbol(self, symbol: str) -> None:
         if not self.accept_symbol(symbol):
-            raise self.error(f"expected {symbol!r} but found {self.token.source}")
+            raise self.expected(repr(symbol))
 
     def expect_end(self) -> None:
         if self.token.kind is not TokenKind.END:
-            raise self.error(f"expected AND, OR or the end but found {self.token.source}")
+            raise self.expected("AND, OR or the end")
 
     def literal_operand(self) -> Literal:
         start = self.token
         if start.is_word("null", "nan") and not self.tokens[self.index + 1].is_symbol("."):
             raise self.error(f"{start.source} is no constant; test with IS {start.source.upper()}")
-        found = self.operand()
-        if isinstance(found, Term):
+        operand = self.operand()
+        if isinstance(operand, Term):
             raise self.error(
-                f"expected a constant but found the column {found}; columns cannot be compared with each other", start
+                f"expected a constant but found the column {operand}; columns cannot be compared with each other", start
             )
-        return found
+        return operand
 
     def operand(self) -> Term | Literal:
         token = self.token
@@ -111,7 +114,7 @@ class OperandReader:
             case TokenKind.NAME | TokenKind.WORD if not token.is_word(*RESERVED_WORDS):
                 return self.column()
             case _:
-                raise self.error(f"expected a column or a constant but found {token.source}")
+                raise self.expected("a column or a constant")
 
     def constant(self) -> Literal:
         start = self.token
@@ -129,10 +132,10 @@ class OperandReader:
             case TokenKind.FLOAT:
                 return self.guarded(start, float_literal, sign + token.content)
             case _:
-                raise self.error(f"expected a number after {sign} but found {token.source}", token)
+                raise self.expected(f"a number after {sign}", token)
 
     def guarded(self, start: Token, make: Callable[..., Made], *arguments: object) -> Made:
-        """What is made from a piece of the text; its errors say where that is."""
+        """The constant or term for a piece of the text; errors name its position."""
         try:
             return make(*arguments)
         except InvalidInputError as error:
@@ -169,17 +172,17 @@ class OperandReader:
 
     def argument(self) -> Reference | IdReference:
         start = self.token
-        found = self.operand()
-        if not isinstance(found, Reference | IdReference):
-            raise self.error(f"expected a column but found {start.source}", start)
-        return found
+        operand = self.operand()
+        if not isinstance(operand, Reference | IdReference):
+            raise self.expected("a column", start)
+        return operand
 
     def column(self) -> Reference:
         names = [self.advance().content]
         while self.accept_symbol("."):
             part = self.advance()
             if part.kind not in (TokenKind.WORD, TokenKind.NAME):
-                raise self.error(f"expected the name of a nested column but found {part.source}", part)
+                raise self.expected("the name of a nested column", part)
             names.append(part.content)
         return Reference(".".join(names))
 

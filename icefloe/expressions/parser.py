@@ -1,4 +1,4 @@
-"""Which predicate a SQL filter text means: `ts >= '2026-01-01' and region in ('eu', 'us')`.
+"""The predicate of a SQL filter text: `ts >= '2026-01-01' and region in ('eu', 'us')`.
 
     condition  = conjunct { or conjunct } ;  conjunct = negated { and negated }
     negated    = [ not ] tested [ is [not] true | false | unknown ]
@@ -8,7 +8,7 @@
     operand    = column | transform(column) | literal ;  one side is a literal, a bare column means `column = true`
     literal    = text | [-] number | true | false | X'00ff' | DATE 'text', TIMESTAMP 'text' and so on
 
-It is SQL's own reading, with unknown for null: `a != 5` and `not a = 5` leave out rows where `a` is null. Write
+It follows SQL, with unknown for null: `a != 5` and `not a = 5` leave out rows where `a` is null. Write
 `a is distinct from 5` or `(a = 5) is not true` to keep them. `1.5` is a decimal and `1.5e0` a double.
 """
 
@@ -45,7 +45,7 @@ def parse_expression(text: str) -> ex.Expression:
 
 
 def as_expression(row_filter: str | ex.Expression | None) -> ex.Expression:
-    """A row filter as a predicate: a SQL text is read, None means every row."""
+    """A row filter as a predicate: a SQL text is parsed, None means every row."""
     match row_filter:
         case None:
             return ex.AlwaysTrue()
@@ -58,44 +58,44 @@ def as_expression(row_filter: str | ex.Expression | None) -> ex.Expression:
 
 
 class _Parser(OperandReader):
-    """Every method reads one rule of the grammar above."""
+    """Every method parses one rule of the grammar above."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.depth = 0
 
     def condition(self) -> Truth:
-        found = [self.conjunct()]
+        conjuncts = [self.conjunct()]
         while self.accept_word("or"):
-            found.append(self.conjunct())
-        return any_of(found)
+            conjuncts.append(self.conjunct())
+        return any_of(conjuncts)
 
     def conjunct(self) -> Truth:
-        found = [self.negated()]
+        conditions = [self.negated()]
         while self.accept_word("and"):
-            found.append(self.negated())
-        return all_of(found)
+            conditions.append(self.negated())
+        return all_of(conditions)
 
     def negated(self) -> Truth:
         negations = 0
         while self.accept_word("not"):
             negations += 1
-        found = self.truth_test(self.tested())
-        return ~found if negations % 2 else found
+        condition = self.truth_test(self.tested())
+        return ~condition if negations % 2 else condition
 
-    def truth_test(self, found: Truth) -> Truth:
+    def truth_test(self, condition: Truth) -> Truth:
         while self.accept_word("is"):
             negated = self.accept_word("not")
             if self.accept_word("true"):
-                found = certain(found.is_true)
+                condition = certain(condition.is_true)
             elif self.accept_word("false"):
-                found = certain(found.is_false)
+                condition = certain(condition.is_false)
             elif self.accept_word("unknown"):
-                found = ~certain(found.is_true | found.is_false)
+                condition = ~certain(condition.is_true | condition.is_false)
             else:
-                raise self.error(f"expected TRUE, FALSE or UNKNOWN but found {self.token.source}")
-            found = ~found if negated else found
-        return found
+                raise self.expected("TRUE, FALSE or UNKNOWN")
+            condition = ~condition if negated else condition
+        return condition
 
     def tested(self) -> Truth:
         if self.token.is_symbol("("):
@@ -115,10 +115,10 @@ class _Parser(OperandReader):
         if self.depth > ex.MAX_DEPTH:
             raise self.error(f"parentheses are nested more than {ex.MAX_DEPTH} levels deep")
         self.expect_symbol("(")
-        found = self.condition()
+        condition = self.condition()
         self.expect_symbol(")")
         self.depth -= 1
-        return found
+        return condition
 
     # --- tests ---
 
@@ -135,18 +135,18 @@ class _Parser(OperandReader):
             return self.is_test(term)
         negated = self.accept_word("not")
         if self.accept_word("in"):
-            found = self.in_list(term)
+            condition = self.in_list(term)
         elif self.accept_word("like"):
-            found = self.like(term)
+            condition = self.like(term)
         elif self.accept_word("between"):
-            found = self.between(term)
+            condition = self.between(term)
         elif negated:
-            raise self.error(f"expected IN, LIKE or BETWEEN after NOT but found {self.token.source}")
+            raise self.expected("IN, LIKE or BETWEEN after NOT")
         elif isinstance(term, Transformed):
-            raise self.error(f"expected a comparison of {term} but found {self.token.source}")
+            raise self.expected(f"a comparison of {term}")
         else:
             return truth(ex.EqualTo(term, literal(True)))
-        return ~found if negated else found
+        return ~condition if negated else condition
 
     def is_test(self, term: Term) -> Truth:
         following = self.tokens[self.index + 1]
@@ -165,7 +165,7 @@ class _Parser(OperandReader):
                 return truth(ex.IsNull(term) if negated else ex.NotNull(term))
             constant = self.literal_operand()
             return certain(ex.EqualTo(term, constant) if negated else ex.NotEqualTo(term, constant))
-        raise self.error(f"expected NULL, NAN, TRUE, FALSE or DISTINCT FROM but found {self.token.source}")
+        raise self.expected("NULL, NAN, TRUE, FALSE or DISTINCT FROM")
 
     def in_list(self, term: Term) -> Truth:
         self.expect_symbol("(")
@@ -184,7 +184,7 @@ class _Parser(OperandReader):
     def like(self, term: Term) -> Truth:
         token = self.advance()
         if token.kind is not TokenKind.TEXT:
-            raise self.error(f"expected a pattern such as 'abc%' but found {token.source}", token)
+            raise self.expected("a pattern such as 'abc%'", token)
         prefix, is_open = self.prefix(token)
         return truth(ex.StartsWith(term, prefix) if is_open else ex.EqualTo(term, prefix))
 
@@ -228,4 +228,4 @@ class _Parser(OperandReader):
             if token.content == "<=>":
                 return certain(ex.EqualTo(right, left))
             return truth(ex.FLIPPED[_COMPARISONS[token.content]](right, left))
-        raise self.error(f"expected a comparison of {start.source} with a column but found {token.source}", token)
+        raise self.expected(f"a comparison of {start.source} with a column", token)

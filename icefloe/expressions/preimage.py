@@ -1,13 +1,13 @@
-"""Which column values a predicate on an order-preserving transform wants: `days(ts) = '2024-01-31'` is a range of `ts`.
+"""The column values that match a predicate on an order-preserving transform: `days(ts) = '2024-01-31'` is a range of `ts`.
 
-So nothing after binding has to know these transforms; only buckets, which have no order, stay as they are.
+So nothing after binding has to handle these transforms; only buckets, which have no order, stay as they are.
 """
 
 import re
 
 from icefloe.errors import InvalidExpressionError
 from icefloe.expressions import values as ex
-from icefloe.expressions.conversion import Exact, Place, compare, not_null, place_of_steps, steps
+from icefloe.expressions.conversion import Exact, Position, compare, not_null, position_of_steps, steps
 from icefloe.expressions.terms import BoundReference, Literal
 from icefloe.partitioning.transforms import (
     MICROS_PER_HOUR,
@@ -37,7 +37,7 @@ _UNIT_TEXTS: dict[type[TimeTransform], tuple[re.Pattern[str], str]] = {
 
 
 def unit_count(transform: TimeTransform, text: str) -> int:
-    """How many years, months or hours since 1970 a text such as '2024-01' is."""
+    """Years, months or hours from 1970 to a text such as '2024-01'."""
     pattern, example = _UNIT_TEXTS[type(transform)]
     match = pattern.fullmatch(text)
     if match is None:
@@ -55,16 +55,16 @@ def unit_count(transform: TimeTransform, text: str) -> int:
 
 
 def without_transform(predicate: ex.LiteralPredicate, transform: Transform, column: BoundReference) -> ex.Expression:
-    """The predicate on the column that holds where this one holds for the transform of it."""
-    found = _in_order(predicate, transform, column)
+    """The predicate on the column that is equivalent to this one on its transform."""
+    test = _in_order(predicate, transform, column)
     wrapped = wrapped_range(transform, column.kind)
     if wrapped is None or isinstance(predicate, ex.NotEqualTo):
-        return found
+        return test
     edge = Literal(wrapped.end, column.kind)
     if _holds(predicate, wrapped.result):
-        return ex.disjunction(ex.LessThan(column, edge), found)
+        return ex.disjunction(ex.LessThan(column, edge), test)
     is_open_below = isinstance(predicate, ex.LessThan | ex.LessThanOrEqual)
-    return ex.conjunction(ex.GreaterThanOrEqual(column, edge), found) if is_open_below else found
+    return ex.conjunction(ex.GreaterThanOrEqual(column, edge), test) if is_open_below else test
 
 
 def _holds(predicate: ex.LiteralPredicate, result: int) -> bool:
@@ -107,39 +107,43 @@ def _in_order(predicate: ex.LiteralPredicate, transform: Transform, column: Boun
             return ex.negation(without_transform(ex.StartsWith(column, constant), transform, column))
 
 
-def _below(edge: Place | None, column: BoundReference) -> ex.Expression:
+def _below(edge: Position | None, column: BoundReference) -> ex.Expression:
     return not_null(column) if edge is None else compare(ex.LessThan, column, edge)
 
 
-def _from(edge: Place | None, column: BoundReference) -> ex.Expression:
+def _from(edge: Position | None, column: BoundReference) -> ex.Expression:
     return ex.AlwaysFalse() if edge is None else compare(ex.GreaterThanOrEqual, column, edge)
 
 
-def _first(constant: Literal, transform: Transform, kind: types.IcebergType) -> Place | None:
+def _first(constant: Literal, transform: Transform, field_type: types.IcebergType) -> Position | None:
     """The least column value whose result is at least the constant; None if no result is."""
     match transform:
-        case TruncateTransform() if isinstance(kind, types.StringType | types.BinaryType):
+        case TruncateTransform() if isinstance(field_type, types.StringType | types.BinaryType):
             is_result = len(constant.value) <= transform.width
             # Between a longer text and its own beginning there is no result.
-            return Exact(constant.value) if is_result else _after(constant, transform, kind)
+            return Exact(constant.value) if is_result else _after(constant, transform, field_type)
         case TruncateTransform():
-            return place_of_steps(-(-steps(constant.value, kind) // transform.width) * transform.width, True, kind)
+            return position_of_steps(
+                -(-steps(constant.value, field_type) // transform.width) * transform.width, True, field_type
+            )
         case TimeTransform():
-            return place_of_steps(_start(transform, constant.value, kind), True, kind)
+            return position_of_steps(_start(transform, constant.value, field_type), True, field_type)
         case _:
             raise AssertionError(f"{transform} does not preserve order")
 
 
-def _after(constant: Literal, transform: Transform, kind: types.IcebergType) -> Place | None:
+def _after(constant: Literal, transform: Transform, field_type: types.IcebergType) -> Position | None:
     """The least column value whose result is greater than the constant; None if no result is."""
     match transform:
-        case TruncateTransform() if isinstance(kind, types.StringType | types.BinaryType):
+        case TruncateTransform() if isinstance(field_type, types.StringType | types.BinaryType):
             following = _following(constant.value, transform.width)
             return None if following is None else Exact(following)
         case TruncateTransform():
-            return place_of_steps((steps(constant.value, kind) // transform.width + 1) * transform.width, True, kind)
+            return position_of_steps(
+                (steps(constant.value, field_type) // transform.width + 1) * transform.width, True, field_type
+            )
         case TimeTransform():
-            return place_of_steps(_start(transform, constant.value + 1, kind), True, kind)
+            return position_of_steps(_start(transform, constant.value + 1, field_type), True, field_type)
         case _:
             raise AssertionError(f"{transform} does not preserve order")
 
@@ -162,10 +166,12 @@ def _next_code_point(character: str) -> str:
     return chr(_AFTER_SURROGATES if point == _FIRST_SURROGATE else point)
 
 
-def _start(transform: TimeTransform, count: int, kind: types.IcebergType) -> int:
-    """When the unit of that number begins, in steps of the column."""
+def _start(transform: TimeTransform, count: int, field_type: types.IcebergType) -> int:
+    """The start of the unit with that number, in steps of the column."""
     per_hour = (
-        NANOS_PER_HOUR if isinstance(kind, types.TimestampNanoType | types.TimestamptzNanoType) else MICROS_PER_HOUR
+        NANOS_PER_HOUR
+        if isinstance(field_type, types.TimestampNanoType | types.TimestamptzNanoType)
+        else MICROS_PER_HOUR
     )
     match transform:
         case HourTransform():
@@ -179,4 +185,4 @@ def _start(transform: TimeTransform, count: int, kind: types.IcebergType) -> int
             days = days_from_civil(_EPOCH_YEAR + count, 1, 1)
         case _:
             raise AssertionError(f"{transform} is no unit of time")
-    return days if isinstance(kind, types.DateType) else days * _HOURS_PER_DAY * per_hour
+    return days if isinstance(field_type, types.DateType) else days * _HOURS_PER_DAY * per_hour

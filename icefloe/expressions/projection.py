@@ -1,7 +1,7 @@
 """What a predicate on rows says about partitions, for every transform (spec: Scan Planning).
 
 A row that matches a predicate lies in a partition that matches the inclusive projection: it picks files. All rows of a
-partition that matches the strict projection match the predicate: it decides what needs no look at the rows. Both are
+partition that matches the strict projection match the predicate: it decides which rows need no check. Both are
 predicates bound to the partition type of the spec.
 
 Java releases up to 0.10 rounded years, months, days and hours before 1970 toward zero, so the partition value may be one
@@ -41,28 +41,28 @@ def inclusive_projection(
     expression: ex.Expression, spec: PartitionSpec, schema: Schema, case_sensitive: bool = True
 ) -> ex.Expression:
     """A predicate on the partition tuple that holds for the partition of every row that matches."""
-    return project(bind(expression, schema, case_sensitive), lambda each: project_inclusive(each, spec))
+    return project(bind(expression, schema, case_sensitive), lambda test: project_inclusive(test, spec))
 
 
 def strict_projection(
     expression: ex.Expression, spec: PartitionSpec, schema: Schema, case_sensitive: bool = True
 ) -> ex.Expression:
     """A predicate on the partition tuple that holds only where every row matches."""
-    return project(bind(expression, schema, case_sensitive), lambda each: project_strict(each, spec))
+    return project(bind(expression, schema, case_sensitive), lambda test: project_strict(test, spec))
 
 
 def project_inclusive(predicate: ex.Predicate, spec: PartitionSpec) -> ex.Expression:
-    """The inclusive projection of one bound test: what each field made from the column says must all hold."""
+    """The inclusive projection of one bound test: what every partition field of the column implies must hold."""
     return ex.conjunction(*(_inclusive(predicate, part) for part in _parts(predicate, spec)))
 
 
 def project_strict(predicate: ex.Predicate, spec: PartitionSpec) -> ex.Expression:
-    """The strict projection of one bound test: it is enough that one field made from the column is sure."""
+    """The strict projection of one bound test: one partition field of the column that is sure is enough."""
     return ex.disjunction(*(_strict(predicate, part) for part in _parts(predicate, spec)))
 
 
 def project(bound: ex.Expression, of: Callable[[ex.Predicate], ex.Expression]) -> ex.Expression:
-    """A bound predicate with a projection in the place of each of its tests."""
+    """A bound predicate with each of its tests replaced by a projection."""
     return simplify(_project(bound, of))
 
 
@@ -80,14 +80,14 @@ def _project(expression: ex.Expression, of: Callable[[ex.Predicate], ex.Expressi
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A partition field that is made from the column of a predicate."""
+    """A partition field whose source is the column of a predicate."""
 
     transform: Transform
     partition: BoundReference
     source: IcebergType
 
     def result(self, value: Any) -> Any:
-        """The partition value of a column value; None if it has none, being too close to the end of its type."""
+        """The partition value of a column value; None if it has none because it is too close to the end of its type."""
         try:
             return self.transform.apply(value, self.source)
         except InvalidInputError:
@@ -95,8 +95,8 @@ class _Part:
 
     def results(self, predicate: ex.Predicate) -> list[Any] | None:
         """The partition values of all constants; None if one has none."""
-        found = [self.result(constant.value) for constant in _constants(predicate)]
-        return None if None in found else found
+        results = [self.result(constant.value) for constant in _constants(predicate)]
+        return None if None in results else results
 
     @property
     def wrapped(self) -> WrappedRange | None:
@@ -152,9 +152,11 @@ def _inclusive(predicate: ex.Predicate, part: _Part) -> ex.Expression:
         return ex.AlwaysTrue()
     match predicate:
         case ex.EqualTo() | ex.In() | ex.StartsWith():
-            found = part.results(predicate)
+            results = part.results(predicate)
             return (
-                ex.AlwaysTrue() if found is None else ex.is_in(part.partition, part.literals(_one_larger(found, part)))
+                ex.AlwaysTrue()
+                if results is None
+                else ex.is_in(part.partition, part.literals(_one_larger(results, part)))
             )
         case ex.LessThan() | ex.LessThanOrEqual() | ex.GreaterThan() | ex.GreaterThanOrEqual() if (
             part.transform.preserves_order
@@ -206,11 +208,11 @@ def _strict(predicate: ex.Predicate, part: _Part) -> ex.Expression:
         return ex.AlwaysFalse()
     match predicate:
         case ex.NotEqualTo() | ex.NotIn() | ex.NotStartsWith():
-            found = part.results(predicate)
+            results = part.results(predicate)
             return (
                 ex.AlwaysFalse()
-                if found is None
-                else ex.not_in(part.partition, part.literals(_one_larger(found, part)))
+                if results is None
+                else ex.not_in(part.partition, part.literals(_one_larger(results, part)))
             )
         case ex.LessThan() | ex.LessThanOrEqual() | ex.GreaterThan() | ex.GreaterThanOrEqual() if (
             part.transform.preserves_order
@@ -264,14 +266,14 @@ def _is_whole(value: str | bytes, part: _Part) -> bool:
     return isinstance(part.transform, TruncateTransform) and len(value) < part.transform.width
 
 
-def _is_within(count: int, kind: IcebergType) -> bool:
-    bounds = limits(kind)
-    assert bounds is not None, f"{kind} has no steps"
+def _is_within(count: int, field_type: IcebergType) -> bool:
+    bounds = limits(field_type)
+    assert bounds is not None, f"{field_type} has no steps"
     return bounds[0] <= count <= bounds[1]
 
 
 def _one_larger(results: list[Any], part: _Part) -> list[Any]:
-    """The results and, for units of time before 1970, what old Java writers made of them."""
+    """The results and, for units of time before 1970, those that old Java writers computed."""
     if not isinstance(part.transform, TimeTransform):
         return results
     return [*results, *(result + 1 for result in results if result < 0)]

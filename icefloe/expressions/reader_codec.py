@@ -1,4 +1,4 @@
-"""How predicates are read from JSON, in the form of the expressions spec and in the older one (see `codec`)."""
+"""Reading predicates from JSON, in the form of the expressions spec and in the older one (see `codec`)."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -50,7 +50,7 @@ _SETS: dict[str, Callable[[str | Term, list[Literal]], ex.Expression]] = {"in": 
 
 
 class _Constant:
-    """A constant that waits for the type of the column that it is compared with."""
+    """A constant whose type depends on the column that it is compared with."""
 
     def __init__(self, value: object, data_type: object = None) -> None:
         self.value = value
@@ -112,9 +112,9 @@ class ExpressionReader:
     def term(self, node: Mapping[str, Any], key: str) -> Term:
         if TERM in node:
             return _old_term(node[TERM])
-        found = _operand(_get(node, key))
-        if isinstance(found, Term):
-            return found
+        operand = _operand(_get(node, key))
+        if isinstance(operand, Term):
+            return operand
         raise InvalidExpressionError(f"{_shown(node)} does not test a column")
 
     def literal(self, constant: _Constant, term: Term) -> Literal:
@@ -146,7 +146,7 @@ class ExpressionReader:
 
 
 def _typed(natural: Literal, value: object, column: IcebergType) -> Literal:
-    """The constant in the form of its column's type if it has that, or else as binding may still convert it."""
+    """The constant as a value of its column's type if it has that form, else in its natural type for binding to convert."""
     try:
         return Literal(value_from_json(value, column), column)
     except InvalidInputError:
@@ -155,15 +155,15 @@ def _typed(natural: Literal, value: object, column: IcebergType) -> Literal:
 
 def _chain(node: Mapping[str, Any], name: str) -> list[object]:
     """The parts of nested nodes of one type, however deep; others nest chains as deep as they are long."""
-    found: list[object] = []
+    parts: list[object] = []
     waiting: list[object] = [node]
     while waiting:
         part = waiting.pop()
         if isinstance(part, Mapping) and _type_of(part) == name:
             waiting += [_get(part, RIGHT), _get(part, LEFT)]
         else:
-            found.append(part)
-    return found
+            parts.append(part)
+    return parts
 
 
 def _operand(document: object) -> Term | _Constant:
@@ -242,10 +242,10 @@ def _constants(document: object) -> list[_Constant]:
         raise InvalidExpressionError(f"{_shown(document)} is not a list of constants")
     if data_type is not None:
         return [_Constant(one, data_type) for one in document]
-    found = [_operand(one) for one in document]
-    if not all(isinstance(one, _Constant) for one in found):
+    operands = [_operand(one) for one in document]
+    if not all(isinstance(one, _Constant) for one in operands):
         raise InvalidExpressionError(f"{_shown(document)} has a column among its constants")
-    return [one for one in found if isinstance(one, _Constant)]
+    return [one for one in operands if isinstance(one, _Constant)]
 
 
 def _object(document: object, what: str) -> Mapping[str, Any]:

@@ -1,6 +1,6 @@
-"""What is left to ask of the rows of a file when its partition is known.
+"""The part of a predicate that rows must still be checked for when their partition is known.
 
-A test that the partition makes sure is true for every row, one that it rules out for none; the rest stay.
+A test that the partition guarantees becomes true, one that it rules out becomes false; the rest stay.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,14 +37,14 @@ class Residuals:
 
     def inclusive(self) -> ex.Expression:
         """The inclusive projection of the whole predicate."""
-        return project(self.expression, lambda each: self._projections[each][1])
+        return project(self.expression, lambda test: self._projections[test][1])
 
     def strict(self) -> ex.Expression:
         """The strict projection of the whole predicate."""
-        return project(self.expression, lambda each: self._projections[each][0])
+        return project(self.expression, lambda test: self._projections[test][0])
 
     def of(self, partition: Sequence[Any]) -> ex.Expression:
-        """The predicate that is left for the rows of a partition, whose values come in the order of the spec."""
+        """The remaining predicate for the rows of a partition, given its values in the order of the spec."""
         if self._is_constant:
             return self.expression
         key = tuple(partition)
@@ -68,7 +68,7 @@ class Residuals:
 
 
 def residual(expression: ex.Expression, spec: PartitionSpec, schema: Schema, partition: Sequence[Any]) -> ex.Expression:
-    """The predicate that is left for the rows of one partition; for many partitions, keep a `Residuals`."""
+    """The remaining predicate for the rows of one partition; for many partitions, keep a `Residuals`."""
     return Residuals(expression, spec, schema).of(partition)
 
 

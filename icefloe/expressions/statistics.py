@@ -1,7 +1,7 @@
 """Which files may hold a matching row, and which hold matching rows only, by their statistics alone.
 
-All files are asked at once, in columns. A file that `might_match` leaves out holds no matching row; every row of one
-that `must_match` names matches. Manifests are asked the same way, by the summaries of their partitions.
+All files are evaluated at once, in columns. A file that `might_match` leaves out holds no matching row; every row of one
+that `must_match` names matches. Manifests are evaluated the same way, by their partition summaries.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def must_match(expression: ex.Expression, statistics: Statistics) -> Mask:
 
 
 class FileAnswers:
-    """Answers to several questions about the same files, whose statistics are looked at once."""
+    """Answers to several questions about the same files, whose statistics are read once."""
 
     def __init__(self, statistics: Statistics) -> None:
         self._size = statistics.size
@@ -58,7 +58,7 @@ class FileAnswers:
 
 
 def partitions_might_match(expression: ex.Expression, summaries: PartitionSummaries) -> Mask:
-    """For each manifest, whether a file of it may match the predicate, which is bound to the partition type."""
+    """For each manifest, whether one of its files may match the predicate, which is bound to the partition type."""
     find = cache(lambda column: facts_of_manifests(column, summaries))
     return _answer(expression, summaries.size, find, kernels.might_match)
 

@@ -1,4 +1,4 @@
-"""What a predicate speaks about: columns, transforms of columns, and typed constants.
+"""The operands of predicates: columns, transforms of columns, and typed constants.
 
 A `Reference` names a column and an `IdReference` gives its field id; binding to a schema turns both into a
 `BoundReference`. The text of a term is SQL that `parser` reads back.
@@ -100,7 +100,7 @@ class IdReference(Term):
 
 @dataclass(frozen=True, slots=True)
 class BoundReference(Term):
-    """A column of a schema: how to reach it, and what is known of it."""
+    """A column of a schema: how to reach it, and what is known about it."""
 
     field: types.NestedField
     path: tuple[int, ...]
@@ -149,7 +149,7 @@ class Transformed(Term):
 
 @dataclass(frozen=True, slots=True)
 class BoundTransform(Term):
-    """A transform of a column of a schema; binding leaves only buckets so, and turns the others into ranges."""
+    """A transform of a column of a schema; binding keeps only buckets in this form, and turns the others into ranges."""
 
     transform: Transform
     reference: BoundReference
@@ -161,7 +161,7 @@ class BoundTransform(Term):
 
     @property
     def is_nullable(self) -> bool:
-        """Whether the column may be null, for then the result is."""
+        """Whether the column, and so the result, may be null."""
         return self.reference.is_nullable
 
     def __str__(self) -> str:
@@ -172,7 +172,7 @@ BoundTerm = BoundReference | BoundTransform
 
 
 def as_term(term: object) -> Term:
-    """A term as it is, or the reference to a column of that name."""
+    """The term itself, or a reference to the column of that name."""
     if isinstance(term, Term):
         return term
     if isinstance(term, str):
@@ -181,7 +181,7 @@ def as_term(term: object) -> Term:
 
 
 def literal(value: object) -> Literal:
-    """The constant for a Python value, with the type that such a value has: 5 is a long, 'x' a string."""
+    """The constant for a Python value, of its natural type: 5 is a long, 'x' a string."""
     if isinstance(value, Literal):
         return value
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
@@ -201,7 +201,7 @@ def quote_text(text: str) -> str:
 
 
 def quote_name(name: str) -> str:
-    """The name as SQL has it, in double quotes unless it is plain."""
+    """The name as SQL, in double quotes unless it is plain."""
     if _PLAIN_NAME.fullmatch(name) and RESERVED_WORDS.isdisjoint(name.lower().split(".")):
         return name
     return '"' + name.replace('"', '""') + '"'
@@ -284,4 +284,4 @@ def _call_text(transform: Transform, column: Term) -> str:
         case IdentityTransform():
             return f"identity({column})"
         case _:
-            raise InvalidExpressionError(f"transform {transform} has no place in a predicate")
+            raise InvalidExpressionError(f"transform {transform} cannot be used in a predicate")

@@ -24,14 +24,14 @@ class Truth:
 
 def all_of(conditions: Iterable[Truth]) -> Truth:
     """SQL's AND."""
-    found = list(conditions)
-    return Truth(ex.conjunction(*(one.is_true for one in found)), ex.disjunction(*(one.is_false for one in found)))
+    parts = list(conditions)
+    return Truth(ex.conjunction(*(part.is_true for part in parts)), ex.disjunction(*(part.is_false for part in parts)))
 
 
 def any_of(conditions: Iterable[Truth]) -> Truth:
     """SQL's OR."""
-    found = list(conditions)
-    return Truth(ex.disjunction(*(one.is_true for one in found)), ex.conjunction(*(one.is_false for one in found)))
+    parts = list(conditions)
+    return Truth(ex.disjunction(*(part.is_true for part in parts)), ex.conjunction(*(part.is_false for part in parts)))
 
 
 def truth(predicate: ex.Expression) -> Truth:

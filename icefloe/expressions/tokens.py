@@ -1,4 +1,4 @@
-"""Where one word of a filter text ends and the next begins."""
+"""The tokens of a filter text."""
 
 import re
 from dataclasses import dataclass
@@ -57,8 +57,8 @@ _PATTERN = re.compile(
 
 
 def tokenize(text: str) -> list[Token]:
-    """The tokens of the text, with one for its end."""
-    found = []
+    """The tokens of the text, with an end token."""
+    tokens = []
     position = 0
     while position < len(text):
         match = _PATTERN.match(text, position)
@@ -68,14 +68,14 @@ def tokenize(text: str) -> list[Token]:
         if token is not None:
             if token.kind in _NUMBERS and _WORD_START.match(text, match.end()):
                 raise problem_at(text, match.end(), f"the number {match[0]} runs into a name")
-            found.append(token)
+            tokens.append(token)
         position = match.end()
-    found.append(Token(TokenKind.END, "", len(text), "the end"))
-    return found
+    tokens.append(Token(TokenKind.END, "", len(text), "the end"))
+    return tokens
 
 
 def problem_at(text: str, position: int, problem: str) -> InvalidExpressionError:
-    """An error that says what is wrong, where, and the text around."""
+    """An error with the problem, its position and the surrounding text."""
     start, end = max(0, position - 30), position + 30
     near = ("..." if start else "") + text[start:end] + ("..." if end < len(text) else "")
     return InvalidExpressionError(f"{problem}, at position {position} of the filter {near!r}")

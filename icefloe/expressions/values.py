@@ -67,7 +67,7 @@ class And(Expression):
         return conjunction(*children)
 
     def __init__(self, *_given: object) -> None:
-        """All is done in `__new__`."""
+        """Everything is done in `__new__`."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return conjunction, self.children
@@ -87,7 +87,7 @@ class Or(Expression):
         return disjunction(*children)
 
     def __init__(self, *_given: object) -> None:
-        """All is done in `__new__`."""
+        """Everything is done in `__new__`."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return disjunction, self.children
@@ -107,7 +107,7 @@ class Not(Expression):
         return negation(child)
 
     def __init__(self, *_given: object) -> None:
-        """All is done in `__new__`."""
+        """Everything is done in `__new__`."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return negation, (self.child,)
@@ -254,7 +254,7 @@ class SetPredicate(Predicate):
     literals: tuple[Literal, ...]
 
     def __init__(self, *_given: object) -> None:
-        """All is done in `__new__`."""
+        """Everything is done in `__new__`."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.term, self.literals)
@@ -262,7 +262,7 @@ class SetPredicate(Predicate):
 
 @dataclass(frozen=True, slots=True, init=False)
 class In(SetPredicate):
-    """The value equals one of the constants. Of none it is AlwaysFalse, of one EqualTo."""
+    """The value equals one of the constants. With no constants it is AlwaysFalse, with one EqualTo."""
 
     def __new__(cls, term: str | Term, literals: Iterable[object]) -> Any:
         return is_in(term, literals)
@@ -273,7 +273,7 @@ class In(SetPredicate):
 
 @dataclass(frozen=True, slots=True, init=False)
 class NotIn(SetPredicate):
-    """The value equals none of the constants; null and NaN do not. Of none it is AlwaysTrue, of one NotEqualTo."""
+    """The value equals none of the constants; null and NaN do not. With no constants it is AlwaysTrue, with one NotEqualTo."""
 
     def __new__(cls, term: str | Term, literals: Iterable[object]) -> Any:
         return not_in(term, literals)
@@ -307,12 +307,12 @@ FLIPPED: dict[type[LiteralPredicate], type[LiteralPredicate]] = {
 
 
 def conjunction(*children: Expression) -> Expression:
-    """All of the children: nested ands are flattened, constants folded; true of none."""
+    """All of the children: nested ands are flattened, constants folded; true if there are none."""
     return _chain(children, And, AlwaysTrue(), AlwaysFalse())
 
 
 def disjunction(*children: Expression) -> Expression:
-    """Any of the children: nested ors are flattened, constants folded; false of none."""
+    """Any of the children: nested ors are flattened, constants folded; false if there are none."""
     return _chain(children, Or, AlwaysFalse(), AlwaysTrue())
 
 
@@ -330,40 +330,40 @@ def negation(child: Expression) -> Expression:
         case Predicate() if opposite := OPPOSITES.get(type(child)):
             return with_term(child, child.term, opposite)
         case Expression():
-            made = object.__new__(Not)
-            object.__setattr__(made, "child", child)
-            object.__setattr__(made, "depth", _checked_depth(child))
-            return made
+            predicate = object.__new__(Not)
+            object.__setattr__(predicate, "child", child)
+            object.__setattr__(predicate, "depth", _checked_depth(child))
+            return predicate
         case _:
             raise _not_a_predicate(child)
 
 
 def is_in(term: str | Term, literals: Iterable[object]) -> Expression:
     """The value equals one of the constants."""
-    found = _literals(literals)
-    if len(found) < 2:
-        return EqualTo(term, found[0]) if found else AlwaysFalse()
-    return _set_predicate(In, as_term(term), found)
+    constants = _literals(literals)
+    if len(constants) < 2:
+        return EqualTo(term, constants[0]) if constants else AlwaysFalse()
+    return _set_predicate(In, as_term(term), constants)
 
 
 def not_in(term: str | Term, literals: Iterable[object]) -> Expression:
     """The value equals none of the constants; null and NaN do not."""
-    found = _literals(literals)
-    if len(found) < 2:
-        return NotEqualTo(term, found[0]) if found else AlwaysTrue()
-    return _set_predicate(NotIn, as_term(term), found)
+    constants = _literals(literals)
+    if len(constants) < 2:
+        return NotEqualTo(term, constants[0]) if constants else AlwaysTrue()
+    return _set_predicate(NotIn, as_term(term), constants)
 
 
 def with_term(predicate: Predicate, term: Term, kind: type[Predicate] | None = None) -> Predicate:
     """The same test (or one of that kind) of another term."""
-    made: Any = kind or type(predicate)
+    predicate_class: Any = kind or type(predicate)
     match predicate:
         case SetPredicate():
-            return _set_predicate(made, term, predicate.literals)
+            return _set_predicate(predicate_class, term, predicate.literals)
         case LiteralPredicate():
-            return made(term, predicate.literal)  # type: ignore[no-any-return]  # the table above pairs like with like
+            return predicate_class(term, predicate.literal)  # type: ignore[no-any-return]  # the table above pairs like with like
         case _:
-            return made(term)  # type: ignore[no-any-return]  # as above
+            return predicate_class(term)  # type: ignore[no-any-return]  # as above
 
 
 def _literals(values: Iterable[object]) -> tuple[Literal, ...]:
@@ -373,10 +373,10 @@ def _literals(values: Iterable[object]) -> tuple[Literal, ...]:
 
 
 def _set_predicate(kind: type[SetPredicate], term: Term, literals: tuple[Literal, ...]) -> SetPredicate:
-    made = object.__new__(kind)
-    object.__setattr__(made, "term", term)
-    object.__setattr__(made, "literals", literals)
-    return made
+    predicate = object.__new__(kind)
+    object.__setattr__(predicate, "term", term)
+    object.__setattr__(predicate, "literals", literals)
+    return predicate
 
 
 def _chain(
@@ -394,10 +394,10 @@ def _chain(
             flat.append(child)
     if len(flat) < 2:
         return flat[0] if flat else neutral
-    made: And | Or = object.__new__(kind)
-    object.__setattr__(made, "children", tuple(flat))
-    object.__setattr__(made, "depth", _checked_depth(*flat))
-    return made
+    predicate: And | Or = object.__new__(kind)
+    object.__setattr__(predicate, "children", tuple(flat))
+    object.__setattr__(predicate, "depth", _checked_depth(*flat))
+    return predicate
 
 
 def _checked_depth(*children: Expression) -> int:

@@ -38,59 +38,59 @@ DECIMAL_BYTES = 16
 NANOS_PER_MICRO = 1000
 
 
-def transform_array(transform: Transform, array: Any, kind: types.IcebergType) -> Any:
+def transform_array(transform: Transform, array: Any, field_type: types.IcebergType) -> Any:
     """The partition values of a column of the type: an `Array` for an `Array`, a `ChunkedArray` for a `ChunkedArray`."""
     if isinstance(transform, UnknownTransform):
         raise InvalidTransformError(f"transform {transform.text!r} is not known, so it cannot be applied")
-    if not transform.can_transform(kind):
-        raise InvalidTransformError(f"transform {transform} does not take columns of type {kind}")
+    if not transform.can_transform(field_type):
+        raise InvalidTransformError(f"transform {transform} does not take columns of type {field_type}")
     if isinstance(array, pa.ChunkedArray):
-        chunks = [_transform(transform, chunk, kind) for chunk in array.chunks]
-        return pa.chunked_array(chunks, type_to_arrow(transform.result_type(kind)))
-    return _transform(transform, array, kind)
+        chunks = [_transform(transform, chunk, field_type) for chunk in array.chunks]
+        return pa.chunked_array(chunks, type_to_arrow(transform.result_type(field_type)))
+    return _transform(transform, array, field_type)
 
 
-def _transform(transform: Transform, array: Any, kind: types.IcebergType) -> Any:
-    result_type = type_to_arrow(transform.result_type(kind))
+def _transform(transform: Transform, array: Any, field_type: types.IcebergType) -> Any:
+    result_type = type_to_arrow(transform.result_type(field_type))
     if len(array) == 0 or isinstance(transform, VoidTransform):
         return pa.nulls(len(array), result_type)
     if pa.types.is_dictionary(array.type):
         if len(array.dictionary) <= len(array):
-            return _transform(transform, array.dictionary, kind).take(array.indices)
+            return _transform(transform, array.dictionary, field_type).take(array.indices)
         array = array.dictionary_decode()
     if pa.types.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
     match transform:
         case IdentityTransform():
-            return _as_type(array, kind)
+            return _as_type(array, field_type)
         case BucketTransform():
-            hashes = _hashes(array, kind)
+            hashes = _hashes(array, field_type)
             hashes &= np.uint32(MAX_INT)
             hashes %= np.uint32(transform.num_buckets)
             return _with_nulls_of(array, hashes.astype(np.int32), result_type)
         case TruncateTransform():
-            return _truncated(transform, array, kind)
+            return _truncated(transform, array, field_type)
         case TimeTransform():
-            return _with_nulls_of(array, _units(transform, _as_type(array, kind), kind), result_type)
+            return _with_nulls_of(array, _units(transform, _as_type(array, field_type), field_type), result_type)
         case _:
             raise AssertionError(f"transform {transform!r} has no form for arrays")
 
 
-def _hashes(array: Any, kind: types.IcebergType) -> npt.NDArray[np.uint32]:
-    match kind:
+def _hashes(array: Any, field_type: types.IcebergType) -> npt.NDArray[np.uint32]:
+    match field_type:
         case types.StringType() | types.BinaryType():
-            return hash_ranges(*_byte_ranges(array, kind))
+            return hash_ranges(*_byte_ranges(array, field_type))
         case types.FixedType() | types.UUIDType():
-            typed = _as_type(array, kind)
+            typed = _as_type(array, field_type)
             storage = typed.storage if isinstance(typed, pa.ExtensionArray) else typed
             return _hash_fixed(storage)
         case types.DecimalType():
-            typed = _as_type(array, kind)
+            typed = _as_type(array, field_type)
             blocks = [typed.slice(start, BLOCK) for start in range(0, len(typed), BLOCK)]
             return np.concatenate([hash_ranges(*_decimal_ranges(block)) for block in blocks])
         case _:
-            values = _integers(_as_type(array, kind))
-            return hash_longs(values // NANOS_PER_MICRO if isinstance(kind, NANOSECOND_TYPES) else values)
+            values = _integers(_as_type(array, field_type))
+            return hash_longs(values // NANOS_PER_MICRO if isinstance(field_type, NANOSECOND_TYPES) else values)
 
 
 def _hash_fixed(array: Any) -> npt.NDArray[np.uint32]:
@@ -100,12 +100,12 @@ def _hash_fixed(array: Any) -> npt.NDArray[np.uint32]:
 
 
 def _byte_ranges(
-    array: Any, kind: types.IcebergType
+    array: Any, field_type: types.IcebergType
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     if pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type):
         width: type[np.int32 | np.int64] = np.int64
     else:
-        array, width = _as_type(array, kind), np.int32
+        array, width = _as_type(array, field_type), np.int32
     _, offsets, data = array.buffers()
     size = np.dtype(width).itemsize
     ends = np.frombuffer(offsets, width, len(array) + 1, array.offset * size).astype(np.int64)
@@ -113,7 +113,7 @@ def _byte_ranges(
 
 
 def _decimal_ranges(array: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Where the fewest big-endian bytes of each unscaled value are."""
+    """The ranges of the minimal big-endian bytes of all unscaled values."""
     size, offset = DECIMAL_BYTES * len(array), DECIMAL_BYTES * array.offset
     little = np.frombuffer(array.buffers()[1], np.uint8, size, offset).reshape(-1, DECIMAL_BYTES)
     big = np.ascontiguousarray(little[:, ::-1])
@@ -130,25 +130,25 @@ def _decimal_ranges(array: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.i
     return big.reshape(-1), starts, lengths
 
 
-def _truncated(transform: TruncateTransform, array: Any, kind: types.IcebergType) -> Any:
-    match kind:
+def _truncated(transform: TruncateTransform, array: Any, field_type: types.IcebergType) -> Any:
+    match field_type:
         case types.StringType():
-            text = _as_type(array, kind) if not pa.types.is_large_string(array.type) else array
-            return _as_type(pc.utf8_slice_codeunits(text, 0, transform.width), kind)
+            text = _as_type(array, field_type) if not pa.types.is_large_string(array.type) else array
+            return _as_type(pc.utf8_slice_codeunits(text, 0, transform.width), field_type)
         case types.BinaryType():
-            data = _as_type(array, kind) if not pa.types.is_large_binary(array.type) else array
-            return _as_type(pc.binary_slice(data, 0, transform.width), kind)
+            data = _as_type(array, field_type) if not pa.types.is_large_binary(array.type) else array
+            return _as_type(pc.binary_slice(data, 0, transform.width), field_type)
         case types.DecimalType():
-            return _truncated_decimals(transform, _as_type(array, kind), kind)
+            return _truncated_decimals(transform, _as_type(array, field_type), field_type)
         case _:
-            typed = _as_type(array, kind)
-            values = _values(typed, np.int32 if isinstance(kind, types.IntegerType) else np.int64)
+            typed = _as_type(array, field_type)
+            values = _values(typed, np.int32 if isinstance(field_type, types.IntegerType) else np.int64)
             width = values.dtype.type(transform.width)
             # Below the least value of the type subtraction comes round to the greatest ones, as it does in Java.
             return _with_nulls_of(typed, values - values % width, typed.type)
 
 
-def _truncated_decimals(transform: TruncateTransform, array: Any, kind: types.DecimalType) -> Any:
+def _truncated_decimals(transform: TruncateTransform, array: Any, field_type: types.DecimalType) -> Any:
     high, low = _halves(array)
     width = np.int64(transform.width)
     words = low.view("<u4").reshape(-1, 2).astype(np.int64)
@@ -160,22 +160,22 @@ def _truncated_decimals(transform: TruncateTransform, array: Any, kind: types.De
     results = np.empty((len(array), 2), "<i8")
     results[:, 0] = (unsigned - remainder.view(np.uint64)).view(np.int64)
     results[:, 1] = high - (unsigned < remainder.view(np.uint64))
-    found = _with_nulls_of(array, results, array.type)
+    truncated = _with_nulls_of(array, results, array.type)
     try:
-        found.validate(full=True)
+        truncated.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise InvalidValueError(f"{transform} of a value does not fit in type {kind}: {error}") from None
-    return found
+        raise InvalidValueError(f"{transform} of a value does not fit in type {field_type}: {error}") from None
+    return truncated
 
 
-def _units(transform: TimeTransform, array: Any, kind: types.IcebergType) -> npt.NDArray[np.int32]:
+def _units(transform: TimeTransform, array: Any, field_type: types.IcebergType) -> npt.NDArray[np.int32]:
     values = _integers(array)
     if isinstance(transform, HourTransform):
-        hours = values // (NANOS_PER_HOUR if isinstance(kind, NANOSECOND_TYPES) else MICROS_PER_HOUR)
+        hours = values // (NANOS_PER_HOUR if isinstance(field_type, NANOSECOND_TYPES) else MICROS_PER_HOUR)
         _refuse(array, (hours > MAX_INT) | (hours < -MAX_INT - 1), "its hours from 1970 do not fit in an int")
         return hours.astype(np.int32)
-    if not isinstance(kind, types.DateType):
-        per_hour = NANOS_PER_HOUR if isinstance(kind, NANOSECOND_TYPES) else MICROS_PER_HOUR
+    if not isinstance(field_type, types.DateType):
+        per_hour = NANOS_PER_HOUR if isinstance(field_type, NANOSECOND_TYPES) else MICROS_PER_HOUR
         values = values // (per_hour * HOURS_PER_DAY)
     match transform:
         case DayTransform():
@@ -188,19 +188,19 @@ def _units(transform: TimeTransform, array: Any, kind: types.IcebergType) -> npt
             raise AssertionError(f"{transform!r} is not counted in days")
 
 
-def _as_type(array: Any, kind: types.IcebergType) -> Any:
-    target = type_to_arrow(kind)
+def _as_type(array: Any, field_type: types.IcebergType) -> Any:
+    target = type_to_arrow(field_type)
     if array.type == target:
         return array
     try:
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
-        if isinstance(kind, types.UUIDType):
+        if isinstance(field_type, types.UUIDType):
             return pa.ExtensionArray.from_storage(target, array.cast(target.storage_type))
         return array.cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise InvalidValueError(
-            f"Arrow column of type {array.type} does not hold values of type {kind}: {error}"
+            f"Arrow column of type {array.type} does not hold values of type {field_type}: {error}"
         ) from None
 
 
@@ -211,9 +211,9 @@ def _refuse(array: Any, bad: npt.NDArray[np.bool_], why: str) -> None:
             raise InvalidValueError(f"value {_integers(first)[0]} of type {array.type} is refused: {why}")
 
 
-def _with_nulls_of(array: Any, values: npt.NDArray[Any], kind: Any) -> Any:
-    found = pa.Array.from_buffers(kind, len(array), [None, pa.py_buffer(np.ascontiguousarray(values))])
-    return pc.if_else(array.is_valid(), found, pa.scalar(None, kind)) if array.null_count else found
+def _with_nulls_of(array: Any, values: npt.NDArray[Any], arrow_type: Any) -> Any:
+    filled = pa.Array.from_buffers(arrow_type, len(array), [None, pa.py_buffer(np.ascontiguousarray(values))])
+    return pc.if_else(array.is_valid(), filled, pa.scalar(None, arrow_type)) if array.null_count else filled
 
 
 def _integers(array: Any) -> npt.NDArray[np.int64]:

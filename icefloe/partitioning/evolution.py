@@ -1,4 +1,4 @@
-"""What a change of a table's partitioning or sort order makes of it: new specs and orders, and the ids in them.
+"""Evolution of a table's partitioning and sort order: new specs and orders, and their ids.
 
 Both builders record changes, each checked against those before it; `apply` is pure and may be called at any time.
 """
@@ -40,14 +40,14 @@ from icefloe.versions import Feature, allows
 
 @dataclass(frozen=True, slots=True)
 class EvolvedSpec:
-    """The outcome of an evolution: the spec to use, and the last partition id of the table with it."""
+    """The result of an evolution: the spec to use, and the table's last partition id with it."""
 
     spec: PartitionSpec
     last_partition_id: int
 
 
 def evolved_field_name(transform: Transform, column: str) -> str:
-    """The name of a partition field that is added to a table when nobody gave one."""
+    """The default name of a partition field that is added to a table."""
     match transform:
         case BucketTransform():
             return f"{column}_bucket_{transform.num_buckets}"
@@ -58,7 +58,7 @@ def evolved_field_name(transform: Transform, column: str) -> str:
 
 
 class PartitionSpecUpdate:
-    """Changes of the current spec of a table: add, remove and rename fields, then `apply`.
+    """Changes to the current spec of a table: add, remove and rename fields, then `apply`.
 
     A field with the source and transform of one in any spec of the table gets that one's id, so that its values stay
     under one id. In v1 tables, which do not store ids, fields are only added at the end, and a removed field stays as
@@ -116,7 +116,7 @@ class PartitionSpecUpdate:
         return self
 
     def rename_field(self, name: str, new_name: str) -> "PartitionSpecUpdate":
-        """Give the field of that name another one."""
+        """Rename the field of that name."""
         if any(field.name == name for field in self._added):
             raise IncompatibleChangeError(f"partition field {name!r} is added in this change; add it as {new_name!r}")
         field = self._find_named(name)
@@ -171,13 +171,13 @@ class PartitionSpecUpdate:
         for field in self._historical_fields():
             meanings.setdefault(field.field_id, set()).add((field.source_ids, field.transform))
         # Specs of an old v1 table may use one id for different things; such an id is not given out again.
-        found = [
+        matches = [
             field
             for field in self._historical_fields()
             if meanings[field.field_id] == {(source_ids, transform)}
             and all(field.field_id != other.field_id for other in (*self._current.fields, *self._added))
         ]
-        return next((field for field in found if field.name == name), found[0] if found else None)
+        return next((field for field in matches if field.name == name), matches[0] if matches else None)
 
     def _historical_fields(self) -> Iterable[PartitionField]:
         for spec in sorted(self._specs, key=lambda spec: spec.spec_id, reverse=True):
@@ -200,7 +200,7 @@ class PartitionSpecUpdate:
                 )
 
     def _free_name(self, name: str) -> None:
-        """Make a void or removed field give up the name, by adding its id to it; any other keeps it."""
+        """Free the name of a void or removed field by appending the field's id to it; any other field keeps its name."""
         if any(field.name == name for field in self._added):
             raise IncompatibleChangeError(f"partition field name {name!r} is given to an added field in this change")
         for field in self._current.fields:
@@ -238,7 +238,7 @@ class PartitionSpecUpdate:
 
 
 class SortOrderUpdate:
-    """A new sort order for a table, key by key; it replaces the whole of the old one."""
+    """A new sort order for a table, key by key; it replaces the old one entirely."""
 
     def __init__(self, orders: Iterable[SortOrder], schema: Schema, *, case_sensitive: bool = True) -> None:
         self._orders = tuple(orders)
@@ -249,13 +249,13 @@ class SortOrderUpdate:
     def asc(
         self, source: str | Term, transform: Transform | str | None = None, null_order: NullOrder | None = None
     ) -> "SortOrderUpdate":
-        """Sort by this next, smallest first; nulls first unless told otherwise."""
+        """Sort by this next, smallest first; nulls first by default."""
         return self._by(source, transform, SortDirection.ASC, null_order)
 
     def desc(
         self, source: str | Term, transform: Transform | str | None = None, null_order: NullOrder | None = None
     ) -> "SortOrderUpdate":
-        """Sort by this next, largest first; nulls last unless told otherwise."""
+        """Sort by this next, largest first; nulls last by default."""
         return self._by(source, transform, SortDirection.DESC, null_order)
 
     def apply(self) -> SortOrder:

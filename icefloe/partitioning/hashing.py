@@ -16,28 +16,30 @@ NANOS_PER_MICRO = 1000
 _EXACT = Context(prec=100, traps=[InvalidOperation, Inexact])
 
 
-def hash_value(value: Any, kind: types.IcebergType) -> int:
-    """The signed 32-bit Murmur3 hash of a value that is not null."""
-    return mmh3.hash(bytes_to_hash(value, kind), 0, signed=True)
+def hash_value(value: Any, field_type: types.IcebergType) -> int:
+    """The signed 32-bit Murmur3 hash of a non-null value."""
+    return mmh3.hash(bytes_to_hash(value, field_type), 0, signed=True)
 
 
-def bytes_to_hash(value: Any, kind: types.IcebergType) -> bytes:
-    """The bytes that stand for the value in its hash; int, long and date hash alike, so that promotion keeps buckets."""
+def bytes_to_hash(value: Any, field_type: types.IcebergType) -> bytes:
+    """The bytes of the value that are hashed; int, long and date hash alike, so that promotion keeps buckets."""
     try:
-        return _bytes_to_hash(value, kind)
+        return _bytes_to_hash(value, field_type)
     except (TypeError, AttributeError, struct.error, UnicodeEncodeError) as error:
-        raise InvalidValueError(f"{value!r} is not a value of type {kind}: {error}") from None
+        raise InvalidValueError(f"{value!r} is not a value of type {field_type}: {error}") from None
 
 
-def unscaled(value: Decimal, kind: types.DecimalType) -> int:
+def unscaled(value: Decimal, field_type: types.DecimalType) -> int:
     """The decimal as an integer count of its smallest unit; exact, whatever the decimal context."""
     try:
-        scaled = _EXACT.scaleb(value, kind.scale)
+        scaled = _EXACT.scaleb(value, field_type.scale)
         number = int(scaled)
     except (ArithmeticError, ValueError) as error:
-        raise InvalidValueError(f"{value} is not a value of type {kind}: {error}") from None
+        raise InvalidValueError(f"{value} is not a value of type {field_type}: {error}") from None
     if number != scaled:
-        raise InvalidValueError(f"{value} is not a value of type {kind}: it has more than {kind.scale} decimals")
+        raise InvalidValueError(
+            f"{value} is not a value of type {field_type}: it has more than {field_type.scale} decimals"
+        )
     return number
 
 
@@ -47,8 +49,8 @@ def minimal_big_endian(number: int) -> bytes:
     return number.to_bytes(bits // 8 + 1, "big", signed=True)
 
 
-def _bytes_to_hash(value: Any, kind: types.IcebergType) -> bytes:
-    match kind:
+def _bytes_to_hash(value: Any, field_type: types.IcebergType) -> bytes:
+    match field_type:
         case (
             types.IntegerType()
             | types.LongType()
@@ -64,7 +66,7 @@ def _bytes_to_hash(value: Any, kind: types.IcebergType) -> bytes:
         case types.StringType():
             return cast(str, value).encode()
         case types.DecimalType():
-            return minimal_big_endian(unscaled(value, kind))
+            return minimal_big_endian(unscaled(value, field_type))
         case types.UUIDType():
             return cast(UUID, value).bytes
         case types.FixedType() | types.BinaryType():
@@ -77,4 +79,4 @@ def _bytes_to_hash(value: Any, kind: types.IcebergType) -> bytes:
             # Adding 0.0 turns -0.0 into 0.0, which must hash alike because they are equal.
             return struct.pack("<d", value + 0.0)
         case _:
-            raise InvalidTransformError(f"values of type {kind} have no hash")
+            raise InvalidTransformError(f"values of type {field_type} have no hash")

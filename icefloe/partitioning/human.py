@@ -1,4 +1,4 @@
-"""The text that a partition value has for people and in paths; the same text as the Java library's."""
+"""The text of a partition value for people and in paths, the same as the Java library's."""
 
 import base64
 from decimal import Decimal
@@ -36,11 +36,11 @@ def human_hour(hours: int) -> str:
     return f"{human_day(days)}-{hour:02d}"
 
 
-def human_value(value: Any, kind: types.IcebergType) -> str:
+def human_value(value: Any, field_type: types.IcebergType) -> str:
     """A value of the type as text."""
     if value is None:
         return NULL_TEXT
-    match kind:
+    match field_type:
         case types.BooleanType():
             return "true" if value else "false"
         case types.DateType():

@@ -1,7 +1,7 @@
 """How a partition tuple is written in a path, `name=value/...`, and read back.
 
 The format does not define such paths: the tuple in the manifest is the truth. Paths are for people, and for imports of
-directories in the style of Hive.
+Hive-style directories.
 """
 
 import base64
@@ -56,12 +56,12 @@ def partition_text(spec: PartitionSpec, values: Sequence[Any], schema: Schema) -
 
 
 def parse_partition_path(path: str, spec: PartitionSpec, schema: Schema) -> tuple[Any, ...]:
-    """The tuple that a path made by `partition_path` stands for; every field of the spec must be in it."""
+    """The tuple of a path written by `partition_path`; it must contain every field of the spec."""
     return partition_values(_split(path, unquote_plus), spec, schema)
 
 
 def parse_hive_path(path: str, spec: PartitionSpec, schema: Schema) -> tuple[Any, ...]:
-    """The tuple that a directory of Hive or Spark stands for: there, `+` is a plus, and bytes have no agreed text."""
+    """The tuple of a Hive or Spark directory: there, `+` is a plus, and bytes have no agreed text."""
     for field in partition_type(spec, schema).fields:
         if isinstance(field.field_type, FixedType | BinaryType):
             raise InvalidValueError(
@@ -71,12 +71,12 @@ def parse_hive_path(path: str, spec: PartitionSpec, schema: Schema) -> tuple[Any
 
 
 def split_hive_path(path: str) -> dict[str, str]:
-    """The `name=value` parts of a directory of Hive or Spark, decoded; other parts are passed over."""
+    """The `name=value` parts of a Hive or Spark directory, decoded; other parts are skipped."""
     return _split(path, unquote)
 
 
 def _split(path: str, decode: Callable[..., str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for part in path.split("/"):
         name, equals, value = part.partition("=")
         if not equals or not name:
@@ -85,10 +85,10 @@ def _split(path: str, decode: Callable[..., str]) -> dict[str, str]:
             key, text = decode(name, errors="strict"), decode(value, errors="strict")
         except UnicodeDecodeError:
             raise InvalidValueError(f"part {part!r} of path {path!r} is not UTF-8 in URL encoding") from None
-        if key in found:
+        if key in texts:
             raise InvalidValueError(f"path {path!r} has two values for {key!r}")
-        found[key] = text
-    return found
+        texts[key] = text
+    return texts
 
 
 def partition_values(texts: Mapping[str, str], spec: PartitionSpec, schema: Schema) -> tuple[Any, ...]:
@@ -105,24 +105,24 @@ def partition_values(texts: Mapping[str, str], spec: PartitionSpec, schema: Sche
     return tuple(values)
 
 
-def _parse(text: str, field: PartitionField, kind: IcebergType) -> Any:
+def _parse(text: str, field: PartitionField, field_type: IcebergType) -> Any:
     # The text of a null and of the string `null` are the same; a null is meant far more often.
     if text in (NULL_TEXT, HIVE_NULL):
         return None
-    if isinstance(field.transform, VoidTransform) or isinstance(kind, UnknownType):
+    if isinstance(field.transform, VoidTransform) or isinstance(field_type, UnknownType):
         raise InvalidValueError(f"{text!r} is not null, the only value of {field.transform}")
     match field.transform:
         case TimeTransform():
             return _parse_time(text, field.transform)
         case BucketTransform(num_buckets=buckets):
-            value = parse_text(text, kind)
+            value = parse_text(text, field_type)
             if not 0 <= value < buckets:
                 raise InvalidValueError(f"{value} is not one of {buckets} buckets, which are numbered from 0")
             return value
-        case _ if isinstance(kind, FixedType | BinaryType):
-            return _parse_bytes(text, kind)
+        case _ if isinstance(field_type, FixedType | BinaryType):
+            return _parse_bytes(text, field_type)
         case _:
-            return _parse_day(text) if isinstance(kind, DateType) else parse_text(text, kind)
+            return _parse_day(text) if isinstance(field_type, DateType) else parse_text(text, field_type)
 
 
 def _parse_time(text: str, transform: TimeTransform) -> int:
@@ -159,13 +159,13 @@ def _parse_day(text: str) -> int:
     return parse_date(f"{sign}{abs(year):04d}{match[2]}")
 
 
-def _parse_bytes(text: str, kind: IcebergType) -> bytes:
+def _parse_bytes(text: str, field_type: IcebergType) -> bytes:
     try:
         value = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise InvalidValueError(f"{text!r} is not base64, in which values of type {kind} are written") from None
-    if isinstance(kind, FixedType) and len(value) != kind.length:
-        raise InvalidValueError(f"{text!r} is {len(value)} bytes; values of type {kind} have {kind.length}")
+        raise InvalidValueError(f"{text!r} is not base64, in which values of type {field_type} are written") from None
+    if isinstance(field_type, FixedType) and len(value) != field_type.length:
+        raise InvalidValueError(f"{text!r} is {len(value)} bytes; values of type {field_type} have {field_type.length}")
     return value
 
 

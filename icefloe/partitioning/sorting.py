@@ -1,4 +1,4 @@
-"""How rows are ordered inside of files: sort fields, orders, and the rules for them (spec: Sorting)."""
+"""How rows are ordered within files: sort fields, orders, and the rules for them (spec: Sorting)."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -36,13 +36,13 @@ class NullOrder(Enum):
 
 
 def default_null_order(direction: SortDirection) -> NullOrder:
-    """Nulls count as the smallest values unless somebody says otherwise."""
+    """Nulls sort as the smallest values by default."""
     return NullOrder.NULLS_FIRST if direction is SortDirection.ASC else NullOrder.NULLS_LAST
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class SortField:
-    """One key of a sort order: a transform of a source column; of several columns when it is not known here."""
+    """One key of a sort order: a transform of a source column; of several columns if the transform is unknown."""
 
     source_ids: tuple[int, ...]
     transform: Transform
@@ -69,11 +69,11 @@ class SortField:
         """The source column, the first one if there are several."""
         return self.source_ids[0]
 
-    def satisfies(self, other: "SortField", kind: IcebergType | None = None) -> bool:
-        """Whether rows sorted by this field are sorted by the other too; `kind` is the source type, if known."""
+    def satisfies(self, other: "SortField", source_type: IcebergType | None = None) -> bool:
+        """Whether rows sorted by this field are sorted by the other too; `source_type` is the source type, if known."""
         return self == other or (
             (self.source_ids, self.direction, self.null_order) == (other.source_ids, other.direction, other.null_order)
-            and self.transform.satisfies_order_of(other.transform, kind)
+            and self.transform.satisfies_order_of(other.transform, source_type)
         )
 
     def __str__(self) -> str:
@@ -112,7 +112,7 @@ class SortOrder:
         return not self.fields
 
     def same_order(self, other: "SortOrder") -> bool:
-        """Whether the orders are equal but for their ids."""
+        """Whether the orders are equal except for their ids."""
         return self.fields == other.fields
 
     def satisfies(self, other: "SortOrder", schema: Schema | None = None) -> bool:
@@ -160,7 +160,7 @@ _SORT_TEXT = re.compile(r"(.*?\S)(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?"
 def parse_sort_order(
     terms: str | Iterable[str], schema: Schema, *, order_id: int | None = None, case_sensitive: bool = True
 ) -> SortOrder:
-    """An order from texts: `["ts desc nulls last", "bucket(16, id)"]`; ascending with nulls first when nothing is said."""
+    """An order from texts: `["ts desc nulls last", "bucket(16, id)"]`; ascending with nulls first by default."""
     texts = [terms] if isinstance(terms, str) else list(terms)
     order = SortOrder(*(_parse_sort_field(text, schema, case_sensitive) for text in texts), order_id=order_id)
     check_order(order, schema)
@@ -168,7 +168,7 @@ def parse_sort_order(
 
 
 def rebind_order(order: SortOrder, old: Schema, new: Schema) -> SortOrder:
-    """The order over a schema with the same column names and other ids."""
+    """The order for a schema with the same column names but other ids."""
     fields = []
     for field in order.fields:
         names = [old.names_by_id[old.find_field(source_id).field_id] for source_id in field.source_ids]

@@ -26,7 +26,7 @@ NO_PARTITION_FIELD_ID = FIRST_PARTITION_FIELD_ID - 1
 
 @dataclass(frozen=True, slots=True, init=False)
 class PartitionField:
-    """One value of the partition tuple: a transform of a source column; of several columns when it is not known here."""
+    """One value of the partition tuple: a transform of a source column; of several columns if the transform is unknown."""
 
     source_ids: tuple[int, ...]
     field_id: int
@@ -86,7 +86,7 @@ class PartitionSpec:
 
     @property
     def has_unknown_transform(self) -> bool:
-        """Whether some transform is not known here; nothing may be written under such a spec."""
+        """Whether some transform is unknown; nothing may be written with such a spec."""
         return any(isinstance(field.transform, UnknownTransform) for field in self.fields)
 
     @property
@@ -95,11 +95,11 @@ class PartitionSpec:
         return max((field.field_id for field in self.fields), default=NO_PARTITION_FIELD_ID)
 
     def fields_by_source_id(self, source_id: int) -> tuple[PartitionField, ...]:
-        """The fields made from that column."""
+        """The fields whose source is that column."""
         return tuple(field for field in self.fields if source_id in field.source_ids)
 
     def equivalent(self, other: "PartitionSpec") -> bool:
-        """Whether the specs are the same but for spec id and field ids (spec: Partition Evolution)."""
+        """Whether the specs are the same except for spec id and field ids (spec: Partition Evolution)."""
         return len(self) == len(other) and all(
             mine.same_but_id(theirs) for mine, theirs in zip(self.fields, other.fields, strict=True)
         )
@@ -134,7 +134,7 @@ def check_spec(spec: PartitionSpec, schema: Schema) -> None:
 def partition_type(spec: PartitionSpec, schema: Schema, *older: Schema) -> types.StructType:
     """The type of the partition tuple.
 
-    A source column that the schema lost is looked for in the older ones; in none of them, fields whose type is that of
+    A source column that the schema no longer has is looked up in the older schemas; if none has it, fields with the type of
     the column are of type `unknown`.
     """
     return types.StructType(
@@ -145,12 +145,12 @@ def partition_type(spec: PartitionSpec, schema: Schema, *older: Schema) -> types
 def unified_partition_type(specs: Iterable[PartitionSpec], schema: Schema, *older: Schema) -> types.StructType:
     """All fields of all specs, ordered by id, with their newest names (spec: Partition Evolution).
 
-    A name that two fields have stays with the newer one; the id of the other is put after its name.
+    If two fields have the same name, the newer one keeps it, and the id of the other is appended to its name.
     """
-    found: dict[int, tuple[PartitionField, str]] = {}
+    newest_fields: dict[int, tuple[PartitionField, str]] = {}
     for spec in sorted(specs, key=lambda spec: spec.spec_id, reverse=True):
         for field in spec.fields:
-            newer, name = found.setdefault(field.field_id, (field, field.name))
+            newer, name = newest_fields.setdefault(field.field_id, (field, field.name))
             void = isinstance(newer.transform, VoidTransform)
             if newer.source_ids != field.source_ids or not (
                 void or isinstance(field.transform, VoidTransform) or newer.transform == field.transform
@@ -158,8 +158,8 @@ def unified_partition_type(specs: Iterable[PartitionSpec], schema: Schema, *olde
                 # Only in v1 tables, where ids were not stored, can two fields come to share one.
                 raise InvalidPartitionSpecError(f"partition fields {newer} and {field} have one id but differ")
             if void:
-                found[field.field_id] = (field, name)
-    newest = {name: field_id for field_id, (_, name) in sorted(found.items())}
+                newest_fields[field.field_id] = (field, name)
+    newest = {name: field_id for field_id, (_, name) in sorted(newest_fields.items())}
     return types.StructType(
         *(
             types.NestedField(
@@ -167,7 +167,7 @@ def unified_partition_type(specs: Iterable[PartitionSpec], schema: Schema, *olde
                 name if newest[name] == field_id else f"{name}_{field_id}",
                 _field_type(field, (schema, *older)),
             )
-            for field_id, (field, name) in sorted(found.items())
+            for field_id, (field, name) in sorted(newest_fields.items())
         )
     )
 
@@ -183,12 +183,12 @@ def id_for_spec(spec: PartitionSpec, specs: Iterable[PartitionSpec]) -> int:
 
 
 def has_sequential_ids(spec: PartitionSpec) -> bool:
-    """Whether fields are numbered from 1000 in order, as readers of v1 tables take them to be."""
+    """Whether fields are numbered from 1000 in order, as readers of v1 tables assume."""
     return all(field.field_id == FIRST_PARTITION_FIELD_ID + position for position, field in enumerate(spec.fields))
 
 
 def default_field_name(transform: Transform, column: str) -> str:
-    """The name of a partition field when a table is created and nobody gave one."""
+    """The default name of a partition field of a new table."""
     match transform:
         case IdentityTransform():
             return column
@@ -237,7 +237,7 @@ def build_spec(*fields: PartitionField, schema: Schema, spec_id: int = 0) -> Par
 
 
 def rebind_spec(spec: PartitionSpec, old: Schema, new: Schema) -> PartitionSpec:
-    """The spec over a schema with the same column names and other ids; partition fields are numbered afresh."""
+    """The spec for a schema with the same column names but other ids; partition fields are renumbered."""
     fields = []
     for position, field in enumerate(spec.fields):
         names = [_name_of(old.find_field(source_id), old) for source_id in field.source_ids]

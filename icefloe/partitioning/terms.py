@@ -59,7 +59,7 @@ class Term:
 
 
 def parse_term(text: str) -> Term:
-    """Reads `column`, `days(column)`, `bucket(16, column)`, `truncate(column, 4)`; names may stand in backquotes."""
+    """Reads `column`, `days(column)`, `bucket(16, column)`, `truncate(column, 4)`; names may be in backquotes."""
     match = _CALL.fullmatch(written(text))
     if match is None:
         return Term(IdentityTransform(), column_name(text))
@@ -76,7 +76,7 @@ def parse_term(text: str) -> Term:
 
 
 def written(text: object) -> str:
-    """The text without the space around it, or an error if it is no text or blank."""
+    """The text stripped of surrounding space, or an error if it is blank or not a string."""
     if not isinstance(text, str) or not text.strip():
         raise InvalidTransformError(f"{text!r} is not a column or a transform such as 'days(ts)'")
     return text.strip()
@@ -100,7 +100,7 @@ def column_name(text: str) -> str:
 
 
 def find_source(term: Term, schema: Schema, case_sensitive: bool = True) -> NestedField:
-    """The column of the term, when the transform takes its type."""
+    """The column of the term, if the transform accepts its type."""
     field = schema.find_field(term.column, case_sensitive)
     if not term.transform.can_transform(field.field_type):
         raise InvalidTransformError(

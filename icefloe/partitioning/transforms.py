@@ -48,35 +48,36 @@ BUCKET_TYPES = (
 class Transform:
     """A function from column values to partition values."""
 
-    def can_transform(self, kind: types.IcebergType) -> bool:
-        """Whether columns of that type may be the source; an unknown transform is believed to take any."""
+    def can_transform(self, source_type: types.IcebergType) -> bool:
+        """Whether columns of that type may be the source; an unknown transform is assumed to accept any."""
         match self:
             case IdentityTransform():
-                return isinstance(kind, types.PrimitiveType) and not isinstance(
-                    kind, types.GeometryType | types.GeographyType
+                return isinstance(source_type, types.PrimitiveType) and not isinstance(
+                    source_type, types.GeometryType | types.GeographyType
                 )
             case BucketTransform():
-                return isinstance(kind, BUCKET_TYPES)
+                return isinstance(source_type, BUCKET_TYPES)
             case TruncateTransform():
                 return isinstance(
-                    kind, types.IntegerType | types.LongType | types.DecimalType | types.StringType | types.BinaryType
+                    source_type,
+                    types.IntegerType | types.LongType | types.DecimalType | types.StringType | types.BinaryType,
                 )
             case HourTransform():
-                return isinstance(kind, TIMESTAMP_TYPES)
+                return isinstance(source_type, TIMESTAMP_TYPES)
             case TimeTransform():
-                return isinstance(kind, (types.DateType, *TIMESTAMP_TYPES))
+                return isinstance(source_type, (types.DateType, *TIMESTAMP_TYPES))
             case _:
                 return True
 
-    def result_type(self, kind: types.IcebergType) -> types.IcebergType:
+    def result_type(self, source_type: types.IcebergType) -> types.IcebergType:
         """The type of the results; a source of type `unknown` stands for a column that was dropped.
 
         `day` gives a date, though manifests of other writers may hold it as a plain int. An unknown transform gives
-        string in place of the true type, which only the files know.
+        string instead of the true type, which only the files know.
         """
         match self:
             case IdentityTransform() | TruncateTransform() | VoidTransform():
-                return kind
+                return source_type
             case DayTransform():
                 return types.DateType()
             case BucketTransform() | TimeTransform():
@@ -84,21 +85,21 @@ class Transform:
             case _:
                 return types.StringType()
 
-    def apply(self, value: Any, kind: types.IcebergType) -> Any:
+    def apply(self, value: Any, source_type: types.IcebergType) -> Any:
         """The partition value of a column value."""
-        if not self.can_transform(kind):
-            raise InvalidTransformError(f"transform {self} does not take columns of type {kind}")
+        if not self.can_transform(source_type):
+            raise InvalidTransformError(f"transform {self} does not take columns of type {source_type}")
         if isinstance(self, UnknownTransform):
             raise InvalidTransformError(f"transform {self.text!r} is not known, so it cannot be applied")
         if value is None or isinstance(self, VoidTransform):
             return None
         try:
-            return _apply(self, value, kind)
+            return _apply(self, value, source_type)
         except (TypeError, AttributeError) as error:
-            raise InvalidValueError(f"{value!r} is not a value of type {kind}: {error}") from None
+            raise InvalidValueError(f"{value!r} is not a value of type {source_type}: {error}") from None
 
-    def to_human(self, value: Any, kind: types.IcebergType) -> str:
-        """A partition value as text for people and paths; `kind` is the type of the source column."""
+    def to_human(self, value: Any, source_type: types.IcebergType) -> str:
+        """A partition value as text for people and paths; `source_type` is the type of the source column."""
         if value is None:
             return NULL_TEXT
         match self:
@@ -111,28 +112,30 @@ class Transform:
             case HourTransform():
                 return human_hour(value)
             case _:
-                return human_value(value, self.result_type(kind))
+                return human_value(value, self.result_type(source_type))
 
     @property
     def preserves_order(self) -> bool:
         """Whether a < b gives apply(a) <= apply(b); `wrapped_range` says where that does not hold."""
         return isinstance(self, IdentityTransform | TruncateTransform | TimeTransform)
 
-    def satisfies_order_of(self, other: "Transform", kind: types.IcebergType | None = None) -> bool:
-        """Whether rows sorted by this transform are sorted by the other too; `kind` is the source type, if known.
+    def satisfies_order_of(self, other: "Transform", source_type: types.IcebergType | None = None) -> bool:
+        """Whether rows sorted by this transform are sorted by the other too; `source_type` is the source type, if known.
 
-        The order of values is the order of whatever preserves it, and finer units of time order as coarser ones. A
-        longer prefix orders as a shorter one, but a width of numbers only as its multiples.
+        Sorting by value also sorts by every order-preserving transform, and by a finer unit of time also by coarser ones. A
+        longer prefix also sorts by a shorter one, but a width of numbers only by its multiples.
         """
         match self, other:
             case IdentityTransform(), _:
                 return other.preserves_order
             case TimeTransform(), TimeTransform():
                 return self.rank <= other.rank
-            case TruncateTransform(), TruncateTransform() if isinstance(kind, types.StringType | types.BinaryType):
+            case TruncateTransform(), TruncateTransform() if isinstance(
+                source_type, types.StringType | types.BinaryType
+            ):
                 return self.width >= other.width
             case TruncateTransform(), TruncateTransform() if isinstance(
-                kind, types.IntegerType | types.LongType | types.DecimalType
+                source_type, types.IntegerType | types.LongType | types.DecimalType
             ):
                 return other.width % self.width == 0
             case _:
@@ -140,7 +143,7 @@ class Transform:
 
     @property
     def redundancy_key(self) -> str:
-        """Two fields of one source column with the same key say the same thing twice; one unit of time is enough."""
+        """Two fields of one source column with the same key are redundant; one unit of time is enough."""
         return "time" if isinstance(self, TimeTransform) else str(self)
 
 
@@ -228,7 +231,7 @@ class HourTransform(TimeTransform):
 
 @dataclass(frozen=True, slots=True)
 class VoidTransform(Transform):
-    """Null, whatever the value: what is left of a dropped partition field of a v1 table."""
+    """Null for every value: what remains of a dropped partition field of a v1 table."""
 
     def __str__(self) -> str:
         return "void"
@@ -236,7 +239,7 @@ class VoidTransform(Transform):
 
 @dataclass(frozen=True, slots=True)
 class UnknownTransform(Transform):
-    """A transform of some other implementation: kept as it is written, ignored when filtering, refused when writing."""
+    """A transform of another implementation: kept as written, ignored when filtering, refused when writing."""
 
     text: str
 
@@ -283,46 +286,48 @@ def _check_parameter(number: object, what: str) -> None:
         raise InvalidTransformError(f"{what} {number!r} is not a whole number between 1 and {MAX_INT}")
 
 
-def _apply(transform: Transform, value: Any, kind: types.IcebergType) -> Any:
+def _apply(transform: Transform, value: Any, source_type: types.IcebergType) -> Any:
     match transform:
         case IdentityTransform():
             return value
         case BucketTransform():
-            return (hash_value(value, kind) & MAX_INT) % transform.num_buckets
+            return (hash_value(value, source_type) & MAX_INT) % transform.num_buckets
         case TruncateTransform():
-            return _truncate(transform, value, kind)
+            return _truncate(transform, value, source_type)
         case HourTransform():
-            return _fitting_hours(_hours(value, kind), kind)
+            return _fitting_hours(_hours(value, source_type), source_type)
         case TimeTransform():
-            days = value if isinstance(kind, types.DateType) else _hours(value, kind) // HOURS_PER_DAY
+            days = value if isinstance(source_type, types.DateType) else _hours(value, source_type) // HOURS_PER_DAY
             return _count_units(transform, days)
         case _:
             raise AssertionError(f"transform {transform!r} cannot be applied")
 
 
-def _truncate(transform: TruncateTransform, value: Any, kind: types.IcebergType) -> Any:
-    match kind:
+def _truncate(transform: TruncateTransform, value: Any, source_type: types.IcebergType) -> Any:
+    match source_type:
         case types.StringType() | types.BinaryType():
             return value[: transform.width]
         case types.DecimalType():
-            return _truncate_decimal(transform, value, kind)
+            return _truncate_decimal(transform, value, source_type)
         case _:
             result = value - value % transform.width
-            least = _least(kind)
+            least = _least(source_type)
             # As in Java, what is below the least value of the type comes round to the greatest ones.
             return result if result >= least else result - 2 * least
 
 
-def _truncate_decimal(transform: TruncateTransform, value: Any, kind: types.DecimalType) -> Decimal:
-    number, least = unscaled(value, kind), 1 - 10**kind.precision
+def _truncate_decimal(transform: TruncateTransform, value: Any, source_type: types.DecimalType) -> Decimal:
+    number, least = unscaled(value, source_type), 1 - 10**source_type.precision
     result = number - number % transform.width
     if result < least:
-        raise InvalidValueError(f"{transform} of {value} gives {result}, below the least value of type {kind}, {least}")
-    return Decimal((int(result < 0), tuple(map(int, str(abs(result)))), -kind.scale))
+        raise InvalidValueError(
+            f"{transform} of {value} gives {result}, below the least value of type {source_type}, {least}"
+        )
+    return Decimal((int(result < 0), tuple(map(int, str(abs(result)))), -source_type.scale))
 
 
-def _least(kind: types.IcebergType) -> int:
-    return -(2**31) if isinstance(kind, types.IntegerType) else -(2**63)
+def _least(source_type: types.IcebergType) -> int:
+    return -(2**31) if isinstance(source_type, types.IntegerType) else -(2**63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,14 +339,14 @@ class WrappedRange:
     result: int
 
 
-def wrapped_range(transform: Transform, kind: types.IcebergType) -> WrappedRange | None:
-    """Where a transform that preserves the order otherwise does not; None if there is no such place."""
-    if not isinstance(transform, TruncateTransform) or not isinstance(kind, types.IntegerType | types.LongType):
+def wrapped_range(transform: Transform, source_type: types.IcebergType) -> WrappedRange | None:
+    """The range where an otherwise order-preserving transform does not preserve order; None if there is none."""
+    if not isinstance(transform, TruncateTransform) or not isinstance(source_type, types.IntegerType | types.LongType):
         return None
-    least = _least(kind)
+    least = _least(source_type)
     if least % transform.width == 0:
         return None
-    return WrappedRange(least - least % transform.width + transform.width, _truncate(transform, least, kind))
+    return WrappedRange(least - least % transform.width + transform.width, _truncate(transform, least, source_type))
 
 
 def _count_units(transform: TimeTransform, days: int) -> int:
@@ -357,11 +362,13 @@ def _count_units(transform: TimeTransform, days: int) -> int:
             raise AssertionError(f"{transform!r} is not counted in days")
 
 
-def _hours(value: int, kind: types.IcebergType) -> int:
-    return value // (NANOS_PER_HOUR if isinstance(kind, NANOSECOND_TYPES) else MICROS_PER_HOUR)
+def _hours(value: int, source_type: types.IcebergType) -> int:
+    return value // (NANOS_PER_HOUR if isinstance(source_type, NANOSECOND_TYPES) else MICROS_PER_HOUR)
 
 
-def _fitting_hours(hours: int, kind: types.IcebergType) -> int:
+def _fitting_hours(hours: int, source_type: types.IcebergType) -> int:
     if not -MAX_INT - 1 <= hours <= MAX_INT:
-        raise InvalidValueError(f"a value of type {kind} is {hours} hours from 1970, which does not fit in an int")
+        raise InvalidValueError(
+            f"a value of type {source_type} is {hours} hours from 1970, which does not fit in an int"
+        )
     return hours

@@ -60,14 +60,14 @@ _TO_ARROW: dict[type[types.IcebergType], pa.DataType] = {
 _FROM_ARROW: dict[pa.DataType, types.IcebergType] = {
     pa.null(): types.UnknownType(),
     pa.bool_(): types.BooleanType(),
-    **{kind: types.IntegerType() for kind in (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())},
-    **{kind: types.LongType() for kind in (pa.int64(), pa.uint32())},
-    **{kind: types.FloatType() for kind in (pa.float16(), pa.float32())},
+    **{arrow_type: types.IntegerType() for arrow_type in (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())},
+    **{arrow_type: types.LongType() for arrow_type in (pa.int64(), pa.uint32())},
+    **{arrow_type: types.FloatType() for arrow_type in (pa.float16(), pa.float32())},
     pa.float64(): types.DoubleType(),
-    **{kind: types.DateType() for kind in (pa.date32(), pa.date64())},
-    **{kind: types.TimeType() for kind in (pa.time32("s"), pa.time32("ms"), pa.time64("us"))},
-    **{kind: types.StringType() for kind in (pa.string(), pa.large_string(), pa.string_view())},
-    **{kind: types.BinaryType() for kind in (pa.binary(), pa.large_binary(), pa.binary_view())},
+    **{arrow_type: types.DateType() for arrow_type in (pa.date32(), pa.date64())},
+    **{arrow_type: types.TimeType() for arrow_type in (pa.time32("s"), pa.time32("ms"), pa.time64("us"))},
+    **{arrow_type: types.StringType() for arrow_type in (pa.string(), pa.large_string(), pa.string_view())},
+    **{arrow_type: types.BinaryType() for arrow_type in (pa.binary(), pa.large_binary(), pa.binary_view())},
 }
 
 _HINTS: dict[pa.DataType, str] = {
@@ -77,7 +77,7 @@ _HINTS: dict[pa.DataType, str] = {
 
 
 def schema_to_arrow(schema: Schema, *, ids: bool = True) -> pa.Schema:
-    """The columns as an Arrow schema, with field ids in the metadata of every field unless `ids` is off."""
+    """The columns as an Arrow schema, with field ids in the metadata of every field unless `ids` is False."""
     return pa.schema([field_to_arrow(field, ids=ids) for field in schema.fields])
 
 
@@ -92,53 +92,55 @@ def field_to_arrow(field: types.NestedField, *, ids: bool = True) -> pa.Field:
     return pa.field(field.name, type_to_arrow(field.field_type, ids=ids), field.optional, metadata or None)
 
 
-def type_to_arrow(kind: types.IcebergType, *, ids: bool = True) -> pa.DataType:
-    """A type as an Arrow type; what needs field metadata (geo types, variant) comes as its storage."""
-    match kind:
+def type_to_arrow(field_type: types.IcebergType, *, ids: bool = True) -> pa.DataType:
+    """A type as an Arrow type; types that need field metadata (geo types, variant) become their storage type."""
+    match field_type:
         case types.DecimalType():
-            return pa.decimal128(kind.precision, kind.scale)
+            return pa.decimal128(field_type.precision, field_type.scale)
         case types.FixedType():
-            return pa.binary(kind.length)
+            return pa.binary(field_type.length)
         case types.StructType():
-            return pa.struct([field_to_arrow(field, ids=ids) for field in kind])
+            return pa.struct([field_to_arrow(field, ids=ids) for field in field_type])
         case types.ListType():
-            return pa.list_(field_to_arrow(kind.element_field, ids=ids))
+            return pa.list_(field_to_arrow(field_type.element_field, ids=ids))
         case types.MapType():
-            return pa.map_(field_to_arrow(kind.key_field, ids=ids), field_to_arrow(kind.value_field, ids=ids))
+            return pa.map_(
+                field_to_arrow(field_type.key_field, ids=ids), field_to_arrow(field_type.value_field, ids=ids)
+            )
         case _:
-            return _TO_ARROW[type(kind)]
+            return _TO_ARROW[type(field_type)]
 
 
 def schema_from_arrow(schema: pa.Schema, *, downcast_ns_timestamp_to_us: bool = False) -> Schema:
-    """The columns of an Arrow schema that a user gives; field ids as the metadata has them, or all fresh if any is missing.
+    """The columns of a user's Arrow schema, with the field ids of its metadata, or all fresh ids if any is missing.
 
     Nanosecond timestamps need a v3 table; for older ones `downcast_ns_timestamp_to_us` reads them as microseconds.
     """
     reader = _Reader(downcast_ns_timestamp_to_us)
-    found = reader.schema(schema)
-    return assign_fresh_ids(found) if reader.missing_ids else found
+    columns = reader.schema(schema)
+    return assign_fresh_ids(columns) if reader.missing_ids else columns
 
 
 def file_schema_from_arrow(schema: pa.Schema) -> Schema:
-    """The columns of a data file; those without a field id get negative ids, which no column of a table has."""
+    """The columns of a data file; those without a field id get negative ids, which no table column has."""
     return _Reader(False).schema(schema)
 
 
-def type_from_arrow(kind: pa.DataType, *, downcast_ns_timestamp_to_us: bool = False) -> types.IcebergType:
-    """The type of an Arrow type; fields nested in it get ids as in `schema_from_arrow`."""
+def type_from_arrow(arrow_type: pa.DataType, *, downcast_ns_timestamp_to_us: bool = False) -> types.IcebergType:
+    """The Iceberg type of an Arrow type; nested fields get ids as in `schema_from_arrow`."""
     reader = _Reader(downcast_ns_timestamp_to_us)
-    found = reader.type(kind, "type")
-    return assign_fresh_type_ids(found, count(1).__next__) if reader.missing_ids else found
+    field_type = reader.type(arrow_type, "type")
+    return assign_fresh_type_ids(field_type, count(1).__next__) if reader.missing_ids else field_type
 
 
-def _extension_metadata(kind: types.IcebergType) -> dict[bytes, bytes]:
-    match kind:
+def _extension_metadata(field_type: types.IcebergType) -> dict[bytes, bytes]:
+    match field_type:
         case types.VariantType():
             return {EXTENSION_NAME_KEY: VARIANT_EXTENSION.encode(), EXTENSION_METADATA_KEY: b""}
         case types.GeometryType():
-            return _wkb_metadata({"crs": kind.crs})
+            return _wkb_metadata({"crs": field_type.crs})
         case types.GeographyType():
-            return _wkb_metadata({"crs": kind.crs, "edges": kind.algorithm})
+            return _wkb_metadata({"crs": field_type.crs, "edges": field_type.algorithm})
         case _:
             return {}
 
@@ -148,7 +150,7 @@ def _wkb_metadata(content: dict[str, str]) -> dict[bytes, bytes]:
 
 
 class _Reader:
-    """One pass over an Arrow schema: gives negative ids where there are none, and remembers that it did."""
+    """One pass over an Arrow schema: assigns negative ids where there are none, and remembers that it did."""
 
     def __init__(self, downcast_nanos: bool) -> None:
         self.downcast_nanos = downcast_nanos
@@ -194,31 +196,31 @@ class _Reader:
                 return marked
         return self.type(field.type, path)
 
-    def type(self, kind: pa.DataType, path: str) -> types.IcebergType:
-        if isinstance(kind, pa.BaseExtensionType):
-            return self.extension(kind, path)
-        if (plain := _FROM_ARROW.get(kind)) is not None:
+    def type(self, arrow_type: pa.DataType, path: str) -> types.IcebergType:
+        if isinstance(arrow_type, pa.BaseExtensionType):
+            return self.extension(arrow_type, path)
+        if (plain := _FROM_ARROW.get(arrow_type)) is not None:
             return plain
         is_a = pa.types
-        if is_a.is_decimal(kind) and kind.precision <= types.MAX_DECIMAL_PRECISION:
+        if is_a.is_decimal(arrow_type) and arrow_type.precision <= types.MAX_DECIMAL_PRECISION:
             try:
-                return types.DecimalType(kind.precision, kind.scale)
+                return types.DecimalType(arrow_type.precision, arrow_type.scale)
             except InvalidTypeError as problem:
                 raise InvalidTypeError(f"column {path!r}: {problem}") from None
-        if is_a.is_timestamp(kind):
-            return self.timestamp(kind)
-        if is_a.is_fixed_size_binary(kind) and kind.byte_width:
-            return types.FixedType(kind.byte_width)
-        if is_a.is_dictionary(kind) or is_a.is_run_end_encoded(kind):
-            return self.type(kind.value_type, path)
-        return self.nested(kind, path)
+        if is_a.is_timestamp(arrow_type):
+            return self.timestamp(arrow_type)
+        if is_a.is_fixed_size_binary(arrow_type) and arrow_type.byte_width:
+            return types.FixedType(arrow_type.byte_width)
+        if is_a.is_dictionary(arrow_type) or is_a.is_run_end_encoded(arrow_type):
+            return self.type(arrow_type.value_type, path)
+        return self.nested(arrow_type, path)
 
-    def nested(self, kind: pa.DataType, path: str) -> types.IcebergType:
+    def nested(self, arrow_type: pa.DataType, path: str) -> types.IcebergType:
         is_a = pa.types
-        if is_a.is_struct(kind):
-            return types.StructType(*(self.field(field, path) for field in kind))
-        if is_a.is_map(kind):
-            key, value = kind.key_field, kind.item_field
+        if is_a.is_struct(arrow_type):
+            return types.StructType(*(self.field(field, path) for field in arrow_type))
+        if is_a.is_map(arrow_type):
+            key, value = arrow_type.key_field, arrow_type.item_field
             return types.MapType(
                 self.field_id(key, f"{path}.key"),
                 self.field_type(key, f"{path}.key"),
@@ -227,37 +229,37 @@ class _Reader:
                 not value.nullable,
             )
         lists = (is_a.is_list, is_a.is_large_list, is_a.is_fixed_size_list, is_a.is_list_view, is_a.is_large_list_view)
-        if any(test(kind) for test in lists):
-            element, inside = kind.value_field, f"{path}.element"
+        if any(test(arrow_type) for test in lists):
+            element, inside = arrow_type.value_field, f"{path}.element"
             return types.ListType(
                 self.field_id(element, inside), self.field_type(element, inside), not element.nullable
             )
-        hint = _HINTS.get(kind, "cast the column to one that has")
-        raise InvalidTypeError(f"column {path!r}: no Iceberg type holds Arrow's {kind}; {hint}")
+        hint = _HINTS.get(arrow_type, "cast the column to one that has")
+        raise InvalidTypeError(f"column {path!r}: no Iceberg type holds Arrow's {arrow_type}; {hint}")
 
-    def timestamp(self, kind: pa.TimestampType) -> types.IcebergType:
-        """The tz of an Arrow timestamp says how to show it; the value is UTC whatever it is."""
-        if kind.unit == "ns" and not self.downcast_nanos:
-            return types.TimestampNanoType() if kind.tz is None else types.TimestamptzNanoType()
-        return types.TimestampType() if kind.tz is None else types.TimestamptzType()
+    def timestamp(self, arrow_type: pa.TimestampType) -> types.IcebergType:
+        """The time zone of an Arrow timestamp only says how to display it; the value is always UTC."""
+        if arrow_type.unit == "ns" and not self.downcast_nanos:
+            return types.TimestampNanoType() if arrow_type.tz is None else types.TimestamptzNanoType()
+        return types.TimestampType() if arrow_type.tz is None else types.TimestamptzType()
 
-    def extension(self, kind: pa.BaseExtensionType, path: str) -> types.IcebergType:
-        name = kind.extension_name
+    def extension(self, arrow_type: pa.BaseExtensionType, path: str) -> types.IcebergType:
+        name = arrow_type.extension_name
         if name == "arrow.uuid":
             return types.UUIDType()
         if name == "arrow.json":
-            return self.type(kind.storage_type, path)
-        serialize = getattr(kind, "__arrow_ext_serialize__", None)
+            return self.type(arrow_type.storage_type, path)
+        serialize = getattr(arrow_type, "__arrow_ext_serialize__", None)
         content = serialize() if serialize is not None else b""
-        if (marked := _marked_type(name, content, kind.storage_type, path)) is not None:
+        if (marked := _marked_type(name, content, arrow_type.storage_type, path)) is not None:
             return marked
         raise InvalidTypeError(
-            f"column {path!r}: the Arrow extension type {name!r} is not known; cast it to its storage, {kind.storage_type}"
+            f"column {path!r}: the Arrow extension type {name!r} is not known; cast it to its storage, {arrow_type.storage_type}"
         )
 
 
 def _marked_type(name: str, content: bytes, storage: pa.DataType, path: str) -> types.IcebergType | None:
-    """The type that an extension name stands for, if it is one of those that are field metadata here."""
+    """The type for an extension name, if it is one of those kept as field metadata."""
     if name == VARIANT_EXTENSION:
         names = {field.name for field in storage} if pa.types.is_struct(storage) else set()
         if "metadata" not in names:
@@ -291,7 +293,7 @@ def _geo_type(content: Any) -> types.GeometryType | types.GeographyType:
 
 
 def _crs(crs: Any) -> str:
-    """A CRS as Iceberg writes it; a PROJJSON object only by its id, since PROJJSON may not be inline (spec: CRS)."""
+    """A CRS as Iceberg writes it; a PROJJSON object only by its id, since inline PROJJSON is not allowed (spec: CRS)."""
     match crs:
         case None:
             return types.DEFAULT_CRS

@@ -1,6 +1,6 @@
 """The bytes of a single value, as bounds and partition summaries hold them (spec: Appendix D, Binary single-value serialization).
 
-Decoding also takes the bytes of the types that a column may have been promoted from, told by their length
+Decoding also accepts the bytes of the types that a column may have been promoted from, recognized by length
 (spec: Schema Evolution, type promotion). Geometry and geography are WKB here; their bounds have a form of their own in `bounds`.
 """
 
@@ -62,12 +62,12 @@ _ARROW_TYPES: dict[type[types.IcebergType], Any] = {
 }
 
 
-def encode(value: Any, kind: types.IcebergType) -> bytes:
-    """The bytes of a value that is not null."""
+def encode(value: Any, field_type: types.IcebergType) -> bytes:
+    """The bytes of a non-null value."""
     try:
-        if (layout := _FORMATS.get(type(kind))) is not None:
+        if (layout := _FORMATS.get(type(field_type))) is not None:
             return struct.pack(layout, value)
-        match kind:
+        match field_type:
             case types.BooleanType():
                 if not isinstance(value, bool):
                     raise TypeError("give True or False")
@@ -78,26 +78,26 @@ def encode(value: Any, kind: types.IcebergType) -> bytes:
                 return bytes(value.bytes)
             case types.FixedType() | types.BinaryType() | types.GeometryType() | types.GeographyType():
                 data = bytes(memoryview(value))
-                if isinstance(kind, types.FixedType):
-                    _check_length(data, kind, kind.length)
+                if isinstance(field_type, types.FixedType):
+                    _check_length(data, field_type, field_type.length)
                 return data
             case types.DecimalType():
-                return _encode_unscaled(_unscaled(value, kind))
+                return _encode_unscaled(_unscaled(value, field_type))
     except (struct.error, OverflowError, AttributeError, TypeError, UnicodeEncodeError) as error:
-        raise InvalidValueError(f"{value!r} is not an internal value of type {kind}: {error}") from None
-    raise InvalidValueError(f"{kind} has no binary single-value form; primitive types but unknown have one")
+        raise InvalidValueError(f"{value!r} is not an internal value of type {field_type}: {error}") from None
+    raise InvalidValueError(f"{field_type} has no binary single-value form; primitive types but unknown have one")
 
 
-def decode(data: bytes, kind: types.IcebergType) -> Any:
-    """The value that the bytes hold, promoted to the type when they were written for a narrower one."""
+def decode(data: bytes, field_type: types.IcebergType) -> Any:
+    """The decoded value, promoted to the type if the bytes were written for a narrower one."""
     if not isinstance(data, bytes | bytearray | memoryview):
-        raise InvalidValueError(f"{data!r} is not the binary form of a {kind}; give bytes")
+        raise InvalidValueError(f"{data!r} is not the binary form of a {field_type}; give bytes")
     data = bytes(data)
-    if type(kind) in _FORMATS:
-        return _decode_number(data, kind)
-    match kind:
+    if type(field_type) in _FORMATS:
+        return _decode_number(data, field_type)
+    match field_type:
         case types.BooleanType():
-            _check_length(data, kind, 1)
+            _check_length(data, field_type, 1)
             return data != b"\x00"
         case types.StringType():
             try:
@@ -105,42 +105,44 @@ def decode(data: bytes, kind: types.IcebergType) -> Any:
             except UnicodeDecodeError as error:
                 raise InvalidValueError(f"{data!r} is not a string: {error}") from None
         case types.UUIDType():
-            _check_length(data, kind, 16)
+            _check_length(data, field_type, 16)
             return uuid.UUID(bytes=data)
         case types.FixedType():
-            _check_length(data, kind, kind.length)
+            _check_length(data, field_type, field_type.length)
             return data
         case types.BinaryType() | types.GeometryType() | types.GeographyType():
             return data
         case types.DecimalType():
-            return _decode_decimal(data, kind)
-    raise InvalidValueError(f"{kind} has no binary single-value form; primitive types but unknown have one")
+            return _decode_decimal(data, field_type)
+    raise InvalidValueError(f"{field_type} has no binary single-value form; primitive types but unknown have one")
 
 
-def _decode_number(data: bytes, kind: types.IcebergType) -> Any:
-    layout, narrow = _FORMATS[type(kind)], _FORMATS_BEFORE_PROMOTION.get(type(kind))
+def _decode_number(data: bytes, field_type: types.IcebergType) -> Any:
+    layout, narrow = _FORMATS[type(field_type)], _FORMATS_BEFORE_PROMOTION.get(type(field_type))
     if len(data) == struct.calcsize(layout):
         return struct.unpack(layout, data)[0]
     if narrow is None:
-        _check_length(data, kind, struct.calcsize(layout))
+        _check_length(data, field_type, struct.calcsize(layout))
         raise AssertionError("the length is wrong")
-    _check_length(data, kind, struct.calcsize(narrow), struct.calcsize(layout))
+    _check_length(data, field_type, struct.calcsize(narrow), struct.calcsize(layout))
     value = struct.unpack(narrow, data)[0]
-    return days_to_ticks(value, _PER_DAY[type(kind)], kind) if type(kind) in _PER_DAY else value
+    return days_to_ticks(value, _PER_DAY[type(field_type)], field_type) if type(field_type) in _PER_DAY else value
 
 
-def _check_length(data: bytes, kind: types.IcebergType, *lengths: int) -> None:
+def _check_length(data: bytes, field_type: types.IcebergType, *lengths: int) -> None:
     if len(data) not in lengths:
         right = " or ".join(map(str, lengths))
-        raise InvalidValueError(f"{data[:32]!r} has {len(data)} bytes; the binary form of {kind} has {right}")
+        raise InvalidValueError(f"{data[:32]!r} has {len(data)} bytes; the binary form of {field_type} has {right}")
 
 
-def _unscaled(value: Any, kind: types.DecimalType) -> int:
+def _unscaled(value: Any, field_type: types.DecimalType) -> int:
     if not isinstance(value, Decimal):
-        raise InvalidValueError(f"{value!r} is not an internal value of type {kind}: give a Decimal")
+        raise InvalidValueError(f"{value!r} is not an internal value of type {field_type}: give a Decimal")
     sign, digits, exponent = value.as_tuple()
-    if exponent != -kind.scale or len(digits) > kind.precision:
-        raise InvalidValueError(f"{value!r} is not an internal value of type {kind}: its scale or precision differs")
+    if exponent != -field_type.scale or len(digits) > field_type.precision:
+        raise InvalidValueError(
+            f"{value!r} is not an internal value of type {field_type}: its scale or precision differs"
+        )
     number = int("".join(map(str, digits)))
     return -number if sign else number
 
@@ -151,59 +153,63 @@ def _encode_unscaled(number: int) -> bytes:
     return number.to_bytes((bits + 7) // 8, "big", signed=True)
 
 
-def _decode_decimal(data: bytes, kind: types.DecimalType) -> Decimal:
+def _decode_decimal(data: bytes, field_type: types.DecimalType) -> Decimal:
     if not data:
-        raise InvalidValueError(f"the binary form of {kind} is empty; it has at least one byte")
+        raise InvalidValueError(f"the binary form of {field_type} is empty; it has at least one byte")
     number = int.from_bytes(data, "big", signed=True)
-    if abs(number) >= 10**kind.precision:
-        raise InvalidValueError(f"{data[:32]!r} is the unscaled number {number}, which has more digits than {kind}")
-    return Decimal((number < 0, tuple(map(int, str(abs(number)))), -kind.scale))
+    if abs(number) >= 10**field_type.precision:
+        raise InvalidValueError(
+            f"{data[:32]!r} is the unscaled number {number}, which has more digits than {field_type}"
+        )
+    return Decimal((number < 0, tuple(map(int, str(abs(number)))), -field_type.scale))
 
 
 # --- whole arrays ----------------------------------------------------------------------------------------------------
 
 
-def arrow_value_type(kind: types.IcebergType) -> Any:
+def arrow_value_type(field_type: types.IcebergType) -> Any:
     """The Arrow type that `decode_array` gives for a primitive type; a UUID is 16 bytes."""
-    match kind:
+    match field_type:
         case types.DecimalType():
-            return pa.decimal128(kind.precision, kind.scale)
+            return pa.decimal128(field_type.precision, field_type.scale)
         case types.FixedType():
-            return pa.binary(kind.length)
-        case _ if type(kind) in _ARROW_TYPES:
-            return _ARROW_TYPES[type(kind)]
-    raise InvalidValueError(f"{kind} has no binary single-value form; primitive types but unknown have one")
+            return pa.binary(field_type.length)
+        case _ if type(field_type) in _ARROW_TYPES:
+            return _ARROW_TYPES[type(field_type)]
+    raise InvalidValueError(f"{field_type} has no binary single-value form; primitive types but unknown have one")
 
 
-def decode_array(data: Any, kind: types.IcebergType) -> Any:
+def decode_array(data: Any, field_type: types.IcebergType) -> Any:
     """All values of an Arrow array of bytes, as an array of the natural Arrow type; null stays null."""
-    arrow_type = arrow_value_type(kind)
+    arrow_type = arrow_value_type(field_type)
     array = _one_array(data)
     if pa.types.is_fixed_size_binary(array.type) or array.type == pa.binary_view():
         array = array.cast(pa.binary())
     if not pa.types.is_binary(array.type) and not pa.types.is_large_binary(array.type):
         raise InvalidValueError(f"an array of {array.type} does not hold binary values; give binary")
-    match kind:
+    match field_type:
         case types.StringType() | types.BinaryType() | types.GeometryType() | types.GeographyType():
-            return _cast(array, arrow_type, kind)
+            return _cast(array, arrow_type, field_type)
         case types.DecimalType():
-            return _with_nulls(_decode_decimals(*_bytes_and_offsets(array), kind), array, arrow_type)
+            return _with_nulls(_decode_decimals(*_bytes_and_offsets(array), field_type), array, arrow_type)
         case types.BooleanType():
-            found = _fixed_width(*_bytes_and_offsets(array), 1, kind)
-            return _with_nulls(found.view(np.uint8), array, pa.uint8(), lambda values: pc.not_equal(values, 0))
+            flags = _fixed_width(*_bytes_and_offsets(array), 1, field_type)
+            return _with_nulls(flags.view(np.uint8), array, pa.uint8(), lambda values: pc.not_equal(values, 0))
         case types.UUIDType():
-            return _with_nulls(_fixed_width(*_bytes_and_offsets(array), 16, kind), array, arrow_type)
+            return _with_nulls(_fixed_width(*_bytes_and_offsets(array), 16, field_type), array, arrow_type)
         case types.FixedType():
-            return _with_nulls(_fixed_width(*_bytes_and_offsets(array), kind.length, kind), array, arrow_type)
+            return _with_nulls(
+                _fixed_width(*_bytes_and_offsets(array), field_type.length, field_type), array, arrow_type
+            )
         case _:
-            return _with_nulls(_decode_numbers(*_bytes_and_offsets(array), kind), array, arrow_type)
+            return _with_nulls(_decode_numbers(*_bytes_and_offsets(array), field_type), array, arrow_type)
 
 
-def encode_array(values: Any, kind: types.IcebergType) -> Any:
+def encode_array(values: Any, field_type: types.IcebergType) -> Any:
     """The bytes of all values of an Arrow array as a binary array; null stays null."""
-    array = _cast(_one_array(values), arrow_value_type(kind), kind)
+    array = _cast(_one_array(values), arrow_value_type(field_type), field_type)
     if isinstance(
-        kind,
+        field_type,
         types.StringType
         | types.BinaryType
         | types.GeometryType
@@ -212,14 +218,14 @@ def encode_array(values: Any, kind: types.IcebergType) -> Any:
         | types.FixedType,
     ):
         return array.cast(pa.binary())
-    if isinstance(kind, types.BooleanType):
+    if isinstance(field_type, types.BooleanType):
         array = array.cast(pa.uint8())
     dense = array.drop_null()
     width = dense.type.bit_width // 8
     raw = np.empty(0, np.uint8)
     if len(dense):
         raw = np.frombuffer(dense.buffers()[1], np.uint8, len(dense) * width, dense.offset * width)
-    if isinstance(kind, types.DecimalType):
+    if isinstance(field_type, types.DecimalType):
         raw, lengths = _encode_decimals(raw.reshape(-1, 16))
     else:
         lengths = np.full(len(dense), width, np.int64)
@@ -228,7 +234,7 @@ def encode_array(values: Any, kind: types.IcebergType) -> Any:
     sizes[1:][slice(None) if valid is None else valid] = lengths
     offsets = np.cumsum(sizes)
     if offsets[-1] > np.iinfo(np.int32).max:
-        raise InvalidValueError(f"{len(array)} values of {kind} are too many for one array; encode them in parts")
+        raise InvalidValueError(f"{len(array)} values of {field_type} are too many for one array; encode them in parts")
     buffers = [_bitmap(valid), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(raw))]
     return pa.Array.from_buffers(pa.binary(), len(array), buffers)
 
@@ -243,15 +249,15 @@ def _one_array(data: Any) -> Any:
     return data
 
 
-def _cast(array: Any, arrow_type: Any, kind: types.IcebergType) -> Any:
+def _cast(array: Any, arrow_type: Any, field_type: types.IcebergType) -> Any:
     try:
         return array.cast(arrow_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InvalidValueError(f"an array of {array.type} does not hold values of {kind}: {error}") from None
+        raise InvalidValueError(f"an array of {array.type} does not hold values of {field_type}: {error}") from None
 
 
 def _bytes_and_offsets(array: Any) -> tuple[Any, Any]:
-    """The bytes of all values that are not null, one after the other, and where each begins."""
+    """The concatenated bytes of all non-null values, and the offset of each."""
     dense = array.drop_null()
     _, offset_buffer, data_buffer = dense.buffers()
     if not len(dense):
@@ -264,83 +270,83 @@ def _bytes_and_offsets(array: Any) -> tuple[Any, Any]:
     return raw[offsets[0] : offsets[-1]], offsets - offsets[0]
 
 
-def _fixed_width(raw: Any, offsets: Any, width: int, kind: types.IcebergType) -> Any:
-    """One row of bytes per value; all must have that width."""
-    _check_lengths(raw, offsets, kind, width)
+def _fixed_width(raw: Any, offsets: Any, width: int, field_type: types.IcebergType) -> Any:
+    """One row of bytes per value, all of the given width."""
+    _check_lengths(raw, offsets, field_type, width)
     return raw.reshape(-1, width)
 
 
-def _check_lengths(raw: Any, offsets: Any, kind: types.IcebergType, *widths: int) -> None:
+def _check_lengths(raw: Any, offsets: Any, field_type: types.IcebergType, *widths: int) -> None:
     lengths = np.diff(offsets)
     wrong = lengths != widths[0]
     for width in widths[1:]:
         wrong &= lengths != width
     if wrong.any():
         at = int(np.argmax(wrong))
-        _check_length(raw[offsets[at] : offsets[at + 1]].tobytes(), kind, *widths)
+        _check_length(raw[offsets[at] : offsets[at + 1]].tobytes(), field_type, *widths)
 
 
 def _gather(raw: Any, starts: Any, width: int) -> Any:
-    """Rows of `width` bytes from each start."""
+    """One row of `width` bytes from each start."""
     return np.lib.stride_tricks.sliding_window_view(raw, width)[starts]
 
 
-def _decode_numbers(raw: Any, offsets: Any, kind: types.IcebergType) -> Any:
-    layout, narrow = np.dtype(_FORMATS[type(kind)]), _FORMATS_BEFORE_PROMOTION.get(type(kind))
+def _decode_numbers(raw: Any, offsets: Any, field_type: types.IcebergType) -> Any:
+    layout, narrow = np.dtype(_FORMATS[type(field_type)]), _FORMATS_BEFORE_PROMOTION.get(type(field_type))
     lengths = np.diff(offsets)
     if narrow is None or bool((lengths == layout.itemsize).all()):
-        _check_lengths(raw, offsets, kind, layout.itemsize)
+        _check_lengths(raw, offsets, field_type, layout.itemsize)
         return raw.view(layout)
-    _check_lengths(raw, offsets, kind, np.dtype(narrow).itemsize, layout.itemsize)
+    _check_lengths(raw, offsets, field_type, np.dtype(narrow).itemsize, layout.itemsize)
     is_narrow = lengths == np.dtype(narrow).itemsize
-    found = np.empty(len(lengths), layout)
+    numbers = np.empty(len(lengths), layout)
     old = _gather(raw, offsets[:-1][is_narrow], np.dtype(narrow).itemsize).reshape(-1).view(narrow)
-    if (per_day := _PER_DAY.get(type(kind))) is not None and len(old):
-        days_to_ticks(int(old.min()), per_day, kind)
-        days_to_ticks(int(old.max()), per_day, kind)
-        found[is_narrow] = old.astype(np.int64) * per_day
+    if (per_day := _PER_DAY.get(type(field_type))) is not None and len(old):
+        days_to_ticks(int(old.min()), per_day, field_type)
+        days_to_ticks(int(old.max()), per_day, field_type)
+        numbers[is_narrow] = old.astype(np.int64) * per_day
     else:
-        found[is_narrow] = old
+        numbers[is_narrow] = old
     if not is_narrow.all():
-        found[~is_narrow] = _gather(raw, offsets[:-1][~is_narrow], layout.itemsize).reshape(-1).view(layout)
-    return found
+        numbers[~is_narrow] = _gather(raw, offsets[:-1][~is_narrow], layout.itemsize).reshape(-1).view(layout)
+    return numbers
 
 
-def _decode_decimals(raw: Any, offsets: Any, kind: types.DecimalType) -> Any:
+def _decode_decimals(raw: Any, offsets: Any, field_type: types.DecimalType) -> Any:
     """Rows of 16 little-endian bytes, from big-endian ones of any length."""
     lengths = np.diff(offsets)
-    found = np.empty((len(lengths), 16), np.uint8)
+    decimals = np.empty((len(lengths), 16), np.uint8)
     for length in np.unique(lengths).tolist():
         if not length:
-            raise InvalidValueError(f"the binary form of {kind} is empty; it has at least one byte")
+            raise InvalidValueError(f"the binary form of {field_type} is empty; it has at least one byte")
         rows = np.flatnonzero(lengths == length)
         big_endian = _gather(raw, offsets[rows], length)
         fill = np.where(big_endian[:, :1] & 0x80, 0xFF, 0).astype(np.uint8)
         if length > 16:
             longer = (big_endian[:, :-16] != fill).any() or ((big_endian[:, -16:-15] ^ fill) & 0x80).any()
             if longer:
-                raise InvalidValueError(f"a value of {length} bytes has more digits than {kind}")
+                raise InvalidValueError(f"a value of {length} bytes has more digits than {field_type}")
             big_endian = big_endian[:, -16:]
-        found[rows, : big_endian.shape[1]] = big_endian[:, ::-1]
-        found[rows, big_endian.shape[1] :] = fill
-    _check_precision(found, kind)
-    return found
+        decimals[rows, : big_endian.shape[1]] = big_endian[:, ::-1]
+        decimals[rows, big_endian.shape[1] :] = fill
+    _check_precision(decimals, field_type)
+    return decimals
 
 
-def _check_precision(rows: Any, kind: types.DecimalType) -> None:
+def _check_precision(rows: Any, field_type: types.DecimalType) -> None:
     low, high = rows.reshape(-1).view("<u8")[::2], rows.reshape(-1).view("<i8")[1::2]
-    limit_high, limit_low = divmod(10**kind.precision - 1, 2**64)
-    floor_high, floor_low = divmod(1 - 10**kind.precision, 2**64)
+    limit_high, limit_low = divmod(10**field_type.precision - 1, 2**64)
+    floor_high, floor_low = divmod(1 - 10**field_type.precision, 2**64)
     above = (high > limit_high) | ((high == limit_high) & (low > np.uint64(limit_low)))
     below = (high < floor_high) | ((high == floor_high) & (low < np.uint64(floor_low)))
     wrong = above | below
     if wrong.any():
         at = int(np.argmax(wrong))
-        _decode_decimal(rows[at, ::-1].tobytes(), kind)
+        _decode_decimal(rows[at, ::-1].tobytes(), field_type)
 
 
 def _encode_decimals(rows: Any) -> tuple[Any, Any]:
-    """Big-endian bytes of 16-byte little-endian rows, each with no more bytes than it needs, and their lengths."""
+    """Big-endian bytes of 16-byte little-endian rows, each as short as possible, and their lengths."""
     big_endian = rows[:, ::-1]
     fill = np.where(big_endian[:, :1] & 0x80, 0xFF, 0).astype(np.uint8)
     # A byte at the front says nothing when it is all sign and the next byte has the same sign.
@@ -359,16 +365,16 @@ def _bitmap(valid: Any) -> Any:
 
 
 def _with_nulls(dense: Any, array: Any, arrow_type: Any, then: Any = None) -> Any:
-    """The dense values at the places where the array has some."""
+    """The dense values, spread over the positions where the array is not null."""
     valid = _valid(array)
     full = dense
     if valid is not None:
         full = np.zeros((len(array), *dense.shape[1:]), dense.dtype)
         full[valid] = dense
-    found = pa.Array.from_buffers(
+    values = pa.Array.from_buffers(
         arrow_type,
         len(array),
         [_bitmap(valid), pa.py_buffer(np.require(full, requirements=["C", "A"]))],
         null_count=array.null_count,
     )
-    return found if then is None else then(found)
+    return values if then is None else then(values)

@@ -1,4 +1,4 @@
-"""What may stand for the smallest and largest value of a column, and its bytes (spec: Appendix D, Bound serialization).
+"""Lower and upper bounds of a column, and their bytes (spec: Appendix D, Bound serialization).
 
 Bounds may be loose, never tight on the wrong side: a lower bound is at most, an upper bound at least every value.
 """
@@ -22,39 +22,39 @@ _LAST_CODE_POINT = 0x10FFFF
 _BEFORE_SURROGATES, _AFTER_SURROGATES = 0xD7FF, 0xE000
 
 
-def truncate_lower(value: Any, kind: types.IcebergType, width: int) -> Any:
+def truncate_lower(value: Any, field_type: types.IcebergType, width: int) -> Any:
     """A value of at most `width` code points or bytes that is not above the given one; other types are not cut."""
     _check_width(width)
-    return value[:width] if isinstance(kind, types.StringType | types.BinaryType) else value
+    return value[:width] if isinstance(field_type, types.StringType | types.BinaryType) else value
 
 
-def truncate_upper(value: Any, kind: types.IcebergType, width: int) -> Any:
+def truncate_upper(value: Any, field_type: types.IcebergType, width: int) -> Any:
     """A value of at most `width` code points or bytes that is not below the given one, or None when there is none."""
     _check_width(width)
-    if not isinstance(kind, types.StringType | types.BinaryType) or len(value) <= width:
+    if not isinstance(field_type, types.StringType | types.BinaryType) or len(value) <= width:
         return value
-    return _next_text(value[:width]) if isinstance(kind, types.StringType) else _next_bytes(value[:width])
+    return _next_text(value[:width]) if isinstance(field_type, types.StringType) else _next_bytes(value[:width])
 
 
-def encode_bound(value: Any, kind: types.IcebergType) -> bytes:
+def encode_bound(value: Any, field_type: types.IcebergType) -> bytes:
     """The bytes of a bound: those of the value, and for geometry and geography those of a corner, a GeoPoint."""
-    if isinstance(kind, types.GeometryType | types.GeographyType):
+    if isinstance(field_type, types.GeometryType | types.GeographyType):
         return encode_geo_bound(value)
-    return encode(value, _stored_type(kind))
+    return encode(value, _stored_type(field_type))
 
 
-def decode_bound(data: bytes, kind: types.IcebergType) -> Any:
+def decode_bound(data: bytes, field_type: types.IcebergType) -> Any:
     """The bound that the bytes hold: a value, or a GeoPoint for geometry and geography."""
-    if isinstance(kind, types.GeometryType | types.GeographyType):
+    if isinstance(field_type, types.GeometryType | types.GeographyType):
         return decode_geo_bound(data)
-    return decode(data, _stored_type(kind))
+    return decode(data, _stored_type(field_type))
 
 
-def decode_bounds(data: Any, kind: types.IcebergType) -> Any:
+def decode_bounds(data: Any, field_type: types.IcebergType) -> Any:
     """All bounds of an Arrow array of bytes: of the natural Arrow type, binary for `fixed`, struct of x, y, z, m for geo types."""
-    if isinstance(kind, types.GeometryType | types.GeographyType):
+    if isinstance(field_type, types.GeometryType | types.GeographyType):
         return _decode_geo_bounds(data)
-    return decode_array(data, _stored_type(kind))
+    return decode_array(data, _stored_type(field_type))
 
 
 def encode_geo_bound(point: GeoPoint) -> bytes:
@@ -82,9 +82,9 @@ def decode_geo_bound(data: Any) -> GeoPoint:
     return GeoPoint(x, y, None if math.isnan(z) else z, None if math.isnan(m) else m)
 
 
-def _stored_type(kind: types.IcebergType) -> types.IcebergType:
+def _stored_type(field_type: types.IcebergType) -> types.IcebergType:
     # Earlier Java releases cut bounds of `fixed` like those of binary, so they may be shorter than the values.
-    return types.BinaryType() if isinstance(kind, types.FixedType) else kind
+    return types.BinaryType() if isinstance(field_type, types.FixedType) else field_type
 
 
 def _decode_geo_bounds(data: Any) -> Any:
@@ -108,7 +108,7 @@ def _check_width(width: object) -> None:
 
 
 def _next_text(text: str) -> str | None:
-    """The first string after all that begin with this one, which is not longer; None after the last code points."""
+    """The first string after all strings with this prefix, and no longer than it; None if there is none."""
     for at in range(len(text) - 1, -1, -1):
         code_point = ord(text[at])
         if code_point < _LAST_CODE_POINT:

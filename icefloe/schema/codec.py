@@ -39,7 +39,7 @@ def schema_from_json(document: object) -> Schema:
     return Schema(
         *fields,
         schema_id=0 if schema_id is None else _integer(schema_id, "schema: schema-id"),
-        identifier_field_ids=[_field_id(each, "schema: identifier-field-ids") for each in identifiers or ()],
+        identifier_field_ids=[_field_id(field_id, "schema: identifier-field-ids") for field_id in identifiers or ()],
     )
 
 
@@ -74,43 +74,43 @@ def field_from_json(document: object, around: str = "") -> types.NestedField:
     doc = document.get("doc")
     if doc is not None and not isinstance(doc, str):
         raise _wrong(f"{path}: doc", "a string", doc)
-    kind = type_from_json(document.get("type"), path)
+    field_type = type_from_json(document.get("type"), path)
     return types.NestedField(
         _field_id(document.get("id"), f"{path}: id"),
         name,
-        kind,
+        field_type,
         required,
         doc,
-        _default_from_json(document, "initial-default", kind, path),
-        _default_from_json(document, "write-default", kind, path),
+        _default_from_json(document, "initial-default", field_type, path),
+        _default_from_json(document, "write-default", field_type, path),
     )
 
 
-def type_to_json(kind: types.IcebergType) -> str | dict[str, Any]:
+def type_to_json(field_type: types.IcebergType) -> str | dict[str, Any]:
     """A type as JSON: its name, or an object for nested types."""
-    match kind:
+    match field_type:
         case types.StructType():
-            return {"type": "struct", "fields": [field_to_json(field) for field in kind]}
+            return {"type": "struct", "fields": [field_to_json(field) for field in field_type]}
         case types.ListType():
             return {
                 "type": "list",
-                "element-id": kind.element_id,
-                "element": type_to_json(kind.element_type),
-                "element-required": kind.element_required,
+                "element-id": field_type.element_id,
+                "element": type_to_json(field_type.element_type),
+                "element-required": field_type.element_required,
             }
         case types.MapType():
             return {
                 "type": "map",
-                "key-id": kind.key_id,
-                "key": type_to_json(kind.key_type),
-                "value-id": kind.value_id,
-                "value": type_to_json(kind.value_type),
-                "value-required": kind.value_required,
+                "key-id": field_type.key_id,
+                "key": type_to_json(field_type.key_type),
+                "value-id": field_type.value_id,
+                "value": type_to_json(field_type.value_type),
+                "value-required": field_type.value_required,
             }
         case types.PrimitiveType() | types.VariantType():
-            return str(kind)
+            return str(field_type)
         case _:
-            raise AssertionError(f"every type has a JSON form: {kind!r}")
+            raise AssertionError(f"every type has a JSON form: {field_type!r}")
 
 
 def type_from_json(document: object, path: str = "type") -> types.IcebergType:
@@ -148,11 +148,11 @@ def _fields_from_json(document: Mapping[str, Any], path: str) -> list[types.Nest
     if not _is_list(fields):
         raise _wrong(f"{path}: fields", "a list", fields)
     around = "" if path == "schema" else path
-    return [_plain_field(each) or field_from_json(each, around) for each in fields]
+    return [_plain_field(field) or field_from_json(field, around) for field in fields]
 
 
 def _plain_field(document: object) -> types.NestedField | None:
-    """A field without nested ones and defaults: the schemas of a table share most of theirs, so they are read once."""
+    """A field without nested fields or defaults, cached because the schemas of a table share most of their fields."""
     if type(document) is not dict or type(document.get("type")) is not str:
         return None
     if "initial-default" in document or "write-default" in document:
@@ -166,16 +166,18 @@ def _plain_field(document: object) -> types.NestedField | None:
 
 
 @lru_cache(maxsize=16_384, typed=True)
-def _shared_field(field_id: object, name: object, required: object, kind: object, doc: object) -> types.NestedField:
-    return field_from_json({"id": field_id, "name": name, "required": required, "type": kind, "doc": doc})
+def _shared_field(
+    field_id: object, name: object, required: object, field_type: object, doc: object
+) -> types.NestedField:
+    return field_from_json({"id": field_id, "name": name, "required": required, "type": field_type, "doc": doc})
 
 
-def _default_from_json(document: Mapping[str, Any], key: str, kind: types.IcebergType, path: str) -> Any:
+def _default_from_json(document: Mapping[str, Any], key: str, field_type: types.IcebergType, path: str) -> Any:
     value = document.get(key)
     if value is None:
         return None
     try:
-        return value_from_json(value, kind)
+        return value_from_json(value, field_type)
     except InvalidInputError as problem:
         raise InvalidSchemaError(f"{path}: {key}: {problem}") from None
 
@@ -202,6 +204,6 @@ def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
-def _wrong(what: str, wanted: str, found: object) -> InvalidSchemaError:
-    shown = "missing" if found is None else f"{found!r:.200}"
+def _wrong(what: str, wanted: str, value: object) -> InvalidSchemaError:
+    shown = "missing" if value is None else f"{value!r:.200}"
     return InvalidSchemaError(f"{what} is {shown}; it must be {wanted}")

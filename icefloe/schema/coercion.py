@@ -1,4 +1,4 @@
-"""Which Python objects stand for a value of a type: natural ones in, internal values out (see `values`)."""
+"""Conversion of natural Python objects to the internal values of a type (see `values`)."""
 
 import datetime as dt
 import re
@@ -38,66 +38,66 @@ NUMBER_TEXT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?
 _UUID_TEXT = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}")
 
 
-def coerce(value: object, kind: types.IcebergType) -> Any:
+def coerce(value: object, field_type: types.IcebergType) -> Any:
     """The internal value for a natural Python one: `date(2017, 11, 16)`, '2017-11-16', `Decimal("14.20")`, a dict for a struct.
 
-    Nothing is rounded or cut but floats to their nearest; what does not fit exactly is an InvalidValueError.
+    Only floats are rounded, to the nearest value; anything else that does not fit exactly is an InvalidValueError.
     """
     if value is None:
         return None
-    match kind:
+    match field_type:
         case types.BooleanType():
-            return _coerce_boolean(value, kind)
+            return _coerce_boolean(value, field_type)
         case types.IntegerType():
-            return _coerce_integer(value, kind, _INT32)
+            return _coerce_integer(value, field_type, _INT32)
         case types.LongType():
-            return _coerce_integer(value, kind, _INT64)
+            return _coerce_integer(value, field_type, _INT64)
         case types.FloatType() | types.DoubleType():
-            return _coerce_float(value, kind)
+            return _coerce_float(value, field_type)
         case types.DecimalType():
-            return _coerce_decimal(value, kind)
+            return _coerce_decimal(value, field_type)
         case types.DateType():
-            return _coerce_date(value, kind)
+            return _coerce_date(value, field_type)
         case types.TimeType():
-            return _coerce_time(value, kind)
+            return _coerce_time(value, field_type)
         case types.TimestampType() | types.TimestamptzType() | types.TimestampNanoType() | types.TimestamptzNanoType():
-            return _coerce_timestamp(value, kind)
+            return _coerce_timestamp(value, field_type)
         case types.StringType():
-            return _coerce_string(value, kind)
+            return _coerce_string(value, field_type)
         case types.UUIDType():
-            return _coerce_uuid(value, kind)
+            return _coerce_uuid(value, field_type)
         case types.FixedType() | types.BinaryType():
-            return _coerce_bytes(value, kind)
+            return _coerce_bytes(value, field_type)
         case types.GeometryType() | types.GeographyType():
-            return _coerce_geo(value, kind)
+            return _coerce_geo(value, field_type)
         case types.NestedType():
-            return _coerce_nested(value, kind)
+            return _coerce_nested(value, field_type)
         case types.UnknownType():
-            raise misfit(value, kind, "it holds only null")
+            raise misfit(value, field_type, "it holds only null")
         case _:
-            raise misfit(value, kind, "only its null is a single value")
+            raise misfit(value, field_type, "only its null is a single value")
 
 
-def ticks_per_second(kind: AnyTimestampType) -> int:
-    """How finely a timestamp type counts: a million or a thousand million to the second."""
-    if isinstance(kind, types.TimestampNanoType | types.TimestamptzNanoType):
+def ticks_per_second(field_type: AnyTimestampType) -> int:
+    """The resolution of a timestamp type: a million or a billion ticks per second."""
+    if isinstance(field_type, types.TimestampNanoType | types.TimestamptzNanoType):
         return temporal.NANOS_PER_SECOND
     return temporal.MICROS_PER_SECOND
 
 
-def bytes_from_hex(text: str, kind: types.IcebergType) -> bytes:
-    """Bytes from pairs of hexadecimal digits, and nothing else between them."""
+def bytes_from_hex(text: str, field_type: types.IcebergType) -> bytes:
+    """Bytes from pairs of hexadecimal digits, with nothing between them."""
     try:
         data = bytes.fromhex(text)
     except ValueError:
         data = None
     if data is None or 2 * len(data) != len(text):
-        raise misfit(text, kind, "write pairs of hexadecimal digits like 000102ff")
+        raise misfit(text, field_type, "write pairs of hexadecimal digits like 000102ff")
     return data
 
 
-def misfit(value: object, kind: types.IcebergType, right: str) -> InvalidValueError:
-    """The error for a value that does not fit the type, with what would be right."""
+def misfit(value: object, field_type: types.IcebergType, right: str) -> InvalidValueError:
+    """The error for a value that does not fit the type; `right` says what would."""
     try:
         shown = repr(value)
     except ValueError:
@@ -105,97 +105,105 @@ def misfit(value: object, kind: types.IcebergType, right: str) -> InvalidValueEr
         shown = f"a huge {type(value).__name__}"
     if len(shown) > 120:
         shown = f"{shown[:120]}..."
-    return InvalidValueError(f"{shown} is not a value of type {kind}: {right}")
+    return InvalidValueError(f"{shown} is not a value of type {field_type}: {right}")
 
 
-def _coerce_boolean(value: object, kind: types.IcebergType) -> bool:
+def _coerce_boolean(value: object, field_type: types.IcebergType) -> bool:
     if isinstance(value, bool | np.bool_):
         return bool(value)
-    raise misfit(value, kind, "give True or False")
+    raise misfit(value, field_type, "give True or False")
 
 
-def _coerce_integer(value: object, kind: types.IcebergType, limits: tuple[int, int]) -> int:
+def _coerce_integer(value: object, field_type: types.IcebergType, limits: tuple[int, int]) -> int:
     if not isinstance(value, int | np.integer) or isinstance(value, bool):
-        raise misfit(value, kind, "give an int")
+        raise misfit(value, field_type, "give an int")
     number = int(value)
     if not limits[0] <= number <= limits[1]:
-        raise misfit(value, kind, f"it must be from {limits[0]} to {limits[1]}")
+        raise misfit(value, field_type, f"it must be from {limits[0]} to {limits[1]}")
     return number
 
 
-def _coerce_float(value: object, kind: types.FloatType | types.DoubleType) -> float:
+def _coerce_float(value: object, field_type: types.FloatType | types.DoubleType) -> float:
     if not isinstance(value, float | int | Decimal | np.floating | np.integer) or isinstance(value, bool):
-        raise misfit(value, kind, "give a float or an int")
+        raise misfit(value, field_type, "give a float or an int")
     try:
         number = float(value)
-        if isinstance(kind, types.FloatType):
+        if isinstance(field_type, types.FloatType):
             number = struct.unpack("<f", struct.pack("<f", number))[0]
     except (OverflowError, ValueError):
-        raise misfit(value, kind, "it is beyond the largest number of the type") from None
+        raise misfit(value, field_type, "it is beyond the largest number of the type") from None
     return number
 
 
-def _coerce_decimal(value: object, kind: types.DecimalType) -> Decimal:
+def _coerce_decimal(value: object, field_type: types.DecimalType) -> Decimal:
     if isinstance(value, str):
         if NUMBER_TEXT.fullmatch(value) is None:
-            raise misfit(value, kind, "write a number like 14.20")
+            raise misfit(value, field_type, "write a number like 14.20")
         number = Decimal(value)
     elif isinstance(value, int | np.integer) and not isinstance(value, bool):
         if abs(int(value)) >= 10**38:
-            raise misfit(value, kind, f"it must have at most {kind.precision - kind.scale} digits before the point")
+            raise misfit(
+                value,
+                field_type,
+                f"it must have at most {field_type.precision - field_type.scale} digits before the point",
+            )
         number = Decimal(int(value))
     elif isinstance(value, Decimal):
         number = value
     else:
-        raise misfit(value, kind, "give a Decimal, an int or a string like '14.20'; a float is not exact")
+        raise misfit(value, field_type, "give a Decimal, an int or a string like '14.20'; a float is not exact")
     if not number.is_finite():
-        raise misfit(value, kind, "it must be a finite number")
+        raise misfit(value, field_type, "it must be a finite number")
     try:
-        exact = number.quantize(Decimal((0, (1,), -kind.scale)), context=_EXACT)
+        exact = number.quantize(Decimal((0, (1,), -field_type.scale)), context=_EXACT)
     except DecimalException:
         raise misfit(
-            value, kind, f"it must have at most {kind.scale} digits after the point and {kind.precision} in all"
+            value,
+            field_type,
+            f"it must have at most {field_type.scale} digits after the point and {field_type.precision} in all",
         ) from None
-    if len(exact.as_tuple().digits) > kind.precision:
-        raise misfit(value, kind, f"it must have at most {kind.precision - kind.scale} digits before the point")
+    if len(exact.as_tuple().digits) > field_type.precision:
+        raise misfit(
+            value, field_type, f"it must have at most {field_type.precision - field_type.scale} digits before the point"
+        )
     return exact.copy_abs() if exact.is_zero() else exact
 
 
-def _coerce_date(value: object, kind: types.DateType) -> int:
+def _coerce_date(value: object, field_type: types.DateType) -> int:
     if isinstance(value, dt.datetime):
-        raise misfit(value, kind, "it has a time of day; give its .date()")
+        raise misfit(value, field_type, "it has a time of day; give its .date()")
     if isinstance(value, np.datetime64):
-        nanos = _nanos_from_numpy(value, kind)
+        nanos = _nanos_from_numpy(value, field_type)
         if nanos % temporal.NANOS_PER_DAY:
-            raise misfit(value, kind, "it has a time of day")
+            raise misfit(value, field_type, "it has a time of day")
         value = nanos // temporal.NANOS_PER_DAY
     if isinstance(value, dt.date):
         return value.toordinal() - _EPOCH_DAY
     if isinstance(value, str):
         value = temporal.parse_date(value)
     elif isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise misfit(value, kind, "give a datetime.date, a string like '2017-11-16' or days from 1970-01-01")
-    return _coerce_integer(value, kind, _INT32)
+        raise misfit(value, field_type, "give a datetime.date, a string like '2017-11-16' or days from 1970-01-01")
+    return _coerce_integer(value, field_type, _INT32)
 
 
-def _coerce_time(value: object, kind: types.TimeType) -> int:
+def _coerce_time(value: object, field_type: types.TimeType) -> int:
     if isinstance(value, dt.time):
         if value.tzinfo is not None:
-            raise misfit(value, kind, "it has a zone; give a time without tzinfo")
+            raise misfit(value, field_type, "it has a zone; give a time without tzinfo")
         seconds = (value.hour * 60 + value.minute) * 60 + value.second
         return seconds * temporal.MICROS_PER_SECOND + value.microsecond
     if isinstance(value, str):
         return temporal.parse_time(value)
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise misfit(value, kind, "give a datetime.time, a string like '22:31:08' or microseconds from midnight")
-    return _coerce_integer(value, kind, (0, temporal.MICROS_PER_DAY - 1))
+        raise misfit(value, field_type, "give a datetime.time, a string like '22:31:08' or microseconds from midnight")
+    return _coerce_integer(value, field_type, (0, temporal.MICROS_PER_DAY - 1))
 
 
-def _coerce_timestamp(value: object, kind: AnyTimestampType) -> int:
-    per_second = ticks_per_second(kind)
-    is_zoned = isinstance(kind, types.TimestamptzType | types.TimestamptzNanoType)
+def _coerce_timestamp(value: object, field_type: AnyTimestampType) -> int:
+    per_second = ticks_per_second(field_type)
+    is_zoned = isinstance(field_type, types.TimestamptzType | types.TimestamptzNanoType)
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        return _coerce_integer(value, kind, _INT64)
+        return _coerce_integer(value, field_type, _INT64)
     if isinstance(value, str):
         nanos, offset = temporal.parse_timestamp(value)
         has_zone = offset is not None
@@ -207,21 +215,21 @@ def _coerce_timestamp(value: object, kind: AnyTimestampType) -> int:
         nanos = elapsed // _MICROSECOND * 1000 + getattr(value, "nanosecond", 0)
     elif isinstance(value, np.datetime64):
         # numpy's moments are UTC by its own definition, and written without an offset: they fit both.
-        nanos, has_zone = _nanos_from_numpy(value, kind), is_zoned
+        nanos, has_zone = _nanos_from_numpy(value, field_type), is_zoned
     elif isinstance(value, dt.date):
         nanos, has_zone = (value.toordinal() - _EPOCH_DAY) * temporal.NANOS_PER_DAY, False
     else:
-        raise misfit(value, kind, "give a datetime, a string like '2017-11-16T22:31:08.123456' or an int")
+        raise misfit(value, field_type, "give a datetime, a string like '2017-11-16T22:31:08.123456' or an int")
     if is_zoned and not has_zone:
-        raise misfit(value, kind, "it has no zone; give an aware datetime or an offset such as +00:00")
+        raise misfit(value, field_type, "it has no zone; give an aware datetime or an offset such as +00:00")
     if has_zone and not is_zoned:
-        raise misfit(value, kind, "it has a zone or offset; give it without one, or use the type with zone")
-    return _coerce_integer(temporal.to_precision(nanos, per_second, value), kind, _INT64)
+        raise misfit(value, field_type, "it has a zone or offset; give it without one, or use the type with zone")
+    return _coerce_integer(temporal.to_precision(nanos, per_second, value), field_type, _INT64)
 
 
-def _nanos_from_numpy(value: np.datetime64, kind: types.IcebergType) -> int:
+def _nanos_from_numpy(value: np.datetime64, field_type: types.IcebergType) -> int:
     if np.isnat(value):
-        raise misfit(value, kind, "NaT is not a moment; give None for null")
+        raise misfit(value, field_type, "NaT is not a moment; give None for null")
     # In Python's integers: numpy's own change of unit wraps around silently.
     unit, step = np.datetime_data(value.dtype)
     ticks = int(value.astype(np.int64)) * step
@@ -230,89 +238,93 @@ def _nanos_from_numpy(value: np.datetime64, kind: types.IcebergType) -> int:
         return temporal.days_from_civil(1970 + year, month + 1, 1) * temporal.NANOS_PER_DAY
     if unit in _NUMPY_UNITS:
         return ticks * _NUMPY_UNITS[unit]
-    raise misfit(value, kind, f"its unit {unit!r} is not one of Y, M, {', '.join(_NUMPY_UNITS)}")
+    raise misfit(value, field_type, f"its unit {unit!r} is not one of Y, M, {', '.join(_NUMPY_UNITS)}")
 
 
-def _coerce_string(value: object, kind: types.StringType) -> str:
+def _coerce_string(value: object, field_type: types.StringType) -> str:
     if not isinstance(value, str):
-        raise misfit(value, kind, "give a str")
+        raise misfit(value, field_type, "give a str")
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise misfit(value, kind, "it has half of a surrogate pair, which UTF-8 cannot hold") from None
+        raise misfit(value, field_type, "it has half of a surrogate pair, which UTF-8 cannot hold") from None
     return str(value)
 
 
-def _coerce_uuid(value: object, kind: types.UUIDType) -> uuid.UUID:
+def _coerce_uuid(value: object, field_type: types.UUIDType) -> uuid.UUID:
     if isinstance(value, uuid.UUID):
         return value
     if isinstance(value, str) and _UUID_TEXT.fullmatch(value):
         return uuid.UUID(value)
     if isinstance(value, bytes | bytearray | memoryview) and len(data := bytes(value)) == 16:
         return uuid.UUID(bytes=data)
-    raise misfit(value, kind, "give a UUID, a string like 'f79c3e09-677c-4bbd-a479-3f349cb785e7' or 16 bytes")
+    raise misfit(value, field_type, "give a UUID, a string like 'f79c3e09-677c-4bbd-a479-3f349cb785e7' or 16 bytes")
 
 
-def _coerce_bytes(value: object, kind: types.FixedType | types.BinaryType) -> bytes:
+def _coerce_bytes(value: object, field_type: types.FixedType | types.BinaryType) -> bytes:
     if not isinstance(value, bytes | bytearray | memoryview):
-        raise misfit(value, kind, "give bytes; bytes.fromhex('00ff') makes them from text")
+        raise misfit(value, field_type, "give bytes; bytes.fromhex('00ff') makes them from text")
     data = bytes(value)
-    if isinstance(kind, types.FixedType) and len(data) != kind.length:
-        raise misfit(value, kind, f"it has {len(data)} bytes, not {kind.length}")
+    if isinstance(field_type, types.FixedType) and len(data) != field_type.length:
+        raise misfit(value, field_type, f"it has {len(data)} bytes, not {field_type.length}")
     return data
 
 
-def _coerce_geo(value: object, kind: types.GeometryType | types.GeographyType) -> bytes:
+def _coerce_geo(value: object, field_type: types.GeometryType | types.GeographyType) -> bytes:
     if isinstance(value, str):
         return wkt_to_wkb(value)
     if not isinstance(value, bytes | bytearray | memoryview):
-        raise misfit(value, kind, "give ISO WKB as bytes, or WKT like 'POINT (30 10)'")
+        raise misfit(value, field_type, "give ISO WKB as bytes, or WKT like 'POINT (30 10)'")
     data = bytes(value)
     check_wkb(data)
     return data
 
 
-def _coerce_nested(value: object, kind: types.NestedType) -> tuple[Any, ...]:
-    match kind:
+def _coerce_nested(value: object, field_type: types.NestedType) -> tuple[Any, ...]:
+    match field_type:
         case types.StructType():
-            return _coerce_struct(value, kind)
+            return _coerce_struct(value, field_type)
         case types.ListType():
             if isinstance(value, str | bytes | bytearray | Mapping) or not isinstance(value, Iterable):
-                raise misfit(value, kind, "give a list")
-            return tuple(_coerce_child(element, kind.element_field, kind) for element in value)
+                raise misfit(value, field_type, "give a list")
+            return tuple(_coerce_child(element, field_type.element_field, field_type) for element in value)
         case types.MapType():
-            pairs = _pairs(value, kind, "give a dict, or pairs of key and value")
+            pairs = _pairs(value, field_type, "give a dict, or pairs of key and value")
             return tuple(
-                (_coerce_child(k, kind.key_field, kind), _coerce_child(v, kind.value_field, kind)) for k, v in pairs
+                (
+                    _coerce_child(k, field_type.key_field, field_type),
+                    _coerce_child(v, field_type.value_field, field_type),
+                )
+                for k, v in pairs
             )
         case _:
-            raise AssertionError(f"{kind} is not a nested type")
+            raise AssertionError(f"{field_type} is not a nested type")
 
 
-def _coerce_struct(value: object, kind: types.StructType) -> tuple[tuple[int, Any], ...]:
-    """Fields that are not named stay out of the value, so that their defaults can stand in."""
-    given = dict(_pairs(value, kind, "give a dict by field name"))
-    found = []
-    for field in kind.fields:
+def _coerce_struct(value: object, field_type: types.StructType) -> tuple[tuple[int, Any], ...]:
+    """Fields that are not given stay out of the value, so that their defaults apply."""
+    given = dict(_pairs(value, field_type, "give a dict by field name"))
+    children = []
+    for field in field_type.fields:
         for key in (field.name, field.field_id):
             if key in given:
-                found.append((field.field_id, _coerce_child(given.pop(key), field, kind)))
+                children.append((field.field_id, _coerce_child(given.pop(key), field, field_type)))
                 break
     if given:
-        names = ", ".join(field.name for field in kind.fields)
-        raise misfit(value, kind, f"it has no field {next(iter(given))!r}; its fields are {names or 'none'}")
-    return tuple(found)
+        names = ", ".join(field.name for field in field_type.fields)
+        raise misfit(value, field_type, f"it has no field {next(iter(given))!r}; its fields are {names or 'none'}")
+    return tuple(children)
 
 
-def _coerce_child(value: object, field: types.NestedField, kind: types.IcebergType) -> Any:
+def _coerce_child(value: object, field: types.NestedField, field_type: types.IcebergType) -> Any:
     if value is None and field.required:
-        raise misfit(value, kind, f"its {field.name} is required")
+        raise misfit(value, field_type, f"its {field.name} is required")
     return coerce(value, field.field_type)
 
 
-def _pairs(value: object, kind: types.IcebergType, right: str) -> list[tuple[Any, Any]]:
+def _pairs(value: object, field_type: types.IcebergType, right: str) -> list[tuple[Any, Any]]:
     if isinstance(value, Mapping):
         return list(value.items())
     if not isinstance(value, list | tuple) or not all(isinstance(p, list | tuple) and len(p) == 2 for p in value):
-        raise misfit(value, kind, right)
+        raise misfit(value, field_type, right)
     return [(key, item) for key, item in value]

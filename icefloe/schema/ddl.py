@@ -9,7 +9,7 @@ they mean one thing only: `bigint`, `integer`, `array<...>`, `timestamp_ntz`, `t
 `timestamp`, which has a zone, is written `timestamptz` or `timestamp_ltz` here.
 
 Field ids are given anew on reading. A `default` is the write default; an initial default belongs to columns that are
-added to rows that exist already, and has no place in a definition.
+added to existing rows, and has no place in a definition.
 """
 
 import re
@@ -63,7 +63,7 @@ class _Token:
 
 
 def parse_ddl(text: str) -> Schema:
-    """The schema that a text defines; an error says at which character it goes wrong."""
+    """The schema that a text defines; errors name the offending character."""
     if not isinstance(text, str):
         raise InvalidSchemaError(f"a schema definition is a string like 'id long, name string', not {text!r:.100}")
     try:
@@ -73,7 +73,7 @@ def parse_ddl(text: str) -> Schema:
 
 
 def schema_to_ddl(schema: Schema) -> str:
-    """The text that defines these columns; ids, identifier fields and initial defaults have no place in it."""
+    """The text that defines these columns, without ids, identifier fields and initial defaults."""
     return ", ".join(_field_to_ddl(field, " ") for field in schema.fields)
 
 
@@ -89,29 +89,31 @@ def _field_to_ddl(field: types.NestedField, separator: str) -> str:
     return " ".join(parts)
 
 
-def _type_to_ddl(kind: types.IcebergType) -> str:
-    match kind:
+def _type_to_ddl(field_type: types.IcebergType) -> str:
+    match field_type:
         case types.StructType():
-            return f"struct<{', '.join(_field_to_ddl(field, ': ') for field in kind)}>"
+            return f"struct<{', '.join(_field_to_ddl(field, ': ') for field in field_type)}>"
         case types.ListType():
-            return f"list<{_type_to_ddl(kind.element_type)}{' not null' if kind.element_required else ''}>"
+            return f"list<{_type_to_ddl(field_type.element_type)}{' not null' if field_type.element_required else ''}>"
         case types.MapType():
-            value = f"{_type_to_ddl(kind.value_type)}{' not null' if kind.value_required else ''}"
-            return f"map<{_type_to_ddl(kind.key_type)}, {value}>"
+            value = f"{_type_to_ddl(field_type.value_type)}{' not null' if field_type.value_required else ''}"
+            return f"map<{_type_to_ddl(field_type.key_type)}, {value}>"
         case _:
-            return str(kind)
+            return str(field_type)
 
 
 def _literal(value: Any, field: types.NestedField) -> str:
     match field.field_type:
         case types.StructType():
             return "{}"
-        case types.NestedType() as kind:
-            raise InvalidSchemaError(f"column {field.name!r} of type {kind} has a default that no definition can say")
-        case types.BooleanType() | types.IntegerType() | types.LongType() | types.DecimalType() as kind:
-            return to_text(value, kind)
-        case kind:
-            return _quote(to_text(value, kind))
+        case types.NestedType() as field_type:
+            raise InvalidSchemaError(
+                f"column {field.name!r} of type {field_type} has a default that no definition can say"
+            )
+        case types.BooleanType() | types.IntegerType() | types.LongType() | types.DecimalType() as field_type:
+            return to_text(value, field_type)
+        case field_type:
+            return _quote(to_text(value, field_type))
 
 
 def _quote(text: str) -> str:
@@ -119,12 +121,12 @@ def _quote(text: str) -> str:
 
 
 class _Parser:
-    """A recursive descent over the tokens of one text."""
+    """A recursive descent parser over the tokens of one text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = list(self.scan())
-        self.place = 0
+        self.index = 0
         self.next_id: Callable[[], int] = count(1).__next__
 
     def scan(self) -> Iterator[_Token]:
@@ -150,13 +152,13 @@ class _Parser:
 
     @property
     def token(self) -> _Token:
-        return self.tokens[self.place]
+        return self.tokens[self.index]
 
     def field(self) -> types.NestedField:
         name = self.name()
         self.accept(":")
         field_id = self.next_id()
-        kind = self.read_type()
+        field_type = self.read_type()
         required, default, doc = False, None, None
         seen: set[str] = set()
         while (clause := self.clause()) is not None:
@@ -167,25 +169,25 @@ class _Parser:
                 case "not null":
                     required = True
                 case "default":
-                    default = self.default(kind, name)
+                    default = self.default(field_type, name)
                 case _:
                     doc = self.string()
-        field = types.NestedField(field_id, name, kind, required, doc, None, default)
+        field = types.NestedField(field_id, name, field_type, required, doc, None, default)
         check_defaults(field, name)
         return field
 
     def name(self) -> str:
         token = self.token
         if token.kind == "quoted" and len(token.text) > 2:
-            self.place += 1
+            self.index += 1
             return token.text[1:-1].replace("``", "`")
         if token.kind != "word":
             self.fail("a column name should be here; names that are not plain words go in backquotes")
-        self.place += 1
+        self.index += 1
         return token.text
 
     def clause(self) -> str | None:
-        """The next of `not null`, `default`, `comment`, if one is here; a bare `null` says nothing."""
+        """The next `not null`, `default` or `comment`, if any; a bare `null` is ignored."""
         while self.accept("null"):
             pass
         if self.accept("not"):
@@ -198,7 +200,7 @@ class _Parser:
         start = self.token
         if start.kind != "word":
             self.fail("a type should be here")
-        self.place += 1
+        self.index += 1
         word = start.text.lower()
         match word:
             case "struct":
@@ -231,12 +233,12 @@ class _Parser:
         return types.StructType(*fields)
 
     def element(self) -> tuple[types.IcebergType, bool]:
-        kind = self.read_type()
+        field_type = self.read_type()
         start = self.token.start
         clause = self.clause()
         if clause not in (None, "not null"):
             self.fail_at(start, f"an element, key or value has no {clause}")
-        return kind, clause is not None
+        return field_type, clause is not None
 
     def plain_type(self, start: _Token, word: str) -> types.IcebergType:
         arguments = self.arguments()
@@ -255,7 +257,7 @@ class _Parser:
             self.fail_at(start.start, str(problem), InvalidTypeError)
 
     def arguments(self) -> list[str] | None:
-        """What stands in parentheses or brackets after a type name, cut at commas."""
+        """The arguments in parentheses or brackets after a type name, split at commas."""
         closing = ")" if self.accept("(") else "]" if self.accept("[") else None
         if closing is None:
             return None
@@ -263,35 +265,37 @@ class _Parser:
         while self.token.text != closing:
             if self.token.kind == "end":
                 self.fail(f"{closing!r} is missing")
-            self.place += 1
+            self.index += 1
         end = self.token.start
-        self.place += 1
+        self.index += 1
         return [part.strip() for part in self.text[start:end].split(",")]
 
-    def default(self, kind: types.IcebergType, name: str) -> Any:
+    def default(self, field_type: types.IcebergType, name: str) -> Any:
         token = self.token
         if self.accept("null"):
             return None
         if self.accept("{"):
             self.expect("}")
-            if not isinstance(kind, types.StructType):
-                self.fail_at(token.start, f"column {name!r} of type {kind} is no struct, so {{}} is not its default")
+            if not isinstance(field_type, types.StructType):
+                self.fail_at(
+                    token.start, f"column {name!r} of type {field_type} is no struct, so {{}} is not its default"
+                )
             return ()
-        if token.kind == "word" and self.tokens[self.place + 1].kind == "text":
-            self.place += 1  # `date '2026-01-01'`: the column's own type says what the text is
+        if token.kind == "word" and self.tokens[self.index + 1].kind == "text":
+            self.index += 1  # `date '2026-01-01'`: the column's own type says what the text is
         if self.token.kind == "text":
-            if self.token.text[0] in "xX" and not isinstance(kind, types.FixedType | types.BinaryType):
-                self.fail(f"X'...' is bytes, and column {name!r} is of type {kind}")
+            if self.token.text[0] in "xX" and not isinstance(field_type, types.FixedType | types.BinaryType):
+                self.fail(f"X'...' is bytes, and column {name!r} is of type {field_type}")
             value = self.string()
         elif token.kind == "number" or (
-            token.kind == "word" and isinstance(kind, types.BooleanType | types.FloatType | types.DoubleType)
+            token.kind == "word" and isinstance(field_type, types.BooleanType | types.FloatType | types.DoubleType)
         ):
             value = token.text
-            self.place += 1
+            self.index += 1
         else:
             self.fail("a default value should be here: a number, true, false, null, {} or a text in quotes")
         try:
-            return parse_text(value, kind)
+            return parse_text(value, field_type)
         except InvalidInputError as problem:
             self.fail_at(token.start, f"the default of column {name!r}: {problem}")
 
@@ -299,13 +303,13 @@ class _Parser:
         token = self.token
         if token.kind != "text":
             self.fail("a text in quotes should be here")
-        self.place += 1
+        self.index += 1
         body = token.text[1:] if token.text[0] in "xX" else token.text
         return body[1:-1].replace(body[0] * 2, body[0])
 
     def accept(self, text: str) -> bool:
         if self.token.kind in ("word", "mark") and self.token.text.lower() == text:
-            self.place += 1
+            self.index += 1
             return True
         return False
 
@@ -317,5 +321,5 @@ class _Parser:
         self.fail_at(self.token.start, problem)
 
     def fail_at(self, position: int, problem: str, error: type[InvalidInputError] = InvalidSchemaError) -> NoReturn:
-        found = f"before {self.text[position : position + 20]!r}" if position < len(self.text) else "at the end"
-        raise error(f"schema definition, character {position + 1}, {found}: {problem}")
+        where = f"before {self.text[position : position + 20]!r}" if position < len(self.text) else "at the end"
+        raise error(f"schema definition, character {position + 1}, {where}: {problem}")

@@ -1,4 +1,4 @@
-"""Which changes a table's schema may undergo, and the schema that they give (spec: Schema Evolution)."""
+"""Which changes a table's schema allows, and the resulting schema (spec: Schema Evolution)."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -26,7 +26,7 @@ from icefloe.versions import DEFAULT_VERSION, Feature, require
 
 
 class SchemaUpdate:
-    """Changes to a schema, collected one by one; `apply()` shows the schema that they give, any number of times.
+    """Changes to a schema, collected one by one; `apply()` returns the resulting schema, any number of times.
 
     A column is named by its dotted name (`addr.zip`, `tags.element`, `props.value.x`) or by a tuple of names, which is
     needed where a name has a dot in it. Names are those of the schema before all changes, and of columns added since.
@@ -65,11 +65,11 @@ class SchemaUpdate:
 
     @property
     def last_column_id(self) -> int:
-        """The highest field id ever given to a column, those added here included."""
+        """The highest field id ever assigned to a column, including those added here."""
         return self._last_column_id
 
     def apply(self) -> Schema:
-        """The schema with all changes, under the id of the old one; nothing else happens."""
+        """The schema with all changes, under the id of the old one, without side effects."""
         fields = self._tree.build()
         schema = Schema(*fields, schema_id=self._schema.schema_id)
         identified = Schema(
@@ -88,7 +88,7 @@ class SchemaUpdate:
     ) -> "SchemaUpdate":
         """Add a column at the end of the table or of a struct; its value in old rows is the default, else null.
 
-        Below a list or map of structs it is added to the element or value. All ids in the type are given anew.
+        Below a list or map of structs it is added to the element or value. All ids in the type are reassigned.
         """
         parent, name = self._tree.find_place(path)
         if parent != ROOT:
@@ -96,13 +96,13 @@ class SchemaUpdate:
         _check_doc(doc, path)
         _check_type(field_type, path)
         field_id = self._next_id()
-        kind = assign_fresh_type_ids(field_type, self._next_id)
-        default = self._coerce_default(default_value, kind, path)
-        field = types.NestedField(field_id, name, kind, required, doc, default, default)
+        new_type = assign_fresh_type_ids(field_type, self._next_id)
+        default = self._coerce_default(default_value, new_type, path)
+        field = types.NestedField(field_id, name, new_type, required, doc, default, default)
         check_defaults(field, show(path))
         if required and not self._allow_incompatible and not _fills_old_rows(field):
             raise IncompatibleChangeError(
-                f"cannot add the required column {show(path)!r} without a default for the rows that exist;"
+                f"cannot add the required column {show(path)!r} without a default for existing rows;"
                 " give one (v3 tables have them), or make the column optional"
             )
         self._tree.add(parent, field)
@@ -110,26 +110,26 @@ class SchemaUpdate:
         return self
 
     def delete_column(self, path: Path) -> "SchemaUpdate":
-        """Drop a column, with all that is nested in it."""
+        """Drop a column with all its nested fields."""
         field = self._find(path, "delete")
         field_id = field.field_id
         if not self._tree.is_struct_field(field_id):
-            raise IncompatibleChangeError(f"cannot delete {show(path)!r}: it is what a list or map is made of")
+            raise IncompatibleChangeError(f"cannot delete {show(path)!r}: it is part of a list or map")
         if field_id in self._added:
             raise IncompatibleChangeError(f"cannot delete {show(path)!r}: this update adds it; leave that out instead")
         inside = self._tree.subtree(field_id)
         if changed := inside & (self._touched | self._added):
-            names = ", ".join(sorted(self._tree.name(each) for each in changed))
+            names = ", ".join(sorted(map(self._tree.name, changed)))
             raise IncompatibleChangeError(f"cannot delete {show(path)!r}: this update also changes or adds {names}")
         for used, by in ((self._partition_sources, "partition spec"), (self._sort_sources, "sort order")):
             if taken := inside & used:
-                names = ", ".join(sorted(self._tree.name(each) for each in taken))
+                names = ", ".join(sorted(map(self._tree.name, taken)))
                 raise IncompatibleChangeError(f"cannot delete {show(path)!r}: the table's {by} uses {names}")
         self._tree.remove(field_id)
         return self
 
     def rename_column(self, path: Path, new_name: str) -> "SchemaUpdate":
-        """Give a column another name in its struct; its id and place stay."""
+        """Rename a column within its struct; its id and position stay."""
         field = self._find_struct_field(path, "rename")
         if not is_name(new_name):
             raise InvalidSchemaError(
@@ -144,7 +144,7 @@ class SchemaUpdate:
         required: bool | None = None,
         doc: str | None = None,
     ) -> "SchemaUpdate":
-        """Change a column: promote its type, make it required or optional, give it a doc; None leaves each as it is."""
+        """Change a column: promote its type, make it required or optional, set its doc; None leaves that part unchanged."""
         if field_type is not None:
             self._promote(path, field_type)
         if required is not None:
@@ -174,13 +174,13 @@ class SchemaUpdate:
         return self._put(replace(field, required=True))
 
     def set_doc(self, path: Path, doc: str | None) -> "SchemaUpdate":
-        """Give a column another doc, or none."""
+        """Replace or remove the doc of a column."""
         _check_doc(doc, path)
         field = self._find_struct_field(path, "document")
         return self._put(replace(field, doc=doc)) if field.doc != doc else self
 
     def set_default_value(self, path: Path, default_value: Any) -> "SchemaUpdate":
-        """Change what writers put where they are given no value; rows that exist do not change."""
+        """Change the value that writers use where none is given; existing rows do not change."""
         field = self._find_struct_field(path, "change the default of")
         default = self._coerce_default(default_value, field.field_type, path)
         if default is None and field.required and field.write_default is not None and not self._allow_incompatible:
@@ -212,9 +212,9 @@ class SchemaUpdate:
         return self
 
     def union_by_name(self, new_schema: Schema | pa.Schema) -> "SchemaUpdate":
-        """Take in another schema: add, as optional, the columns missing here, and promote or relax those it needs wider.
+        """Merge another schema: add its missing columns as optional, and promote or relax those that it needs wider.
 
-        What is narrower in the other schema stays as it is here, and columns that it lacks stay too.
+        Columns that are narrower in the other schema, or missing there, stay as they are.
         """
         other = new_schema if isinstance(new_schema, Schema) else schema_from_arrow(new_schema)
         self._union_fields(ROOT, other.fields, ())
@@ -223,13 +223,13 @@ class SchemaUpdate:
     def _union_fields(self, parent: int, fields: Iterable[types.NestedField], around: tuple[str, ...]) -> None:
         for field in fields:
             path = (*around, field.name)
-            found = self._tree.child(parent, field.name)
-            if found is None:
+            child = self._tree.child(parent, field.name)
+            if child is None:
                 self.add_column(path, field.field_type, field.doc, False, field.initial_default)
                 if field.write_default != field.initial_default:
                     self.set_default_value(path, field.write_default)
             else:
-                self._union_field(self._tree.field(found), field, path)
+                self._union_field(self._tree.field(child), field, path)
 
     def _union_field(self, mine: types.NestedField, other: types.NestedField, path: tuple[str, ...]) -> None:
         if other.optional and mine.required:
@@ -253,28 +253,28 @@ class SchemaUpdate:
             case _:
                 pass
 
-    def _promote(self, path: Path, kind: types.IcebergType) -> None:
-        _check_type(kind, path)
+    def _promote(self, path: Path, field_type: types.IcebergType) -> None:
+        _check_type(field_type, path)
         field = self._find(path, "change the type of")
         old = field.field_type
-        if old == kind:
+        if old == field_type:
             return
-        if not can_promote(old, kind, self._version):
+        if not can_promote(old, field_type, self._version):
             raise IncompatibleChangeError(
-                f"cannot change {show(path)!r} from {old} to {kind}: that is no promotion in v{self._version} tables"
+                f"cannot change {show(path)!r} from {old} to {field_type}: that is no promotion in v{self._version} tables"
             )
         if isinstance(old, types.DateType) and field.field_id in self._type_bound_sources:
             raise IncompatibleChangeError(
-                f"cannot promote {show(path)!r} from {old} to {kind}: a partition field made from it would change its values"
+                f"cannot promote {show(path)!r} from {old} to {field_type}: a partition field made from it would change its values"
             )
         self._put(
             replace(
                 field,
-                initial_default=promote_value(field.initial_default, old, kind),
-                write_default=promote_value(field.write_default, old, kind),
+                initial_default=promote_value(field.initial_default, old, field_type),
+                write_default=promote_value(field.write_default, old, field_type),
             )
         )
-        self._tree.set_type(field.field_id, assign_fresh_type_ids(kind, self._next_id))
+        self._tree.set_type(field.field_id, assign_fresh_type_ids(field_type, self._next_id))
 
     def _move_beside(self, path: Path, other_path: Path, offset: int) -> "SchemaUpdate":
         field = self._find_struct_field(path, "move")
@@ -318,23 +318,23 @@ class SchemaUpdate:
         self._last_column_id += 1
         return self._last_column_id
 
-    def _coerce_default(self, value: Any, kind: types.IcebergType, path: Path) -> Any:
+    def _coerce_default(self, value: Any, field_type: types.IcebergType, path: Path) -> Any:
         if value is None:
             return None
         require(self._version, Feature.COLUMN_DEFAULTS, f"the default of column {show(path)!r}")
         try:
-            return coerce(value, kind)
+            return coerce(value, field_type)
         except InvalidInputError as problem:
             raise type(problem)(f"the default of column {show(path)!r}: {problem}") from None
 
     def _identifier_ids(self, schema: Schema) -> list[int]:
         if self._identifier_paths is not None:
             tree = FieldTree(schema, self._case_sensitive)
-            found = [(path, tree.find(path)) for path in self._identifier_paths]
-            for path, field_id in found:
+            columns = [(path, tree.find(path)) for path in self._identifier_paths]
+            for path, field_id in columns:
                 if field_id is None:
                     raise NoSuchColumnError(f"identifier field {show(path)!r} is not a column after the changes")
-            return [field_id for _, field_id in found if field_id is not None]
+            return [field_id for _, field_id in columns if field_id is not None]
         for field_id in self._schema.identifier_field_ids:
             if field_id not in schema.fields_by_id:
                 name = self._schema.names_by_id[field_id]
@@ -344,9 +344,11 @@ class SchemaUpdate:
         return list(self._schema.identifier_field_ids)
 
 
-def _check_type(kind: object, path: Path) -> None:
-    if not isinstance(kind, types.IcebergType):
-        raise InvalidTypeError(f"the type of column {show(path)!r} is {kind!r:.100}; it must be a type like LongType()")
+def _check_type(field_type: object, path: Path) -> None:
+    if not isinstance(field_type, types.IcebergType):
+        raise InvalidTypeError(
+            f"the type of column {show(path)!r} is {field_type!r:.100}; it must be a type like LongType()"
+        )
 
 
 def _check_doc(doc: object, path: Path) -> None:
@@ -355,7 +357,7 @@ def _check_doc(doc: object, path: Path) -> None:
 
 
 def _fills_old_rows(field: types.NestedField) -> bool:
-    """Whether the initial default gives every row that exists a value that the field allows."""
+    """Whether the initial default gives every existing row a value that the field allows."""
     if field.initial_default is None:
         return False
     if isinstance(field.field_type, types.StructType):

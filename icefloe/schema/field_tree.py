@@ -1,4 +1,4 @@
-"""The fields of a schema as a tree that can be changed in place: what an evolution works on before it is a schema again."""
+"""The fields of a schema as a mutable tree, which schema evolution works on."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,7 +21,7 @@ def show(path: Path) -> str:
 
 
 def is_name(name: object) -> bool:
-    """Whether a field may be called so."""
+    """Whether this is a valid field name."""
     return isinstance(name, str) and bool(name)
 
 
@@ -33,7 +33,7 @@ def _parts(path: object) -> tuple[str, ...]:
 
 
 class FieldTree:
-    """Fields by id, with their order in each parent, and lookup by the names that they came with."""
+    """Fields by id, with their order in each parent, and lookup by their original names."""
 
     def __init__(self, schema: Schema, case_sensitive: bool = True) -> None:
         self._case_sensitive = case_sensitive
@@ -45,7 +45,7 @@ class FieldTree:
             self._insert(ROOT, field)
 
     def field(self, field_id: int) -> types.NestedField:
-        """The field as it is now; the type of a nested one is as it was at first."""
+        """The current field; the type of a nested one is still the original."""
         return self._fields[field_id]
 
     def parent(self, field_id: int) -> int:
@@ -53,7 +53,7 @@ class FieldTree:
         return self._parents[field_id]
 
     def name(self, field_id: int) -> str:
-        """The full dotted name of a field as it is now."""
+        """The current full dotted name of a field."""
         names = []
         while field_id != ROOT:
             names.append(self._fields[field_id].name)
@@ -61,7 +61,7 @@ class FieldTree:
         return ".".join(reversed(names))
 
     def subtree(self, field_id: int) -> set[int]:
-        """The field and all that is nested in it."""
+        """The ids of a field and of all its nested fields."""
         return {field_id}.union(*(self.subtree(child) for child in self._order[field_id]))
 
     def is_struct_field(self, field_id: int) -> bool:
@@ -69,13 +69,13 @@ class FieldTree:
         return self._is_struct(self._parents[field_id])
 
     def is_in_map_key(self, field_id: int) -> bool:
-        """Whether the field is the key of a map, or somewhere in one."""
+        """Whether the field is a map key, or nested in one."""
         while field_id != ROOT:
             parent = self._parents[field_id]
             if (
                 parent != ROOT
-                and isinstance(kind := self._fields[parent].field_type, types.MapType)
-                and kind.key_id == field_id
+                and isinstance(map_type := self._fields[parent].field_type, types.MapType)
+                and map_type.key_id == field_id
             ):
                 return True
             field_id = parent
@@ -85,11 +85,11 @@ class FieldTree:
         """The id of the field at a path, if there is one; an ambiguous path is an error."""
         is_dotted = isinstance(path, str)
         parts = _parts(path)
-        found = set(self._walk(ROOT, parts, is_dotted, False)) or set(self._walk(ROOT, parts, is_dotted, True))
-        if len(found) > 1:
-            names = ", ".join(sorted(map(self.name, found)))
+        matches = set(self._walk(ROOT, parts, is_dotted, False)) or set(self._walk(ROOT, parts, is_dotted, True))
+        if len(matches) > 1:
+            names = ", ".join(sorted(map(self.name, matches)))
             raise NoSuchColumnError(f"column {show(path)!r} is ambiguous: it may be any of {names}")
-        return found.pop() if found else None
+        return matches.pop() if matches else None
 
     def find_place(self, path: Path) -> tuple[int, str]:
         """The parent, a struct, and the name of a new field at this path; the name must be free."""
@@ -97,13 +97,15 @@ class FieldTree:
         around: Path = ".".join(names) if isinstance(path, str) else tuple(names)
         parent = ROOT
         if around:
-            found = self.find(around)
-            if found is None:
+            field_id = self.find(around)
+            if field_id is None:
                 raise NoSuchColumnError(f"cannot add {show(path)!r}: there is no column {show(around)!r} to add it to")
-            parent = self._struct_below(found)
+            parent = self._struct_below(field_id)
         if not self._is_struct(parent):
-            kind = self._fields[parent].field_type
-            raise IncompatibleChangeError(f"cannot add {show(path)!r}: {show(around)!r} is {kind} and not a struct")
+            field_type = self._fields[parent].field_type
+            raise IncompatibleChangeError(
+                f"cannot add {show(path)!r}: {show(around)!r} is {field_type} and not a struct"
+            )
         if self.child(parent, name) is not None:
             raise AlreadyExistsError(f"cannot add {show(path)!r}: a column of that name exists")
         return parent, name
@@ -116,7 +118,7 @@ class FieldTree:
         return ids[0] if ids else None
 
     def add(self, parent: int, field: types.NestedField) -> None:
-        """Put a field, with all that is nested in it, at the end of a struct."""
+        """Append a field, with all its nested fields, to a struct."""
         self._insert(parent, field)
 
     def remove(self, field_id: int) -> None:
@@ -128,13 +130,13 @@ class FieldTree:
                 ids.remove(field_id)
 
     def replace(self, field: types.NestedField) -> None:
-        """Change what is said about a field; the name to find it by stays."""
+        """Change the attributes of a field; it is still found by its original name."""
         self._fields[field.field_id] = field
 
-    def set_type(self, field_id: int, kind: types.IcebergType) -> None:
-        """Give a field without nested ones another type, which may have them."""
-        self._fields[field_id] = replace(self._fields[field_id], field_type=kind)
-        self._insert_children(field_id, kind)
+    def set_type(self, field_id: int, field_type: types.IcebergType) -> None:
+        """Change the type of a field that has no nested fields; the new type may have some."""
+        self._fields[field_id] = replace(self._fields[field_id], field_type=field_type)
+        self._insert_children(field_id, field_type)
 
     def move(self, field_id: int, position: int) -> None:
         """Put a field at another position of its struct, counted without itself."""
@@ -149,23 +151,25 @@ class FieldTree:
         return position - 1 if order.index(field_id) < position else position
 
     def build(self) -> list[types.NestedField]:
-        """The columns as they are now."""
+        """The current columns."""
         return [self._build(field_id) for field_id in self._order[ROOT]]
 
     def _build(self, field_id: int) -> types.NestedField:
         field = self._fields[field_id]
         match field.field_type:
             case types.StructType():
-                kind: types.IcebergType = types.StructType(*map(self._build, self._order[field_id]))
+                field_type: types.IcebergType = types.StructType(*map(self._build, self._order[field_id]))
             case types.ListType() as listed:
                 element = self._build(listed.element_id)
-                kind = types.ListType(listed.element_id, element.field_type, element.required)
+                field_type = types.ListType(listed.element_id, element.field_type, element.required)
             case types.MapType() as mapped:
                 key, value = self._build(mapped.key_id), self._build(mapped.value_id)
-                kind = types.MapType(mapped.key_id, key.field_type, mapped.value_id, value.field_type, value.required)
+                field_type = types.MapType(
+                    mapped.key_id, key.field_type, mapped.value_id, value.field_type, value.required
+                )
             case _:
                 return field
-        return replace(field, field_type=kind)
+        return replace(field, field_type=field_type)
 
     def _insert(self, parent: int, field: types.NestedField) -> None:
         self._fields[field.field_id] = field
@@ -174,10 +178,10 @@ class FieldTree:
         self._ids[parent].setdefault(self._fold(field.name), []).append(field.field_id)
         self._insert_children(field.field_id, field.field_type)
 
-    def _insert_children(self, field_id: int, kind: types.IcebergType) -> None:
+    def _insert_children(self, field_id: int, field_type: types.IcebergType) -> None:
         self._order[field_id], self._ids[field_id] = [], {}
-        if isinstance(kind, types.NestedType):
-            for child in kind.fields:
+        if isinstance(field_type, types.NestedType):
+            for child in field_type.fields:
                 self._insert(field_id, child)
 
     def _walk(self, parent: int, parts: tuple[str, ...], is_dotted: bool, is_short: bool) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""Which id each field gets when a schema or type comes into a table from outside."""
+"""Ids for the fields of a schema or type that comes from outside of the table."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,30 +35,32 @@ def assign_fresh_ids(schema: Schema, next_id: int = 1, base: Schema | None = Non
     )
 
 
-def assign_fresh_type_ids(kind: types.IcebergType, next_id: Callable[[], int]) -> types.IcebergType:
+def assign_fresh_type_ids(field_type: types.IcebergType, next_id: Callable[[], int]) -> types.IcebergType:
     """The same type with ids from `next_id` for all fields nested in it."""
-    return renumber_type(kind, lambda _: next_id())
+    return renumber_type(field_type, lambda _: next_id())
 
 
-def renumber_type(kind: types.IcebergType, new_id: Renumber) -> types.IcebergType:
-    """The same type with another id for each nested field."""
-    match kind:
+def renumber_type(field_type: types.IcebergType, new_id: Renumber) -> types.IcebergType:
+    """The same type with new ids for all nested fields."""
+    match field_type:
         case types.StructType():
-            return types.StructType(*_renumber_fields(kind.fields, new_id))
+            return types.StructType(*_renumber_fields(field_type.fields, new_id))
         case types.ListType():
-            element_id = new_id(kind.element_id)
-            return types.ListType(element_id, renumber_type(kind.element_type, new_id), kind.element_required)
+            element_id = new_id(field_type.element_id)
+            return types.ListType(
+                element_id, renumber_type(field_type.element_type, new_id), field_type.element_required
+            )
         case types.MapType():
-            key_id, value_id = new_id(kind.key_id), new_id(kind.value_id)
+            key_id, value_id = new_id(field_type.key_id), new_id(field_type.value_id)
             return types.MapType(
                 key_id,
-                renumber_type(kind.key_type, new_id),
+                renumber_type(field_type.key_type, new_id),
                 value_id,
-                renumber_type(kind.value_type, new_id),
-                kind.value_required,
+                renumber_type(field_type.value_type, new_id),
+                field_type.value_required,
             )
         case _:
-            return kind
+            return field_type
 
 
 def _renumber_fields(fields: tuple[types.NestedField, ...], new_id: Renumber) -> list[types.NestedField]:
@@ -67,18 +69,18 @@ def _renumber_fields(fields: tuple[types.NestedField, ...], new_id: Renumber) ->
 
 
 def _renumber_field(field: types.NestedField, field_id: int, new_id: Renumber) -> types.NestedField:
-    kind = renumber_type(field.field_type, new_id)
+    new_type = renumber_type(field.field_type, new_id)
     return replace(
         field,
         field_id=field_id,
-        field_type=kind,
-        initial_default=_renumber_value(field.initial_default, field.field_type, kind),
-        write_default=_renumber_value(field.write_default, field.field_type, kind),
+        field_type=new_type,
+        initial_default=_renumber_value(field.initial_default, field.field_type, new_type),
+        write_default=_renumber_value(field.write_default, field.field_type, new_type),
     )
 
 
 def _renumber_value(value: Any, old: types.IcebergType, new: types.IcebergType) -> Any:
-    """A default with the new ids in the structs inside of it."""
+    """A default value with the new ids in its structs."""
     if value is None or not isinstance(old, types.NestedType) or not isinstance(new, types.NestedType):
         return value
     pairs = list(zip(old.fields, new.fields, strict=True))

@@ -1,4 +1,4 @@
-"""Which field id a column of a file without ids stands for, by its name (spec: Column Projection, Name Mapping)."""
+"""Field ids, by column name, for files without ids (spec: Column Projection, Name Mapping)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -41,18 +41,18 @@ class NameMapping:
 
     def find(self, path: Sequence[str]) -> MappedField | None:
         """The mapping of the column at this path, one name per level, if there is one."""
-        fields, found = self.fields, None
+        fields, mapped = self.fields, None
         for name in path:
-            found = next((field for field in fields if name in field.names), None)
-            if found is None:
+            mapped = next((field for field in fields if name in field.names), None)
+            if mapped is None:
                 return None
-            fields = found.fields
-        return found
+            fields = mapped.fields
+        return mapped
 
     def find_id(self, path: Sequence[str]) -> int | None:
         """The field id of the column at this path, if the mapping has one."""
-        found = self.find(path)
-        return None if found is None else found.field_id
+        mapped = self.find(path)
+        return None if mapped is None else mapped.field_id
 
     def holds(self, other: "NameMapping") -> bool:
         """Whether every name of the other mapping stands for the same field in this one."""
@@ -84,16 +84,16 @@ def update_name_mapping(mapping: NameMapping, before: Schema, after: Schema) -> 
 
 
 def apply_name_mapping(schema: Schema, mapping: NameMapping) -> Schema:
-    """The schema of a file with ids from the mapping for the fields that have none, that is, a negative one.
+    """The schema of a file, with ids from the mapping for the fields that have none (a negative id).
 
-    Ids that the file itself has are never overruled; fields that the mapping does not know stay as they are.
+    Ids in the file itself are never overridden; fields that the mapping does not know stay as they are.
     """
     present = {field_id for field_id in schema.fields_by_id if field_id >= 0}
-    found: dict[int, int] = {}
-    _match(schema.fields, mapping.fields, present, found)
+    new_ids: dict[int, int] = {}
+    _match(schema.fields, mapping.fields, present, new_ids)
 
     def new_id(old: int) -> int:
-        return found.get(old, old)
+        return new_ids.get(old, old)
 
     return Schema(
         *(
@@ -107,8 +107,8 @@ def apply_name_mapping(schema: Schema, mapping: NameMapping) -> Schema:
 def _holds(fields: Sequence[MappedField], others: Sequence[MappedField]) -> bool:
     for other in others:
         for name in other.names:
-            found = next((field for field in fields if name in field.names), None)
-            if found is None or found.field_id != other.field_id or not _holds(found.fields, other.fields):
+            match = next((field for field in fields if name in field.names), None)
+            if match is None or match.field_id != other.field_id or not _holds(match.fields, other.fields):
                 return False
     return True
 
@@ -117,8 +117,8 @@ def _map_field(field: NestedField) -> MappedField:
     return MappedField(field.field_id, (field.name,), _map_type(field.field_type))
 
 
-def _map_type(kind: IcebergType) -> tuple[MappedField, ...]:
-    return tuple(map(_map_field, kind.fields)) if isinstance(kind, NestedType) else ()
+def _map_type(field_type: IcebergType) -> tuple[MappedField, ...]:
+    return tuple(map(_map_field, field_type.fields)) if isinstance(field_type, NestedType) else ()
 
 
 def _walk(fields: Iterable[MappedField]) -> Iterable[MappedField]:
@@ -169,7 +169,7 @@ def _update_field(
 
 
 def _match(
-    fields: Iterable[NestedField], mapped: tuple[MappedField, ...], present: set[int], found: dict[int, int]
+    fields: Iterable[NestedField], mapped: tuple[MappedField, ...], present: set[int], new_ids: dict[int, int]
 ) -> None:
     by_name = {name: field for field in mapped for name in field.names}
     for field in fields:
@@ -178,6 +178,6 @@ def _match(
             continue
         if field.field_id < 0 and match.field_id is not None and match.field_id not in present:
             present.add(match.field_id)
-            found[field.field_id] = match.field_id
+            new_ids[field.field_id] = match.field_id
         if isinstance(field.field_type, NestedType):
-            _match(field.field_type.fields, match.fields, present, found)
+            _match(field.field_type.fields, match.fields, present, new_ids)

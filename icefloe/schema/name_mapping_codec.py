@@ -51,7 +51,7 @@ def _field_to_json(field: MappedField) -> dict[str, Any]:
 def _fields_from_json(document: object, what: str) -> tuple[MappedField, ...]:
     if not isinstance(document, list | tuple):
         raise _wrong(what, "a list of mapped fields", document)
-    return tuple(_field_from_json(each, f"entry {place} of {what}") for place, each in enumerate(document))
+    return tuple(_field_from_json(entry, f"entry {index} of {what}") for index, entry in enumerate(document))
 
 
 def _field_from_json(document: object, what: str) -> MappedField:
@@ -69,5 +69,5 @@ def _field_from_json(document: object, what: str) -> MappedField:
     return MappedField(field_id, tuple(dict.fromkeys(names)), fields)
 
 
-def _wrong(what: str, wanted: str, found: object) -> InvalidSchemaError:
-    return InvalidSchemaError(f"{what} is {found!r:.200}; it must be {wanted}")
+def _wrong(what: str, wanted: str, value: object) -> InvalidSchemaError:
+    return InvalidSchemaError(f"{what} is {value!r:.200}; it must be {wanted}")

@@ -1,4 +1,4 @@
-"""How the columns that are wanted come out of a data file's: by field id, never by name (spec: Column Projection)."""
+"""How the wanted columns are read from a data file: by field id, never by name (spec: Column Projection)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Promote:
-    """The file's value, of type `old`, made one of type `new`."""
+    """The file's value, promoted from type `old` to type `new`."""
 
     old: types.IcebergType
     new: types.IcebergType
@@ -63,7 +63,7 @@ class Default:
 
 @dataclass(frozen=True, slots=True)
 class Null:
-    """The file lacks the field and nothing stands in for it."""
+    """The file lacks the field, and there is no value for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class ProjectField:
 class ProjectStruct:
     """A struct of wanted fields, in the order wanted; null where the file's struct is null.
 
-    No field need come from the file; a reader must then read some other one to know which structs are null.
+    If no field comes from the file, a reader must still read some other field to know which structs are null.
     """
 
     fields: tuple[ProjectField, ...]
@@ -88,7 +88,7 @@ ValuePlan: TypeAlias = Keep | Promote | ProjectStruct | ProjectList | ProjectMap
 
 
 def plan_projection(wanted: Schema, file: Schema, constants: Mapping[int, Any] | None = None) -> ProjectStruct:
-    """How to make rows of `wanted` from rows of a file with the schema `file`.
+    """How to build rows of `wanted` from rows of a file with the schema `file`.
 
     `constants` are values by field id for fields that the file lacks, first of all its identity partition values.
     A required field without any value, or a change of type that is no promotion, is an error.
@@ -97,7 +97,7 @@ def plan_projection(wanted: Schema, file: Schema, constants: Mapping[int, Any] |
 
 
 def default_value(field: types.NestedField) -> Any:
-    """The initial default of a field; for a struct with the empty default, one made of its fields' defaults.
+    """The initial default of a field; for a struct with the empty default, the struct of its fields' defaults.
 
     (spec: Default values)
     """
@@ -203,7 +203,7 @@ def _project_leaf(wanted: types.IcebergType, present: types.IcebergType, name: s
 
 
 def _same_bytes(present: types.IcebergType, wanted: types.IcebergType) -> bool:
-    """Whether a file whose writer left out the annotation of a type holds what is wanted all the same."""
+    """Whether a file written without the type's annotation holds the wanted values all the same."""
     match present, wanted:
         case types.FixedType(length=16), types.UUIDType():
             return True
@@ -219,49 +219,53 @@ def _cannot_read(wanted: types.IcebergType, present: types.IcebergType, name: st
 
 def _is_same(plan: ProjectStruct, present: types.StructType) -> bool:
     return len(plan.fields) == len(present) and all(
-        isinstance(each.source, FromFile)
-        and each.source.position == position
-        and each.field.name == each.source.file_field.name
-        and isinstance(each.source.plan, Keep)
-        for position, each in enumerate(plan.fields)
+        isinstance(planned.source, FromFile)
+        and planned.source.position == position
+        and planned.field.name == planned.source.file_field.name
+        and isinstance(planned.source.plan, Keep)
+        for position, planned in enumerate(plan.fields)
     )
 
 
 def _select_fields(fields: tuple[types.NestedField, ...], wanted: frozenset[int]) -> list[types.NestedField]:
-    found = []
+    selected = []
     for field in fields:
         if field.field_id in wanted:
-            found.append(field)
-        elif (kind := _select_type(field.field_type, wanted)) is not None:
-            found.append(_with_type(field, kind))
-    return found
+            selected.append(field)
+        elif (field_type := _select_type(field.field_type, wanted)) is not None:
+            selected.append(_with_type(field, field_type))
+    return selected
 
 
-def _select_type(kind: types.IcebergType, wanted: frozenset[int]) -> types.IcebergType | None:
-    """What is left of a type that is not wanted as a whole, or None if nothing in it is wanted."""
-    match kind:
+def _select_type(field_type: types.IcebergType, wanted: frozenset[int]) -> types.IcebergType | None:
+    """The selected part of a type that is not wanted as a whole, or None if nothing in it is wanted."""
+    match field_type:
         case types.StructType():
-            fields = _select_fields(kind.fields, wanted)
+            fields = _select_fields(field_type.fields, wanted)
             return types.StructType(*fields) if fields else None
         case types.ListType():
-            if kind.element_id in wanted:
-                return kind
-            element = _select_type(kind.element_type, wanted)
-            return None if element is None else types.ListType(kind.element_id, element, kind.element_required)
+            if field_type.element_id in wanted:
+                return field_type
+            element = _select_type(field_type.element_type, wanted)
+            return (
+                None if element is None else types.ListType(field_type.element_id, element, field_type.element_required)
+            )
         case types.MapType():
-            if kind.value_id in wanted:
-                return kind
-            value = _select_type(kind.value_type, wanted)
+            if field_type.value_id in wanted:
+                return field_type
+            value = _select_type(field_type.value_type, wanted)
             if value is not None:  # the key of a map is never cut
-                return types.MapType(kind.key_id, kind.key_type, kind.value_id, value, kind.value_required)
-            if kind.key_id in wanted or _select_type(kind.key_type, wanted) is not None:
-                return kind
+                return types.MapType(
+                    field_type.key_id, field_type.key_type, field_type.value_id, value, field_type.value_required
+                )
+            if field_type.key_id in wanted or _select_type(field_type.key_type, wanted) is not None:
+                return field_type
             return None
         case _:
             return None
 
 
-def _with_type(field: types.NestedField, kind: types.IcebergType) -> types.NestedField:
+def _with_type(field: types.NestedField, field_type: types.IcebergType) -> types.NestedField:
     return types.NestedField(
-        field.field_id, field.name, kind, field.required, field.doc, field.initial_default, field.write_default
+        field.field_id, field.name, field_type, field.required, field.doc, field.initial_default, field.write_default
     )

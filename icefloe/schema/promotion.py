@@ -52,11 +52,11 @@ def promote_value(value: Any, old: types.IcebergType, new: types.IcebergType) ->
             return value
 
 
-def days_to_ticks(days: int, per_day: int, kind: types.IcebergType) -> int:
-    """The midnight of a day as ticks of a timestamp type, or an error when the type does not reach so far."""
+def days_to_ticks(days: int, per_day: int, field_type: types.IcebergType) -> int:
+    """The midnight of a day as ticks of a timestamp type, or an error if it is out of the type's range."""
     ticks = days * per_day
     if not _INT64_MIN <= ticks <= _INT64_MAX:
         raise InvalidValueError(
-            f"date {format_date(days)} ({days} days from 1970-01-01) is outside of the range of {kind}"
+            f"date {format_date(days)} ({days} days from 1970-01-01) is outside of the range of {field_type}"
         )
     return ticks

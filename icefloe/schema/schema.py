@@ -16,7 +16,7 @@ class Schema:
     """The columns of a table at one time. `fields` are the top-level columns.
 
     Field ids are unique in the whole schema; names are unique within their struct. Not slotted, so that the lookup
-    tables are built once, when first asked for.
+    tables are built once, on first use.
     """
 
     fields: tuple[types.NestedField, ...]
@@ -83,11 +83,11 @@ class Schema:
     @cached_property
     def ids_by_lower_name(self) -> dict[str, tuple[int, ...]]:
         """Field ids by name in lower case; several where names differ in case only."""
-        found: dict[str, tuple[int, ...]] = {}
+        ids_by_lower_name: dict[str, tuple[int, ...]] = {}
         for name, field_id in self.ids_by_name.items():
-            ids = found.get(name.lower(), ())
-            found[name.lower()] = ids if field_id in ids else (*ids, field_id)
-        return found
+            ids = ids_by_lower_name.get(name.lower(), ())
+            ids_by_lower_name[name.lower()] = ids if field_id in ids else (*ids, field_id)
+        return ids_by_lower_name
 
     @cached_property
     def highest_field_id(self) -> int:
@@ -105,12 +105,12 @@ class Schema:
         return tuple(self.names_by_id[field_id] for field_id in self.identifier_field_ids)
 
     def find_field(self, name_or_id: str | int, case_sensitive: bool = True) -> types.NestedField:
-        """The field of that full name or id; an error that names the columns when there is none."""
+        """The field of that full name or id; an error that lists the columns if there is none."""
         field_id = self.find_id(name_or_id, case_sensitive) if isinstance(name_or_id, str) else name_or_id
         if field_id is None or field_id not in self.fields_by_id:
-            kind = "named" if isinstance(name_or_id, str) else "with id"
+            wording = "named" if isinstance(name_or_id, str) else "with id"
             raise NoSuchColumnError(
-                f"no column {kind} {name_or_id!r}; columns are {', '.join(self.column_names) or 'none'}"
+                f"no column {wording} {name_or_id!r}; columns are {', '.join(self.column_names) or 'none'}"
             )
         return self.fields_by_id[field_id]
 
@@ -134,11 +134,11 @@ class Schema:
 
     def ancestors(self, field_id: int) -> tuple[types.NestedField, ...]:
         """The fields around a nested field, innermost first."""
-        found = []
+        ancestors = []
         while (parent := self.parents.get(field_id)) is not None:
-            found.append(self.fields_by_id[parent])
+            ancestors.append(self.fields_by_id[parent])
             field_id = parent
-        return tuple(found)
+        return tuple(ancestors)
 
     def with_id(self, schema_id: int) -> "Schema":
         """The same columns under another schema id."""
@@ -169,16 +169,16 @@ class Schema:
 
 
 def _check_fields(fields: tuple[types.NestedField, ...]) -> None:
-    """Runs for every schema of every metadata file that is read, so what is right is found right in few steps."""
+    """Runs for every schema of every metadata file that is read, so the valid case is the fast path."""
     walked = list(types.walk_fields(fields))
     if len({field.field_id for field in walked}) != len(walked):
         _name_duplicate_ids(walked)
     _check_names(fields, "")
     for field in walked:
-        kind = type(field.field_type)
-        if kind is types.StructType:
+        type_class = type(field.field_type)
+        if type_class is types.StructType:
             _check_names(field.field_type.fields, field.name)  # type: ignore[attr-defined]  # a struct, by its class
-        elif kind is types.UnknownType and field.required:
+        elif type_class is types.UnknownType and field.required:
             raise InvalidSchemaError(f"field {field.name!r} of type unknown is required; it must be optional")
     if any("." in field.name for field in walked):
         _check_full_names(fields)
@@ -195,7 +195,7 @@ def _name_duplicate_ids(fields: list[types.NestedField]) -> None:
 
 
 def _check_full_names(fields: tuple[types.NestedField, ...]) -> None:
-    """Without a dot in some name, names that differ within each struct differ in full too."""
+    """Unless a name has a dot, names that are unique within their struct are unique in full."""
     seen: dict[str, int] = {}
     for field_id, name in _full_names(fields, ""):
         if name in seen:
@@ -207,10 +207,10 @@ def _check_names(fields: tuple[types.NestedField, ...], around: str) -> None:
     names = {field.name for field in fields}
     if len(names) == len(fields) and "" not in names:
         return
-    for place, field in enumerate(fields):
+    for index, field in enumerate(fields):
         if not field.name:
             raise InvalidSchemaError(f"field {field.field_id} has an empty name")
-        if any(field.name == other.name for other in fields[:place]):
+        if any(field.name == other.name for other in fields[:index]):
             where = f" in struct {around!r}" if around else ""
             raise InvalidSchemaError(f"two fields are named {field.name!r}{where}")
 

@@ -33,7 +33,7 @@ def days_from_civil(year: int, month: int, day: int) -> int:
 
 
 def civil_from_days(days: int) -> tuple[int, int, int]:
-    """Year, month and day that are so many days after 1970-01-01."""
+    """Year, month and day of a number of days after 1970-01-01."""
     era, day_of_era = divmod(days + 719_468, 146_097)
     year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
     day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
@@ -79,7 +79,7 @@ def parse_time(text: str) -> int:
 def parse_timestamp(text: str) -> tuple[int, int | None]:
     """Nanoseconds from the epoch as the text's own clock shows them, and its offset in seconds, or None without one.
 
-    A date alone means its midnight. A space may stand in place of the `T`.
+    A date alone means its midnight. A space may replace the `T`.
     """
     match = _TIMESTAMP_PATTERN.fullmatch(text)
     if match is None:

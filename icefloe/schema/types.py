@@ -339,8 +339,8 @@ class MapType(NestedType):
 
 
 PLAIN_TYPES: dict[str, PrimitiveType | VariantType] = {
-    str(kind): kind
-    for kind in (
+    str(type_): type_
+    for type_ in (
         UnknownType(),
         BooleanType(),
         IntegerType(),

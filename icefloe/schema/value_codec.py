@@ -43,118 +43,120 @@ _KEYS, _VALUES = "keys", "values"
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
-def value_to_json(value: Any, kind: IcebergType) -> Any:
+def value_to_json(value: Any, field_type: IcebergType) -> Any:
     """The JSON form of an internal value, as Python objects that any JSON writer takes."""
-    return _to_json(coerce(value, kind), kind)
+    return _to_json(coerce(value, field_type), field_type)
 
 
-def value_from_json(json: Any, kind: IcebergType) -> Any:
-    """The internal value that a JSON form stands for."""
+def value_from_json(json: Any, field_type: IcebergType) -> Any:
+    """The internal value of a JSON form."""
     if json is None:
         return None
-    match kind:
+    match field_type:
         case BooleanType() | IntegerType() | LongType():
-            return coerce(json, kind)
+            return coerce(json, field_type)
         case FloatType() | DoubleType():
-            number = coerce(json, kind)
+            number = coerce(json, field_type)
             if not math.isfinite(number):
-                raise misfit(json, kind, "JSON holds finite numbers only")
+                raise misfit(json, field_type, "JSON holds finite numbers only")
             return number
         case StructType():
-            return _struct_from_json(json, kind)
+            return _struct_from_json(json, field_type)
         case ListType():
             if not isinstance(json, list):
-                raise misfit(json, kind, "its JSON form is an array")
-            return tuple(_child_from_json(element, kind.element_field, kind) for element in json)
+                raise misfit(json, field_type, "its JSON form is an array")
+            return tuple(_child_from_json(element, field_type.element_field, field_type) for element in json)
         case MapType():
-            return _map_from_json(json, kind)
+            return _map_from_json(json, field_type)
     if not isinstance(json, str):
-        raise misfit(json, kind, "its JSON form is a string")
-    match kind:
+        raise misfit(json, field_type, "its JSON form is a string")
+    match field_type:
         case DecimalType():
-            return _decimal_from_json(json, kind)
+            return _decimal_from_json(json, field_type)
         case TimestampType() | TimestampNanoType() | TimestamptzType() | TimestamptzNanoType():
             if "T" not in json:
-                raise misfit(json, kind, "it needs a 'T' between date and time, like 2017-11-16T22:31:08")
-            is_zoned = isinstance(kind, TimestamptzType | TimestamptzNanoType)
+                raise misfit(json, field_type, "it needs a 'T' between date and time, like 2017-11-16T22:31:08")
+            is_zoned = isinstance(field_type, TimestamptzType | TimestamptzNanoType)
             if is_zoned and temporal.parse_timestamp(json)[1] != 0:
-                raise misfit(json, kind, "its offset must be +00:00")
-            return coerce(json, kind)
+                raise misfit(json, field_type, "its offset must be +00:00")
+            return coerce(json, field_type)
         case UUIDType():
             if _UUID.fullmatch(json) is None:
-                raise misfit(json, kind, "write it like f79c3e09-677c-4bbd-a479-3f349cb785e7")
-            return coerce(json, kind)
+                raise misfit(json, field_type, "write it like f79c3e09-677c-4bbd-a479-3f349cb785e7")
+            return coerce(json, field_type)
         case FixedType() | BinaryType():
-            return coerce(bytes_from_hex(json, kind), kind)
+            return coerce(bytes_from_hex(json, field_type), field_type)
         case DateType() | TimeType() | StringType() | GeometryType() | GeographyType():
-            return coerce(json, kind)
+            return coerce(json, field_type)
         case _:
-            raise InvalidValueError(f"{kind} has no JSON form but null, found {json!r}")
+            raise InvalidValueError(f"{field_type} has no JSON form but null, found {json!r}")
 
 
-def _to_json(value: Any, kind: IcebergType) -> Any:
+def _to_json(value: Any, field_type: IcebergType) -> Any:
     if value is None:
         return None
-    match kind:
+    match field_type:
         case BooleanType() | IntegerType() | LongType() | StringType():
             return value
         case FloatType() | DoubleType():
             if not math.isfinite(value):
-                raise misfit(value, kind, "JSON holds finite numbers only")
-            return shortest_float(value) if isinstance(kind, FloatType) else value
+                raise misfit(value, field_type, "JSON holds finite numbers only")
+            return shortest_float(value) if isinstance(field_type, FloatType) else value
         case StructType():
-            types = {field.field_id: field.field_type for field in kind.fields}
+            types = {field.field_id: field.field_type for field in field_type.fields}
             return {str(field_id): _to_json(child, types[field_id]) for field_id, child in value}
         case ListType():
-            return [_to_json(element, kind.element_type) for element in value]
+            return [_to_json(element, field_type.element_type) for element in value]
         case MapType():
             return {
-                _KEYS: [_to_json(key, kind.key_type) for key, _ in value],
-                _VALUES: [_to_json(item, kind.value_type) for _, item in value],
+                _KEYS: [_to_json(key, field_type.key_type) for key, _ in value],
+                _VALUES: [_to_json(item, field_type.value_type) for _, item in value],
             }
         case _:
-            return to_text(value, kind)
+            return to_text(value, field_type)
 
 
-def _decimal_from_json(json: str, kind: DecimalType) -> Decimal:
+def _decimal_from_json(json: str, field_type: DecimalType) -> Decimal:
     if NUMBER_TEXT.fullmatch(json) is None:
-        raise misfit(json, kind, "write a number like 14.20")
+        raise misfit(json, field_type, "write a number like 14.20")
     number = Decimal(json)
-    if number.as_tuple().exponent != -kind.scale:
-        raise misfit(json, kind, f"it must have exactly {kind.scale} digits after the point")
-    return coerce(number, kind)  # type: ignore[no-any-return]  # a Decimal, by the type
+    if number.as_tuple().exponent != -field_type.scale:
+        raise misfit(json, field_type, f"it must have exactly {field_type.scale} digits after the point")
+    return coerce(number, field_type)  # type: ignore[no-any-return]  # a Decimal, by the type
 
 
-def _struct_from_json(json: Any, kind: StructType) -> tuple[tuple[int, Any], ...]:
-    """Fields that are not named stay out of the value, so that their defaults can stand in."""
+def _struct_from_json(json: Any, field_type: StructType) -> tuple[tuple[int, Any], ...]:
+    """Fields that are not given stay out of the value, so that their defaults apply."""
     if not isinstance(json, dict):
-        raise misfit(json, kind, "its JSON form is an object by field id")
-    fields = {str(field.field_id): field for field in kind.fields}
+        raise misfit(json, field_type, "its JSON form is an object by field id")
+    fields = {str(field.field_id): field for field in field_type.fields}
     for key in json:
         if key not in fields:
-            raise misfit(json, kind, f"it has no field with id {key!r}; its ids are {', '.join(fields) or 'none'}")
+            raise misfit(
+                json, field_type, f"it has no field with id {key!r}; its ids are {', '.join(fields) or 'none'}"
+            )
     return tuple(
-        (field.field_id, _child_from_json(json[key], field, kind)) for key, field in fields.items() if key in json
+        (field.field_id, _child_from_json(json[key], field, field_type)) for key, field in fields.items() if key in json
     )
 
 
-def _map_from_json(json: Any, kind: MapType) -> tuple[tuple[Any, Any], ...]:
+def _map_from_json(json: Any, field_type: MapType) -> tuple[tuple[Any, Any], ...]:
     if not isinstance(json, dict) or set(json) != {_KEYS, _VALUES}:
-        raise misfit(json, kind, f"its JSON form is an object of {_KEYS!r} and {_VALUES!r}")
+        raise misfit(json, field_type, f"its JSON form is an object of {_KEYS!r} and {_VALUES!r}")
     keys, values = json[_KEYS], json[_VALUES]
     if not isinstance(keys, list) or not isinstance(values, list) or len(keys) != len(values):
-        raise misfit(json, kind, f"{_KEYS!r} and {_VALUES!r} must be arrays of one length")
-    found = tuple(
-        (_child_from_json(k, kind.key_field, kind), _child_from_json(v, kind.value_field, kind))
+        raise misfit(json, field_type, f"{_KEYS!r} and {_VALUES!r} must be arrays of one length")
+    pairs = tuple(
+        (_child_from_json(k, field_type.key_field, field_type), _child_from_json(v, field_type.value_field, field_type))
         for k, v in zip(keys, values, strict=True)
     )
     # By text, because 0.0 and -0.0 are two keys.
-    if len({repr(key) for key, _ in found}) != len(found):
-        raise misfit(json, kind, "a key occurs twice")
-    return found
+    if len({repr(key) for key, _ in pairs}) != len(pairs):
+        raise misfit(json, field_type, "a key occurs twice")
+    return pairs
 
 
-def _child_from_json(json: Any, field: NestedField, kind: IcebergType) -> Any:
+def _child_from_json(json: Any, field: NestedField, field_type: IcebergType) -> Any:
     if json is None and field.required:
-        raise misfit(json, kind, f"its {field.name} is required")
+        raise misfit(json, field_type, f"its {field.name} is required")
     return value_from_json(json, field.field_type)

@@ -1,4 +1,4 @@
-"""What a value of a type is inside icefloe, and how it is made from and shown as Python objects and text.
+"""The internal value of each type, and its conversion from and to Python objects and text.
 
 | Type | Internal value |
 |---|---|
@@ -38,39 +38,39 @@ _SPECIAL_FLOATS = {
 }
 
 
-def to_python(value: Any, kind: types.IcebergType) -> Any:
+def to_python(value: Any, field_type: types.IcebergType) -> Any:
     """The natural Python object for an internal value: `datetime` objects, dicts by name, lists.
 
     Nanosecond timestamps stay integers, because `datetime` ends at microseconds; `to_text` shows them in full.
     """
     if value is None:
         return None
-    match kind:
+    match field_type:
         case types.DateType():
-            return _in_datetime_range(value, kind, lambda: dt.date.fromordinal(value + _EPOCH_DAY))
+            return _in_datetime_range(value, field_type, lambda: dt.date.fromordinal(value + _EPOCH_DAY))
         case types.TimeType():
-            return _in_datetime_range(value, kind, lambda: (_EPOCH + dt.timedelta(microseconds=value)).time())
+            return _in_datetime_range(value, field_type, lambda: (_EPOCH + dt.timedelta(microseconds=value)).time())
         case types.TimestampType():
-            return _in_datetime_range(value, kind, lambda: _EPOCH + dt.timedelta(microseconds=value))
+            return _in_datetime_range(value, field_type, lambda: _EPOCH + dt.timedelta(microseconds=value))
         case types.TimestamptzType():
-            return _in_datetime_range(value, kind, lambda: _EPOCH_UTC + dt.timedelta(microseconds=value))
+            return _in_datetime_range(value, field_type, lambda: _EPOCH_UTC + dt.timedelta(microseconds=value))
         case types.StructType():
-            fields = {field.field_id: field for field in kind.fields}
+            fields = {field.field_id: field for field in field_type.fields}
             return {fields[i].name: to_python(child, fields[i].field_type) for i, child in value}
         case types.ListType():
-            return [to_python(element, kind.element_type) for element in value]
+            return [to_python(element, field_type.element_type) for element in value]
         case types.MapType():
-            pairs = [(to_python(k, kind.key_type), to_python(v, kind.value_type)) for k, v in value]
-            return pairs if isinstance(kind.key_type, types.NestedType) else dict(pairs)
+            pairs = [(to_python(k, field_type.key_type), to_python(v, field_type.value_type)) for k, v in value]
+            return pairs if isinstance(field_type.key_type, types.NestedType) else dict(pairs)
         case _:
             return value
 
 
-def to_text(value: Any, kind: types.IcebergType) -> str:
+def to_text(value: Any, field_type: types.IcebergType) -> str:
     """The value for people: ISO 8601 for times, hexadecimal for bytes, WKT for shapes; `parse_text` reads all but nested types."""
     if value is None:
         return "null"
-    match kind:
+    match field_type:
         case types.BooleanType():
             return "true" if value else "false"
         case types.FloatType():
@@ -84,69 +84,69 @@ def to_text(value: Any, kind: types.IcebergType) -> str:
         case types.TimeType():
             return temporal.format_time(value)
         case types.TimestampType() | types.TimestampNanoType():
-            return temporal.format_timestamp(value, ticks_per_second(kind))
+            return temporal.format_timestamp(value, ticks_per_second(field_type))
         case types.TimestamptzType() | types.TimestamptzNanoType():
-            return temporal.format_timestamp(value, ticks_per_second(kind)) + "+00:00"
+            return temporal.format_timestamp(value, ticks_per_second(field_type)) + "+00:00"
         case types.FixedType() | types.BinaryType():
             return str(value.hex())
         case types.GeometryType() | types.GeographyType():
             return wkb_to_wkt(value)
         case types.StructType():
-            fields = {field.field_id: field for field in kind.fields}
+            fields = {field.field_id: field for field in field_type.fields}
             return _braced(f"{fields[i].name}: {to_text(child, fields[i].field_type)}" for i, child in value)
         case types.ListType():
-            return f"[{', '.join(to_text(element, kind.element_type) for element in value)}]"
+            return f"[{', '.join(to_text(element, field_type.element_type) for element in value)}]"
         case types.MapType():
-            return _braced(f"{to_text(k, kind.key_type)}: {to_text(v, kind.value_type)}" for k, v in value)
+            return _braced(f"{to_text(k, field_type.key_type)}: {to_text(v, field_type.value_type)}" for k, v in value)
         case _:
             return str(value)
 
 
-def parse_text(text: str, kind: types.IcebergType) -> Any:
-    """The value that `to_text` writes so, for every primitive type; never null."""
+def parse_text(text: str, field_type: types.IcebergType) -> Any:
+    """The value of a text from `to_text`, for every primitive type; never null."""
     if not isinstance(text, str):
-        raise misfit(text, kind, "give its text as a string")
-    match kind:
+        raise misfit(text, field_type, "give its text as a string")
+    match field_type:
         case types.BooleanType():
             if (lower := text.lower()) in ("true", "false"):
                 return lower == "true"
-            raise misfit(text, kind, "write true or false")
+            raise misfit(text, field_type, "write true or false")
         case types.IntegerType() | types.LongType():
             # Python refuses to read numbers of thousands of digits; no type here has more than 19.
             if _INTEGER_TEXT.fullmatch(text) is None or len(text) > 100:
-                raise misfit(text, kind, "write digits like -34")
-            return coerce(int(text), kind)
+                raise misfit(text, field_type, "write digits like -34")
+            return coerce(int(text), field_type)
         case types.FloatType() | types.DoubleType():
             if (special := _SPECIAL_FLOATS.get(text.lower().removeprefix("+"))) is not None:
                 return special
             if NUMBER_TEXT.fullmatch(text) is None:
-                raise misfit(text, kind, "write a number like 1.5e3, NaN or -Infinity")
+                raise misfit(text, field_type, "write a number like 1.5e3, NaN or -Infinity")
             number = float(text)
             if number in (float("inf"), float("-inf")):
-                raise misfit(text, kind, "it is beyond the largest number of the type")
-            return coerce(number, kind)
+                raise misfit(text, field_type, "it is beyond the largest number of the type")
+            return coerce(number, field_type)
         case types.FixedType() | types.BinaryType():
-            return coerce(bytes_from_hex(text, kind), kind)
+            return coerce(bytes_from_hex(text, field_type), field_type)
         case types.UnknownType():
-            raise misfit(text, kind, "it holds only null")
+            raise misfit(text, field_type, "it holds only null")
         case types.NestedType():
-            raise misfit(text, kind, "only primitive types are read from text")
+            raise misfit(text, field_type, "only primitive types are read from text")
         case _:
-            return coerce(text, kind)
+            return coerce(text, field_type)
 
 
 def shortest_float(value: float) -> float:
-    """The double with the fewest digits that is still read as this 32-bit float."""
+    """The double with the fewest digits that still parses as this 32-bit float."""
     shortest = float(str(np.float32(value)))
     return shortest if struct.pack("<f", shortest) == struct.pack("<f", value) else value
 
 
-def _in_datetime_range(value: int, kind: types.IcebergType, make: Any) -> Any:
+def _in_datetime_range(value: int, field_type: types.IcebergType, make: Any) -> Any:
     try:
         return make()
     except (OverflowError, ValueError):
         raise misfit(
-            value, kind, "it is outside of the years 1 to 9999 that datetime has; show it with to_text"
+            value, field_type, "it is outside of the years 1 to 9999 that datetime has; show it with to_text"
         ) from None
 
 

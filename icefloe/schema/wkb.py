@@ -1,4 +1,4 @@
-"""What the bytes of a geometry or geography say: ISO WKB to and from WKT, and the box around values (spec: Appendix G).
+"""The bytes of geometries and geographies: ISO WKB to and from WKT, and bounding boxes (spec: Appendix G).
 
 Reads both byte orders, XY, XYZ, XYM and XYZM, and writes little-endian. A point whose coordinates are all NaN is the empty point,
 which WKB cannot write otherwise.
@@ -86,11 +86,11 @@ def wkt_to_wkb(text: str) -> bytes:
 
 
 def bounding_box(
-    values: Iterable[bytes | None], kind: GeometryType | GeographyType
+    values: Iterable[bytes | None], field_type: GeometryType | GeographyType
 ) -> tuple[GeoPoint, GeoPoint] | None:
     """The lower and upper corner around all values, or None where the spec has no box (spec: Bounds for Geometry and Geography).
 
-    NaN coordinates are skipped in each dimension by itself. Edges of a geography bulge beyond their ends, so only points
+    NaN coordinates are skipped, per dimension. Edges of a geography bulge beyond their ends, so only points
     within the canonical ranges get a box there: a box that is too small would lose rows.
     """
     low, high = [math.inf] * 4, [-math.inf] * 4
@@ -102,7 +102,7 @@ def bounding_box(
             _widen(low, high, (0, 1), position, position)
             continue
         for shape in _leaves(_parse(value)):
-            if isinstance(kind, GeographyType) and shape.code != _POINT:
+            if isinstance(field_type, GeographyType) and shape.code != _POINT:
                 return None
             for positions in (shape.positions, *shape.rings):
                 if positions is not None and len(positions):
@@ -111,7 +111,7 @@ def bounding_box(
                     _widen(low, high, _COLUMNS[shape.dimensions], lows.tolist(), highs.tolist())
     if low[0] > high[0] or low[1] > high[1]:
         return None
-    if isinstance(kind, GeographyType) and (low[0] < -180 or high[0] > 180 or low[1] < -90 or high[1] > 90):
+    if isinstance(field_type, GeographyType) and (low[0] < -180 or high[0] > 180 or low[1] < -90 or high[1] > 90):
         return None
     ends = [(bottom, top) if bottom <= top else (None, None) for bottom, top in zip(low, high, strict=True)]
     return GeoPoint(low[0], low[1], ends[2][0], ends[3][0]), GeoPoint(high[0], high[1], ends[2][1], ends[3][1])
@@ -253,7 +253,7 @@ def _number_text(number: float) -> str:
 
 
 class _TextReader:
-    """A recursive descent over the words of a WKT text."""
+    """A recursive descent parser over the words of a WKT text."""
 
     def __init__(self, text: str) -> None:
         if not isinstance(text, str):
@@ -327,10 +327,10 @@ class _TextReader:
             self.take()
             return np.empty((0, len(_COLUMNS[dimensions])))
         self.expect("(")
-        found = [self.position(dimensions)]
+        rows = [self.position(dimensions)]
         while self.expect(",", ")") == ",":
-            found.append(self.position(dimensions))
-        return np.array(found, dtype=np.float64)
+            rows.append(self.position(dimensions))
+        return np.array(rows, dtype=np.float64)
 
     def position(self, dimensions: int) -> list[float]:
         return [self.number() for _ in _COLUMNS[dimensions]]

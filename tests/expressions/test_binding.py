@@ -151,7 +151,7 @@ def test_what_cannot_be_compared_is_refused(text: str, message: str) -> None:
 
 
 def test_void_is_no_term() -> None:
-    with pytest.raises(InvalidExpressionError, match="transform void of small has no place in a predicate"):
+    with pytest.raises(InvalidExpressionError, match="transform void of small cannot be used in a predicate"):
         ex.bind(ex.IsNull(ex.Transformed(VoidTransform(), Reference("small"))), FILTER_SCHEMA)
 
 
