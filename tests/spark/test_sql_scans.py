@@ -132,7 +132,7 @@ def test_a_view_of_a_frame_shows_what_its_table_has_now(ice: Session) -> None:
     assert rows(spark, "TABLE past") == [(1, "a")]
     assert held.collect() == spark.sql("SELECT * FROM {held}", held=held).collect() == [(1, "a")]
     ice.sql("ALTER TABLE db.framed ALTER COLUMN id TYPE BIGINT").collect()
-    with pytest.raises(InvalidInputError, match=r"view joined .* 'id' was int and is bigint; make the view again"):
+    with pytest.raises(InvalidInputError, match=r"view joined .* 'id' was int and is bigint; create the view again"):
         spark.sql("TABLE joined")
     for name in ("counted", "joined", "over_frame", "past"):
         spark.catalog.dropTempView(name)
@@ -186,8 +186,8 @@ def test_what_is_cached_under_a_name_is_of_the_newest_snapshot(ice: Session) -> 
         ("SELECT id FROM db.cycle_b", "scanned.db.cycle_a -> scanned.db.cycle_b -> scanned.db.cycle_a"),
         ("SELECT id FROM db.cycle_a", "scanned.db.cycle_a -> scanned.db.cycle_a"),
         ("WITH c AS (SELECT id FROM db.cycle_b) SELECT * FROM c WHERE id IN (SELECT id FROM c)", "would be part of itself"),
-        ("SELECT 1 AS id WHERE 1 IN (SELECT id FROM passing)", "temporary view passing is of this one alone"),
-        ("SELECT passing_function(1) AS id", "temporary function passing_function is of this one alone"),
+        ("SELECT 1 AS id WHERE 1 IN (SELECT id FROM passing)", "temporary view passing only exists in this one"),
+        ("SELECT passing_function(1) AS id", "temporary function passing_function only exists in this one"),
     ],
 )  # fmt: skip
 def test_views_that_could_not_be_read_are_refused(ice: Session, query: str, problem: str) -> None:

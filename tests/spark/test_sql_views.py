@@ -36,13 +36,13 @@ def test_columns_are_those_of_the_making_by_their_places(ice: Session) -> None:
     ice.sql("ALTER TABLE db.grown RENAME COLUMN s TO z")
     assert rows(ice, "SELECT s FROM db.all_of_it") == [(2,)]
     ice.sql("ALTER TABLE db.grown DROP COLUMN z")
-    with pytest.raises(InvalidInputError, match=r"column 's' was int when the view was made.*now gives string"):
+    with pytest.raises(InvalidInputError, match=r"column 's' was int when the view was created.*now returns string"):
         ice.sql("SELECT * FROM db.all_of_it")
     ice.sql("ALTER TABLE db.grown DROP COLUMN n")
-    with pytest.raises(InvalidInputError, match="made with 2 columns and its query now gives 1"):
+    with pytest.raises(InvalidInputError, match="created with 2 columns and its query now returns 1"):
         ice.sql("SELECT * FROM db.all_of_it")
     ice.sql("ALTER TABLE db.grown ALTER COLUMN id TYPE BIGINT")
-    with pytest.raises(InvalidInputError, match=r"'id' was int when the view was made.*bigint, which may not fit"):
+    with pytest.raises(InvalidInputError, match=r"'id' was int when the view was created.*bigint, which may not fit"):
         ice.sql("SELECT * FROM db.named")
 
 
@@ -102,7 +102,7 @@ def test_properties_that_are_not_there_or_not_for_users(ice: Session, tmp_path: 
             ice.sql(f"ALTER VIEW db.told UNSET TBLPROPERTIES IF EXISTS ('{key}')")
     with pytest.raises(InvalidInputError, match="'provider'='parquet' is not for views"):
         ice.sql("CREATE VIEW db.odd TBLPROPERTIES ('provider'='parquet') AS SELECT 1 AS id")
-    with pytest.raises(InvalidInputError, match="stays where it was made"):
+    with pytest.raises(InvalidInputError, match="stays where it was created"):
         ice.sql(f"CREATE OR REPLACE VIEW db.told TBLPROPERTIES ('location'='{tmp_path}/no') AS SELECT 1 AS id")
     with pytest.raises(AnalysisException):
         ice.sql("SELECT none FROM db.told")

@@ -1,4 +1,4 @@
-"""Cached tables and views: what is held under a name is of the newest snapshot, and is let go of under that name.
+"""Cached tables and views: what is cached under a name is the newest snapshot, and is uncached by that name.
 
 Spark finds cached rows by the plan of a query, and a scan of another snapshot is another plan. So old rows are never shown
 for new ones; but after a change the cache would neither be used nor be found by its name again.
@@ -25,24 +25,24 @@ _FIELD = "cachedData"
 
 @dataclass(frozen=True)
 class Held:
-    """What Spark holds under the name of a table or view."""
+    """What Spark has cached under the name of a table or view."""
 
     name: tuple[str, ...]
     entry: Any
 
     @property
     def plan(self) -> Any:
-        """The plan that it is found by."""
+        """The plan that Spark looks it up by."""
         return self.entry.plan()
 
     @property
     def storage_level(self) -> Any:
-        """Where it is held."""
+        """The storage level of the cached rows."""
         return self.entry.cachedRepresentation().cacheBuilder().storageLevel()
 
 
 def run_caches(node: Any, context: SqlContext) -> Any | None:
-    """The result plan of a statement about cached rows of tables and views of ours; None if it is none."""
+    """The result plan of a statement that caches or uncaches our tables and views; None for any other statement."""
     match kind_of(node):
         case "CacheTable":
             place = _place(node.table(), context)
@@ -65,7 +65,7 @@ def run_caches(node: Any, context: SqlContext) -> Any | None:
 
 
 def refresh_caches(context: SqlContext) -> None:
-    """Hold the newest rows, from their next use on, wherever older ones are held under a name that is ours or a view's."""
+    """Replace outdated cached rows of our tables, and of views, by the newest ones, which are cached at their next use."""
     gateway = context.gateway
     if _manager(gateway).isEmpty():
         return
@@ -75,20 +75,20 @@ def refresh_caches(context: SqlContext) -> None:
 
 
 def cache(frame: DataFrame, name: tuple[str, ...], level: Any, gateway: Gateway) -> None:
-    """Hold the rows of a table or view under its name, from their first use on."""
+    """Cache the rows of a table or view under its name; they are read at their first use."""
     _manager(gateway).cacheQuery(frame._jdf, gateway.jvm.scala.Option.apply(_quoted(name)), level)
 
 
 def uncache(name: tuple[str, ...], gateway: Gateway) -> bool:
-    """Let go of what is held under a name; whether there was something."""
-    found = [held for held in _held(gateway) if held.name == name]
-    for held in found:
+    """Uncache whatever is cached under a name, and return whether there was anything."""
+    matches = [held for held in _held(gateway) if held.name == name]
+    for held in matches:
         _manager(gateway).uncacheQuery(gateway.spark._jsparkSession, held.plan, False)
-    return bool(found)
+    return bool(matches)
 
 
 def is_cached(frame: DataFrame, gateway: Gateway) -> bool:
-    """Whether the rows of a table or view are held, under whichever name."""
+    """Whether the rows of a table or view are cached, under any name."""
     return option(_manager(gateway).lookupCachedData(frame._jdf)) is not None
 
 
@@ -112,7 +112,7 @@ def _refresh(held: Held, context: SqlContext) -> None:
         query = session.sessionState().sqlParser().parsePlan(f"TABLE {_quoted(held.name)}")
         frame = context.frame_of(query)
     except (IcefloeError, PySparkException, Py4JError):
-        # The table is gone, or is no longer what the view was made of, which whoever reads it is told.
+        # The table is gone or no longer fits the view; whoever reads the view gets the error.
         manager.uncacheQuery(session, held.plan, False)
         return
     if not is_cached(frame, gateway):
@@ -149,7 +149,7 @@ def _is_view(name: tuple[str, ...], gateway: Gateway) -> bool:
 
 
 def _place(node: Any, context: SqlContext) -> Place | None:
-    """Where a table or view is, or should be, that is ours; None if it is Spark's."""
+    """The place of a table or view of ours, whether it exists or not; None if it is Spark's."""
     place = context.table_place(node)
     name = parts(node) if place is not None else ()
     if place is None or (len(name) == 1 and context.is_temporary(name[0])):

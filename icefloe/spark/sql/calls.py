@@ -14,7 +14,7 @@ from icefloe.sql.calling import Kind, Parameter
 from icefloe.sql.procedures import NAMESPACE, PROCEDURES, call
 
 _CAST_TEXTS = {Kind.TIMESTAMP: "timestamp", Kind.LONG: "bigint", Kind.INTEGER: "int"}
-"""Parameters for which a text stands for what Spark casts it to; times in the zone of the session."""
+"""The types to which Spark casts a string argument, by kind of parameter; times are in the session's time zone."""
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -35,28 +35,28 @@ def run_call(node: Any, context: SqlContext) -> Any | None:
     known = PROCEDURES[rest[1].lower()].parameters if rest[1].lower() in PROCEDURES else ()
     positional: list[Any] = []
     named: dict[str, Any] = {}
-    for place, each in enumerate(items(node.args())):
-        if kind_of(each) == "NamedArgumentExpression":
-            key = each.key()
+    for index, expression in enumerate(items(node.args())):
+        if kind_of(expression) == "NamedArgumentExpression":
+            key = expression.key()
             if key in named:
                 raise InvalidInputError(f"{key!r} is given twice")
             parameter = next((one for one in known if one.name.lower() == key.lower()), None)
-            named[key] = value_of(each.value(), context, parameter)
+            named[key] = value_of(expression.value(), context, parameter)
         elif named:
             raise InvalidInputError("arguments by position come before those by name")
         else:
-            positional.append(value_of(each, context, known[place] if place < len(known) else None))
+            positional.append(value_of(expression, context, known[index] if index < len(known) else None))
     namespace = home[1] if home is not None and context.names.catalogs[home[0]] is catalog else ()
     rows = call(catalog, rest[1], positional, named, namespace, lambda source: sparks_table(source, context))
     return plan_of(context.gateway.spark.createDataFrame(rows))
 
 
 def value_of(expression: Any, context: SqlContext, parameter: Parameter | None = None) -> Any:
-    """What a constant expression is worth, to a parameter if there is one, as a Python value; timestamps with their zone."""
+    """The Python value of a constant expression, cast for its parameter if it has one; timestamps have a time zone."""
     frame = context.gateway.spark.range(1).select(context.gateway.column(expression).alias("value"))
     if parameter is not None and isinstance(frame.schema[0].dataType, spark_types.StringType):
-        kind = _CAST_TEXTS.get(parameter.kind)
-        frame = frame if kind is None else frame.select(functions.col("value").cast(kind).alias("value"))
+        cast_type = _CAST_TEXTS.get(parameter.kind)
+        frame = frame if cast_type is None else frame.select(functions.col("value").cast(cast_type).alias("value"))
     if isinstance(frame.schema[0].dataType, spark_types.TimestampType | spark_types.TimestampNTZType):
         micros = frame.select(functions.unix_micros(functions.col("value").cast("timestamp"))).first()
         return None if micros is None or micros[0] is None else _EPOCH + dt.timedelta(microseconds=micros[0])

@@ -1,4 +1,4 @@
-"""`INSERT`, `DELETE`, `UPDATE` and `MERGE`: what the nodes of such a statement say, and who runs it."""
+"""`INSERT`, `DELETE`, `UPDATE` and `MERGE`: reads the nodes of such a statement and runs it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,7 +29,7 @@ _SUBQUERIES = ("ScalarSubquery", "ListQuery", "Exists", "LateralSubquery")
 
 
 def run_changes(node: Any, context: SqlContext) -> Any | None:
-    """The result plan of a change of rows of a table of ours; None if it is none."""
+    """The result plan of a statement that changes rows of our tables; None for any other statement."""
     match kind_of(node):
         case "UnresolvedWith" if kind_of(node.child()) in (*_INSERTS, *_CHANGES) or _is_inserts(node.child()):
             return run_changes(_with_inside(node, node.child(), context), context)
@@ -53,7 +53,7 @@ def run_changes(node: Any, context: SqlContext) -> Any | None:
 
 
 def _with_inside(around: Any, node: Any, context: SqlContext) -> Any:
-    """A change that is below common table expressions, with these around each of the queries in it instead."""
+    """A change below common table expressions, which are moved around each of its queries."""
 
     def query(plan: Any) -> Any:
         return copy(context.gateway, around, child=plan)
@@ -62,11 +62,12 @@ def _with_inside(around: Any, node: Any, context: SqlContext) -> Any:
         case kind if kind in _INSERTS:
             return copy(context.gateway, node, query=query(node.query()))
         case "Union":
-            children = [_with_inside(around, each, context) for each in items(node.children())]
+            children = [_with_inside(around, child, context) for child in items(node.children())]
             return copy(context.gateway, node, children=context.gateway.seq(children))
         case kind:
             changed = rebuilt_expressions(
-                node, lambda each: each.withNewPlan(query(each.plan())) if kind_of(each) in _SUBQUERIES else each
+                node,
+                lambda inner: inner.withNewPlan(query(inner.plan())) if kind_of(inner) in _SUBQUERIES else inner,
             )
             if kind != "MergeIntoTable":
                 return changed
@@ -78,12 +79,12 @@ def _with_inside(around: Any, node: Any, context: SqlContext) -> Any:
 
 def _is_inserts(node: Any) -> bool:
     """Whether it is `FROM ... INSERT INTO ... INSERT INTO ...`."""
-    return kind_of(node) == "Union" and all(kind_of(each) == "InsertIntoStatement" for each in items(node.children()))
+    return kind_of(node) == "Union" and all(kind_of(child) == "InsertIntoStatement" for child in items(node.children()))
 
 
 def _insert_each(nodes: Sequence[Any], context: SqlContext) -> Any | None:
-    """Several inserts from one query: all are understood before the first is run; None if none is ours."""
-    targets = [target_of(_without_alias(each.table())[0], context) for each in nodes]
+    """Several inserts from one query: all are checked before the first one runs; None if none is ours."""
+    targets = [target_of(_without_alias(insertion.table())[0], context) for insertion in nodes]
     if not any(targets):
         return None
     runs = [
@@ -128,7 +129,7 @@ def _qualifier(node: Any, target: Source) -> tuple[str, ...]:
 
 
 def target_of(node: Any, context: SqlContext) -> Source | None:
-    """The table, and the branch of it, that a change is about; None if it is not ours."""
+    """The table that a statement changes, and its branch; None if it is not ours."""
     if kind_of(node) not in ("UnresolvedRelation", "UnresolvedTable"):
         return None
     source = context.names.source(parts(node), default=context.default)
@@ -143,15 +144,15 @@ def target_of(node: Any, context: SqlContext) -> Source | None:
 
 
 def check_branch(source: Source) -> None:
-    """Fail if what is to be changed is a branch that is not there, or a tag."""
+    """Raise if the target is a tag, or a branch that does not exist."""
     if source.ref is None:
         return
-    found = source.catalog.load_table(source.identifier).refs().get(source.ref)
-    if found is None:
+    ref = source.catalog.load_table(source.identifier).refs().get(source.ref)
+    if ref is None:
         raise NoSuchSnapshotError(
             f"table {show(source.identifier)} has no branch {source.ref!r}; ALTER TABLE ... CREATE BRANCH makes one"
         )
-    if found.ref_type is not SnapshotRefType.BRANCH:
+    if ref.ref_type is not SnapshotRefType.BRANCH:
         raise InvalidInputError(f"{source.ref!r} of table {show(source.identifier)} is a tag, which cannot be changed")
 
 
@@ -180,13 +181,13 @@ def _truncate(target: Source, context: SqlContext) -> None:
 
 def _update(node: Any, target: Source, context: SqlContext) -> None:
     table, name = target.catalog.load_table(target.identifier), _qualifier(node.table(), target)
-    found = _resolved(node, "table", context)
-    condition = option(found.condition())
+    statement = _resolved(node, "table", context)
+    condition = option(statement.condition())
     to = destination(context.gateway.spark, table, target.ref)
     update_rows(
         context.gateway.spark,
         table,
-        _assignments(found.assignments(), table, name, context),
+        _assignments(statement.assignments(), table, name, context),
         None if condition is None else _condition(condition, context),
         alias=name,
         metadata_columns=context.metadata_columns(),
@@ -197,15 +198,19 @@ def _update(node: Any, target: Source, context: SqlContext) -> None:
 
 def _merge(node: Any, target: Source, context: SqlContext) -> None:
     table, name = target.catalog.load_table(target.identifier), _qualifier(node.targetTable(), target)
-    found = _resolved(node, "targetTable", context)
-    source = context.frame_of(found.sourceTable())
+    statement = _resolved(node, "targetTable", context)
+    source = context.frame_of(statement.sourceTable())
     matched, not_matched, by_source = (
-        tuple(_clause(each, table, name, context) for each in items(actions))
-        for actions in (found.matchedActions(), found.notMatchedActions(), found.notMatchedBySourceActions())
+        tuple(_clause(action, table, name, context) for action in items(actions))
+        for actions in (
+            statement.matchedActions(),
+            statement.notMatchedActions(),
+            statement.notMatchedBySourceActions(),
+        )
     )
-    on = context.gateway.column(found.mergeCondition())
+    on = context.gateway.column(statement.mergeCondition())
     evolves = bool(argument(node, "withSchemaEvolution", False))
-    merge = Merge(on, matched, not_matched, by_source, name, _alias_of(found.sourceTable()), evolves)
+    merge = Merge(on, matched, not_matched, by_source, name, _alias_of(statement.sourceTable()), evolves)
     to = destination(context.gateway.spark, table, target.ref)
     merge_rows(
         context.gateway.spark,
@@ -219,12 +224,12 @@ def _merge(node: Any, target: Source, context: SqlContext) -> None:
 
 
 def _resolved(node: Any, target: str, context: SqlContext) -> Any:
-    """The statement with our tables in all but its target, which is scanned by whoever runs it, with what that needs."""
+    """The statement with our tables resolved, except its target, which is scanned when the statement runs."""
     return resolve(copy(context.gateway, node, **{target: context.result()}), context)
 
 
 def _alias_of(node: Any) -> tuple[str, ...] | None:
-    """The name that a relation was given, all its parts."""
+    """All parts of a relation's alias."""
     if kind_of(node) != "SubqueryAlias":
         return None
     return (*items(node.identifier().qualifier()), node.identifier().name())
@@ -242,31 +247,31 @@ def _clause(action: Any, table: Table, name: tuple[str, ...], context: SqlContex
         case "InsertStarAction":
             return Clause(Action.INSERT, column)
         case "UpdateAction" | "InsertAction":
-            made = tuple(_assignments(action.assignments(), table, name, context))
-            return Clause(Action.UPDATE if kind == "UpdateAction" else Action.INSERT, column, made)
+            assignments = tuple(_assignments(action.assignments(), table, name, context))
+            return Clause(Action.UPDATE if kind == "UpdateAction" else Action.INSERT, column, assignments)
         case _:
             raise InvalidInputError(f"MERGE: {kind} is not understood")
 
 
 def _clause_condition(expression: Any, context: SqlContext) -> Column:
-    """The condition of a clause, where NULL may stand for one that is never true."""
+    """The condition of a clause; NULL is a condition that is never true."""
     column = context.gateway.column(expression)
     is_null = kind_of(expression) == "Literal" and kind_of(expression.dataType()) == "NullType"
     return column.cast("boolean") if is_null else column
 
 
-def _assignments(found: Any, table: Table, name: tuple[str, ...], context: SqlContext) -> list[Assignment]:
-    made = []
-    for each in items(found):
-        path = tuple(items(each.key().nameParts()))
-        made.append(Assignment(path, _value(each.value(), path, table, name, context)))
-    return made
+def _assignments(nodes: Any, table: Table, name: tuple[str, ...], context: SqlContext) -> list[Assignment]:
+    assignments = []
+    for node in items(nodes):
+        path = tuple(items(node.key().nameParts()))
+        assignments.append(Assignment(path, _value(node.value(), path, table, name, context)))
+    return assignments
 
 
 def _value(expression: Any, path: tuple[str, ...], table: Table, name: tuple[str, ...], context: SqlContext) -> Column:
-    """What is assigned; the word DEFAULT is what writers put where they are given nothing."""
+    """The assigned value; the word DEFAULT is the column's write default."""
     is_default = kind_of(expression) == "UnresolvedAttribute" and [
-        each.upper() for each in items(expression.nameParts())
+        part.upper() for part in items(expression.nameParts())
     ] == ["DEFAULT"]
     if not is_default:
         return context.gateway.column(expression)

@@ -1,4 +1,4 @@
-"""`ALTER TABLE` of columns: add, drop, rename, replace all, and change type, place, comment, nullability and default."""
+"""`ALTER TABLE` of columns: add, drop, rename, replace all, and change type, position, comment, nullability and default."""
 
 from typing import Any
 
@@ -68,13 +68,13 @@ def _add(column: Any, update: SchemaUpdate, case_sensitive: bool) -> None:
 
 
 def _rename(path: tuple[str, ...], name: str, update: SchemaUpdate, table: Table, case_sensitive: bool) -> None:
-    """As in Spark, a name that is there cannot be taken, not even by the column that has it in another case."""
+    """As in Spark, an existing name cannot be taken, not even by the same column in another case."""
     new_path = ".".join((*path[:-1], name))
-    found = [each for each in table.schema().column_names if _is_same(each, new_path, case_sensitive)]
+    same = [column for column in table.schema().column_names if _is_same(column, new_path, case_sensitive)]
     update.rename_column(path, name)
-    if found:
+    if same:
         raise AlreadyExistsError(
-            f"[FIELD_ALREADY_EXISTS] cannot rename {'.'.join(path)!r} to {name!r}: there is a column {found[0]!r}"
+            f"[FIELD_ALREADY_EXISTS] cannot rename {'.'.join(path)!r} to {name!r}: there is a column {same[0]!r}"
         )
 
 
@@ -91,8 +91,8 @@ def _field(column: Any) -> NestedField:
 
 def _drop(node: Any, update: SchemaUpdate, case_sensitive: bool) -> None:
     paths = [_path(name) for name in items(node.columnsToDrop())]
-    # Spark takes no offence at a column that is named twice.
-    for path in {tuple(each if case_sensitive else each.lower() for each in path): path for path in paths}.values():
+    # Spark accepts a column that is named twice.
+    for path in {tuple(part if case_sensitive else part.lower() for part in path): path for path in paths}.values():
         try:
             update.delete_column(path)
         except NoSuchColumnError:
@@ -102,9 +102,11 @@ def _drop(node: Any, update: SchemaUpdate, case_sensitive: bool) -> None:
 
 def _alter(spec: Any, update: SchemaUpdate, table: Table, case_sensitive: bool) -> None:
     path = _path(spec.column())
-    kind, nullable, comment = (option(each) for each in (spec.newDataType(), spec.newNullability(), spec.newComment()))
-    if kind is not None:
-        shown = spark_type(kind)
+    data_type, nullable, comment = (
+        option(change) for change in (spec.newDataType(), spec.newNullability(), spec.newComment())
+    )
+    if data_type is not None:
+        shown = spark_type(data_type)
         if isinstance(shown, spark_types.CharType | spark_types.VarcharType):
             raise InvalidInputError(
                 f"[NOT_SUPPORTED_CHANGE_COLUMN] column {'.'.join(path)!r} cannot become {shown.simpleString()}: Iceberg's strings"
@@ -126,8 +128,8 @@ def _default(spec: Any, path: tuple[str, ...], update: SchemaUpdate, table: Tabl
     default = option(spec.newDefaultExpression())
     text = "" if default is None else default_text(default).strip()
     if text:
-        kind = table.schema().find_type(".".join(path), case_sensitive)
-        update.set_default_value(path, value_of_literal(text, kind))
+        field_type = table.schema().find_type(".".join(path), case_sensitive)
+        update.set_default_value(path, value_of_literal(text, field_type))
     elif default is not None or drops_default(spec):
         update.set_default_value(path, None)
 
@@ -135,8 +137,8 @@ def _default(spec: Any, path: tuple[str, ...], update: SchemaUpdate, table: Tabl
 def _move(path: tuple[str, ...], position: Any, update: SchemaUpdate) -> None:
     if position is None:
         return
-    place = position.position() if kind_of(position).startswith("Unresolved") else position
-    if kind_of(place).startswith("First"):
+    target = position.position() if kind_of(position).startswith("Unresolved") else position
+    if kind_of(target).startswith("First"):
         update.move_first(path)
     else:
-        update.move_after(path, (*path[:-1], place.column()))
+        update.move_after(path, (*path[:-1], target.column()))

@@ -25,17 +25,17 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 def predicate_text(sql: str, spark: Any) -> str:
     """What Spark writes for a condition, as we read it."""
 
-    def ours(found: re.Match[str]) -> str:
-        if (moment := found["moment"]) is not None:
+    def ours(token: re.Match[str]) -> str:
+        if (moment := token["moment"]) is not None:
             return f"TIMESTAMP '{_in_utc(moment, spark)}'"
-        if (local := found["local"]) is not None:
+        if (local := token["local"]) is not None:
             return f"TIMESTAMP '{local}'"
-        if (real := found["real"]) is not None:
-            return f"{found['kind']} '{real}'"
-        if (text := found["text"]) is not None:
-            plain = re.sub(r"\\(.)|''", lambda each: each[1] or "'", text[1:-1])
+        if (real := token["real"]) is not None:
+            return f"{token['kind']} '{real}'"
+        if (text := token["text"]) is not None:
+            plain = re.sub(r"\\(.)|''", lambda escape: escape[1] or "'", text[1:-1])
             return "'" + plain.replace("'", "''") + "'"
-        return str(found["number"] or found["name"])
+        return str(token["number"] or token["name"])
 
     return _TOKEN.sub(ours, sql)
 
@@ -63,7 +63,7 @@ def _with_exact_names(plan: Any, frame: DataFrame) -> Any:
     """The filter with columns and fields as the frame writes them, and not in the case that the condition does."""
     gateway = Gateway(frame.sparkSession).callbacks()
     output = frame._jdf.queryExecution().analyzed().output()
-    columns = {each.exprId().id(): each for each in items(output)}
+    columns = {attribute.exprId().id(): attribute for attribute in items(output)}
 
     def exact(node: Any) -> Any:
         match kind_of(node):

@@ -34,7 +34,7 @@ _HIDES_UNDER_NAMES = (4, 2)
 """From this Spark on, the name of a query lets hidden columns through; before, they are lost in `FROM t AS x`."""
 
 ReadSource = Callable[[Source, Sequence[str]], DataFrame]
-"""The lazy frame of what a query reads, with some metadata columns besides."""
+"""Reads a source of a query as a lazy frame, with the given metadata columns."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,14 @@ class SqlContext:
     read: ReadSource
     default: str | None = None
     mentions: str = ""
-    """The text of the statement, for what only a look at it can tell."""
+    """The text of the statement, for what only the text can tell."""
     temporary: frozenset[str] | None = None
-    """The names of temporary views that the text of a view sees, in small letters; None outside of views, where it is all."""
+    """The names of temporary views that the text of a view sees, in lower case; None, outside of views, means all."""
     within: tuple[tuple[str, ...], ...] = ()
-    """The views that the text is of, or is to be of, the outermost first: none of them can be part of it."""
+    """The views whose text this is, the outermost first: none of them may be part of it."""
 
     session: Names | None = None
-    """The names of the session, in the text of a view, which has names of its own."""
+    """The names of the session, for the text of a view, which is resolved by names of its own."""
 
     def home(self) -> tuple[str, tuple[str, ...]] | None:
         """The catalog and namespace of ours that are current in the session."""
@@ -95,11 +95,11 @@ class SqlContext:
     def relation_plan(self, frame: DataFrame, qualifier: Sequence[str]) -> Any:
         """The logical plan of a frame under a table's name, so that columns can be qualified by it."""
         wanted = self.metadata_columns()
-        hidden = [each for each in wanted if each in frame.columns] if wanted else []
+        hidden = [name for name in wanted if name in frame.columns] if wanted else []
         if not hidden:
             return self.named_plan(plan_of(frame), qualifier)
-        shown = [quoted_name(each) for each in frame.columns if each not in hidden]
-        marks = [functions.col(each).alias(each, metadata={_HIDDEN: "true"}) for each in hidden]
+        shown = [quoted_name(name) for name in frame.columns if name not in hidden]
+        marks = [functions.col(name).alias(name, metadata={_HIDDEN: "true"}) for name in hidden]
         inner = frame.select(*shown, *marks)._jdf.queryExecution().analyzed()
         if is_at_least(self.gateway.spark, _HIDES_UNDER_NAMES):
             return self.named_plan(self._hiding(inner, hidden), qualifier)
@@ -110,16 +110,18 @@ class SqlContext:
         return self.gateway.named_plan(plan, name)
 
     def _hiding(self, plan: Any, hidden: Sequence[str]) -> Any:
-        """A plan whose metadata columns are there when they are named, and not in `*`."""
+        """A plan whose metadata columns can be named, but are not part of `*`."""
         logical = self.gateway.jvm.org.apache.spark.sql.catalyst.plans.logical
         known = list(items(plan.output()))
-        found = logical.Project(self.gateway.seq([each for each in known if each.name() not in hidden]), plan)
-        kept = self.gateway.seq([each for each in known if each.name() in hidden])
-        found.setTagValue(logical.Project.hiddenOutputTag(), kept)
-        return found
+        project = logical.Project(
+            self.gateway.seq([attribute for attribute in known if attribute.name() not in hidden]), plan
+        )
+        kept = self.gateway.seq([attribute for attribute in known if attribute.name() in hidden])
+        project.setTagValue(logical.Project.hiddenOutputTag(), kept)
+        return project
 
     def result(self, rows: Sequence[tuple[Any, ...]] = (), schema: str = "") -> Any:
-        """The logical plan of a statement's result rows; of nothing at all for most."""
+        """The logical plan of a statement's result rows; most statements have none."""
         if not schema:
             local = self.gateway.jvm.org.apache.spark.sql.catalyst.plans.logical.LocalRelation
             empty = self.gateway.seq(())
@@ -149,7 +151,7 @@ def full_name(catalog: Catalog, identifier: Sequence[str]) -> str:
 
 
 def whole_location(text: str) -> str:
-    """A location that a statement gives, which must not depend on the folder that the program happens to run in."""
+    """A location given in a statement, which must not depend on the working directory."""
     if text and ":" not in text and not text.startswith("/"):
         raise InvalidLocationError(
             f"LOCATION {text!r} is relative, and to nothing that others would know;"

@@ -17,47 +17,48 @@ _SPARKS = {
 
 
 def asks_what_is_current(context: SqlContext) -> bool:
-    """Whether the statement may ask, and the answer is one of ours."""
+    """Whether the statement may call one of these functions while a catalog of ours is current."""
     return _MENTIONED.search(context.mentions) is not None and context.home() is not None
 
 
 def with_current(node: Any, context: SqlContext) -> Any:
-    """The node with the answers in its expressions; columns are named as Spark names them after what was asked."""
+    """The node with the answers in its expressions; columns are named after the functions, as in Spark."""
     return rebuilt_expressions(
-        rebuilt_expressions(node, lambda each: _named(each, context)), lambda each: _told(each, context)
+        rebuilt_expressions(node, lambda expression: _named(expression, context)),
+        lambda expression: _answer(expression, context),
     )
 
 
 def _named(expression: Any, context: SqlContext) -> Any:
     if kind_of(expression) != "UnresolvedAlias":
         return expression
-    found: list[str] = []
+    answered: list[str] = []
     expressions = context.gateway.jvm.org.apache.spark.sql.catalyst.expressions
 
-    def look(each: Any) -> Any:
-        asked = _asked(each)
+    def look(inner: Any) -> Any:
+        asked = _asked(inner)
         if asked is None:
-            return each
-        found.append(asked)
+            return inner
+        answered.append(asked)
         return getattr(expressions, _SPARKS[asked])()
 
     name = rebuilt_expression(expression.child(), look).sql()
-    if not found:
+    if not answered:
         return expression
     session = context.gateway.spark._jsparkSession
     return session.expression(context.gateway.column(expression.child()).alias(name)._jc)
 
 
-def _told(expression: Any, context: SqlContext) -> Any:
+def _answer(expression: Any, context: SqlContext) -> Any:
     asked, home = _asked(expression), context.home()
     if asked is None or home is None:
         return expression
-    answer = home[0] if asked == "current_catalog" else show(home[1]) if home[1] else ""
-    return context.gateway.spark._jsparkSession.expression(lit(answer)._jc)
+    value = home[0] if asked == "current_catalog" else show(home[1]) if home[1] else ""
+    return context.gateway.spark._jsparkSession.expression(lit(value)._jc)
 
 
 def _asked(expression: Any) -> str | None:
     if kind_of(expression) != "UnresolvedFunction" or expression.arguments().size():
         return None
-    *around, name = (each.lower() for each in items(expression.nameParts()))
+    *around, name = (part.lower() for part in items(expression.nameParts()))
     return name if name in _SPARKS and around in ([], ["builtin"], ["system", "builtin"]) else None

@@ -22,7 +22,7 @@ def mentions_default(context: SqlContext) -> bool:
 
 
 def with_defaults(node: Any, query: Any, fields: Sequence[NestedField], context: SqlContext) -> Any:
-    """The query of an INSERT for these columns with what each has by default for the word DEFAULT, by Spark's own rule.
+    """The query of an INSERT for these columns, with the word DEFAULT replaced by each column's default, by Spark's own rule.
 
     The rule is one for INSERT alone. So it is given the statement, about a relation that has the columns in question.
     """
@@ -33,27 +33,28 @@ def with_defaults(node: Any, query: Any, fields: Sequence[NestedField], context:
     attributes = catalyst.types.DataTypeUtils.toAttributes(gateway.type(columns))
     table = catalyst.plans.logical.LocalRelation(attributes, gateway.seq(()), False, gateway.none())
     nothing = gateway.jvm.PythonUtils.toScalaMap(gateway.jvm.java.util.HashMap())
-    made = copy(
+    insertion = copy(
         gateway, node, table=table, query=query, partitionSpec=nothing, userSpecifiedCols=gateway.seq(()), byName=False
     )
-    return gateway.spark._jsparkSession.sessionState().analyzer().execute(made).query()
+    return gateway.spark._jsparkSession.sessionState().analyzer().execute(insertion).query()
 
 
 def _column(field: NestedField, mapping: TypeMapping) -> Any:
     default = write_default(field)
     text = None if default is None else _text(default, field.field_type, mapping)
-    noted = {} if text is None else {CURRENT_DEFAULT: text}
-    return spark_types.StructField(field.name, user_type(field.field_type, mapping), field.optional, noted)
+    metadata = {} if text is None else {CURRENT_DEFAULT: text}
+    return spark_types.StructField(field.name, user_type(field.field_type, mapping), field.optional, metadata)
 
 
-def _text(value: Any, kind: IcebergType, mapping: TypeMapping) -> str:
-    """A value as SQL writes it."""
+def _text(value: Any, field_type: IcebergType, mapping: TypeMapping) -> str:
+    """A value as a SQL literal."""
     if value is None:
         return "NULL"
-    if isinstance(kind, StructType):
+    if isinstance(field_type, StructType):
         inner = dict(value)
         fields = (
-            f"{text_literal(each.name)}, {_text(inner[each.field_id], each.field_type, mapping)}" for each in kind
+            f"{text_literal(field.name)}, {_text(inner[field.field_id], field.field_type, mapping)}"
+            for field in field_type
         )
         return f"named_struct({', '.join(fields)})"
-    return str(sql_literal(value, kind, user_type(kind, mapping)))
+    return str(sql_literal(value, field_type, user_type(field_type, mapping)))

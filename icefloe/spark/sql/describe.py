@@ -1,4 +1,4 @@
-"""`SHOW` and `DESCRIBE` of a table: its columns, partitioning, properties, and a statement that would make it again."""
+"""`SHOW` and `DESCRIBE` of a table: its columns, partitioning, properties, and a statement that would create it again."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ _RESERVED = ("comment", "owner", "provider", "location", "external")
 
 
 def run_describe(node: Any, context: SqlContext) -> Any | None:
-    """The result plan of a statement that tells about a table; None if it is none, or not about ours."""
+    """The result plan of a statement that describes a table of ours; None for any other statement."""
     kind = kind_of(node)
     if kind == "ShowTablesExtended":
         return _show_extended(node, context)
@@ -65,7 +65,7 @@ def run_describe(node: Any, context: SqlContext) -> Any | None:
 
 
 def _show_extended(node: Any, context: SqlContext) -> Any | None:
-    """`SHOW TABLE EXTENDED`: tables of a namespace, and the session's temporary views, with all that there is to say of them."""
+    """`SHOW TABLE EXTENDED`: tables of a namespace, and the session's temporary views, with their details."""
     place = context.place(node.namespace())
     if place is None:
         return None
@@ -73,12 +73,12 @@ def _show_extended(node: Any, context: SqlContext) -> Any | None:
     if not catalog.namespace_exists(place.parts):
         raise NoSuchNamespaceError(f"no namespace {show(place.parts)} in catalog {catalog.name!r}")
     rows = [
-        (show(place.parts), each[-1], False, _information(Place(catalog, tuple(each)), context))
-        for each in catalog.list_tables(place.parts)
-        if matches(pattern, each[-1])
+        (show(place.parts), identifier[-1], False, _information(Place(catalog, tuple(identifier)), context))
+        for identifier in catalog.list_tables(place.parts)
+        if matches(pattern, identifier[-1])
     ]
     views = items(context.gateway.spark._jsparkSession.sessionState().catalog().listTempViews("", pattern))
-    rows += [("", each.identifier().table(), True, f"{each.simpleString()}\n") for each in views]
+    rows += [("", view.identifier().table(), True, f"{view.simpleString()}\n") for view in views]
     return context.result(rows, "namespace string, tableName string, isTemporary boolean, information string")
 
 
@@ -86,7 +86,7 @@ def _information(place: Place, context: SqlContext) -> str:
     table = place.catalog.load_table(place.parts)
     schema = user_schema(table.schema(), mapping_of(context.gateway.spark))
     properties = ",".join(f"{key}={value}" for key, value in _properties(table, None) if key not in _RESERVED)
-    told = {
+    details = {
         "Catalog": place.catalog.name,
         "Namespace": show(place.parts[:-1]),
         "Table": place.parts[-1],
@@ -98,7 +98,7 @@ def _information(place: Place, context: SqlContext) -> str:
         "Table Properties": f"[{properties}]",
         "Schema": context.gateway.type(schema).treeString(),
     }
-    return "".join(f"{key}: {value}\n" for key, value in told.items() if value is not None)
+    return "".join(f"{key}: {value}\n" for key, value in details.items() if value is not None)
 
 
 def _shown(field: NestedField, mapping: TypeMapping) -> str:
@@ -155,7 +155,7 @@ def _properties(table: Table, key: str | None) -> list[tuple[str, str]]:
 
 
 def _partitioning(table: Table) -> list[str]:
-    found = []
+    terms = []
     for field in table.spec().fields:
         column = table.schema().find_column_name(field.source_id) or "?"
         text = str(field.transform)
@@ -163,12 +163,12 @@ def _partitioning(table: Table) -> list[str]:
             continue
         name, _, number = text.rstrip("]").partition("[")
         if name == "identity":
-            found.append(_name(column))
+            terms.append(_name(column))
         elif number:
-            found.append(f"{name}({number}, {_name(column)})")
+            terms.append(f"{name}({number}, {_name(column)})")
         else:
-            found.append(f"{name}s({_name(column)})")
-    return found
+            terms.append(f"{name}s({_name(column)})")
+    return terms
 
 
 def _name(column: str) -> str:
@@ -209,4 +209,4 @@ def _partitions(table: Table, context: SqlContext) -> Any:
         raise InvalidInputError(f"table {'.'.join(table.name())} is not partitioned")
     rows = table.inspect.partitions().to_pylist()
     shown = ["/".join(f"{name}={value}" for name, value in row["partition"].items()) for row in rows]
-    return context.result([(each,) for each in sorted(set(shown))], "partition string")
+    return context.result([(partition,) for partition in sorted(set(shown))], "partition string")

@@ -13,7 +13,7 @@ from icefloe.table import Table
 
 
 def describe_part(node: Any, source: Source, word: str, context: SqlContext, mapping: TypeMapping) -> Any:
-    """The result plan of a statement that tells about a part of a table, which is named by the table and a word."""
+    """The result plan of a statement that describes a part of a table, named by the table and a suffix."""
     table = source.catalog.load_table(source.identifier)
     name = full_name(source.catalog, (*source.identifier, word))
     columns = [
@@ -26,15 +26,15 @@ def describe_part(node: Any, source: Source, word: str, context: SqlContext, map
             return context.result(rows, "col_name string, data_type string, comment string")
         case "DescribeColumn":
             wanted = ".".join(items(node.column().nameParts()))
-            found = next((each for each in columns if each[0].lower() == wanted.lower()), None)
-            if found is None:
+            match = next((column for column in columns if column[0].lower() == wanted.lower()), None)
+            if match is None:
                 raise NoSuchColumnError(
                     f"{name} has no column {wanted!r}; there are {', '.join(e[0] for e in columns)}"
                 )
-            told = [("col_name", found[0]), ("data_type", found[1]), ("comment", found[2] or "NULL")]
-            return context.result(told, "info_name string, info_value string")
+            details = [("col_name", match[0]), ("data_type", match[1]), ("comment", match[2] or "NULL")]
+            return context.result(details, "info_name string, info_value string")
         case "ShowColumns":
-            return context.result([(each[0],) for each in columns], "col_name string")
+            return context.result([(column[0],) for column in columns], "col_name string")
         case "ShowTableProperties":
             key, held = option(node.propertyKey()), _properties(table)
             shown = sorted(held.items()) if key is None else [(key, held.get(key, f"{name} has no property: {key}"))]

@@ -1,4 +1,4 @@
-"""`SHOW` and `DESCRIBE` of a view: its columns, its properties, and a statement that would make it again."""
+"""`SHOW` and `DESCRIBE` of a view: its columns, its properties, and a statement that would create it again."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from icefloe.spark.user_side import quoted_name
 
 
 def describe_view(node: Any, place: Place, context: SqlContext, mapping: TypeMapping) -> Any:
-    """The result plan of a statement that tells about a view."""
+    """The result plan of a statement that describes a view."""
     view, name = place.catalog.load_view(place.parts), full_name(place.catalog, place.parts)
     columns = [
         (field.name, user_type(field.field_type, mapping).simpleString(), field.doc) for field in view.schema().fields
@@ -23,11 +23,11 @@ def describe_view(node: Any, place: Place, context: SqlContext, mapping: TypeMap
             return context.result(rows, "col_name string, data_type string, comment string")
         case "DescribeColumn":
             wanted = ".".join(items(node.column().nameParts()))
-            found = next((each for each in columns if each[0].lower() == wanted.lower()), None)
-            if found is None:
+            match = next((column for column in columns if column[0].lower() == wanted.lower()), None)
+            if match is None:
                 raise NoSuchColumnError(f"view {name} has no column {wanted!r}")
-            told = [("col_name", found[0]), ("data_type", found[1]), ("comment", found[2] or "NULL")]
-            return context.result(told, "info_name string, info_value string")
+            details = [("col_name", match[0]), ("data_type", match[1]), ("comment", match[2] or "NULL")]
+            return context.result(details, "info_name string, info_value string")
         case "ShowCreateTable":
             return context.result([(_create_statement(view, name, columns),)], "createtab_stmt string")
         case "ShowTableProperties":
@@ -36,7 +36,7 @@ def describe_view(node: Any, place: Place, context: SqlContext, mapping: TypeMap
             shown = sorted(held.items()) if key is None else [(key, held.get(key, f"View {name} has no such property"))]
             return context.result(shown, "key string, value string")
         case "ShowColumns":
-            return context.result([(each[0],) for each in columns], "col_name string")
+            return context.result([(column[0],) for column in columns], "col_name string")
         case _:
             raise InvalidInputError(f"{name} is a view, and views have no partitions")
 

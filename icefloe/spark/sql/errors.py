@@ -8,7 +8,7 @@ from icefloe.spark.constants import PREFIX
 
 _PROPOSALS = re.compile(r" Did you mean one of the following\? \[(.*?)\]\.")
 _PLAN = re.compile(r";?\n'?[A-Z]\w+ .*", re.DOTALL)
-"""The plan that Spark appends to what it says."""
+"""The plan that Spark appends to its message."""
 
 
 def without_inner_names(error: Exception) -> None:
@@ -17,10 +17,10 @@ def without_inner_names(error: Exception) -> None:
     text = getattr(error, "_desc", None)
     if not isinstance(error, AnalysisException) or not isinstance(text, str) or PREFIX not in text:
         return
-    told = _PLAN.split(text, maxsplit=1)[0]
-    error._desc = _PROPOSALS.sub(_proposed, told)
+    message = _PLAN.split(text, maxsplit=1)[0]
+    error._desc = _PROPOSALS.sub(_proposed, message)
 
 
-def _proposed(found: re.Match[str]) -> str:
-    names = [each for each in found[1].split(", ") if PREFIX not in each]
+def _proposed(match: re.Match[str]) -> str:
+    names = [name for name in match[1].split(", ") if PREFIX not in name]
     return f" Did you mean one of the following? [{', '.join(names)}]." if names else ""

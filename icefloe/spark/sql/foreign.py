@@ -1,4 +1,4 @@
-"""Tables of files in Spark's own catalog, as far as `add_files` must know them."""
+"""Tables of files in Spark's own catalog, as far as `add_files` needs to know them."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from icefloe.storage.locations import absolute_location
 
 
 def sparks_table(name: Identifier, context: SqlContext) -> ForeignTable:
-    """A table of files in Spark's own catalog, with the partitions that it keeps."""
+    """A table of files in Spark's own catalog, with the partitions that the catalog lists."""
     jvm, state = context.gateway.jvm, context.gateway.spark._jsparkSession.sessionState()
     names = name[1:] if len(name) == 3 and name[0] == "spark_catalog" else name
     shown = ".".join(name)
@@ -26,28 +26,30 @@ def sparks_table(name: Identifier, context: SqlContext) -> ForeignTable:
     identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(names[-1], jvm.scala.Option.apply(database))
     if not catalog.tableExists(identifier):
         raise NoSuchTableError(f"no table {shown} in Spark's own catalog")
-    found = catalog.getTableMetadata(identifier)
-    serde, provider = (option(each) for each in (found.storage().serde(), found.provider()))
-    said = " ".join(str(each).lower() for each in (serde, provider))
-    file_format = next((each for each in DATA_FORMATS if each in said), None)
+    metadata = catalog.getTableMetadata(identifier)
+    serde, provider = (option(value) for value in (metadata.storage().serde(), metadata.provider()))
+    said = " ".join(str(value).lower() for value in (serde, provider))
+    file_format = next((name for name in DATA_FORMATS if name in said), None)
     if file_format is None:
         raise InvalidInputError(f"{shown} is {provider or 'a view'}; files can be added of {', '.join(DATA_FORMATS)}")
-    columns = tuple(items(found.partitionColumnNames()))
-    kept = _partitions(catalog, identifier, columns, context) if columns and found.tracksPartitionsInCatalog() else None
-    return ForeignTable(absolute_location(_folder(found.location())), file_format, columns, kept)
+    columns = tuple(items(metadata.partitionColumnNames()))
+    kept = (
+        _partitions(catalog, identifier, columns, context) if columns and metadata.tracksPartitionsInCatalog() else None
+    )
+    return ForeignTable(absolute_location(_folder(metadata.location())), file_format, columns, kept)
 
 
 def _partitions(
     catalog: Any, identifier: Any, columns: tuple[str, ...], context: SqlContext
 ) -> tuple[ForeignPartition, ...]:
-    found = []
-    for each in items(catalog.listPartitions(identifier, context.gateway.jvm.scala.Option.empty())):
-        values = mapping(context.gateway, each.spec())
+    partitions = []
+    for partition in items(catalog.listPartitions(identifier, context.gateway.jvm.scala.Option.empty())):
+        values = mapping(context.gateway, partition.spec())
         texts = {column: HIVE_NULL if values[column] is None else str(values[column]) for column in columns}
-        found.append(ForeignPartition(absolute_location(_folder(each.location())), texts))
-    return tuple(found)
+        partitions.append(ForeignPartition(absolute_location(_folder(partition.location())), texts))
+    return tuple(partitions)
 
 
 def _folder(uri: Any) -> str:
-    """A location of Spark as storage has it: folders of this machine without what a URI encodes."""
+    """A location from Spark as our storage writes it: local paths are decoded from their URIs."""
     return str(uri.getPath() if uri.getScheme() in (None, "file") else uri.toString())

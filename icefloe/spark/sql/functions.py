@@ -43,7 +43,7 @@ _OF_NUMBER: dict[str, Callable[[Any], Transform]] = {"bucket": BucketTransform, 
 _NAMES = (*_OF_COLUMN, *_OF_NUMBER, _VERSION)
 _MENTIONED = re.compile(rf"\b{_SYSTEM}`?\s*\.\s*`?({'|'.join(_NAMES)})\b", re.IGNORECASE)
 _SMALL = {"tinyint": 1 << 7, "smallint": 1 << 15}
-"""Types that are ints to us, with how many of their values are below zero."""
+"""Types that are ints in Iceberg, with the number of their negative values."""
 
 _REGISTERED: MutableMapping[Any, set[str]] = WeakKeyDictionary()
 _LOCK = threading.Lock()
@@ -70,7 +70,7 @@ def with_functions(node: Any, context: SqlContext) -> Any:
 
 def _own_name(parts: tuple[str, ...], context: SqlContext) -> str | None:
     *around, name = parts
-    if [each.lower() for each in around[-1:]] != [_SYSTEM] or name.lower() not in _NAMES:
+    if [part.lower() for part in around[-1:]] != [_SYSTEM] or name.lower() not in _NAMES:
         return None
     is_ours = around[0] in context.names.catalogs if len(around) == 2 else len(around) == 1 and _is_home(context)
     return name.lower() if is_ours else None
@@ -82,19 +82,19 @@ def _is_home(context: SqlContext) -> bool:
 
 
 def _registered(name: str, gateway: Gateway) -> str:
-    """The name of the temporary function, which is made once for a session and goes into its clones."""
+    """The name of the temporary function, which is registered once per session and is inherited by its clones."""
     known = f"{_PREFIX}{name}"
     with _LOCK:
-        made = _REGISTERED.setdefault(gateway.spark, set())
-        if name not in made:
+        registered = _REGISTERED.setdefault(gateway.spark, set())
+        if name not in registered:
             registry = gateway.spark._jsparkSession.sessionState().functionRegistry()
             registry.createOrReplaceTempFunction(known, _Builder(name, gateway.callbacks()), "scala_udf")
-            made.add(name)
+            registered.add(name)
     return known
 
 
 class _Builder:
-    """What Spark asks for the expression of a function, with its arguments analysed."""
+    """Builds the expression of a function when Spark has analysed its arguments."""
 
     def __init__(self, name: str, gateway: Gateway) -> None:
         self._name = name
@@ -102,15 +102,15 @@ class _Builder:
         self._returned = Returned()
 
     def apply(self, arguments: Any) -> Any:
-        """The expression; a mistake is one that fails and says so, as an error here would reach the user as py4j's."""
+        """The expression; for a wrong call, one that raises the error, since an exception here would reach the user as py4j's."""
         try:
-            made = self._made(items(arguments))
+            column = self._column(items(arguments))
         except IcefloeError as problem:
-            made = F.raise_error(F.lit(f"{_SYSTEM}.{self._name}: {problem}"))
-        # As Catalyst's own, since what a column is made of is not looked into any more when functions are.
-        return self._returned(self._gateway.spark._jsparkSession.expression(made._jc))
+            column = F.raise_error(F.lit(f"{_SYSTEM}.{self._name}: {problem}"))
+        # A Catalyst expression, since Spark no longer converts columns when it resolves functions.
+        return self._returned(self._gateway.spark._jsparkSession.expression(column._jc))
 
-    def _made(self, arguments: list[Any]) -> Column:
+    def _column(self, arguments: list[Any]) -> Column:
         if self._name == _VERSION and not arguments:
             return F.lit(f"icefloe {version('icefloe')}")
         if self._name in _OF_COLUMN and len(arguments) == 1:
@@ -130,12 +130,12 @@ class _Builder:
         given = spark_type(argument.dataType())
         if given.simpleString() not in _SMALL:
             return transform_column(self._gateway, transform, column, type_from_spark(given))
-        found = transform_column(self._gateway, transform, column.cast("int"), type_from_spark(given))
+        transformed = transform_column(self._gateway, transform, column.cast("int"), type_from_spark(given))
         if not isinstance(transform, TruncateTransform):
-            return found
-        # Below the least value of the small type, too, it comes round.
+            return transformed
+        # A result below the least value of the small type wraps around.
         half = _SMALL[given.simpleString()]
-        return (F.pmod(found + half, F.lit(2 * half)) - half).cast(given)
+        return (F.pmod(transformed + half, F.lit(2 * half)) - half).cast(given)
 
     class Java:
         """What py4j makes of it."""

@@ -1,4 +1,4 @@
-"""`IDENTIFIER(...)`: the name that its expression gives takes its place, before anybody looks at what is named."""
+"""`IDENTIFIER(...)`: is replaced by the name that its expression yields, before names are resolved."""
 
 import re
 from typing import Any
@@ -29,7 +29,7 @@ def _replaced(plan: Any, context: SqlContext) -> Any:
                 return _insert(node, context)
             case "UnresolvedWith":
                 # Nor are these.
-                relations = [_relation(each, context) for each in items(node.cteRelations())]
+                relations = [_relation(relation, context) for relation in items(node.cteRelations())]
                 return copy(context.gateway, node, cteRelations=context.gateway.seq(relations))
             case _:
                 return node
@@ -59,5 +59,5 @@ def _named(node: Any, context: SqlContext) -> Any:
         raise InvalidInputError(f"IDENTIFIER({expression.sql()}) is {name!r}; it must be a text that names something")
     parser = context.gateway.spark._jsparkSession.sessionState().sqlParser()
     built = node.planBuilder().apply(parser.parseMultipartIdentifier(name), node.children())
-    # One may be in another: the query of a table that is made.
+    # One may be inside another: the query of CREATE TABLE AS SELECT.
     return _replaced(built, context)

@@ -1,4 +1,4 @@
-"""`INSERT`: which columns its query is for, by position or by name, and which rows make room for the new ones."""
+"""`INSERT`: which columns its query fills, by position or by name, and which rows the new ones replace."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -32,7 +32,7 @@ _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 
 
 def insert(node: Any, target: Source, context: SqlContext, *, is_checked: bool = False) -> Callable[[], None]:
-    """What runs an INSERT; all that needs no run is looked at before."""
+    """A function that runs an INSERT; everything that can be checked without running it is checked first."""
     table = target.catalog.load_table(target.identifier)
     partition = entries(context.gateway, node.partitionSpec())
     static = _static_partition(partition, table, context)
@@ -80,25 +80,25 @@ def _replaced_rows(node: Any, table: Table, context: SqlContext) -> str | None:
     if criteria is None:
         return None
     if kind_of(criteria) != "InsertReplaceWhere":
-        raise InvalidInputError("only REPLACE WHERE says which rows an INSERT takes the place of")
+        raise InvalidInputError("only REPLACE WHERE says which rows an INSERT replaces")
     return _rows_where(criteria.cond(), table, context)
 
 
 def _given_columns(
     names: Sequence[str], table: Table, static: Mapping[str, str | None], context: SqlContext
 ) -> list[types.NestedField]:
-    """The columns that the query of an INSERT is for, in its order."""
+    """The columns that the query of an INSERT fills, in the order of the query."""
     schema = table.schema()
     if names:
-        return [schema.find_field(_column_named(each, schema, context.is_case_sensitive)) for each in names]
-    return [each for each in schema.fields if each.name not in static]
+        return [schema.find_field(_column_named(name, schema, context.is_case_sensitive)) for name in names]
+    return [field for field in schema.fields if field.name not in static]
 
 
 def _static_partition(given: Mapping[str, Any], table: Table, context: SqlContext) -> dict[str, str | None]:
-    """The values of a PARTITION clause by column, None being NULL; columns that have none there are in the data."""
-    sources = {each.source_id for each in table.spec().fields if isinstance(each.transform, IdentityTransform)}
-    by = {each.field_id: each.name for each in table.schema().fields if each.field_id in sources}
-    found = {}
+    """The values of a PARTITION clause by column, where None is NULL; columns without a value there come from the query."""
+    sources = {field.source_id for field in table.spec().fields if isinstance(field.transform, IdentityTransform)}
+    by = {field.field_id: field.name for field in table.schema().fields if field.field_id in sources}
+    values = {}
     for name, value in given.items():
         column = by.get(table.schema().find_id(name, context.is_case_sensitive) or 0)
         if column is None:
@@ -107,8 +107,8 @@ def _static_partition(given: Mapping[str, Any], table: Table, context: SqlContex
                 f" it is by those of {', '.join(by.values()) or 'no column'}"
             )
         if value.isDefined():
-            found[column] = value.get()
-    return found
+            values[column] = value.get()
+    return values
 
 
 def replace_where(node: Any, target: Source, context: SqlContext) -> None:
@@ -121,7 +121,7 @@ def replace_where(node: Any, target: Source, context: SqlContext) -> None:
 
 
 def _rows_where(condition: Any, table: Table, context: SqlContext) -> str:
-    """The condition of REPLACE WHERE as we read it, its columns found by Spark."""
+    """The condition of REPLACE WHERE as a predicate of ours, with its columns resolved by Spark."""
     spark = context.gateway.spark
     columns = spark.createDataFrame([], user_schema(table.schema(), mapping_of(spark)))
     return predicate_of(context.gateway.column(condition), columns)
@@ -166,31 +166,33 @@ def _column_named(name: str, schema: Schema, case_sensitive: bool) -> str:
 
 
 def _renamed(frame: DataFrame, schema: Schema) -> DataFrame:
-    """The frame for a list of columns: fields are then found by name, as Spark does it, but those of its structs by position."""
+    """The frame for a list of columns: as in Spark, columns then match by name, and the fields of their structs by position."""
     changed = {}
     for field in frame.schema.fields:
-        kind = with_names_of(field.dataType, schema.find_type(field.name))
-        if kind != field.dataType:
-            changed[field.name] = frame[quoted_name(field.name)].cast(kind)
+        renamed = with_names_of(field.dataType, schema.find_type(field.name))
+        if renamed != field.dataType:
+            changed[field.name] = frame[quoted_name(field.name)].cast(renamed)
     return frame.withColumns(changed) if changed else frame
 
 
 def _static_filter(static: Mapping[str, str | None], table: Table, spark: SparkSession) -> ex.Expression:
-    """What the rows match that an overwrite of these partitions takes away; all rows if none is given."""
-    found: list[ex.Expression] = []
+    """The filter of the rows that an overwrite of these partitions removes: all rows if none is given."""
+    predicates: list[ex.Expression] = []
     for name, value in static.items():
         field = table.schema().find_field(name)
         column = ex.IdReference(field.field_id)
         if value is None:
-            found.append(ex.IsNull(column))
+            predicates.append(ex.IsNull(column))
         else:
-            found.append(ex.EqualTo(column, ex.Literal(_cast_text(value, field.field_type, spark), field.field_type)))
-    return conjunction(*found)
+            predicates.append(
+                ex.EqualTo(column, ex.Literal(_cast_text(value, field.field_type, spark), field.field_type))
+            )
+    return conjunction(*predicates)
 
 
-def _cast_text(text: str, kind: types.IcebergType, spark: SparkSession) -> Any:
-    """The value of a PARTITION clause, which Spark's parser gives as text, as Spark casts it for the new rows."""
-    match kind:
+def _cast_text(text: str, field_type: types.IcebergType, spark: SparkSession) -> Any:
+    """The value of a PARTITION clause, a text, cast as Spark casts it for the new rows."""
+    match field_type:
         case types.BinaryType() | types.FixedType():
             return text.encode()
         case types.TimestamptzType():
@@ -198,8 +200,8 @@ def _cast_text(text: str, kind: types.IcebergType, spark: SparkSession) -> Any:
         case types.DateType():
             number = functions.unix_date(functions.lit(text).cast("date"))
         case _:
-            return parse_text(text, kind)
+            return parse_text(text, field_type)
     row = spark.range(1).select(number).first()
     if row is None or row[0] is None:
-        raise InvalidValueError(f"{text!r} is not a value of type {kind}")
+        raise InvalidValueError(f"{text!r} is not a value of type {field_type}")
     return row[0]

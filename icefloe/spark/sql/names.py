@@ -26,7 +26,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a query reads: a table, at one of its refs, snapshots or times if that is said, or one of its metadata tables."""
+    """What a query reads: a table, perhaps at a ref, snapshot or time, or one of its metadata tables."""
 
     catalog: Catalog
     identifier: tuple[str, ...]
@@ -43,7 +43,7 @@ class Source:
 
 @dataclass
 class Names:
-    """The catalogs of a session, and where names without one are looked for.
+    """The catalogs of a session, and where names without a catalog are looked up.
 
     `current` is what `USE` set, or None while Spark's own catalog is current; a default may take its place, which is how
     `ice.sql` finds tables of its first catalog.
@@ -87,19 +87,19 @@ class Names:
         """What a relation of a query reads; None if it is not ours, or there is no such table."""
         home = self.home(default)
         for place in self._candidates(parts, home):
-            found = _in_catalog(place)
-            if found is not None:
-                return found
+            source = _in_catalog(place)
+            if source is not None:
+                return source
         return None
 
     def _candidates(self, parts: tuple[str, ...], home: tuple[str, tuple[str, ...]] | None) -> list[Place]:
-        found = []
+        places = []
         if len(parts) > 1 and parts[0] in self.catalogs:
-            found.append(Place(self.catalogs[parts[0]], parts[1:]))
+            places.append(Place(self.catalogs[parts[0]], parts[1:]))
         if home is not None and not (len(parts) > 1 and self._is_elsewhere(parts)):
-            found.append(Place(self.catalogs[home[0]], parts))
-            found.append(Place(self.catalogs[home[0]], (*home[1], *parts)))
-        return [each for each in found if len(each.parts) > 1]
+            places.append(Place(self.catalogs[home[0]], parts))
+            places.append(Place(self.catalogs[home[0]], (*home[1], *parts)))
+        return [place for place in places if len(place.parts) > 1]
 
 
 def _in_catalog(place: Place) -> Source | None:
@@ -111,22 +111,22 @@ def _in_catalog(place: Place) -> Source | None:
         return None
     if last.lower() in TABLE_NAMES:
         return Source(catalog, base, last.lower())
-    for kind, pattern in _SELECTORS.items():
+    for selector, pattern in _SELECTORS.items():
         match = pattern.fullmatch(last)
         if match is not None:
             text = match[1]
             return Source(
                 catalog,
                 base,
-                ref=text if kind in ("branch", "tag") else None,
-                snapshot_id=int(text) if kind == "snapshot_id" else None,
-                as_of=int(text) if kind == "as_of" else None,
+                ref=text if selector in ("branch", "tag") else None,
+                snapshot_id=int(text) if selector == "snapshot_id" else None,
+                as_of=int(text) if selector == "as_of" else None,
             )
     return None
 
 
 def exists(place: Place) -> bool:
-    """Whether there is such a table; none has a name that its catalog cannot keep, such as a namespace with a dot in it."""
+    """Whether the table exists; a name that its catalog cannot store, such as a namespace with a dot, does not."""
     try:
         return place.catalog.table_exists(place.parts)
     except InvalidInputError:

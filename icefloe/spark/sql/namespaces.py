@@ -1,4 +1,4 @@
-"""Statements about catalogs and namespaces: what is current, what there is, and what is made and dropped."""
+"""Statements about catalogs and namespaces: USE, SHOW, CREATE, DROP and the like."""
 
 import fnmatch
 from typing import Any
@@ -29,9 +29,9 @@ def run_namespaces(node: Any, context: SqlContext) -> Any | None:
 
 
 def matches(pattern: str | None, name: str) -> bool:
-    """Whether a name fits a pattern of SHOW: `*` is anything and `|` is or, in any case."""
+    """Whether a name matches a pattern of SHOW, in any case: `*` is any text, and `|` separates alternatives."""
     choices = (pattern or "*").lower().split("|")
-    return any(fnmatch.fnmatchcase(name.lower(), each.strip()) for each in choices)
+    return any(fnmatch.fnmatchcase(name.lower(), choice.strip()) for choice in choices)
 
 
 def _use(node: Any, context: SqlContext) -> Any | None:
@@ -57,7 +57,7 @@ def _use(node: Any, context: SqlContext) -> Any | None:
 
 
 def _is_of_home(wanted: tuple[str, ...], catalog: str, context: SqlContext) -> bool:
-    """Whether a namespace without a catalog is of the current one: after USE that alone can be meant."""
+    """Whether a namespace without a catalog is in the current one, as it always is after USE."""
     names = context.names
     if names.is_foreign(wanted[0]):
         return False
@@ -141,8 +141,8 @@ def _show_namespaces(node: Any, context: SqlContext) -> Any | None:
     if place is None:
         return None
     parent = place.parts if place.parts and place.catalog.namespace_exists(place.parts) else ()
-    found = [show(each) for each in place.catalog.list_namespaces(parent)]
-    return context.result([(each,) for each in found if matches(option(node.pattern()), each)], "namespace string")
+    names = [show(namespace) for namespace in place.catalog.list_namespaces(parent)]
+    return context.result([(name,) for name in names if matches(option(node.pattern()), name)], "namespace string")
 
 
 def _show_tables(node: Any, context: SqlContext) -> Any | None:
@@ -152,7 +152,11 @@ def _show_tables(node: Any, context: SqlContext) -> Any | None:
     is_views = kind_of(node) == "ShowViews"
     listed = place.catalog.list_views if is_views else place.catalog.list_tables
     # A catalog has nothing but namespaces at its root.
-    found = listed(place.parts) if place.parts else []
-    rows = [(show(place.parts), each[-1], False) for each in found if matches(option(node.pattern()), each[-1])]
+    identifiers = listed(place.parts) if place.parts else []
+    rows = [
+        (show(place.parts), identifier[-1], False)
+        for identifier in identifiers
+        if matches(option(node.pattern()), identifier[-1])
+    ]
     column = "viewName" if is_views else "tableName"
     return context.result(rows, f"namespace string, {column} string, isTemporary boolean")

@@ -1,4 +1,4 @@
-"""How the nodes that Spark's parser makes are read and rebuilt from Python, without a word about what they mean."""
+"""How the nodes that Spark's parser makes are read and rebuilt from Python, whatever they mean."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ _KIND = "_icefloe_kind"
 
 
 def kind_of(node: Any) -> str:
-    """The bare class name of a node; asked of the JVM once, though every kind of statement looks at it."""
+    """The simple class name of a node, cached because every statement handler asks for it."""
     known: dict[str, Any] = node.__dict__
     if _KIND not in known:
         known[_KIND] = str(node.getClass().getSimpleName()).removesuffix("$")
@@ -37,7 +37,7 @@ def mapping(gateway: Gateway, value: Any) -> dict[str, Any]:
 
 
 def parts(node: Any) -> tuple[str, ...]:
-    """The parts of the name that a node has for a table, view, namespace or procedure that is yet to be found."""
+    """The parts of the unresolved name of a table, view, namespace or procedure."""
     if kind_of(node) == "CurrentNamespace":
         return ()
     held = node.nameParts() if kind_of(node) in ("UnresolvedIdentifier", "UnresolvedProcedure") else None
@@ -45,12 +45,12 @@ def parts(node: Any) -> tuple[str, ...]:
 
 
 def is_name(node: Any) -> bool:
-    """Whether the node is a name that is yet to be found."""
+    """Whether the node is an unresolved name."""
     return kind_of(node) in _NAMES
 
 
 def argument(node: Any, name: str, missing: Any = None) -> Any:
-    """What a node was made with under a name that not every release of Spark has."""
+    """A constructor argument of a node that not every release of Spark has."""
     for index in range(node.productArity()):
         if node.productElementName(index) == name:
             return node.productElement(index)
@@ -94,22 +94,22 @@ class Rewrite:
 
 
 def rebuilt(plan: Any, function: Callable[[Any], Any]) -> Any:
-    """The plan with each node replaced by what the function gives for it, leaves first, subqueries included."""
+    """The plan with each node replaced by what the function returns for it, leaves first, subqueries included."""
     return _rewritten(Rewrite(function), plan.transformUpWithSubqueries)
 
 
 def rebuilt_from_above(plan: Any, function: Callable[[Any], Any]) -> Any:
-    """The same from the root on: what the function gives for a node is gone through in place of what was below it."""
+    """The same from the root down: the children visited are those of what the function returned."""
     return _rewritten(Rewrite(function), plan.transformDownWithSubqueries)
 
 
 def rebuilt_expressions(node: Any, function: Callable[[Any], Any]) -> Any:
-    """The node with each of its own expressions replaced by what the function gives for it, leaves first."""
+    """The node with each of its own expressions replaced by what the function returns for it, leaves first."""
     return _rewritten(Rewrite(function), node.transformExpressionsUp)
 
 
 def rebuilt_expression(expression: Any, function: Callable[[Any], Any]) -> Any:
-    """The same of one expression."""
+    """The same for one expression."""
     return _rewritten(Rewrite(function), expression.transformUp)
 
 
@@ -144,10 +144,10 @@ _NAMES = frozenset(
 
 
 def default_text(default: Any) -> str:
-    """The text of a default value in a statement; Spark 4.0 has nothing else of it."""
+    """The text of a default value in a statement, which is all that Spark 4.0 has."""
     return default if isinstance(default, str) else str(default.originalSQL())
 
 
 def drops_default(spec: Any) -> bool:
-    """Whether a change of a column takes its default away; Spark 4.0 says so by an empty default instead."""
+    """Whether a column change drops its default; Spark 4.0 uses an empty default for that."""
     return "dropDefault" in items(spec.productElementNames().toSeq()) and bool(spec.dropDefault())

@@ -1,4 +1,4 @@
-"""The parser that a Spark session gets: Spark's own parses, our statements run, our tables are found, all else passes by.
+"""The parser that a Spark session gets: Spark's own does the parsing, our statements run, our tables are resolved, and the rest is Spark's.
 
 Spark asks its session's `ParserInterface` for the plan of every text. A Python object stands there, through py4j. A statement
 about a table of ours is run at once, as Spark itself runs commands, and the plan that is given back is that of its result.
@@ -60,7 +60,7 @@ _CHANGED = {
     "MergeIntoTable": "targetTable",
     "UpdateTable": "table",
 }
-"""Statements that change rows, and what they call the table."""
+"""Statements that change rows, and their name for the target table."""
 _STATEMENTS = (
     run_namespaces,
     run_tables,
@@ -73,7 +73,7 @@ _STATEMENTS = (
     run_caches,
 )
 _CHANGING = (run_tables, run_columns, run_views, run_changes, run_call)
-"""Statements after which rows that are cached may be old."""
+"""Statements after which cached rows may be outdated."""
 
 
 def marked(text: str, catalog: str) -> str:
@@ -83,8 +83,8 @@ def marked(text: str, catalog: str) -> str:
 
 def unmarked(text: str) -> tuple[str, str | None]:
     """The text as it was, and the catalog that a mark on it names."""
-    found = _MARKED.fullmatch(text)
-    return (text, None) if found is None else (found[1], found[2])
+    match = _MARKED.fullmatch(text)
+    return (text, None) if match is None else (match[1], match[2])
 
 
 class SqlDoor:
@@ -98,7 +98,7 @@ class SqlDoor:
 
     @property
     def names(self) -> Names:
-        """The catalogs that it knows, and what is current."""
+        """The known catalogs, and what is current."""
         return self._names
 
     def plan(self, marked: str, parse: Callable[[str], Any]) -> Any:
@@ -128,7 +128,7 @@ class SqlDoor:
         return RuntimeError(f"{error} ({self._token(error)})")
 
     def _token(self, error: Exception) -> str:
-        """What stands for an error in the message of another."""
+        """The token that stands for an error in the message of another."""
         without_inner_names(error)
         token = f"{_ERROR}{uuid.uuid4()}"
         self._errors.keep(token, error)
@@ -151,7 +151,7 @@ class SqlDoor:
         return self._query(node, context) if result is None else result
 
     def _run(self, node: Any, context: SqlContext) -> Any | None:
-        """The result of a statement about a table of ours; None if it is none, or a query."""
+        """The result of a statement about a table of ours; None for a query or any other statement."""
         for statement_of in _STATEMENTS:
             result = statement_of(node, context)
             if result is not None:
@@ -168,7 +168,7 @@ class SqlDoor:
         return resolve(node, context)
 
     def script_plan(self, call: Any) -> Any:
-        """The plan of a statement in a script, whose turn it is."""
+        """The plan of the statement of a script that runs next."""
         try:
             node, default, text = statement_in(call, self._gateway)
             context = SqlContext(self._gateway, self._names, self._read, default, text)
@@ -181,7 +181,7 @@ class SqlDoor:
             raise thrown(error, self._token(error), self._gateway) from error
 
     def sql(self, run_sql: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        """Run a text by Spark; an error that happens in Python meanwhile is raised as itself."""
+        """Run a text with Spark; an error raised in Python meanwhile is raised unchanged."""
         try:
             return run_sql(*arguments, **named)
         except Exception as error:
@@ -204,7 +204,7 @@ class SqlDoor:
         spark.sql = functools.wraps(plain_sql)(functools.partial(self.sql, plain_sql))
 
     def add(self, catalogs: Mapping[str, Catalog], read: ReadSource) -> None:
-        """Know these catalogs, too; one of the same name takes the place of the older."""
+        """Add these catalogs; one with a known name replaces the older one."""
         self._names.catalogs = {**self._names.catalogs, **catalogs}
         self._read = read
 
@@ -214,12 +214,12 @@ _LOCK = threading.Lock()
 
 
 def door_of(spark: SparkSession, catalogs: Mapping[str, Catalog], read: ReadSource) -> SqlDoor:
-    """The door of a Spark session, made with the first catalogs that it is to know; there is one for each session."""
+    """The door of a Spark session, created with its first catalogs; there is one for each session."""
     key = (str(spark.sparkContext.applicationId), int(spark._jsparkSession.hashCode()))
     with _LOCK:
         door = _DOORS.get(key)
         if door is None:
-            for old in [each for each in _DOORS if each[0] != key[0]]:
+            for old in [known for known in _DOORS if known[0] != key[0]]:
                 del _DOORS[old]
             door = _DOORS[key] = SqlDoor(spark, Names(dict(catalogs), is_foreign=_foreign_catalogs(spark)), read)
             logging.getLogger("py4j.clientserver").addFilter(_Known())
@@ -253,7 +253,7 @@ def _explained(plan: Any, context: SqlContext) -> Any:
 
 
 class _Known(logging.Filter):
-    """Leaves out of py4j's log what reaches the user as an exception anyway."""
+    """Keeps out of py4j's log what reaches the user as an exception anyway."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         problem = record.exc_info[1] if record.exc_info else None

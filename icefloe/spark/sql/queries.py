@@ -50,25 +50,25 @@ def resolve(plan: Any, context: SqlContext, hidden: frozenset[str] = frozenset()
     return rebuilt(rebuilt_from_above(plan, set_aside), put)
 
 
-def _named(place: str, context: SqlContext) -> Any:
+def _named(index: str, context: SqlContext) -> Any:
     jvm = context.gateway.jvm
     options = jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap.empty()
-    name = context.gateway.seq((_ASIDE, place))
+    name = context.gateway.seq((_ASIDE, index))
     return jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedRelation(name, options, False)
 
 
 def _with(node: Any, context: SqlContext, hidden: frozenset[str]) -> Any:
-    """A query with its common table expressions, which are no children of its node."""
+    """A query with its common table expressions, which are not children of its node."""
     changed = []
     seen = hidden
-    for each in items(node.cteRelations()):
-        name = frozenset((each.productElement(0).lower(),))
+    for relation in items(node.cteRelations()):
+        name = frozenset((relation.productElement(0).lower(),))
         # An expression sees those before it and around it, and a table of its own name unless it may refer to itself.
         body = resolve(
-            each.productElement(1), context, seen | name if argument(node, "allowRecursion", False) else seen
+            relation.productElement(1), context, seen | name if argument(node, "allowRecursion", False) else seen
         )
-        values = (each.productElement(index) for index in range(2, each.productArity()))
-        changed.append(tuple_of(context.gateway, (each.productElement(0), body, *values)))
+        values = (relation.productElement(index) for index in range(2, relation.productArity()))
+        changed.append(tuple_of(context.gateway, (relation.productElement(0), body, *values)))
         seen |= name
     child = resolve(node.child(), context, seen)
     return copy(context.gateway, node, child=child, cteRelations=context.gateway.seq(changed))
@@ -112,7 +112,7 @@ def _view(node: Any, name: tuple[str, ...], context: SqlContext) -> Any:
         return node
     full = (place.catalog.name, *place.parts)
     if full in context.within:
-        shown = " -> ".join(show(each) for each in (*context.within[context.within.index(full) :], full))
+        shown = " -> ".join(show(view) for view in (*context.within[context.within.index(full) :], full))
         raise InvalidInputError(f"view {show(full)} would be part of itself: {shown}")
     view = place.catalog.load_view(place.parts)
     text = view.sql_for("spark")
@@ -134,22 +134,22 @@ def _view(node: Any, name: tuple[str, ...], context: SqlContext) -> Any:
 
 
 def _as_kept(frame: DataFrame, schema: Schema, view: tuple[str, ...], context: SqlContext) -> DataFrame:
-    """The columns that a view was made with, whatever its query gives now: by their places, in types that lose nothing."""
+    """The columns that a view was created with, matched by position and cast without loss, whatever its query returns now."""
     wanted = of_query(user_schema(schema, mapping_of(context.gateway.spark))).fields
     given = frame.schema.fields
     if len(given) < len(wanted):
         raise InvalidInputError(
-            f"view {show(view)} was made with {len(wanted)} columns and its query now gives {len(given)}; replace the view"
+            f"view {show(view)} was created with {len(wanted)} columns and its query now returns {len(given)}; replace the view"
         )
-    frame = frame.toDF(*(f"{PREFIX}{place}" for place in range(len(given))))
+    frame = frame.toDF(*(f"{PREFIX}{index}" for index in range(len(given))))
     columns = []
-    for place, (field, now) in enumerate(zip(wanted, given, strict=False)):
-        column = functions.col(f"{PREFIX}{place}")
+    for index, (field, now) in enumerate(zip(wanted, given, strict=False)):
+        column = functions.col(f"{PREFIX}{index}")
         if bare_type(now.dataType) != bare_type(field.dataType):
             if not _fits(now.dataType, field.dataType, context):
                 raise InvalidInputError(
-                    f"view {show(view)}: column {field.name!r} was {field.dataType.simpleString()} when the view was made,"
-                    f" and its query now gives {now.dataType.simpleString()}, which may not fit; replace the view"
+                    f"view {show(view)}: column {field.name!r} was {field.dataType.simpleString()} when the view was created,"
+                    f" and its query now returns {now.dataType.simpleString()}, which may not fit; replace the view"
                 )
             column = column.cast(field.dataType)
         columns.append(column.alias(field.name, metadata=field.metadata))

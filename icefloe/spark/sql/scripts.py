@@ -1,6 +1,6 @@
 """Scripts, `BEGIN ... END`: Spark runs them, and asks us for the plan of each statement when it is its turn.
 
-Spark's parser has made plans of all statements before the first one runs, and never asks for them again. So each becomes a call of a
+Spark's parser plans all statements before the first one runs, and never asks for them again. So each becomes a call of a
 table function of ours with the plan as its argument. Spark's analyzer calls the function in the thread of the script, where the
 script's variables are known.
 """
@@ -23,7 +23,7 @@ _SUBQUERY = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"
 _EXPRESSION = "org.apache.spark.sql.catalyst.expressions.Expression"
 _PLAN = "org.apache.spark.sql.catalyst.plans.logical.LogicalPlan"
 _SPARKS_OWN = ("CreateVariable", "DropVariable", "DeclareCursor", "OpenCursor", "FetchCursor", "CloseCursor")
-"""Statements that Spark looks for in a script by their kinds, and which no table can be in."""
+"""Statements that Spark recognises in a script by their class, and that cannot name a table."""
 
 
 def is_script(node: Any) -> bool:
@@ -32,7 +32,7 @@ def is_script(node: Any) -> bool:
 
 
 def deferred(script: Any, context: SqlContext) -> Any:
-    """The script with statements whose plans are asked for when they are to run."""
+    """The script with statements that are planned when they run."""
     return _Deferring(context).statement(script)
 
 
@@ -84,7 +84,7 @@ def _call(plan: Any, context: SqlContext) -> Any:
     jvm = gateway.jvm
     catalyst, types = jvm.org.apache.spark.sql.catalyst, jvm.org.apache.spark.sql.types
     arguments = [catalyst.expressions.Literal(plan, types.ObjectType(gateway.load_class(_PLAN)))]
-    arguments += [text_literal(each, gateway) for each in (context.default, context.mentions)]
+    arguments += [text_literal(text, gateway) for text in (context.default, context.mentions)]
     return catalyst.analysis.UnresolvedTableValuedFunction(gateway.seq((FUNCTION,)), gateway.seq(arguments), False)
 
 
@@ -95,8 +95,8 @@ def text_literal(text: str | None, gateway: Gateway) -> Any:
 
 
 def statement_in(arguments: Any, gateway: Gateway) -> tuple[Any, str | None, str]:
-    """What a call is of: the plan of a statement, the catalog that names without one may be in, and the text of the script."""
-    values = [each.value() if kind_of(each) == "Literal" else None for each in items(arguments)]
+    """The arguments of a call: the plan of a statement, the catalog that names without one may be in, and the text of the script."""
+    values = [argument.value() if kind_of(argument) == "Literal" else None for argument in items(arguments)]
     if len(values) != 3 or not gateway.load_class(_PLAN).isInstance(values[0]):
         raise InvalidInputError(f"{FUNCTION} is for the statements of scripts, BEGIN ... END, and cannot be called")
     plan, default, text = values
@@ -104,7 +104,7 @@ def statement_in(arguments: Any, gateway: Gateway) -> tuple[Any, str | None, str
 
 
 class StatementFunction:
-    """The table function: what it gives is the plan of a statement, which has run already if it is a command."""
+    """The table function: it returns the plan of a statement, which has already run if it is a command."""
 
     def __init__(self, plan: Callable[[Any], Any]) -> None:
         self._plan = plan
@@ -142,9 +142,9 @@ def thrown(error: Exception, token: str, gateway: Gateway) -> Py4JJavaError:
     """
     condition, values = _condition(error, gateway)
     contexts = gateway.array(gateway.jvm.org.apache.spark.QueryContext, ())
-    told = gateway.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(values)
-    made = gateway.jvm.org.apache.spark.SparkRuntimeException(condition, told, None, contexts, f"({token})")
-    return Py4JJavaError(token, made)
+    parameters = gateway.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(values)
+    exception = gateway.jvm.org.apache.spark.SparkRuntimeException(condition, parameters, None, contexts, f"({token})")
+    return Py4JJavaError(token, exception)
 
 
 def _condition(error: Exception, gateway: Gateway) -> tuple[str, Any]:

@@ -1,4 +1,4 @@
-"""Statements that make, replace, drop and rename tables, and those that set what a table is as a whole."""
+"""Statements that create, replace, drop and rename tables, or change a table as a whole."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,7 +25,7 @@ _OWN = "iceberg"
 
 @dataclass(frozen=True)
 class Definition:
-    """What a statement says of a table to be made."""
+    """The definition of a new table in a statement."""
 
     location: str | None
     partitioning: tuple[str, ...]
@@ -68,20 +68,20 @@ def _create(node: Any, context: SqlContext) -> Any | None:
     if kind.endswith("AsSelect"):
         frame = context.frame_of(resolve(node.query(), context))
         schema = schema_of_query(frame.schema)
-        _make_with_rows(place, frame, schema, action, _with_exact_names(definition, schema, context))
+        _create_with_rows(place, frame, schema, action, _with_exact_names(definition, schema, context))
     else:
         schema = _schema(node)
-        _make(place, schema, action, _with_exact_names(definition, schema, context))
+        _create_empty(place, schema, action, _with_exact_names(definition, schema, context))
     return context.result()
 
 
 def _with_exact_names(definition: Definition, schema: Schema, context: SqlContext) -> Definition:
-    """What is said of a table, with the columns to partition by in the case that they have there."""
+    """The definition, with its partition columns in the case that they have in the schema."""
     sensitive = context.is_case_sensitive
     check_no_twins(schema, sensitive)
     if sensitive:
         return definition
-    return replace(definition, partitioning=tuple(_exact_term(each, schema) for each in definition.partitioning))
+    return replace(definition, partitioning=tuple(_exact_term(term, schema) for term in definition.partitioning))
 
 
 def _exact_term(text: str, schema: Schema) -> str:
@@ -90,7 +90,7 @@ def _exact_term(text: str, schema: Schema) -> str:
     return text if name == term.column else str(replace(term, column=name))
 
 
-def _make(place: Place, schema: Schema, action: str, definition: Definition) -> None:
+def _create_empty(place: Place, schema: Schema, action: str, definition: Definition) -> None:
     catalog, given = place.catalog, (definition.location, list(definition.partitioning), None, definition.properties)
     match action:
         case "create":
@@ -101,7 +101,7 @@ def _make(place: Place, schema: Schema, action: str, definition: Definition) -> 
             catalog.create_or_replace_table(place.parts, schema, *given)
 
 
-def _make_with_rows(place: Place, frame: DataFrame, schema: Schema, action: str, definition: Definition) -> None:
+def _create_with_rows(place: Place, frame: DataFrame, schema: Schema, action: str, definition: Definition) -> None:
     catalog = place.catalog
     given = (definition.location, list(definition.partitioning), None, definition.properties)
     match action:
@@ -131,7 +131,7 @@ def _definition(node: Any, context: SqlContext) -> Definition:
         properties["comment"] = comment
     for entry in items(spec.optionExpression().options()):
         properties[f"option.{entry.productElement(0)}"] = str(entry.productElement(1).value())
-    partitioning = tuple(each.toString() for each in items(node.partitioning()))
+    partitioning = tuple(transform.toString() for transform in items(node.partitioning()))
     return Definition(_location(option(spec.location())), partitioning, properties)
 
 
@@ -163,13 +163,14 @@ def _create_like(node: Any, context: SqlContext) -> Any | None:
     source = context.existing(node.source())
     if source is None:
         raise _nothing_to_be_like(parts(node.source()))
-    return _made_like(place, source, node, option(node.location()), context)
+    return _create_copy(place, source, node, option(node.location()), context)
 
 
 def _create_like_on_old_spark(node: Any, context: SqlContext) -> Any | None:
-    """Before Spark 4.2, names have no catalog here: both are of the present one."""
+    """Before Spark 4.2, names have no catalog here: both are in the current one."""
     target, origin = (
-        (*filter(None, [option(each.database())]), each.table()) for each in (node.targetTable(), node.sourceTable())
+        (*filter(None, [option(identifier.database())]), identifier.table())
+        for identifier in (node.targetTable(), node.sourceTable())
     )
     place = context.names.table(target, default=context.default)
     if place is None:
@@ -179,14 +180,14 @@ def _create_like_on_old_spark(node: Any, context: SqlContext) -> Any | None:
         raise _nothing_to_be_like(origin)
     location = option(node.fileFormat().locationUri())
     there = None if location is None else str(location.toString())
-    return _made_like(place, source.catalog.load_table(source.parts), node, there, context)
+    return _create_copy(place, source.catalog.load_table(source.parts), node, there, context)
 
 
 def _nothing_to_be_like(name: tuple[str, ...]) -> NoSuchTableError:
     return NoSuchTableError(f"no table {'.'.join(name)} in a catalog of icefloe to be like")
 
 
-def _made_like(place: Place, source: Table, node: Any, location: str | None, context: SqlContext) -> Any:
+def _create_copy(place: Place, source: Table, node: Any, location: str | None, context: SqlContext) -> Any:
     if node.ifNotExists() and place.catalog.table_exists(place.parts):
         return context.result()
     properties = {**source.properties, **mapping(context.gateway, node.properties())}

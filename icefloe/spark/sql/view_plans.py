@@ -1,4 +1,4 @@
-"""Views that were made of DataFrames: which tables their plans scan is noted there, and a query that names one gets the newest.
+"""Views of DataFrames: their plans carry notes of the tables that they scan, and a query that names a view gets the newest rows.
 
 Such a view has no text that could be read again. A frame of a table as it is, without a snapshot or a filter of its own,
 carries a note of where it came from; all that was done with it since stays as it is when its scan is made anew.
@@ -27,7 +27,7 @@ _PASSED = "_pyspark_"
 """How the names begin under which PySpark passes frames to a SQL text: those are what they are in Python."""
 _MOST_KNOWN = 1000
 _WITHOUT_SCANS: MutableMapping[Any, BoundedCache[tuple[tuple[str, ...], int], bool]] = WeakKeyDictionary()
-"""Views, and the plans that they had, in which no scan of ours was found, for each connection to a JVM."""
+"""Views without a scan of ours, with the plans that they had, for each connection to a JVM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Note:
 
     @classmethod
     def of(cls, source: Source, table: Table, metadata_columns: tuple[str, ...]) -> "Note":
-        """What is to be noted of a table as it is now."""
+        """The note of a table as it is now."""
         metadata = table.metadata
         held = metadata.refs.get(source.ref) if source.ref is not None else None
         snapshot_id = metadata.current_snapshot_id if held is None else held.snapshot_id
@@ -51,7 +51,7 @@ class Note:
         return cls(source.catalog.name, source.identifier, source.ref, metadata_columns, snapshot_id, schema_id)
 
     def text(self) -> str:
-        """The note as it is kept."""
+        """The note as text."""
         return json.dumps([getattr(self, name) for name in self.__dataclass_fields__])
 
     @classmethod
@@ -77,7 +77,7 @@ def names_temporary(name: tuple[str, ...], context: SqlContext) -> bool:
 
 
 def refresh_view(name: tuple[str, ...], context: SqlContext) -> None:
-    """Bring a temporary view that was made of a frame to the newest snapshots of its tables."""
+    """Update a temporary view of a frame to the newest snapshots of its tables."""
     gateway = context.gateway
     catalog = gateway.spark._jsparkSession.sessionState().catalog()
     view = None if name[-1].startswith(_PASSED) else option(catalog.getRawLocalOrGlobalTempView(gateway.seq(name)))
@@ -88,24 +88,24 @@ def refresh_view(name: tuple[str, ...], context: SqlContext) -> None:
     plain = _WITHOUT_SCANS.setdefault(gateway.spark._jvm._gateway_client, BoundedCache(_MOST_KNOWN))
     if key in plain:
         return
-    tag, notes, changed = _tag(gateway), [], []
+    tag, texts, changed = _tag(gateway), [], []
 
     def replace(node: Any) -> Any:
         text = option(node.getTagValue(tag))
         if text is None:
             return node
-        notes.append(text)
-        made = _scanned_again(node, Note.read(text), name, context)
-        changed.extend([made] if made is not None else [])
-        return node if made is None else made
+        texts.append(text)
+        scan = _scanned_again(node, Note.read(text), name, context)
+        changed.extend([scan] if scan is not None else [])
+        return node if scan is None else scan
 
-    found = rebuilt(plan, replace)
+    updated = rebuilt(plan, replace)
     if changed:
         catalyst = gateway.jvm.org.apache.spark.sql.catalyst
-        fresh = catalyst.catalog.TemporaryViewRelation(view.tableMeta(), gateway.jvm.scala.Option.apply(found))
-        place = gateway.jvm.scala.Option.apply(name[0] if len(name) > 1 else None)
-        catalog.alterTempViewDefinition(catalyst.TableIdentifier(name[-1], place), fresh)
-    elif not notes:
+        fresh = catalyst.catalog.TemporaryViewRelation(view.tableMeta(), gateway.jvm.scala.Option.apply(updated))
+        database = gateway.jvm.scala.Option.apply(name[0] if len(name) > 1 else None)
+        catalog.alterTempViewDefinition(catalyst.TableIdentifier(name[-1], database), fresh)
+    elif not texts:
         plain.keep(key, True)
 
 
@@ -114,7 +114,7 @@ def _tag(gateway: Gateway) -> Any:
 
 
 def _scanned_again(node: Any, note: Note, view: tuple[str, ...], context: SqlContext) -> Any | None:
-    """The newest rows under the columns that a node had; None if it is of the newest."""
+    """The newest rows with the columns of a node; None if the node has the newest rows."""
     catalog = context.names.catalogs.get(note.catalog)
     if catalog is None:
         return None
@@ -125,21 +125,21 @@ def _scanned_again(node: Any, note: Note, view: tuple[str, ...], context: SqlCon
     gateway = context.gateway
     plan = context.read(source, note.metadata_columns)._jdf.queryExecution().analyzed()
     plan.unsetTagValue(_tag(gateway))
-    known = {each.name(): each for each in items(plan.output())}
-    columns = [_column(each, known, note, view, gateway) for each in items(node.output())]
-    made = gateway.jvm.org.apache.spark.sql.catalyst.plans.logical.Project(gateway.seq(columns), plan)
-    made.setTagValue(_tag(gateway), now.text())
-    return made
+    known = {attribute.name(): attribute for attribute in items(plan.output())}
+    columns = [_column(attribute, known, note, view, gateway) for attribute in items(node.output())]
+    project = gateway.jvm.org.apache.spark.sql.catalyst.plans.logical.Project(gateway.seq(columns), plan)
+    project.setTagValue(_tag(gateway), now.text())
+    return project
 
 
 def _column(old: Any, known: dict[str, Any], note: Note, view: tuple[str, ...], gateway: Gateway) -> Any:
-    name, kind = old.name(), old.dataType().catalogString()
+    name, old_type = old.name(), old.dataType().catalogString()
     new = known.get(name)
-    if new is None or new.dataType().catalogString() != kind:
-        what = "is gone" if new is None else f"was {kind} and is {new.dataType().catalogString()}"
+    if new is None or new.dataType().catalogString() != old_type:
+        what = "is gone" if new is None else f"was {old_type} and is {new.dataType().catalogString()}"
         table = show((note.catalog, *note.identifier))
         raise InvalidInputError(
-            f"view {'.'.join(view)} was made of table {table}, whose column {name!r} {what}; make the view again"
+            f"view {'.'.join(view)} was created from table {table}, whose column {name!r} {what}; create the view again"
         )
     noted_metadata = gateway.jvm.scala.Option.apply(old.metadata())
     alias = gateway.jvm.org.apache.spark.sql.catalyst.expressions.Alias

@@ -30,17 +30,17 @@ def marked_view(text: str, home: tuple[str, tuple[str, ...]] | None, temporary: 
     """A view's text with where it was written; without a catalog of ours as home, names say all by themselves."""
     if home is None:
         return text
-    told = json.dumps([home[0], list(home[1]), sorted(temporary)]).replace("*/", "*\\/")
-    return f"{text}\n/* {_MARK}{told} */"
+    context = json.dumps([home[0], list(home[1]), sorted(temporary)]).replace("*/", "*\\/")
+    return f"{text}\n/* {_MARK}{context} */"
 
 
 def read_view(text: str) -> ViewText:
     """What `marked_view` wrote."""
-    found = _MARKED.fullmatch(text)
-    if found is None:
+    match = _MARKED.fullmatch(text)
+    if match is None:
         return ViewText(text)
-    catalog, namespace, temporary = json.loads(found[2])
-    return ViewText(found[1], (catalog, tuple(namespace)), frozenset(temporary))
+    catalog, namespace, temporary = json.loads(match[2])
+    return ViewText(match[1], (catalog, tuple(namespace)), frozenset(temporary))
 
 
 class ViewParser(DelegatingParser):

@@ -30,11 +30,11 @@ from icefloe.spark.types import COMMENT, schema_of_query
 
 _RESERVED = {
     "format-version": "there is one version of the format of views",
-    "location": "a view stays where it was made",
+    "location": "a view stays where it was created",
     "provider": "views of the catalog are Iceberg views",
     "spark.query-column-names": "Java Iceberg keeps there what its query calls the columns",
 }
-"""Keys that tell about a view without being properties of it, and why they are not for users."""
+"""Keys that describe a view without being its properties, and why users cannot set them."""
 _OF_VIEWS = ("CreateView", "AlterViewAs", "DropView", "SetViewProperties", "UnsetViewProperties")
 
 
@@ -67,12 +67,12 @@ def _create(node: Any, context: SqlContext) -> Any | None:
     if text is None:
         raise InvalidInputError(f"view {'.'.join(place.parts)} has no text to keep")
     frame = _query_frame(node.query(), place, context)
-    names = [each.productElement(0) for each in items(node.userSpecifiedColumns())]
+    names = [column.productElement(0) for column in items(node.userSpecifiedColumns())]
     if names:
         if len(names) != len(frame.columns):
             raise InvalidInputError(f"the view names {len(names)} columns, and its query has {len(frame.columns)}")
         frame = frame.toDF(*names)
-    docs = [option(each.productElement(1)) for each in items(node.userSpecifiedColumns())]
+    docs = [option(column.productElement(1)) for column in items(node.userSpecifiedColumns())]
     properties, settings = _said(mapping(context.gateway, node.properties()), exists, place)
     if (comment := option(node.comment())) is not None:
         properties["comment"] = comment
@@ -83,20 +83,20 @@ def _create(node: Any, context: SqlContext) -> Any | None:
 
 
 def _said(given: dict[str, str], exists: bool, place: Place) -> tuple[dict[str, str], dict[str, str]]:
-    """The properties of a view to be made, and where it is to be: Java's SHOW CREATE TABLE tells all of it as properties."""
+    """The properties and the location of a new view: Java's SHOW CREATE TABLE writes both as properties."""
     known = {"provider": "iceberg", "format-version": "1"}
     for key, value in known.items():
         if given.get(key, value).lower() != value:
             raise InvalidInputError(f"{key!r}={given[key]!r} is not for views of an Iceberg catalog; leave it out")
     location = given.get("location")
     if exists and location not in (None, place.catalog.load_view(place.parts).location()):
-        raise InvalidInputError(f"view {show(place.parts)} stays where it was made, and cannot go to {location!r}")
+        raise InvalidInputError(f"view {show(place.parts)} stays where it was created, and cannot go to {location!r}")
     properties = {key: value for key, value in given.items() if key not in _RESERVED}
     return properties, {} if exists or location is None else {"location": whole_location(location)}
 
 
 def _commented(struct: Any, docs: list[str | None]) -> Any:
-    """The columns with what the statement says of them; a column without a word keeps what its query brings."""
+    """The columns with the comments of the statement; a column without one keeps that of the query."""
     fields = [
         field
         if doc is None
@@ -123,42 +123,42 @@ def _alter(node: Any, context: SqlContext) -> Any | None:
 
 
 def _query_frame(query: Any, place: Place, context: SqlContext) -> DataFrame:
-    """The rows of a view that is to be kept: other sessions must find all that it names, and it cannot be part of itself."""
+    """The rows of a permanent view: all that it names must exist for other sessions, and it cannot be part of itself."""
     name = (place.catalog.name, *place.parts)
     frame = context.frame_of(resolve(query, replace(context, within=(name,))))
-    if (found := _temporary_parts(query, frame, context)) is not None:
+    if (temporary := _temporary_parts(query, frame, context)) is not None:
         raise InvalidInputError(
-            f"view {show(name)} would be there for all sessions, and {found} is of this one alone;"
+            f"view {show(name)} would exist for all sessions, and {temporary} only exists in this one;"
             " name what is kept in a catalog, or make a temporary view"
         )
     return frame
 
 
 def _temporary_parts(query: Any, frame: DataFrame, context: SqlContext) -> str | None:
-    """The first temporary view, function or variable that a query is made of."""
-    found: list[str] = []
+    """The first temporary view, function or variable that a query uses."""
+    descriptions: list[str] = []
     catalog = context.gateway.spark._jsparkSession.sessionState().catalog()
     identifier = context.gateway.jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
 
     def look_at_node(node: Any) -> Any:
         if kind_of(node) == "View" and node.isTempView():
-            found.append(f"temporary view {node.desc().identifier().unquotedString()}")
+            descriptions.append(f"temporary view {node.desc().identifier().unquotedString()}")
         return rebuilt_expressions(node, look_at_expression)
 
     def look_at_expression(expression: Any) -> Any:
         if kind_of(expression) == "VariableReference":
-            found.append(f"variable {expression.identifier().name()}")
+            descriptions.append(f"variable {expression.identifier().name()}")
         return expression
 
     def look_at_call(expression: Any) -> Any:
         name = items(expression.nameParts()) if kind_of(expression) == "UnresolvedFunction" else []
         if len(name) == 1 and catalog.isTemporaryFunction(identifier(name[0])):
-            found.append(f"temporary function {name[0]}")
+            descriptions.append(f"temporary function {name[0]}")
         return expression
 
     rebuilt(frame._jdf.queryExecution().analyzed(), look_at_node)
     rebuilt(query, lambda node: rebuilt_expressions(node, look_at_call))
-    return found[0] if found else None
+    return descriptions[0] if descriptions else None
 
 
 def _home(context: SqlContext) -> dict[str, Any]:
@@ -206,7 +206,7 @@ def _check_not_reserved(keys: Iterable[str]) -> None:
 
 
 def run_temp_view(node: Any, context: SqlContext) -> Any | None:
-    """The plan of a statement that makes or changes a temporary view, which may be over tables of ours; None if it is none.
+    """The plan of a statement that creates or changes a temporary view, perhaps over tables of ours; None for any other statement.
 
     Spark runs it, and keeps the text; our tables are in its query for Spark to know the columns.
     """
@@ -230,21 +230,21 @@ def _marked(text: str, plan: Any, context: SqlContext) -> str:
 
 
 def _temporary_names(plan: Any, context: SqlContext) -> set[str]:
-    """The names in a query that are those of temporary views, in small letters."""
-    found: set[str] = set()
+    """The names in a query that are those of temporary views, in lower case."""
+    names: set[str] = set()
 
     def look(node: Any) -> Any:
         if kind_of(node) == "UnresolvedRelation":
             name = parts(node)
             if len(name) == 1 and context.is_temporary(name[0]):
-                found.add(name[0].lower())
+                names.add(name[0].lower())
         elif kind_of(node) == "UnresolvedWith":
-            for each in items(node.cteRelations()):
-                found.update(_temporary_names(each.productElement(1), context))
+            for relation in items(node.cteRelations()):
+                names.update(_temporary_names(relation.productElement(1), context))
         return node
 
     rebuilt(plan, look)
-    return found
+    return names
 
 
 def _is_temporary(node: Any, context: SqlContext) -> bool:
