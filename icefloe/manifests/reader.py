@@ -1,7 +1,6 @@
 """Reading a manifest into columns: the format by its first bytes, fields by id, across all format versions."""
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
 
@@ -28,6 +27,7 @@ from icefloe.manifests.paths import resolve_paths
 from icefloe.manifests.values import ManifestFile, Metric
 from icefloe.manifests.wanted import ALWAYS, EVERYTHING, Wanted
 from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
+from icefloe.parallel import in_order
 from icefloe.schema.types import IcebergType, StructType, UnknownType
 
 Read = Callable[[str], bytes]
@@ -93,21 +93,7 @@ def read_manifests(
             manifest, read, wanted, partition_type=kind, table_location=table_location, cache=cache, limits=limits
         )
 
-    if workers <= 1:
-        yield from map(work, manifests)
-        return
-    with ThreadPoolExecutor(workers, thread_name_prefix="icefloe-manifest") as pool:
-        waiting = []
-        try:
-            for manifest in manifests:
-                waiting.append(pool.submit(work, manifest))
-                if len(waiting) > 2 * workers:
-                    yield waiting.pop(0).result()
-            while waiting:
-                yield waiting.pop(0).result()
-        finally:
-            for future in waiting:
-                future.cancel()
+    yield from in_order(work, manifests, workers, "icefloe-manifest")
 
 
 def decode_manifest(
