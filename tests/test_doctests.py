@@ -9,7 +9,13 @@ import pytest
 
 import icefloe
 
-MODULES = ("icefloe.catalog.catalog", "icefloe.catalog.views")
+MODULES = (
+    "icefloe.catalog.catalog",
+    "icefloe.catalog.views",
+    "icefloe.table.handle",
+    "icefloe.table.scan",
+    "icefloe.table.transaction",
+)
 
 
 def surroundings(warehouse: str = "memory://docs/warehouse") -> dict[str, Any]:

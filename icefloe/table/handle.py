@@ -36,7 +36,14 @@ from icefloe.verification import Listener, VerificationReport, verify
 
 
 class Table:
-    """A table of a catalog, as it was when it was loaded, last refreshed, or last changed through this handle."""
+    """A table of a catalog, as it was when it was loaded, last refreshed, or last changed through this handle.
+
+    >>> table.scan("total > 15").count()
+    2
+    >>> snapshot = table.delete("region = 'us'")
+    >>> table.scan().to_arrow().column("id").to_pylist()
+    [1, 3]
+    """
 
     def __init__(
         self,
@@ -191,7 +198,21 @@ class Table:
         ref: str | None = None,
         as_of: int | dt.datetime | None = None,
     ) -> DataScan:
-        """Rows by a filter, columns by name, of the current snapshot or of one by id, branch or tag, or time."""
+        """A scan: rows by a filter and columns by name, of one snapshot; nothing is read before its rows are asked for.
+
+        Args:
+            row_filter: SQL text such as `"ts >= '2026-01-01' and region in ('eu', 'us')"`, or an expression.
+            selected_fields: columns by name, nested ones with dots; metadata columns such as `_file` may follow `"*"`.
+            case_sensitive: whether names are compared by case.
+            snapshot_id: the snapshot to read, in place of the current one.
+            options: options of planning (docs/scans.md).
+            limit: how many rows to give at most.
+            ref: the branch or tag to read.
+            as_of: read what was current at this time, in milliseconds or as a datetime with a zone.
+
+        >>> table.scan("total >= 20", selected_fields=("id", "total"), limit=1).to_arrow().to_pylist()
+        [{'id': 2, 'total': 20.0}]
+        """
         return DataScan(
             self.metadata,
             self.storage,
@@ -278,7 +299,17 @@ class Table:
     def append(
         self, data: Any, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
     ) -> Snapshot | None:
-        """Add rows: Arrow data, a frame of pandas, polars or Spark, or a stream of batches."""
+        """Add rows, and return the new snapshot.
+
+        Args:
+            data: Arrow data, a frame of pandas, polars or Spark, or a stream of batches; columns are found by name.
+            snapshot_properties: properties for the summary of the new snapshot.
+            branch: the branch to change, in place of `main`.
+
+        >>> snapshot = table.append(pa.table({"id": [4], "region": ["us"], "total": [5.0]}))
+        >>> table.scan().count()
+        4
+        """
         return self._commit(lambda tx: tx.append(data, snapshot_properties, branch))
 
     def overwrite(
@@ -289,7 +320,19 @@ class Table:
         branch: str | None = None,
         case_sensitive: bool = True,
     ) -> Snapshot | None:
-        """Delete the rows that match, all of them without a filter, and add others, in one commit."""
+        """Delete the rows that match, all of them without a filter, and add others, in one commit.
+
+        Args:
+            data: the rows to add, in any form that `append` takes.
+            overwrite_filter: which rows to delete, as SQL text or as an expression.
+            snapshot_properties: properties for the summary of the new snapshot.
+            branch: the branch to change, in place of `main`.
+            case_sensitive: whether names in the filter are compared by case.
+
+        >>> snapshot = table.overwrite(pa.table({"id": [9], "region": ["eu"], "total": [1.0]}), "region = 'eu'")
+        >>> sorted(table.scan().to_arrow().column("id").to_pylist())
+        [2, 9]
+        """
         options = (snapshot_properties, branch, case_sensitive)
         return self._commit(lambda tx: tx.overwrite(data, overwrite_filter, *options))
 
@@ -306,7 +349,18 @@ class Table:
         branch: str | None = None,
         case_sensitive: bool = True,
     ) -> Snapshot | None:
-        """Delete the rows that match, as `write.delete.mode` says."""
+        """Delete the rows that match, as `write.delete.mode` says; None if there are none.
+
+        Args:
+            delete_filter: which rows, as SQL text or as an expression.
+            snapshot_properties: properties for the summary of the new snapshot.
+            branch: the branch to change, in place of `main`.
+            case_sensitive: whether names in the filter are compared by case.
+
+        >>> snapshot = table.delete("id = 1 or total > 25")
+        >>> table.scan().to_arrow().column("id").to_pylist()
+        [2]
+        """
         return self._commit(lambda tx: tx.delete(delete_filter, snapshot_properties, branch, case_sensitive))
 
     def upsert(
@@ -319,7 +373,22 @@ class Table:
         branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> Snapshot | None:
-        """Replace rows by those of the data that have the same keys, and add the rest of it, as `write.merge.mode` says."""
+        """Replace rows by those of the data that have the same keys, and add the rest of it, as `write.merge.mode` says.
+
+        Args:
+            data: the rows, in any form that `append` takes; no key may be in it twice.
+            join_cols: the columns that make the key; the identifier fields of the schema if none are given.
+            when_matched_update_all: whether rows with a key that the table has replace the old ones.
+            when_not_matched_insert_all: whether rows with a new key are added.
+            case_sensitive: whether names are compared by case.
+            branch: the branch to change, in place of `main`.
+            snapshot_properties: properties for the summary of the new snapshot.
+
+        >>> changes = pa.table({"id": [3, 4], "region": ["eu", "us"], "total": [33.0, 40.0]})
+        >>> snapshot = table.upsert(changes, join_cols=["id"])
+        >>> sorted(table.scan().to_arrow().column("total").to_pylist())
+        [10.0, 20.0, 33.0, 40.0]
+        """
         switches = (when_matched_update_all, when_not_matched_insert_all, case_sensitive)
         return self._commit(lambda tx: tx.upsert(data, join_cols, *switches, branch, snapshot_properties))
 
@@ -341,7 +410,14 @@ class Table:
     # -- how it changes
 
     def transaction(self) -> Transaction:
-        """Several changes, one commit: `with table.transaction() as tx: ...`."""
+        """Several changes, one commit.
+
+        >>> with table.transaction() as tx:
+        ...     deleted = tx.delete("id = 1")
+        ...     added = tx.append(pa.table({"id": [5], "region": ["us"], "total": [50.0]}))
+        >>> sorted(table.scan().to_arrow().column("id").to_pylist())
+        [2, 3, 5]
+        """
         return Transaction(self)
 
     def update_snapshot(

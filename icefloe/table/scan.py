@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from icefloe.data import changes, scanning
 from icefloe.data.engines import engine_named
 from icefloe.planning.changelog import ChangelogScan
@@ -11,13 +13,17 @@ from icefloe.planning.scan import TableScan
 
 @dataclass(frozen=True)
 class DataScan(TableScan):
-    """A scan whose rows can be had: as Arrow, or for another library."""
+    """A scan whose rows can be had: as Arrow, or for another library. Its methods give a new scan each.
 
-    def to_arrow(self) -> Any:
+    >>> table.scan().filter("region = 'eu'").select("id").with_limit(5).to_arrow().to_pylist()
+    [{'id': 1}, {'id': 3}]
+    """
+
+    def to_arrow(self) -> pa.Table:
         """All rows as a `pyarrow.Table`."""
         return scanning.to_arrow(self)
 
-    def to_arrow_batch_reader(self) -> Any:
+    def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of Arrow batches, in bounded memory."""
         return scanning.to_arrow_batch_reader(self)
 
@@ -46,10 +52,10 @@ class DataScan(TableScan):
 class ChangesScan(ChangelogScan):
     """Changes between snapshots whose rows can be had, with `_change_type`, `_change_ordinal` and `_commit_snapshot_id`."""
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self) -> pa.Table:
         """All changes as a `pyarrow.Table`."""
         return changes.changes_to_arrow(self)
 
-    def to_arrow_batch_reader(self) -> Any:
+    def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
         """The changes as a stream of Arrow batches."""
         return changes.changes_to_reader(self)

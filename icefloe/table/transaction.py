@@ -43,6 +43,11 @@ class Transaction(ChangeSet):
     """Changes that are committed together; the table is not touched before, and all of it or nothing happens.
 
     Leaving the `with` block commits; leaving it by an error gives everything up.
+
+    >>> with table.transaction() as tx, tx.update_schema() as update:
+    ...     changed = update.rename_column("total", "amount")
+    >>> table.schema().column_names
+    ('id', 'region', 'amount')
     """
 
     def __init__(self, table: "Table") -> None:
