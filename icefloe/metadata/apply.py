@@ -1,7 +1,7 @@
-"""What the metadata of a table is after an update: one pure function for one, and for all of a commit.
+"""The metadata of a table after updates: one pure function for a single update, one for a whole commit.
 
-`apply_all` is a whole commit: ids that say "the one just added", the rules that hold at the end, and the time. Its input
-is never changed, and comes back itself when the updates change nothing.
+`apply_all` is a whole commit: ids that mean "the one just added", the rules that hold at the end, and the time. Its input
+is never changed, and is returned itself if the updates change nothing.
 """
 
 from collections.abc import Iterable, Sequence
@@ -82,7 +82,7 @@ class Applied:
 
 
 def apply(metadata: TableMetadata, update: TableUpdate, *, timestamp_ms: int) -> TableMetadata:
-    """The metadata after one update; what holds only at the end of a commit is left to `finish`."""
+    """The metadata after one update; the rules for the end of a commit are left to `finish`."""
     return step(Applied(metadata), update, timestamp_ms).metadata
 
 
@@ -114,7 +114,7 @@ def finish(applied: Applied, now_ms: int) -> TableMetadata:
 def with_previous(
     metadata: TableMetadata, base: TableMetadata, base_location: str, max_entries: int | None = None
 ) -> TableMetadata:
-    """The metadata with the file of its base as the newest entry of the metadata log, which keeps the newest ones only."""
+    """The metadata with the file of its base as the newest entry of the metadata log, which keeps only the newest entries."""
     limit = METADATA_PREVIOUS_VERSIONS_MAX.of(metadata.properties) if max_entries is None else max_entries
     kept = max(1, limit)
     log = (*base.metadata_log, MetadataLogEntry(base_location, base.last_updated_ms))
@@ -154,7 +154,7 @@ def step(applied: Applied, update: TableUpdate, now_ms: int) -> Applied:
 
 
 def _alone(metadata: TableMetadata, update: _LoneUpdate) -> TableMetadata:
-    """The metadata after an update that means the same whatever else is in the commit."""
+    """The metadata after an update that does not depend on the rest of the commit."""
     match update:
         case AssignUUIDUpdate(uuid):
             return _assign_uuid(metadata, uuid)
@@ -194,13 +194,13 @@ def _alone(metadata: TableMetadata, update: _LoneUpdate) -> TableMetadata:
 
 
 def _foreign(update: Never) -> InvalidInputError:
-    """For an update of views that came in from outside; the type checker sees that none of tables ends here."""
+    """For view updates from outside; the type checker proves that no table update ends here."""
     return InvalidInputError(f"{type(update).__name__} is not a change of a table")
 
 
 def _nothing(updates: Iterable[TableUpdate]) -> TableMetadata:
-    """A table before it has anything; its version is the one that the commit sets, so that v1 can be created too."""
-    wanted = [each.format_version for each in updates if isinstance(each, UpgradeFormatVersionUpdate)]
+    """An empty table; its version is the one that the commit sets, so that v1 can be created too."""
+    wanted = [update.format_version for update in updates if isinstance(update, UpgradeFormatVersionUpdate)]
     return TableMetadata(
         format_version=check_version(wanted[0], "format version") if wanted else DEFAULT_VERSION,
         table_uuid=None,
@@ -226,7 +226,7 @@ def _added(wanted: int, last: int | None, what: str) -> int:
 
 
 def _changed_ms(applied: Applied, snapshot_id: int, now_ms: int) -> int:
-    """When the current snapshot changes: with the commit of a new one, or now for a rollback."""
+    """When the current snapshot changes: at the time of a new snapshot, or now for a rollback."""
     if snapshot_id not in applied.added_snapshot_ids:
         return now_ms
     return applied.metadata.snapshot(snapshot_id).timestamp_ms
@@ -268,7 +268,7 @@ def _check_complete(metadata: TableMetadata) -> None:
 
 
 def _check_default_spec(spec: PartitionSpec, schema: Schema) -> None:
-    """What is used for new data must still fit the current schema, after columns changed."""
+    """The default spec must still fit the current schema after columns changed."""
     for field in spec.fields:
         if not isinstance(field.transform, VoidTransform):
             _check_partition_source(field, schema)

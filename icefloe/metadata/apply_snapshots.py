@@ -1,4 +1,4 @@
-"""How snapshots, refs, logs, statistics and keys of a table change; each function makes new metadata."""
+"""How snapshots, refs, logs, statistics and keys of a table change; every function returns new metadata."""
 
 from collections.abc import Collection
 from typing import TypeVar
@@ -32,13 +32,13 @@ def add_snapshot(metadata: TableMetadata, snapshot: Snapshot) -> TableMetadata:
         last_sequence_number=max(metadata.last_sequence_number, snapshot.sequence_number),
         next_row_id=_next_row_id(metadata, snapshot),
     )
-    # The lookup table is carried over too: to build it again for each of many snapshots would take quadratic time.
+    # The lookup table is carried over too: rebuilding it for every one of many snapshots would take quadratic time.
     added.__dict__["snapshots_by_id"] = {**metadata.snapshots_by_id, snapshot.snapshot_id: snapshot}
     return added
 
 
 def set_ref(metadata: TableMetadata, name: str, ref: SnapshotRef, changed_ms: int) -> TableMetadata:
-    """The table with a branch or tag at a snapshot; `main` makes it current, which the snapshot log tells from then on."""
+    """The table with a branch or tag at a snapshot; `main` makes it current, and adds an entry to the snapshot log."""
     if metadata.refs.get(name) == ref:
         return metadata
     if ref.snapshot_id not in metadata.snapshots_by_id:
@@ -60,7 +60,7 @@ def set_ref(metadata: TableMetadata, name: str, ref: SnapshotRef, changed_ms: in
 
 
 def not_long_before(earlier_ms: int, later_ms: int) -> int:
-    """The time of what came later; by clocks that differ too much, it came with what was before."""
+    """The time of the later event, or that of the earlier one if the clocks differ by more than the tolerance."""
     return earlier_ms if later_ms < earlier_ms - CLOCK_TOLERANCE_MS else later_ms
 
 
@@ -68,7 +68,7 @@ def remove_ref(metadata: TableMetadata, name: str) -> TableMetadata:
     """The table without a branch or tag; without `main` it has no current snapshot."""
     if name not in metadata.refs:
         return metadata
-    refs = {each: ref for each, ref in metadata.refs.items() if each != name}
+    refs = {other: ref for other, ref in metadata.refs.items() if other != name}
     current = None if name == MAIN_BRANCH else metadata.current_snapshot_id
     return metadata.evolve(refs=refs, current_snapshot_id=current)
 
@@ -80,11 +80,11 @@ def remove_snapshots(metadata: TableMetadata, snapshot_ids: Collection[int]) -> 
         return metadata
     current = metadata.current_snapshot_id
     return metadata.evolve(
-        snapshots=tuple(each for each in metadata.snapshots if each.snapshot_id not in gone),
+        snapshots=tuple(snapshot for snapshot in metadata.snapshots if snapshot.snapshot_id not in gone),
         refs={name: ref for name, ref in metadata.refs.items() if ref.snapshot_id not in gone},
         current_snapshot_id=None if current in gone else current,
-        statistics=tuple(each for each in metadata.statistics if each.snapshot_id not in gone),
-        partition_statistics=tuple(each for each in metadata.partition_statistics if each.snapshot_id not in gone),
+        statistics=tuple(file for file in metadata.statistics if file.snapshot_id not in gone),
+        partition_statistics=tuple(file for file in metadata.partition_statistics if file.snapshot_id not in gone),
         snapshot_log=_log_after_gap(metadata, gone),
     )
 
@@ -96,7 +96,7 @@ def set_statistics(metadata: TableMetadata, file: StatisticsFile) -> TableMetada
 
 def remove_statistics(metadata: TableMetadata, snapshot_id: int) -> TableMetadata:
     """The table without statistics of a snapshot."""
-    kept = tuple(each for each in metadata.statistics if each.snapshot_id != snapshot_id)
+    kept = tuple(file for file in metadata.statistics if file.snapshot_id != snapshot_id)
     return metadata if len(kept) == len(metadata.statistics) else metadata.evolve(statistics=kept)
 
 
@@ -107,26 +107,26 @@ def set_partition_statistics(metadata: TableMetadata, file: PartitionStatisticsF
 
 def remove_partition_statistics(metadata: TableMetadata, snapshot_id: int) -> TableMetadata:
     """The table without partition statistics of a snapshot."""
-    kept = tuple(each for each in metadata.partition_statistics if each.snapshot_id != snapshot_id)
+    kept = tuple(file for file in metadata.partition_statistics if file.snapshot_id != snapshot_id)
     return metadata if len(kept) == len(metadata.partition_statistics) else metadata.evolve(partition_statistics=kept)
 
 
 def add_encryption_key(metadata: TableMetadata, key: EncryptedKey) -> TableMetadata:
     """The table with an encryption key; one of the same id stays as it is."""
     require(metadata.format_version, Feature.ENCRYPTION_KEYS, f"encryption key {key.key_id!r}")
-    if any(each.key_id == key.key_id for each in metadata.encryption_keys):
+    if any(known.key_id == key.key_id for known in metadata.encryption_keys):
         return metadata
     return metadata.evolve(encryption_keys=(*metadata.encryption_keys, key))
 
 
 def remove_encryption_key(metadata: TableMetadata, key_id: str) -> TableMetadata:
     """The table without an encryption key."""
-    kept = tuple(each for each in metadata.encryption_keys if each.key_id != key_id)
+    kept = tuple(key for key in metadata.encryption_keys if key.key_id != key_id)
     return metadata if len(kept) == len(metadata.encryption_keys) else metadata.evolve(encryption_keys=kept)
 
 
 def _check_form(metadata: TableMetadata, snapshot: Snapshot) -> None:
-    """A new snapshot has all that the version requires, and nothing that it lacks (spec: Snapshots)."""
+    """A new snapshot has all fields that the version requires, and none that the version lacks (spec: Snapshots)."""
     version = metadata.format_version
     name = f"snapshot {snapshot.snapshot_id}"
     if snapshot.snapshot_id < 0:
@@ -169,7 +169,7 @@ def _next_row_id(metadata: TableMetadata, snapshot: Snapshot) -> int:
 
 
 def _log_after_gap(metadata: TableMetadata, gone: Collection[int]) -> tuple[SnapshotLogEntry, ...]:
-    """The log after its last entry of a removed snapshot: with holes it would tell that others were current then."""
+    """The log after its last entry of a removed snapshot: with gaps it would claim that other snapshots were current then."""
     log = metadata.snapshot_log
     for position in range(len(log) - 1, -1, -1):
         snapshot_id = log[position].snapshot_id
@@ -179,6 +179,6 @@ def _log_after_gap(metadata: TableMetadata, gone: Collection[int]) -> tuple[Snap
 
 
 def _with_file(files: tuple[OfSnapshot, ...], file: OfSnapshot) -> tuple[OfSnapshot, ...]:
-    kept = [each for each in files if each.snapshot_id != file.snapshot_id]
+    kept = [other for other in files if other.snapshot_id != file.snapshot_id]
     kept.append(file)
     return tuple(kept)

@@ -1,4 +1,4 @@
-"""How schemas, partition specs, sort orders and the format version of a table change; each function makes new metadata."""
+"""How schemas, partition specs, sort orders and the format version of a table change; every function returns new metadata."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -38,13 +38,13 @@ def upgrade(metadata: TableMetadata, version: int) -> TableMetadata:
 
 
 def add_schema(metadata: TableMetadata, schema: Schema) -> tuple[TableMetadata, int]:
-    """The table with the schema, and the id that it has there; equal columns are not added twice."""
+    """The table with the schema, and the schema's id there; equal columns are not added twice."""
     check_schema_for_version(schema, metadata.format_version)
     last_column_id = max(metadata.last_column_id, schema.highest_field_id)
     for known in metadata.schemas:
         if known.same_columns(schema):
             return _with_last_column_id(metadata, last_column_id), known.schema_id
-    new_id = max((each.schema_id for each in metadata.schemas), default=INITIAL_SCHEMA_ID - 1) + 1
+    new_id = max((known.schema_id for known in metadata.schemas), default=INITIAL_SCHEMA_ID - 1) + 1
     added = (*metadata.schemas, schema.with_id(new_id))
     return metadata.evolve(schemas=added, last_column_id=last_column_id), new_id
 
@@ -61,18 +61,18 @@ def remove_schemas(metadata: TableMetadata, schema_ids: Collection[int]) -> Tabl
     """The table without these schemas."""
     if metadata.current_schema_id in schema_ids:
         raise IncompatibleChangeError(f"schema {metadata.current_schema_id} is the current one and cannot be removed")
-    kept = tuple(each for each in metadata.schemas if each.schema_id not in schema_ids)
+    kept = tuple(schema for schema in metadata.schemas if schema.schema_id not in schema_ids)
     return metadata if len(kept) == len(metadata.schemas) else metadata.evolve(schemas=kept)
 
 
 def add_spec(metadata: TableMetadata, spec: PartitionSpec) -> tuple[TableMetadata, int]:
-    """The table with the partition spec, and the id that it has there; equal fields are not added twice."""
+    """The table with the partition spec, and the spec's id there; equal fields are not added twice."""
     for known in metadata.partition_specs:
         if known.equivalent(spec):
             return metadata, known.spec_id
     check_spec(spec, metadata.schema())
     _check_field_ids(metadata, spec)
-    new_id = max((each.spec_id for each in metadata.partition_specs), default=INITIAL_SPEC_ID - 1) + 1
+    new_id = max((known.spec_id for known in metadata.partition_specs), default=INITIAL_SPEC_ID - 1) + 1
     added = (*metadata.partition_specs, spec.with_id(new_id))
     last_partition_id = max(metadata.last_partition_id, spec.last_field_id)
     return metadata.evolve(partition_specs=added, last_partition_id=last_partition_id), new_id
@@ -92,17 +92,17 @@ def remove_specs(metadata: TableMetadata, spec_ids: Collection[int]) -> TableMet
         raise IncompatibleChangeError(
             f"partition spec {metadata.default_spec_id} is the default one and cannot be removed"
         )
-    kept = tuple(each for each in metadata.partition_specs if each.spec_id not in spec_ids)
+    kept = tuple(spec for spec in metadata.partition_specs if spec.spec_id not in spec_ids)
     return metadata if len(kept) == len(metadata.partition_specs) else metadata.evolve(partition_specs=kept)
 
 
 def add_sort_order(metadata: TableMetadata, order: SortOrder) -> tuple[TableMetadata, int]:
-    """The table with the sort order, and the id that it has there; equal fields are not added twice."""
+    """The table with the sort order, and the order's id there; equal fields are not added twice."""
     for known in metadata.sort_orders:
         if known.same_order(order):
             return metadata, known.order_id
     check_order(order, metadata.schema())
-    highest = max((each.order_id for each in metadata.sort_orders), default=FIRST_ORDER_ID - 1)
+    highest = max((known.order_id for known in metadata.sort_orders), default=FIRST_ORDER_ID - 1)
     new_id = UNSORTED.order_id if order.is_unsorted else max(highest + 1, FIRST_ORDER_ID)
     return metadata.evolve(sort_orders=(*metadata.sort_orders, order.with_id(new_id))), new_id
 
@@ -125,7 +125,7 @@ def _check_known(wanted: int, known: Collection[int], what: str) -> None:
 
 
 def _check_field_ids(metadata: TableMetadata, spec: PartitionSpec) -> None:
-    ids = [each.field_id for each in spec.fields]
+    ids = [field.field_id for field in spec.fields]
     if not allows(metadata.format_version, Feature.PARTITION_FIELD_IDS):
         # v1 readers number the fields of a spec themselves, so the ids must be what they will come to.
         wanted = list(range(FIRST_PARTITION_FIELD_ID, FIRST_PARTITION_FIELD_ID + len(ids)))
@@ -134,19 +134,19 @@ def _check_field_ids(metadata: TableMetadata, spec: PartitionSpec) -> None:
         return
     known: dict[int, list[PartitionField]] = {}
     for other in metadata.partition_specs:
-        for each in other.fields:
-            known.setdefault(each.field_id, []).append(each)
-    for each in spec.fields:
-        namesakes = known.get(each.field_id, ())
-        if namesakes and not any(_is_same_field(each, other) for other in namesakes):
+        for field in other.fields:
+            known.setdefault(field.field_id, []).append(field)
+    for field in spec.fields:
+        namesakes = known.get(field.field_id, ())
+        if namesakes and not any(_is_same_field(field, other) for other in namesakes):
             raise InvalidPartitionSpecError(
-                f"partition field id {each.field_id} of {each.name!r} belongs to {namesakes[0]}; a new field needs a new id,"
+                f"partition field id {field.field_id} of {field.name!r} belongs to {namesakes[0]}; a new field needs a new id,"
                 f" above {metadata.last_partition_id}"
             )
 
 
 def _is_same_field(one: PartitionField, other: PartitionField) -> bool:
-    """Whether the fields may share an id: the same values, or one of them is void in place of the other."""
+    """Whether the fields may share an id: the same values, or one of them is the void replacement of the other."""
     void = isinstance(one.transform, VoidTransform) or isinstance(other.transform, VoidTransform)
     return one.same_values(other) or (void and one.source_ids == other.source_ids)
 
@@ -160,19 +160,19 @@ def _with_absolute_paths(metadata: TableMetadata) -> TableMetadata:
     def qualified(snapshot: Snapshot) -> Snapshot:
         if snapshot.manifest_list is not None:
             return replace(snapshot, manifest_list=qualify(location, snapshot.manifest_list))
-        return replace(snapshot, manifests=tuple(qualify(location, each) for each in snapshot.manifests or ()))
+        return replace(snapshot, manifests=tuple(qualify(location, manifest) for manifest in snapshot.manifests or ()))
 
     return metadata.evolve(
         location=location,
-        snapshots=tuple(qualified(each) for each in metadata.snapshots),
+        snapshots=tuple(qualified(snapshot) for snapshot in metadata.snapshots),
         statistics=tuple(
-            replace(each, statistics_path=qualify(location, each.statistics_path)) for each in metadata.statistics
+            replace(file, statistics_path=qualify(location, file.statistics_path)) for file in metadata.statistics
         ),
         partition_statistics=tuple(
-            replace(each, statistics_path=qualify(location, each.statistics_path))
-            for each in metadata.partition_statistics
+            replace(file, statistics_path=qualify(location, file.statistics_path))
+            for file in metadata.partition_statistics
         ),
         metadata_log=tuple(
-            replace(each, metadata_file=qualify(location, each.metadata_file)) for each in metadata.metadata_log
+            replace(entry, metadata_file=qualify(location, entry.metadata_file)) for entry in metadata.metadata_log
         ),
     )

@@ -1,4 +1,4 @@
-"""What the metadata of a view is after the updates of a commit; the same shape as `metadata.apply`."""
+"""The metadata of a view after the updates of a commit; the same shape as `metadata.apply`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -99,7 +99,7 @@ def _step(applied: _Applied, update: ViewUpdate, now_ms: int) -> _Applied:
 
 
 def _foreign(update: Never) -> InvalidInputError:
-    """For an update of tables that came in from outside; the type checker sees that none of views ends here."""
+    """For table updates from outside; the type checker proves that no view update ends here."""
     return InvalidInputError(f"{type(update).__name__} is not a change of a view")
 
 
@@ -113,7 +113,7 @@ def _add_schema(view: ViewMetadata, schema: Schema) -> tuple[ViewMetadata, int]:
     for known in view.schemas:
         if known.same_columns(schema):
             return view, known.schema_id
-    new_id = max((each.schema_id for each in view.schemas), default=_INITIAL_SCHEMA_ID - 1) + 1
+    new_id = max((known.schema_id for known in view.schemas), default=_INITIAL_SCHEMA_ID - 1) + 1
     return replace(view, schemas=(*view.schemas, schema.with_id(new_id))), new_id
 
 
@@ -126,11 +126,11 @@ def _add_version(applied: _Applied, version: ViewVersion) -> _Applied:
     for known in view.versions:
         if known.behaves_like(version):
             return replace(applied, last_version_id=known.version_id)
-    if version.schema_id not in {each.schema_id for each in view.schemas}:
+    if version.schema_id not in {schema.schema_id for schema in view.schemas}:
         raise NoSuchObjectError(
             f"view version {version.version_id} has the schema {version.schema_id}, which is not there"
         )
-    new_id = max((version.version_id, *(each.version_id + 1 for each in view.versions)))
+    new_id = max((version.version_id, *(known.version_id + 1 for known in view.versions)))
     return replace(
         applied,
         view=replace(view, versions=(*view.versions, replace(version, version_id=new_id))),
@@ -176,12 +176,12 @@ def _check_dialects_kept(before: ViewVersion, after: ViewVersion) -> None:
 
 
 def _trimmed(view: ViewMetadata, added: frozenset[int]) -> ViewMetadata:
-    """The view with its newest versions only: as many as the property says, and never fewer than the commit made."""
+    """The view with its newest versions only: as many as the property says, and never fewer than the commit added."""
     kept_count = max(VIEW_VERSION_HISTORY_SIZE.of(view.properties), len(added | {view.current_version_id}))
     if len(view.versions) <= kept_count:
         return view
     others = sorted(
-        (each.version_id for each in view.versions if each.version_id != view.current_version_id), reverse=True
+        (version.version_id for version in view.versions if version.version_id != view.current_version_id), reverse=True
     )
     kept = {view.current_version_id, *others[: kept_count - 1]}
     log = view.version_log
@@ -189,4 +189,6 @@ def _trimmed(view: ViewMetadata, added: frozenset[int]) -> ViewMetadata:
         if log[position].version_id not in kept:
             log = log[position + 1 :]
             break
-    return replace(view, versions=tuple(each for each in view.versions if each.version_id in kept), version_log=log)
+    return replace(
+        view, versions=tuple(version for version in view.versions if version.version_id in kept), version_log=log
+    )

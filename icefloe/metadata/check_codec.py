@@ -1,4 +1,4 @@
-"""Whether the parts of a table metadata document fit together; what does not is told with the name of its field."""
+"""Checks that the parts of a table metadata document fit together; errors name the offending field."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -13,11 +13,11 @@ from icefloe.versions import Feature, allows
 
 
 def check_document(metadata: TableMetadata) -> None:
-    """Fail unless ids are unique and everything that is named by id is there."""
-    _check_unique("schemas", "schema-id", (each.schema_id for each in metadata.schemas))
-    _check_unique("partition-specs", "spec-id", (each.spec_id for each in metadata.partition_specs))
-    _check_unique("sort-orders", "order-id", (each.order_id for each in metadata.sort_orders))
-    _check_unique("encryption-keys", "key-id", (each.key_id for each in metadata.encryption_keys))
+    """Fail unless ids are unique and everything referenced by id exists."""
+    _check_unique("schemas", "schema-id", (schema.schema_id for schema in metadata.schemas))
+    _check_unique("partition-specs", "spec-id", (spec.spec_id for spec in metadata.partition_specs))
+    _check_unique("sort-orders", "order-id", (order.order_id for order in metadata.sort_orders))
+    _check_unique("encryption-keys", "key-id", (key.key_id for key in metadata.encryption_keys))
     check_member("current-schema-id", metadata.current_schema_id, "schemas", metadata.schemas_by_id)
     check_member("default-spec-id", metadata.default_spec_id, "partition-specs", metadata.specs_by_id)
     check_member("default-sort-order-id", metadata.default_sort_order_id, "sort-orders", metadata.sort_orders_by_id)
@@ -31,8 +31,8 @@ def check_document(metadata: TableMetadata) -> None:
 
 def _check_snapshots(metadata: TableMetadata) -> None:
     if len(metadata.snapshots_by_id) != len(metadata.snapshots):
-        _check_unique("snapshots", "snapshot-id", (each.snapshot_id for each in metadata.snapshots))
-    highest = max(metadata.snapshots, key=lambda each: each.sequence_number, default=None)
+        _check_unique("snapshots", "snapshot-id", (snapshot.snapshot_id for snapshot in metadata.snapshots))
+    highest = max(metadata.snapshots, key=lambda snapshot: snapshot.sequence_number, default=None)
     if highest is not None and highest.sequence_number > metadata.last_sequence_number:
         _refuse(
             "last-sequence-number",
@@ -59,10 +59,10 @@ def _check_refs(metadata: TableMetadata) -> None:
 
 
 def _check_sources(metadata: TableMetadata) -> None:
-    """What is used for new data must fit the current schema; older specs and orders need not."""
+    """The default spec and order must fit the current schema; older ones need not."""
     columns = metadata.schema().fields_by_id
     for partition_field in metadata.spec().fields:
-        missing = [each for each in partition_field.source_ids if each not in columns]
+        missing = [source_id for source_id in partition_field.source_ids if source_id not in columns]
         if missing and not isinstance(partition_field.transform, VoidTransform):
             _refuse(
                 "default-spec-id",
@@ -70,7 +70,7 @@ def _check_sources(metadata: TableMetadata) -> None:
                 " which is not in the current schema",
             )
     for sort_field in metadata.sort_order().fields:
-        if missing := [each for each in sort_field.source_ids if each not in columns]:
+        if missing := [source_id for source_id in sort_field.source_ids if source_id not in columns]:
             _refuse(
                 "default-sort-order-id",
                 f"{metadata.default_sort_order_id} sorts by column {missing[0]}, which is not in the current schema",
@@ -94,7 +94,7 @@ def _check_unique(field: str, key: str, ids: Iterable[object]) -> None:
 
 
 def check_member(field: str, value: int, holder: str, members: Collection[int]) -> None:
-    """Fail unless an id that a field holds is one of those in the list that it refers to."""
+    """Fail unless the id in a field is in the list that it refers to."""
     if value not in members:
         known = ", ".join(map(str, list(members)[:20])) or "nothing"
         _refuse(field, f"is {value}, which is not in `{holder}`; there is {known}")

@@ -1,6 +1,6 @@
 """The JSON form of table metadata, both ways, for every format version (spec: Appendix C, Table Metadata and Snapshots).
 
-Reading is strict where the spec requires something of the version that the document has, and every refusal names the field.
+Reading is strict about what the spec requires of the document's version, and every error names the field.
 It is tolerant of what older writers left out of v1, of unknown fields, and of snapshots that an upgrade carried over.
 """
 
@@ -96,11 +96,11 @@ class _MetadataWire(WireStruct):
 
 
 def metadata_from_json(document: str | bytes | Mapping[str, Any]) -> TableMetadata:
-    """The table metadata that a JSON text, or the object a JSON parser made of it, describes."""
+    """The table metadata of a JSON text, or of a parsed JSON object."""
     try:
         wire = read_wire(document, _MetadataWire, _WHAT)
     except InvalidMetadataError:
-        # A version from the future may differ anywhere; that it is one says more than what differs.
+        # A future version may differ anywhere; that it is one says more than what differs.
         version = read_wire(document, _VersionWire, _WHAT).format_version
         if isinstance(version, int):
             check_version(version, f"{_WHAT}: format-version")
@@ -120,7 +120,7 @@ def metadata_to_json(metadata: TableMetadata) -> bytes:
 
 
 def metadata_to_object(metadata: TableMetadata) -> JSON:
-    """The same as a dictionary, for documents that hold table metadata."""
+    """The same as a dictionary, for documents that embed table metadata."""
     version = metadata.format_version
     document: JSON = {"format-version": version, **present("table-uuid", metadata.table_uuid)}
     document |= present("location", metadata.location)
@@ -136,25 +136,25 @@ def metadata_to_object(metadata: TableMetadata) -> JSON:
     if allows(version, Feature.ROW_LINEAGE):
         document["next-row-id"] = metadata.next_row_id
     if metadata.encryption_keys and allows(version, Feature.ENCRYPTION_KEYS):
-        document["encryption-keys"] = [key_to_json(each) for each in metadata.encryption_keys]
-    # v1 has no `refs`: `main` is told by the current snapshot. Whatever else the map holds would be lost without it, so
+        document["encryption-keys"] = [key_to_json(key) for key in metadata.encryption_keys]
+    # v1 has no `refs`: `main` is the current snapshot. Other refs would be lost without the map, so
     # then it is written all the same, as Java does.
     if allows(version, Feature.REFS) or metadata.refs != _implied_refs(metadata.current_snapshot_id):
         document["refs"] = {name: ref_to_json(ref) for name, ref in metadata.refs.items()}
-    document["snapshots"] = [snapshot_to_json(each, version) for each in metadata.snapshots]
-    document["statistics"] = [statistics_to_json(each) for each in metadata.statistics]
-    document["partition-statistics"] = [partition_statistics_to_json(each) for each in metadata.partition_statistics]
+    document["snapshots"] = [snapshot_to_json(snapshot, version) for snapshot in metadata.snapshots]
+    document["statistics"] = [statistics_to_json(file) for file in metadata.statistics]
+    document["partition-statistics"] = [partition_statistics_to_json(file) for file in metadata.partition_statistics]
     document["snapshot-log"] = [
-        {"timestamp-ms": each.timestamp_ms, "snapshot-id": each.snapshot_id} for each in metadata.snapshot_log
+        {"timestamp-ms": entry.timestamp_ms, "snapshot-id": entry.snapshot_id} for entry in metadata.snapshot_log
     ]
     document["metadata-log"] = [
-        {"timestamp-ms": each.timestamp_ms, "metadata-file": each.metadata_file} for each in metadata.metadata_log
+        {"timestamp-ms": entry.timestamp_ms, "metadata-file": entry.metadata_file} for entry in metadata.metadata_log
     ]
     return document
 
 
 def decode_metadata_file(data: bytes, limits: Limits = DEFAULT_LIMITS) -> TableMetadata:
-    """The table metadata in a file's bytes; that they are gzip is seen from the bytes, whatever the file's name."""
+    """The table metadata in a file's bytes; gzip is detected from the bytes, not from the file's name."""
     return metadata_from_json(unpack_metadata_file(data, limits))
 
 
@@ -168,7 +168,7 @@ def unpack_metadata_file(data: bytes, limits: Limits = DEFAULT_LIMITS) -> bytes:
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
             parts, size = [], 0
-            # In pieces, so that what would be too large is seen before it is there.
+            # In pieces, so that too large a text is noticed before it is in memory.
             while part := stream.read(min(_PIECE, allowed + 1 - size)):
                 parts.append(part)
                 size += len(part)
@@ -197,14 +197,14 @@ def _structure_to_json(metadata: TableMetadata) -> JSON:
     if single:
         document["schema"] = schema_to_json(metadata.schema())
     document["current-schema-id"] = metadata.current_schema_id
-    document["schemas"] = [schema_to_json(each) for each in metadata.schemas]
+    document["schemas"] = [schema_to_json(schema) for schema in metadata.schemas]
     if single:
         document["partition-spec"] = fields_to_json(metadata.spec(), version)
     document["default-spec-id"] = metadata.default_spec_id
-    document["partition-specs"] = [partition_spec_to_json(each, version) for each in metadata.partition_specs]
+    document["partition-specs"] = [partition_spec_to_json(spec, version) for spec in metadata.partition_specs]
     document["last-partition-id"] = metadata.last_partition_id
     document["default-sort-order-id"] = metadata.default_sort_order_id
-    document["sort-orders"] = [order_to_json(each, version) for each in metadata.sort_orders]
+    document["sort-orders"] = [order_to_json(order, version) for order in metadata.sort_orders]
     return document
 
 
@@ -252,7 +252,7 @@ def _schemas(wire: _MetadataWire, version: int) -> tuple[tuple[Schema, ...], int
         return (schema,), schema.schema_id
     schemas = _each("schemas", schema_from_json, _need(wire.schemas, "schemas", version))
     current_id = _need(wire.current_schema_id, "current-schema-id", version)
-    check_member("current-schema-id", current_id, "schemas", [each.schema_id for each in schemas])
+    check_member("current-schema-id", current_id, "schemas", [schema.schema_id for schema in schemas])
     return schemas, current_id
 
 
@@ -266,7 +266,7 @@ def _specs(wire: _MetadataWire, version: int) -> tuple[tuple[PartitionSpec, ...]
 
 def _last_partition_id(wire: _MetadataWire, specs: Iterable[PartitionSpec], version: int) -> int:
     if wire.last_partition_id is None and not allows(version, Feature.SCHEMA_LISTS_REQUIRED):
-        return max((each.last_field_id for each in specs), default=NO_PARTITION_FIELD_ID)
+        return max((spec.last_field_id for spec in specs), default=NO_PARTITION_FIELD_ID)
     return _need(wire.last_partition_id, "last-partition-id", version)
 
 

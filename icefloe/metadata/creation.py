@@ -1,4 +1,4 @@
-"""What the metadata of a table is when nothing was committed to it yet."""
+"""The metadata of a new table, before the first commit."""
 
 import uuid as uuids
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ def new_table_metadata(
     uuid: str | uuids.UUID,
     timestamp_ms: int,
 ) -> TableMetadata:
-    """Metadata of a new table. All ids are given afresh; the spec and the order follow the columns by name."""
+    """Metadata of a new table. All ids are assigned afresh; the spec and the order are rebound to the columns by name."""
     version = check_version(format_version)
     settings = dict(properties or {})
     check_new_table_properties(settings, version)

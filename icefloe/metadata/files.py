@@ -1,4 +1,4 @@
-"""How metadata files are named, and which version and compression a name tells (spec: Metastore Tables, File System Tables)."""
+"""The names of metadata files, with their version and compression (spec: Metastore Tables, File System Tables)."""
 
 import re
 from enum import StrEnum
@@ -27,10 +27,10 @@ def versioned_file_name(version: int, compression: MetadataCompression = Metadat
 
 
 def parse_metadata_version(location: str) -> int | None:
-    """The version number in a metadata file's name or location; None in a name that has none."""
-    found = _NAME.fullmatch(location)
+    """The version number in a metadata file's name or location; None if the name has none."""
+    match = _NAME.fullmatch(location)
     # Twenty digits are no version number, and int() refuses really long ones in its own way.
-    if found is None or len(digits := found["file"] or found["store"]) > 19:
+    if match is None or len(digits := match["file"] or match["store"]) > 19:
         return None
     return int(digits)
 
@@ -39,13 +39,13 @@ def next_metadata_version(location: str | None) -> int:
     """The number of the version after the one at this location; 0 for a new table."""
     if location is None:
         return 0
-    found = parse_metadata_version(location)
+    version = parse_metadata_version(location)
     # A foreign name carries no number; versions then count from the start again, as the uuid keeps names apart.
-    return 0 if found is None else found + 1
+    return 0 if version is None else version + 1
 
 
 def compression_of(location: str) -> MetadataCompression:
-    """The compression that a metadata file's name promises; the older form `.metadata.json.gz` is known too."""
+    """The compression according to a metadata file's name; the older form `.metadata.json.gz` is recognized too."""
     if ".metadata.json" not in location:
         raise InvalidLocationError(f"{location!r} is not a metadata file; names end in `.metadata.json`")
     packed = location.endswith((".gz.metadata.json", ".metadata.json.gz"))

@@ -1,4 +1,4 @@
-"""How much memory a file of metadata may take, whatever it says of itself: bounds that hold before the memory is taken.
+"""How much memory a metadata file may take: bounds that are checked before the memory is allocated.
 
 They are properties of the catalog or of the storage, never of a table: a table's own properties are part of what is bounded.
 """
@@ -18,7 +18,7 @@ _ALWAYS_ALLOWED = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What may be read whole, and what may become of it."""
+    """How much may be read at once, and how much it may expand to."""
 
     file_bytes: int = LIMIT_FILE_BYTES.default
     """The longest file that is read whole: metadata, manifest lists and manifests."""
@@ -29,7 +29,7 @@ class Limits:
 
     @staticmethod
     def of(properties: Properties) -> "Limits":
-        """What the properties say."""
+        """The limits that the properties set."""
         return Limits(
             LIMIT_FILE_BYTES.of(properties), LIMIT_METADATA_BYTES.of(properties), LIMIT_EXPANSION.of(properties)
         )
@@ -39,7 +39,7 @@ class Limits:
         return min(self.metadata_bytes, max(_ALWAYS_ALLOWED, self.expansion * length))
 
     def refusal(self, length: int) -> str:
-        """What is wrong with a file of this length that would take more."""
+        """The error text for a file of this length that would take more."""
         return (
             f"its {length} bytes would take more than {self.allowed(length)} in memory; if that is right, raise"
             f" {LIMIT_METADATA_BYTES.key} or {LIMIT_EXPANSION.key} of the catalog"

@@ -1,4 +1,4 @@
-"""When a path in metadata is relative, and what location it stands for (spec: Paths in Metadata)."""
+"""Relative paths in metadata, and their locations (spec: Paths in Metadata)."""
 
 import re
 
@@ -14,7 +14,7 @@ def is_absolute(path: str) -> bool:
 
 
 def resolve_location(table_location: str | None, path: str) -> str:
-    """The location that a path of v4 metadata stands for.
+    """The location of a path in v4 metadata.
 
     Separators are not counted and dots not followed: location, slash, path (spec: Path Resolution).
     """
@@ -41,15 +41,15 @@ def qualify(table_location: str, path: str) -> str:
     """A path of metadata from before v4 with a scheme: the table location's, when it lacks one (spec: Path Resolution)."""
     if is_absolute(path):
         return path
-    found = _AUTHORITY.match(table_location)
-    if found is None or not path.startswith("/"):
+    match = _AUTHORITY.match(table_location)
+    if match is None or not path.startswith("/"):
         raise InvalidLocationError(
             f"path {path!r} has no scheme and cannot get the one of the table location {table_location!r}"
         )
-    return found[0] + path
+    return match[0] + path
 
 
 def strip_trailing_slash(location: str) -> str:
-    """The location without slashes at the end, for joins that do not double them; a root keeps the one it is made of."""
+    """The location without trailing slashes, so that joins do not double them; a root keeps its only slash."""
     stripped = location.rstrip("/")
     return location if not stripped or stripped.endswith(":") else stripped

@@ -1,6 +1,6 @@
-"""Which table properties there are, what they default to, and how their text is read.
+"""The known table properties, their defaults, and how their text is parsed.
 
-Keys and defaults are those of the Java library. A key that is not here is kept and means nothing to us.
+Keys and defaults are those of the Java library. Unknown keys are kept and ignored.
 """
 
 import re
@@ -82,13 +82,13 @@ def property_as_choice(properties: Properties, key: str, default: str, choices: 
 def _integer(properties: Properties, key: str, default: int, at_least: int, at_most: int) -> int:
     if (text := properties.get(key)) is None:
         return default
-    found = _INTEGER.fullmatch(text.strip())
+    match = _INTEGER.fullmatch(text.strip())
     # Text of more than 20 digits is out of any range; int() would refuse the really long ones in its own way.
-    if found is None or len(found[0]) > 20 or not at_least <= int(found[0]) <= at_most:
+    if match is None or len(match[0]) > 20 or not at_least <= int(match[0]) <= at_most:
         raise InvalidPropertyError(
             f"property {key!r} is {text!r}; it must be a whole number from {at_least} to {at_most}"
         )
-    return int(found[0])
+    return int(match[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Property(Generic[Value]):
     read: Callable[[Properties, str, Value], Value]
 
     def of(self, properties: Properties) -> Value:
-        """What the properties say, or the default."""
+        """The value in the properties, or the default."""
         return self.read(properties, self.key, self.default)
 
 

@@ -1,4 +1,4 @@
-"""What must hold for a commit to go ahead: conditions on the metadata that it meets, and which ones a commit needs."""
+"""Requirements: conditions on the current metadata under which a commit may go ahead, and which ones a commit needs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -34,35 +34,35 @@ class AssertCreate:
         """Fail if there is."""
         if state is not None:
             kind = "view" if isinstance(state, ViewMetadata) else "table"
-            _lost(f"the {kind} was to be created", "it exists")
+            _lost(f"no {kind}", "it exists")
 
 
 @dataclass(frozen=True, slots=True)
 class AssertTableUUID:
-    """The table is the one that is meant, not another of the same name."""
+    """The table is the intended one, not another of the same name."""
 
     uuid: str
 
     def check(self, state: State) -> None:
         """Fail if it is another."""
-        found = _table(state, self).table_uuid
-        if found is None or found.lower() != self.uuid.lower():
-            _lost(f"the table's UUID was to be {self.uuid}", f"it is {found}")
+        uuid = _table(state, self).table_uuid
+        if uuid is None or uuid.lower() != self.uuid.lower():
+            _lost(f"the table's UUID to be {self.uuid}", f"it is {uuid}")
 
 
 @dataclass(frozen=True, slots=True)
 class AssertViewUUID:
-    """The view is the one that is meant, not another of the same name."""
+    """The view is the intended one, not another of the same name."""
 
     uuid: str
 
     def check(self, state: State) -> None:
         """Fail if it is another."""
         if isinstance(state, TableMetadata):
-            raise InvalidInputError(f"{self} can be asked of a view, not of a table")
+            raise InvalidInputError(f"{self} applies to a view, not to a table")
         if state is None or state.view_uuid.lower() != self.uuid.lower():
             _lost(
-                f"the view's UUID was to be {self.uuid}",
+                f"the view's UUID to be {self.uuid}",
                 "there is no view" if state is None else f"it is {state.view_uuid}",
             )
 
@@ -76,12 +76,12 @@ class AssertRefSnapshotId:
 
     def check(self, state: State) -> None:
         """Fail if it points elsewhere."""
-        found = _table(state, self).refs.get(self.ref)
-        found_id = None if found is None else found.snapshot_id
-        if found_id != self.snapshot_id:
-            name = f"{'ref' if found is None else found.ref_type.value} {self.ref!r}"
+        ref = _table(state, self).refs.get(self.ref)
+        snapshot_id = None if ref is None else ref.snapshot_id
+        if snapshot_id != self.snapshot_id:
+            name = f"{'ref' if ref is None else ref.ref_type.value} {self.ref!r}"
             wanted = "not to exist" if self.snapshot_id is None else f"to be at snapshot {self.snapshot_id}"
-            _lost(f"{name} was {wanted}", "it does not exist" if found_id is None else f"it is at {found_id}")
+            _lost(f"{name} {wanted}", "it does not exist" if snapshot_id is None else f"it is at {snapshot_id}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ class AssertLastAssignedFieldId:
 
     def check(self, state: State) -> None:
         """Fail if one was."""
-        found = _table(state, self).last_column_id
-        _same("the last assigned column id", self.last_assigned_field_id, found)
+        last_id = _table(state, self).last_column_id
+        _same("the last assigned column id", self.last_assigned_field_id, last_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +115,8 @@ class AssertLastAssignedPartitionId:
 
     def check(self, state: State) -> None:
         """Fail if one was."""
-        found = _table(state, self).last_partition_id
-        _same("the last assigned partition field id", self.last_assigned_partition_id, found)
+        last_id = _table(state, self).last_partition_id
+        _same("the last assigned partition field id", self.last_assigned_partition_id, last_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,20 +161,20 @@ Requirement = TableRequirement | ViewRequirement
 
 
 def requirements_for(base: TableMetadata | None, updates: Sequence[TableUpdate]) -> tuple[TableRequirement, ...]:
-    """What these updates rely on, when they were made from `base`; without a base they create the table."""
+    """The requirements of updates built on `base`; without a base they create the table."""
     if base is None:
         return (AssertCreate(),)
-    return _distinct(_identity(base), (each for update in updates for each in _relied_on(base, update)))
+    return _distinct(_identity(base), (requirement for update in updates for requirement in _relied_on(base, update)))
 
 
 def requirements_for_replace(base: TableMetadata, updates: Sequence[TableUpdate]) -> tuple[TableRequirement, ...]:
-    """The same for updates that replace the table whatever its state: only ids must not have been assigned in between."""
-    assigned = (each for update in updates for each in _assigned_ids(base, update))
+    """The requirements of updates that replace the table whatever its state: only ids must not have been assigned in between."""
+    assigned = (requirement for update in updates for requirement in _assigned_ids(base, update))
     return _distinct(_identity(base), assigned)
 
 
 def view_requirements_for(base: ViewMetadata | None) -> tuple[ViewRequirement, ...]:
-    """What any updates of a view rely on, when they were made from `base`; without a base they create the view."""
+    """The requirements of any view updates built on `base`; without a base they create the view."""
     return (AssertCreate(),) if base is None else (AssertViewUUID(base.view_uuid),)
 
 
@@ -229,28 +229,28 @@ def _relied_on(base: TableMetadata, update: TableUpdate) -> Iterator[TableRequir
 
 
 def _branches(base: TableMetadata) -> Iterator[TableRequirement]:
-    """No branch moved, so that no snapshot came that still needs what is removed."""
+    """No branch moved, so no new snapshot needs what is removed."""
     for name, ref in base.refs.items():
         if ref.is_branch and name != MAIN_BRANCH:
             yield AssertRefSnapshotId(name, ref.snapshot_id)
 
 
 def _distinct(*parts: Iterator[TableRequirement]) -> tuple[TableRequirement, ...]:
-    return tuple(dict.fromkeys(each for part in parts for each in part))
+    return tuple(dict.fromkeys(requirement for part in parts for requirement in part))
 
 
 def _table(state: State, requirement: Requirement) -> TableMetadata:
     if isinstance(state, ViewMetadata):
-        raise InvalidInputError(f"{requirement} can be asked of a table, not of a view")
+        raise InvalidInputError(f"{requirement} applies to a table, not to a view")
     if state is None:
-        _lost(f"{requirement} was to hold", "there is no table")
+        _lost(f"{requirement} to hold", "there is no table")
     return state
 
 
-def _same(what: str, wanted: int, found: int) -> None:
-    if wanted != found:
-        _lost(f"{what} was to be {wanted}", f"it is {found}")
+def _same(what: str, wanted: int, actual: int) -> None:
+    if wanted != actual:
+        _lost(f"{what} to be {wanted}", f"it is {actual}")
 
 
-def _lost(wanted: str, found: str) -> NoReturn:
-    raise CommitFailed(f"requirement failed: {wanted}, but {found}")
+def _lost(wanted: str, actual: str) -> NoReturn:
+    raise CommitFailed(f"requirement failed: expected {wanted}, but {actual}")

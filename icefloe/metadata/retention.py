@@ -10,7 +10,7 @@ from icefloe.metadata.table import TableMetadata
 
 @dataclass(frozen=True, slots=True)
 class RetentionDefaults:
-    """What counts for refs that do not say it themselves."""
+    """Retention for refs that do not set their own."""
 
     max_snapshot_age_ms: int = MAX_SNAPSHOT_AGE_MS.default
     min_snapshots_to_keep: int = MIN_SNAPSHOTS_TO_KEEP.default
@@ -18,14 +18,14 @@ class RetentionDefaults:
 
 
 def retention_defaults(properties: Mapping[str, str]) -> RetentionDefaults:
-    """What the table's properties say about retention."""
+    """The retention that the table's properties set."""
     return RetentionDefaults(
         MAX_SNAPSHOT_AGE_MS.of(properties), MIN_SNAPSHOTS_TO_KEEP.of(properties), MAX_REF_AGE_MS.of(properties)
     )
 
 
 def expired_refs(metadata: TableMetadata, now_ms: int, defaults: RetentionDefaults | None = None) -> tuple[str, ...]:
-    """Names of the branches and tags whose snapshot is older than the ref may get; never `main`."""
+    """Names of the branches and tags whose snapshot is older than the ref's maximum age; never `main`."""
     rules = defaults or retention_defaults(metadata.properties)
     return tuple(name for name, ref in metadata.refs.items() if _ref_expired(metadata, name, ref, now_ms, rules))
 
@@ -46,7 +46,7 @@ def expired_snapshots(
         retained.add(ref.snapshot_id)
         if ref.is_branch:
             retained.update(_retained_by_branch(metadata, ref, now_ms, rules))
-    return tuple(each.snapshot_id for each in metadata.snapshots if each.snapshot_id not in retained)
+    return tuple(snapshot.snapshot_id for snapshot in metadata.snapshots if snapshot.snapshot_id not in retained)
 
 
 def unreferenced_snapshots(metadata: TableMetadata) -> frozenset[int]:

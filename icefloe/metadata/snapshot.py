@@ -11,7 +11,7 @@ INITIAL_SEQUENCE_NUMBER = 0
 
 
 class Operation(StrEnum):
-    """What kind of change made a snapshot."""
+    """The kind of change that produced a snapshot."""
 
     APPEND = "append"
     """Only data files were added."""
@@ -25,7 +25,7 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The operation of a snapshot, and counts and notes as text.
+    """The operation of a snapshot, with counts and other properties as text.
 
     `operation` is an `Operation`, or the bare text if another writer put something unknown there.
     """
@@ -37,13 +37,13 @@ class Summary:
         return self.properties[key]
 
     def get(self, key: str, default: str | None = None) -> str | None:
-        """The note of that key, or the default."""
+        """The value of that key, or the default."""
         return self.properties.get(key, default)
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state of a table at one time: which manifests are in it, and who came before.
+    """The state of a table at one time: its manifests and its parent.
 
     `manifest_list` is the location as stored (in v4 it may be relative). `manifests` holds the locations of a v1 snapshot
     that was written without a list; exactly one of both is set. `first_row_id` and `added_rows` are set from v3 on.
@@ -63,9 +63,9 @@ class Snapshot:
 
     def __post_init__(self) -> None:
         if (self.manifest_list is None) is (self.manifests is None):
-            found = "neither" if self.manifests is None else "both"
+            which = "neither" if self.manifests is None else "both"
             raise InvalidMetadataError(
-                f"snapshot {self.snapshot_id} has {found} of a manifest list and inline manifests; it must have one of them"
+                f"snapshot {self.snapshot_id} has {which} of a manifest list and inline manifests; it must have one of them"
             )
         if self.first_row_id is None and self.added_rows is None:
             return
@@ -81,7 +81,7 @@ class Snapshot:
 
     @property
     def operation(self) -> str | None:
-        """The operation that made the snapshot, if it was written down."""
+        """The operation that produced the snapshot, if it was recorded."""
         return None if self.summary is None else self.summary.operation
 
 

@@ -1,4 +1,4 @@
-"""What table metadata says about statistics files: where they are and what is in them (spec: Table Statistics)."""
+"""Statistics files in table metadata: their locations and contents (spec: Table Statistics)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class BlobMetadata:
-    """One blob of a statistics file: its kind, the snapshot that it describes, and the columns."""
+    """One blob of a statistics file: its type, the snapshot that it describes, and the columns."""
 
     blob_type: str
     snapshot_id: int

@@ -75,11 +75,11 @@ class FileCounts:
 
     @property
     def delete_files(self) -> int:
-        """Delete files of every kind, deletion vectors too."""
+        """Delete files of every kind, including deletion vectors."""
         return self.position_delete_files + self.deletion_vectors + self.equality_delete_files
 
     def __add__(self, other: "FileCounts") -> "FileCounts":
-        return FileCounts(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+        return FileCounts(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class PartitionCounts:
 
 @dataclass(frozen=True, slots=True)
 class ChangeCounts:
-    """All that a commit counted. What is None was not counted, and is left out of the summary.
+    """All counts of a commit. None means not counted, and is left out of the summary.
 
     `partitions` has the counts per partition path; they are written out when they are no more than the limit.
     """
@@ -118,7 +118,7 @@ def summarize(
     """The summary of a new snapshot.
 
     `previous` is what the parent's summary holds: None when there is no parent, which starts all totals at 0; a total that a
-    parent lacks, or has as nonsense, is left out. `extra` are the committer's own notes.
+    parent lacks, or that is not a number there, is left out. `extra` are the committer's own properties.
     """
     if operation is Operation.REPLACE and counts.added.records > counts.removed.records:
         raise InvalidInputError(
@@ -147,9 +147,9 @@ def _metrics(counts: ChangeCounts, partition_limit: int) -> Iterable[tuple[str, 
             yield key, str(value)
     if 0 < len(counts.partitions) <= partition_limit:
         yield PARTITION_SUMMARIES_INCLUDED, "true"
-        for path, each in counts.partitions.items():
+        for path, partition in counts.partitions.items():
             if path:
-                metrics = _file_metrics(each.added, each.removed)
+                metrics = _file_metrics(partition.added, partition.removed)
                 yield CHANGED_PARTITION_PREFIX + path, ",".join(f"{key}={value}" for key, value in metrics)
 
 

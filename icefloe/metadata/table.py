@@ -17,7 +17,7 @@ from icefloe.schema.schema import Schema
 from icefloe.schema.types import StructType
 from icefloe.versions import Feature, allows
 
-Found = TypeVar("Found")
+Item = TypeVar("Item")
 
 _INDEXES = {
     "schemas_by_id": "schemas",
@@ -30,7 +30,7 @@ _INDEXES = {
 
 @dataclass(frozen=True)
 class TableMetadata:
-    """One version of a table. A change makes a new one: see `metadata.apply`.
+    """One version of a table. A change creates a new one: see `metadata.apply`.
 
     `table_uuid` may be None in v1, `location` from v4 on. `next_row_id` is 0 before v3. Locations are as stored: from v4
     on they may be relative (see `metadata.locations`). Not slotted, so that the lookup tables are built once, when first
@@ -62,7 +62,7 @@ class TableMetadata:
     encryption_keys: tuple[EncryptedKey, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -78,7 +78,7 @@ class TableMetadata:
     @cached_property
     def schemas_by_id(self) -> dict[int, Schema]:
         """The schemas by their ids."""
-        return {each.schema_id: each for each in self.schemas}
+        return {schema.schema_id: schema for schema in self.schemas}
 
     @cached_property
     def schemas_newest_first(self) -> tuple[Schema, ...]:
@@ -88,21 +88,21 @@ class TableMetadata:
     @cached_property
     def specs_by_id(self) -> dict[int, PartitionSpec]:
         """The partition specs by their ids."""
-        return {each.spec_id: each for each in self.partition_specs}
+        return {spec.spec_id: spec for spec in self.partition_specs}
 
     @cached_property
     def sort_orders_by_id(self) -> dict[int, SortOrder]:
         """The sort orders by their ids."""
-        return {each.order_id: each for each in self.sort_orders}
+        return {order.order_id: order for order in self.sort_orders}
 
     @cached_property
     def snapshots_by_id(self) -> dict[int, Snapshot]:
         """The snapshots by their ids."""
-        return {each.snapshot_id: each for each in self.snapshots}
+        return {snapshot.snapshot_id: snapshot for snapshot in self.snapshots}
 
     @property
     def next_sequence_number(self) -> int:
-        """What the next snapshot's sequence number is; in v1 all are 0."""
+        """The sequence number of the next snapshot; in v1 all are 0."""
         numbered = allows(self.format_version, Feature.SEQUENCE_NUMBERS)
         return self.last_sequence_number + 1 if numbered else INITIAL_SEQUENCE_NUMBER
 
@@ -136,14 +136,14 @@ class TableMetadata:
         return self.snapshots_by_id.get(snapshot_id)
 
     def snapshot(self, snapshot_id: int) -> Snapshot:
-        """The snapshot of that id; an error when there is none."""
-        found = self.snapshots_by_id.get(snapshot_id)
-        if found is None:
+        """The snapshot of that id; an error if there is none."""
+        snapshot = self.snapshots_by_id.get(snapshot_id)
+        if snapshot is None:
             raise NoSuchSnapshotError(f"no snapshot {snapshot_id}; the table has {len(self.snapshots)} snapshots")
-        return found
+        return snapshot
 
     def current_snapshot(self) -> Snapshot | None:
-        """The head of `main`; None in a table that nothing was committed to."""
+        """The head of `main`; None in a table without commits."""
         return None if self.current_snapshot_id is None else self.snapshot(self.current_snapshot_id)
 
     def snapshot_by_name(self, name: str) -> Snapshot | None:
@@ -152,7 +152,7 @@ class TableMetadata:
         return None if ref is None else self.snapshot(ref.snapshot_id)
 
     def snapshot_of_ref(self, name: str | None = None) -> Snapshot | None:
-        """The snapshot of a branch or tag that must exist; `main` may be empty, and stands for no name."""
+        """The snapshot of a branch or tag that must exist; `main`, the default, may be empty."""
         if name is None or name == MAIN_BRANCH:
             return self.current_snapshot()
         if name not in self.refs:
@@ -161,19 +161,19 @@ class TableMetadata:
         return self.snapshot_by_name(name)
 
     def snapshot_as_of(self, timestamp_ms: int) -> Snapshot:
-        """What was current at that time, by the snapshot log (spec: Appendix F, Point in Time Reads).
+        """The snapshot that was current at that time, by the snapshot log (spec: Appendix F, Point in Time Reads).
 
-        The log is not taken to be sorted: clocks of committers differ. The latest entry not after the time counts.
+        The log need not be sorted, since clocks of committers differ. The latest entry not after the time counts.
         """
-        found: SnapshotLogEntry | None = None
+        latest: SnapshotLogEntry | None = None
         for entry in self.snapshot_log:
-            if entry.timestamp_ms <= timestamp_ms and (found is None or entry.timestamp_ms >= found.timestamp_ms):
-                found = entry
-        if found is None:
+            if entry.timestamp_ms <= timestamp_ms and (latest is None or entry.timestamp_ms >= latest.timestamp_ms):
+                latest = entry
+        if latest is None:
             first = min((entry.timestamp_ms for entry in self.snapshot_log), default=None)
             since = "is empty" if first is None else f"starts at {first}"
             raise NoSuchSnapshotError(f"no snapshot was current at {timestamp_ms} ms; the snapshot log {since}")
-        return self.snapshot(found.snapshot_id)
+        return self.snapshot(latest.snapshot_id)
 
     def ancestors(self, snapshot_id: int) -> Iterator[Snapshot]:
         """The snapshot and those before it by parent links, newest first, as far as the table still has them."""
@@ -187,10 +187,10 @@ class TableMetadata:
 
     def is_ancestor(self, snapshot_id: int, of: int) -> bool:
         """Whether one snapshot is another, or came before it by parent links."""
-        return any(each.snapshot_id == snapshot_id for each in self.ancestors(of))
+        return any(ancestor.snapshot_id == snapshot_id for ancestor in self.ancestors(of))
 
 
-def _one(found: Mapping[int, Found], wanted: int, what: str) -> Found:
-    if wanted not in found:
-        raise NoSuchObjectError(f"no {what} with id {wanted}; ids are {', '.join(map(str, found)) or 'none'}")
-    return found[wanted]
+def _one(by_id: Mapping[int, Item], wanted: int, what: str) -> Item:
+    if wanted not in by_id:
+        raise NoSuchObjectError(f"no {what} with id {wanted}; ids are {', '.join(map(str, by_id)) or 'none'}")
+    return by_id[wanted]

@@ -131,9 +131,9 @@ def table_update_from_json(document: object) -> u.TableUpdate:
 
 
 def check_codable(updates: Iterable[u.TableUpdate]) -> None:
-    """Fail if an update holds something that no document can, or that nobody could read from one.
+    """Fail if an update holds something that JSON cannot represent, or that no reader would accept.
 
-    Types are no protection at run time: a number where a text should be would be written, and the table lost by that.
+    Type hints do not protect at run time: a number in place of a string would be written, and make the table unreadable.
     """
     for update in updates:
         try:
@@ -182,37 +182,37 @@ def view_requirement_from_json(document: object) -> r.ViewRequirement:
 
 
 class _Object:
-    """A JSON object whose fields are asked for by name and kind; what is wrong is told with the field's name."""
+    """A JSON object whose fields are read by name and type; errors name the field."""
 
     def __init__(self, document: Mapping[str, Any], what: str) -> None:
         self.document = document
         self.what = what
 
-    def get(self, key: str, kind: type[Value], *older: str) -> Value:
-        """The value of a required field, which older writers may have named otherwise."""
+    def get(self, key: str, value_type: type[Value], *older: str) -> Value:
+        """The value of a required field, which older writers may have named differently."""
         for name in (key, *older):
             if self.document.get(name) is not None:
-                return convert_wire(self.document[name], kind, f"{self.what}: `{name}`")
+                return convert_wire(self.document[name], value_type, f"{self.what}: `{name}`")
         raise InvalidMetadataError(f"{self.what}: `{key}` is missing; it is required")
 
     def part(self, key: str, read: Callable[[Any], Value]) -> Value:
         """A required field that holds an object, read by a function of its own."""
         return named(f"{self.what}: `{key}`", read, self.get(key, dict))
 
-    def wire(self, key: str, kind: type[Any], read: Callable[[Any], Value]) -> Value:
+    def wire(self, key: str, wire_type: type[Any], read: Callable[[Any], Value]) -> Value:
         """A required field that holds an object of this form."""
-        return named(f"{self.what}: `{key}`", read, self.get(key, kind))
+        return named(f"{self.what}: `{key}`", read, self.get(key, wire_type))
 
 
 def _read(document: object, tag: str, readers: Mapping[str, Callable[[_Object], Value]], what: str) -> Value:
     if not isinstance(document, Mapping):
         raise InvalidMetadataError(f"a {what} is {document!r:.100}; it must be a JSON object")
-    kind = document.get(tag)
-    if not isinstance(kind, str):
-        raise InvalidMetadataError(f"a {what} has the `{tag}` {kind!r:.100}; it must be a text")
-    if (read := readers.get(kind.lower())) is None:
-        raise InvalidMetadataError(f"{kind!r:.100} is no `{tag}` of a {what}; there are: {', '.join(readers)}")
-    return read(_Object(document, kind.lower()))
+    name = document.get(tag)
+    if not isinstance(name, str):
+        raise InvalidMetadataError(f"a {what} has the `{tag}` {name!r:.100}; it must be a text")
+    if (read := readers.get(name.lower())) is None:
+        raise InvalidMetadataError(f"{name!r:.100} is no `{tag}` of a {what}; there are: {', '.join(readers)}")
+    return read(_Object(document, name.lower()))
 
 
 def _spec(document: object) -> PartitionSpec:

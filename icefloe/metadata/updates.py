@@ -1,4 +1,4 @@
-"""Every change of a table or view as a value: what a commit is made of (REST: TableUpdate, ViewUpdate)."""
+"""Every change of a table or view as a value: the parts of a commit (REST: TableUpdate, ViewUpdate)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from icefloe.partitioning.spec import PartitionSpec
 from icefloe.schema.schema import Schema
 
 LAST_ADDED = -1
-"""In place of the id of a schema, spec, order or view version: the one that the same commit added last."""
+"""Instead of the id of a schema, spec, order or view version: the one that the same commit added last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class UpgradeFormatVersionUpdate:
 
 @dataclass(frozen=True, slots=True)
 class AddSchemaUpdate:
-    """Add a schema; one with the same columns is used again."""
+    """Add a schema; one with the same columns is reused."""
 
     schema: Schema
 
@@ -46,7 +46,7 @@ class SetCurrentSchemaUpdate:
 
 @dataclass(frozen=True, slots=True)
 class AddPartitionSpecUpdate:
-    """Add a partition spec; one with the same fields is used again."""
+    """Add a partition spec; one with the same fields is reused."""
 
     spec: PartitionSpec
 
@@ -60,7 +60,7 @@ class SetDefaultSpecUpdate:
 
 @dataclass(frozen=True, slots=True)
 class AddSortOrderUpdate:
-    """Add a sort order; one with the same fields is used again."""
+    """Add a sort order; one with the same fields is reused."""
 
     sort_order: SortOrder
 
@@ -74,7 +74,7 @@ class SetDefaultSortOrderUpdate:
 
 @dataclass(frozen=True, slots=True)
 class AddSnapshotUpdate:
-    """Add a snapshot; no branch moves to it by that."""
+    """Add a snapshot, without moving a branch to it."""
 
     snapshot: Snapshot
 
@@ -180,7 +180,7 @@ class RemoveEncryptionKeyUpdate:
 
 @dataclass(frozen=True, slots=True)
 class AddViewVersionUpdate:
-    """Add a version of a view; one that behaves the same is used again."""
+    """Add a version of a view; one that behaves the same is reused."""
 
     view_version: ViewVersion
 

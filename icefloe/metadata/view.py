@@ -21,7 +21,7 @@ class SQLViewRepresentation:
 
 @dataclass(frozen=True, slots=True)
 class OtherViewRepresentation:
-    """A form of the view that is not known here; it is kept as it came."""
+    """An unknown representation of the view, kept as it is."""
 
     representation_type: str
     content: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -53,17 +53,19 @@ class ViewVersion:
 
     @property
     def dialects(self) -> tuple[str, ...]:
-        """The dialects that there is a query in, in lower case."""
-        return tuple(each.dialect.lower() for each in self.representations if isinstance(each, SQLViewRepresentation))
+        """The dialects of the queries, in lower case."""
+        return tuple(
+            query.dialect.lower() for query in self.representations if isinstance(query, SQLViewRepresentation)
+        )
 
     def sql_for(self, dialect: str) -> SQLViewRepresentation | None:
-        """The query in that dialect, in any case; the first query if there is none in it."""
-        queries = [each for each in self.representations if isinstance(each, SQLViewRepresentation)]
-        wanted = [each for each in queries if each.dialect.lower() == dialect.lower()]
+        """The query in that dialect, ignoring case; the first query if there is none."""
+        queries = [query for query in self.representations if isinstance(query, SQLViewRepresentation)]
+        wanted = [query for query in queries if query.dialect.lower() == dialect.lower()]
         return next(iter(wanted or queries), None)
 
     def behaves_like(self, other: "ViewVersion") -> bool:
-        """Whether the versions are the same but for their ids and times."""
+        """Whether the versions are the same except for their ids and times."""
         return self == replace(other, version_id=self.version_id, timestamp_ms=self.timestamp_ms)
 
 
@@ -77,7 +79,7 @@ class ViewVersionLogEntry:
 
 @dataclass(frozen=True)
 class ViewMetadata:
-    """One state of a view. A change makes a new one: see `metadata.apply_view`."""
+    """One state of a view. A change creates a new one: see `metadata.apply_view`."""
 
     view_uuid: str
     location: str
@@ -94,19 +96,19 @@ class ViewMetadata:
     def version(self, version_id: int | None = None) -> ViewVersion:
         """The current version, or the one of that id."""
         wanted = self.current_version_id if version_id is None else version_id
-        for each in self.versions:
-            if each.version_id == wanted:
-                return each
-        known = ", ".join(str(each.version_id) for each in self.versions) or "none"
+        for version in self.versions:
+            if version.version_id == wanted:
+                return version
+        known = ", ".join(str(version.version_id) for version in self.versions) or "none"
         raise NoSuchObjectError(f"no view version with id {wanted}; ids are {known}")
 
     def schema(self, version_id: int | None = None) -> Schema:
         """The schema of the current version, or of the one of that id."""
         wanted = self.version(version_id).schema_id
-        for each in self.schemas:
-            if each.schema_id == wanted:
-                return each
-        known = ", ".join(str(each.schema_id) for each in self.schemas) or "none"
+        for schema in self.schemas:
+            if schema.schema_id == wanted:
+                return schema
+        known = ", ".join(str(schema.schema_id) for schema in self.schemas) or "none"
         raise NoSuchObjectError(f"no view schema with id {wanted}; ids are {known}")
 
 

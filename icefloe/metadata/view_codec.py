@@ -57,15 +57,16 @@ class _SQLWire(WireStruct):
 
 
 def view_from_json(document: str | bytes | Mapping[str, Any]) -> ViewMetadata:
-    """The view that a JSON text, or the object a JSON parser made of it, describes."""
+    """The view of a JSON text, or of a parsed JSON object."""
     wire = read_wire(document, _ViewWire, _WHAT)
     check_view_format_version(wire.format_version)
     schemas = tuple(
-        named(f"{_WHAT}: `schemas[{position}]`", schema_from_json, each) for position, each in enumerate(wire.schemas)
+        named(f"{_WHAT}: `schemas[{position}]`", schema_from_json, schema)
+        for position, schema in enumerate(wire.schemas)
     )
     versions = tuple(
-        named(f"{_WHAT}: `versions[{position}]`", _version_from_wire, each)
-        for position, each in enumerate(wire.versions)
+        named(f"{_WHAT}: `versions[{position}]`", _version_from_wire, version)
+        for position, version in enumerate(wire.versions)
     )
     view = ViewMetadata(
         view_uuid=wire.view_uuid,
@@ -73,7 +74,7 @@ def view_from_json(document: str | bytes | Mapping[str, Any]) -> ViewMetadata:
         schemas=schemas,
         current_version_id=wire.current_version_id,
         versions=versions,
-        version_log=tuple(ViewVersionLogEntry(each.version_id, each.timestamp_ms) for each in wire.version_log),
+        version_log=tuple(ViewVersionLogEntry(entry.version_id, entry.timestamp_ms) for entry in wire.version_log),
         properties=wire.properties or {},
         format_version=wire.format_version,
     )
@@ -90,17 +91,17 @@ def view_to_json(view: ViewMetadata) -> bytes:
 
 
 def view_to_object(view: ViewMetadata) -> JSON:
-    """The same as a dictionary, for documents that hold a view."""
+    """The same as a dictionary, for documents that embed a view."""
     return {
         "view-uuid": view.view_uuid,
         "format-version": view.format_version,
         "location": view.location,
         **present("properties", dict(view.properties) or None),
-        "schemas": [schema_to_json(each) for each in view.schemas],
+        "schemas": [schema_to_json(schema) for schema in view.schemas],
         "current-version-id": view.current_version_id,
-        "versions": [view_version_to_json(each) for each in view.versions],
+        "versions": [view_version_to_json(version) for version in view.versions],
         "version-log": [
-            {"timestamp-ms": each.timestamp_ms, "version-id": each.version_id} for each in view.version_log
+            {"timestamp-ms": entry.timestamp_ms, "version-id": entry.version_id} for entry in view.version_log
         ],
     }
 
@@ -116,7 +117,7 @@ def encode_view_file(view: ViewMetadata, compression: MetadataCompression = Meta
 
 
 def view_version_from_json(document: object, what: str = "view-version") -> ViewVersion:
-    """Reads a view version that stands alone, as in a REST update."""
+    """Reads a standalone view version, as in a REST update."""
     return named(what, _version_from_wire, convert_wire(document, _VersionWire, what))
 
 
@@ -129,7 +130,7 @@ def view_version_to_json(version: ViewVersion) -> JSON:
         "summary": dict(version.summary),
         **present("default-catalog", version.default_catalog),
         "default-namespace": list(version.default_namespace),
-        "representations": [_representation_to_json(each) for each in version.representations],
+        "representations": [_representation_to_json(representation) for representation in version.representations],
     }
 
 
@@ -138,7 +139,10 @@ def _version_from_wire(wire: _VersionWire) -> ViewVersion:
         wire.version_id,
         wire.schema_id,
         wire.timestamp_ms,
-        tuple(_representation_from_json(each, position) for position, each in enumerate(wire.representations)),
+        tuple(
+            _representation_from_json(representation, position)
+            for position, representation in enumerate(wire.representations)
+        ),
         tuple(wire.default_namespace),
         wire.default_catalog,
         wire.summary,
@@ -147,11 +151,11 @@ def _version_from_wire(wire: _VersionWire) -> ViewVersion:
 
 def _representation_from_json(document: JSON, position: int) -> ViewRepresentation:
     what = f"`representations[{position}]`"
-    kind = document.get("type")
-    if not isinstance(kind, str):
-        raise InvalidMetadataError(f"{what}: `type` is {kind!r:.100}; it must be a text")
-    if kind.lower() != _SQL:
-        return OtherViewRepresentation(kind, {key: value for key, value in document.items() if key != "type"})
+    type_name = document.get("type")
+    if not isinstance(type_name, str):
+        raise InvalidMetadataError(f"{what}: `type` is {type_name!r:.100}; it must be a text")
+    if type_name.lower() != _SQL:
+        return OtherViewRepresentation(type_name, {key: value for key, value in document.items() if key != "type"})
     wire = convert_wire(document, _SQLWire, what)
     return SQLViewRepresentation(wire.sql, wire.dialect)
 
@@ -160,13 +164,13 @@ def _representation_to_json(representation: ViewRepresentation) -> JSON:
     match representation:
         case SQLViewRepresentation(sql, dialect):
             return {"type": _SQL, "sql": sql, "dialect": dialect}
-        case OtherViewRepresentation(kind, content):
-            return {"type": kind, **content}
+        case OtherViewRepresentation(type_name, content):
+            return {"type": type_name, **content}
 
 
 def _check_document(view: ViewMetadata) -> None:
-    version_ids = [each.version_id for each in view.versions]
-    schema_ids = [each.schema_id for each in view.schemas]
+    version_ids = [version.version_id for version in view.versions]
+    schema_ids = [schema.schema_id for schema in view.schemas]
     if len(set(version_ids)) != len(version_ids):
         raise InvalidMetadataError(f"{_WHAT}: `versions` has ids {version_ids}; they must be unique")
     if len(set(schema_ids)) != len(schema_ids):

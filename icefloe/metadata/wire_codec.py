@@ -1,6 +1,6 @@
 """The JSON form of the parts of table metadata, both ways: snapshots, refs, logs, statistics and keys (spec: Appendix C).
 
-The structs mirror the JSON; msgspec checks types while it decodes, and its errors are retold with the path of the field.
+The structs mirror the JSON; msgspec checks types while it decodes, and its errors are rephrased with the path of the field.
 """
 
 import binascii
@@ -26,9 +26,9 @@ Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 _OPERATION = "operation"
-_OPERATIONS: dict[str, str] = {each.value: each for each in Operation}
-_REF_TYPES = {each.value: each for each in SnapshotRefType}
-_PLACE = re.compile(r"(?s)(?P<problem>.*?)(?: - at `\$(?P<path>.*)`)?")
+_OPERATIONS: dict[str, str] = {operation.value: operation for operation in Operation}
+_REF_TYPES = {ref_type.value: ref_type for ref_type in SnapshotRefType}
+_PROBLEM = re.compile(r"(?s)(?P<problem>.*?)(?: - at `\$(?P<path>.*)`)?")
 _MISSING = re.compile(r"Object missing required field `(?P<field>.*)`")
 
 
@@ -114,12 +114,12 @@ class EncryptedKeyWire(WireStruct):
     properties: dict[str, str] | None = None
 
 
-def read_wire(document: object, kind: type[Wire], what: str) -> Wire:
-    """A document, as JSON text or as what a JSON parser made of it, as a struct; `what` names it in errors."""
+def read_wire(document: object, wire_type: type[Wire], what: str) -> Wire:
+    """A document, as JSON text or as parsed JSON, converted to a struct; `what` names it in errors."""
     if not isinstance(document, str | bytes | bytearray | memoryview):
-        return convert_wire(document, kind, what)
+        return convert_wire(document, wire_type, what)
     try:
-        return msgspec.json.decode(document, type=kind)
+        return msgspec.json.decode(document, type=wire_type)
     except msgspec.ValidationError as problem:
         raise InvalidMetadataError(f"{what}: {explain(problem)}") from None
     except (msgspec.DecodeError, UnicodeError) as problem:
@@ -128,10 +128,10 @@ def read_wire(document: object, kind: type[Wire], what: str) -> Wire:
         raise InvalidMetadataError(f"{what} is nested too deeply to be read") from None
 
 
-def convert_wire(value: object, kind: type[Wire], what: str) -> Wire:
-    """A value that a JSON parser made, as this type; `what` names it in errors."""
+def convert_wire(value: object, wire_type: type[Wire], what: str) -> Wire:
+    """A parsed JSON value, converted to this type; `what` names it in errors."""
     try:
-        return msgspec.convert(dict(value) if isinstance(value, Mapping) else value, type=kind)
+        return msgspec.convert(dict(value) if isinstance(value, Mapping) else value, type=wire_type)
     except msgspec.ValidationError as problem:
         raise InvalidMetadataError(f"{what}: {explain(problem)}") from None
     except RecursionError:
@@ -139,14 +139,14 @@ def convert_wire(value: object, kind: type[Wire], what: str) -> Wire:
 
 
 def explain(problem: msgspec.ValidationError) -> str:
-    """What msgspec found wrong, with the path of the field in front."""
-    found = _PLACE.fullmatch(str(problem))
-    assert found is not None  # the pattern takes any text
-    path = (found["path"] or "").removeprefix(".")
-    if missing := _MISSING.fullmatch(found["problem"]):
+    """The problem that msgspec reports, prefixed with the path of the field."""
+    match = _PROBLEM.fullmatch(str(problem))
+    assert match is not None  # the pattern takes any text
+    path = (match["path"] or "").removeprefix(".")
+    if missing := _MISSING.fullmatch(match["problem"]):
         field = missing["field"]
         return f"`{f'{path}.{field}' if path else field}` is missing; it is required"
-    text = found["problem"].replace("Expected", "expected", 1)
+    text = match["problem"].replace("Expected", "expected", 1)
     return f"`{path}`: {text}" if path else text
 
 
@@ -176,7 +176,7 @@ def snapshots_from_wires(wires: list[SnapshotWire], what: str) -> tuple[Snapshot
 
 
 def snapshot_from_json(document: object, what: str = "snapshot") -> Snapshot:
-    """Reads a snapshot that stands alone, as in a REST update."""
+    """Reads a standalone snapshot, as in a REST update."""
     [snapshot] = snapshots_from_wires([convert_wire(document, SnapshotWire, what)], what)
     return snapshot
 
@@ -209,11 +209,11 @@ def snapshot_to_json(snapshot: Snapshot, version: int | None = None) -> JSON:
 
 def ref_from_wire(wire: RefWire) -> SnapshotRef:
     """The branch or tag that a JSON object describes."""
-    kind = _REF_TYPES.get(wire.type.lower())
-    if kind is None:
+    ref_type = _REF_TYPES.get(wire.type.lower())
+    if ref_type is None:
         raise InvalidMetadataError(f"`type` is {wire.type!r}; it must be one of {', '.join(_REF_TYPES)}")
     return SnapshotRef(
-        wire.snapshot_id, kind, wire.min_snapshots_to_keep, wire.max_snapshot_age_ms, wire.max_ref_age_ms
+        wire.snapshot_id, ref_type, wire.min_snapshots_to_keep, wire.max_snapshot_age_ms, wire.max_ref_age_ms
     )
 
 
@@ -295,7 +295,7 @@ def key_to_json(key: EncryptedKey) -> JSON:
 
 
 def named(what: str, read: Callable[[Wire], Part], wire: Wire) -> Part:
-    """What `read` makes of a part, with the name of the part in front of whatever it finds wrong."""
+    """The result of `read` for a part; errors are prefixed with the name of the part."""
     try:
         return read(wire)
     except InvalidInputError as problem:
@@ -303,7 +303,7 @@ def named(what: str, read: Callable[[Wire], Part], wire: Wire) -> Part:
 
 
 def present(key: str, value: Any) -> JSON:
-    """The pair, unless there is no value."""
+    """The key and value as a dictionary, empty if the value is None."""
     return {} if value is None else {key: value}
 
 

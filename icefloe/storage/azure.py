@@ -1,4 +1,4 @@
-"""Decides how Iceberg's `adls.*` properties become a connection to a container of an Azure storage account."""
+"""How Iceberg's `adls.*` properties become a connection to a container of an Azure storage account."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -17,7 +17,7 @@ _CREDENTIAL_TYPES = {
     "token": "bearer_token",
     "client_secret": "client_secret",
 }
-"""What each setting is called when it has to be the one that counts, the first that is set first."""
+"""The credential type that every setting stands for, in order of precedence."""
 
 
 def open_container(authority: str, properties: Mapping[str, str]) -> Bucket:
@@ -85,9 +85,9 @@ def _credentials(
         "token": properties.get("adls.token"),
     }
     config: dict[str, Any] = {name: value for name, value in wanted.items() if value}
-    kind = next((kind for name, kind in _CREDENTIAL_TYPES.items() if name in config), None)
-    # Said outright, so that a credential of the environment does not take its place.
-    return {**config, "credential_type": kind} if kind else config
+    credential_type = next((value for name, value in _CREDENTIAL_TYPES.items() if name in config), None)
+    # Explicit, so that a credential of the environment does not override it.
+    return {**config, "credential_type": credential_type} if credential_type else config
 
 
 def _endpoint(account: str, host: str, properties: Mapping[str, str], given: Mapping[str, str]) -> str | None:

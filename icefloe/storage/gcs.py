@@ -1,4 +1,4 @@
-"""Decides how Iceberg's `gcs.*` properties become a connection to a bucket of Google Cloud Storage."""
+"""How Iceberg's `gcs.*` properties become a connection to a bucket of Google Cloud Storage."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -17,7 +17,7 @@ _PART_SIZE = 16 << 20
 
 
 def open_bucket(bucket: str, properties: Mapping[str, str]) -> Bucket:
-    """The bucket as these properties reach it; nothing is sent yet."""
+    """The bucket, configured by these properties; nothing is sent yet."""
     config: dict[str, Any] = {"bucket": bucket}
     host = properties.get("gcs.service.host")
     if host:

@@ -1,4 +1,4 @@
-"""Decides how files of HDFS are read and written, through pyarrow.
+"""Reading and writing files of HDFS, through pyarrow.
 
 pyarrow's HDFS can neither create exclusively nor rename over a file, so exclusive creates are refused here: such a
 store cannot be the commit point of a table.
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def open_name_node(authority: str, properties: Mapping[str, str]) -> "ArrowFiles":
-    """The files of the name node in the location, or of `hdfs.host` when the location names none."""
+    """The files of the name node in the location, or of `hdfs.host` if the location names none."""
     host, _, port = authority.partition(":")
     if port and not port.isdigit():
         raise InvalidPropertyError(f"name node {authority!r}; host or host:port is expected")
@@ -62,11 +62,11 @@ class ArrowFiles:
         return _attempt(location, action)
 
     def read_range(self, location: Location, offset: int, length: int) -> bytes:
-        """Exactly these bytes; an error when the file has fewer."""
+        """Exactly these bytes; an error if the file has fewer."""
         return self.read_ranges(location, [(offset, length)])[0]
 
     def read_ranges(self, location: Location, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Several (offset, length) ranges of one file, in the order asked for."""
+        """Several (offset, length) ranges of one file, in the requested order."""
         for offset, length in ranges:
             check_range(location, offset, length)
 
@@ -83,7 +83,7 @@ class ArrowFiles:
         return results
 
     def read_tail(self, location: Location, length: int) -> Tail:
-        """The last bytes, all of them when the file is shorter, with the file's size."""
+        """The last bytes, or the whole file if it is shorter, with the file's size."""
         check_range(location, 0, length)
 
         def action() -> Tail:
@@ -95,12 +95,12 @@ class ArrowFiles:
         return _attempt(location, action)
 
     def write(self, location: Location, data: bytes) -> None:
-        """Store the bytes, in place of what was there."""
+        """Store the bytes, replacing an existing file."""
         with self.open_output(location) as output:
             output.write(data)
 
     def create_exclusive(self, location: Location, data: bytes) -> None:  # noqa: ARG002 - refused whatever the bytes
-        """Refused: nothing here keeps two writers apart."""
+        """Refused: nothing here prevents two writers from both succeeding."""
         raise StorageError(
             str(location), "cannot be created exclusively: pyarrow's HDFS has no such operation; use a catalog"
         )
@@ -110,7 +110,7 @@ class ArrowFiles:
         return False
 
     def delete(self, locations: Iterable[Location]) -> Iterator[DeleteFailure]:
-        """Delete files; one that is not there is no failure."""
+        """Delete files; a missing file is not an error."""
         for location in locations:
             path = location.path
             try:
@@ -130,9 +130,9 @@ class ArrowFiles:
         top = _attempt(location, lambda: self._system.get_file_info(location.path))
         folders = [location.path] if top.type == fs.FileType.Directory else []
         while folders:
-            place = Location(location.scheme, location.authority, folders.pop(), location.root)
-            selector = fs.FileSelector(place.path, allow_not_found=True)
-            for info in _attempt(place, lambda selector=selector: self._system.get_file_info(selector)):  # type: ignore[misc]  # lambda default
+            folder = Location(location.scheme, location.authority, folders.pop(), location.root)
+            selector = fs.FileSelector(folder.path, allow_not_found=True)
+            for info in _attempt(folder, lambda selector=selector: self._system.get_file_info(selector)):  # type: ignore[misc]  # lambda default
                 if info.type == fs.FileType.Directory:
                     folders.append(info.path)
                 elif info.type == fs.FileType.File:
@@ -152,11 +152,11 @@ class ArrowFiles:
         return list(_attempt(location, lambda: self._system.get_file_info(selector)))
 
     def make_folder(self, location: Location) -> None:
-        """Let there be a folder."""
+        """Create a folder."""
         _attempt(location, lambda: self._system.create_dir(location.path, recursive=True))
 
     def remove_folder(self, location: Location) -> None:
-        """Let an empty folder be no more."""
+        """Remove an empty folder."""
         top = _attempt(location, lambda: self._system.get_file_info(location.path))
         # Between the look and the removal a file could appear, and be lost; pyarrow has no removal of empty ones only.
         if top.type == fs.FileType.Directory and not self._inside(location):

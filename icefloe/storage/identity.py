@@ -1,10 +1,10 @@
-"""Decides when two paths name one file: the normal form in which paths are compared, and which is never written.
+"""When two paths name the same file: the normal form in which paths are compared, and which is never written.
 
 A path stays in metadata as its writer spelled it; only comparisons that decide identity or deletion go through here.
 
 - Schemes of one store are one: `s3a` and `s3n` are `s3`, `gcs` is `gs`, `abfss`, `wasb` and `wasbs` are `abfs`, with the
   blob end of an Azure account as its dfs end. `/x`, `file:/x`, `file:///x` and `file://localhost/x` are one.
-- In `file:` and `hdfs:`, which have folders, slashes collapse and `.` and `..` are followed by name, links not being known.
+- In `file:` and `hdfs:`, which have folders, slashes collapse and `.` and `..` are followed by name, since links are not known.
 - In object stores and in `memory:` a key is literal: `a//b`, `a/./b` and `a/b` are three objects, since they are for the store.
 - Nothing is decoded: `%20` is three characters. A path that is no location at all is its own normal form.
 - `hdfs:/x`, `hdfs://host/x` and `hdfs://host:8020/x` are three paths: only Hadoop's configuration knows whether they are one
@@ -30,7 +30,7 @@ _SLASH = ord("/")
 
 
 class _Root(NamedTuple):
-    """How some paths begin, and how their normal forms do."""
+    """The common beginning of some paths, and that of their normal forms."""
 
     text: str
     normal: str
@@ -38,7 +38,7 @@ class _Root(NamedTuple):
 
 
 def identity(path: str) -> str:
-    """The normal form of a path: equal for two paths if, and only if, they name one file."""
+    """The normal form of a path: equal for two paths if and only if they name the same file."""
     try:
         return normalize_location(path)
     except InvalidLocationError:
@@ -46,33 +46,33 @@ def identity(path: str) -> str:
 
 
 def is_same_file(one: str | None, other: str | None) -> bool:
-    """Whether two paths name one file; no path names none."""
+    """Whether two paths name the same file; None names no file."""
     return one is not None and other is not None and (one == other or identity(one) == identity(other))
 
 
 def possible_identity(path: str) -> str:
-    """Equal for two paths that may name one file: what is deleted must differ in this from all that is needed."""
+    """Equal for two paths that may name the same file: a deleted path must differ in this from every needed path."""
     normal = identity(path)
     # A name node has several names, and none at all if it is the default one of the configuration.
     return f"hdfs:/{normal[len(_HDFS) :].partition('/')[2]}" if normal.startswith(_HDFS) else normal
 
 
 def deletion_key(doomed: Iterable[str]) -> Callable[[str], str]:
-    """By what paths in their normal form, of which there may be millions, are compared with those that are to be deleted."""
-    return possible_identity if any(each.startswith(_HDFS[:5]) for each in doomed) else str
+    """The key by which paths in normal form, maybe millions of them, are compared with the paths to delete."""
+    return possible_identity if any(path.startswith(_HDFS[:5]) for path in doomed) else str
 
 
 def identities(paths: Any) -> Any:
-    """The normal forms of an Arrow column of paths; the column itself, and quickly, if all are spelled so already."""
+    """The normal forms of an Arrow column of paths; the column itself, and quickly, if all are in normal form already."""
     left = paths.is_valid()
     if len(paths) <= _FEW:
         return _one_by_one(paths, paths, left)
-    found, odd = paths, None
+    normal, odd = paths, None
     for _ in range(_MOST_ROOTS):
-        place = pc.index(left, True).as_py()
-        if place < 0:
+        index = pc.index(left, True).as_py()
+        if index < 0:
             break
-        root = _root(paths[place].as_py())
+        root = _root(paths[index].as_py())
         if root is None:
             break
         ours = pc.and_(left, _begins(paths, root))
@@ -82,41 +82,41 @@ def identities(paths: Any) -> Any:
             ours = pc.and_not(ours, resolved)
             left = pc.and_not(left, resolved)
         if root.text != root.normal:
-            found = pc.if_else(ours, _with_root(paths, root), found)
+            normal = pc.if_else(ours, _with_root(paths, root), normal)
         left = pc.and_not(left, ours)
-    return _one_by_one(found, paths, left if odd is None else pc.or_(left, odd))
+    return _one_by_one(normal, paths, left if odd is None else pc.or_(left, odd))
 
 
 def _root(path: str) -> _Root | None:
     try:
-        place = parse_location(path)
+        location = parse_location(path)
     except InvalidLocationError:
         return None
-    root = _Root(place.root, f"{place.scheme}://{place.authority}", place.scheme in _WITH_FOLDERS)
-    # One that is not told from others by its beginning alone, like `//x`, is not the root of a group.
+    root = _Root(location.root, f"{location.scheme}://{location.authority}", location.scheme in _WITH_FOLDERS)
+    # One that cannot be recognized by its beginning alone, like `//x`, is not the root of a group.
     return root if path.startswith(f"{root.text}/") and ("//" in root.text or path[len(root.text) + 1] != "/") else None
 
 
 def _begins(paths: Any, root: _Root) -> Any:
-    found = pc.starts_with(paths, f"{root.text}/")
+    begins = pc.starts_with(paths, f"{root.text}/")
     if "//" not in root.text:
-        found = pc.and_not(found, pc.starts_with(paths, f"{root.text}//"))
-    return pc.fill_null(found, False)
+        begins = pc.and_not(begins, pc.starts_with(paths, f"{root.text}//"))
+    return pc.fill_null(begins, False)
 
 
 def _with_folders_to_resolve(paths: Any, ours: Any, root: _Root) -> Any | None:
-    """Which of the paths with this root have empty names or ones of dots, or end in a slash; None if none of them has."""
+    """Which of the paths with this root have empty or dotted names, or end in a slash; None if none of them does."""
     some = paths if pc.all(ours).as_py() else paths.filter(ours)
     if not _may_need_resolving(some, root):
         return None
     rest = pc.utf8_slice_codeunits(paths, len(root.text))
-    found = pc.or_(pc.match_substring(rest, "//"), pc.match_substring(rest, "/."))
-    found = pc.and_(ours, pc.fill_null(pc.or_(found, pc.ends_with(rest, "/")), False))
-    return found if pc.any(found).as_py() else None
+    unresolved = pc.or_(pc.match_substring(rest, "//"), pc.match_substring(rest, "/."))
+    unresolved = pc.and_(ours, pc.fill_null(pc.or_(unresolved, pc.ends_with(rest, "/")), False))
+    return unresolved if pc.any(unresolved).as_py() else None
 
 
 def _may_need_resolving(paths: Any, root: _Root) -> bool:
-    """Whether a slash that is followed by a slash or a dot, or by nothing, is in one of them; the root has its own."""
+    """Whether one of the paths has, after its root, a slash that is followed by a slash, a dot or nothing."""
     width = np.int64 if pa.types.is_large_string(paths.type) else np.int32
     _, offsets, data = paths.buffers()
     ends = np.frombuffer(offsets, width, len(paths) + 1, paths.offset * np.dtype(width).itemsize)
@@ -132,13 +132,13 @@ def _may_need_resolving(paths: Any, root: _Root) -> bool:
 
 
 def _with_root(paths: Any, root: _Root) -> Any:
-    kind = pa.large_binary() if pa.types.is_large_string(paths.type) else pa.binary()
-    changed = pc.binary_replace_slice(paths.cast(kind), 0, len(root.text.encode()), root.normal.encode())
+    binary_type = pa.large_binary() if pa.types.is_large_string(paths.type) else pa.binary()
+    changed = pc.binary_replace_slice(paths.cast(binary_type), 0, len(root.text.encode()), root.normal.encode())
     return changed.cast(paths.type, safe=False)
 
 
-def _one_by_one(found: Any, paths: Any, chosen: Any) -> Any:
+def _one_by_one(normal: Any, paths: Any, chosen: Any) -> Any:
     if not pc.any(chosen, min_count=0).as_py():
-        return found
-    texts = [identity(each) for each in paths.filter(chosen).to_pylist()]
-    return pc.replace_with_mask(found, chosen, pa.array(texts, paths.type))
+        return normal
+    texts = [identity(path) for path in paths.filter(chosen).to_pylist()]
+    return pc.replace_with_mask(normal, chosen, pa.array(texts, paths.type))

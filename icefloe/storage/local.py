@@ -1,4 +1,4 @@
-"""Decides how files of the local disk are read, and how they appear there: whole, durable, and in one step.
+"""Reading files of the local disk, and writing them: whole, durable and atomically.
 
 A file is written under a temporary name in its own folder, flushed to the disk, and then given its name by
 `rename` or, for an exclusive create, by `link`. A crash leaves at most a file whose name starts with TEMPORARY.
@@ -42,11 +42,11 @@ class LocalFiles:
             raise _translated(location, error) from error
 
     def read_range(self, location: Location, offset: int, length: int) -> bytes:
-        """Exactly these bytes; an error when the file has fewer."""
+        """Exactly these bytes; an error if the file has fewer."""
         return self.read_ranges(location, [(offset, length)])[0]
 
     def read_ranges(self, location: Location, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Several (offset, length) ranges of one file, in the order asked for."""
+        """Several (offset, length) ranges of one file, in the requested order."""
         try:
             with _open(location) as file:
                 return [_range(location, file, offset, length) for offset, length in ranges]
@@ -56,7 +56,7 @@ class LocalFiles:
             raise _translated(location, error) from error
 
     def read_tail(self, location: Location, length: int) -> Tail:
-        """The last bytes, all of them when the file is shorter, with the file's size."""
+        """The last bytes, or the whole file if it is shorter, with the file's size."""
         check_range(location, 0, length)
         try:
             with _open(location) as file:
@@ -69,12 +69,12 @@ class LocalFiles:
             raise _translated(location, error) from error
 
     def write(self, location: Location, data: bytes) -> None:
-        """Store the bytes in one step, in place of what was there."""
+        """Store the bytes atomically, replacing an existing file."""
         with LocalOutput(location, size=len(data)) as output:
             output.write(data)
 
     def create_exclusive(self, location: Location, data: bytes) -> None:
-        """Store the bytes in one step if nothing is there, else LocationExistsError."""
+        """Store the bytes atomically if no file exists, else LocationExistsError."""
         if os.path.lexists(location.path):
             # Only saves the work of losing; the link below decides.
             raise LocationExistsError(str(location), "already exists")
@@ -82,11 +82,11 @@ class LocalFiles:
             output.write(data)
 
     def supports_exclusive_create(self, location: Location) -> bool:  # noqa: ARG002 - the protocol asks per location
-        """Whether the system has hard links; a file system without them refuses when it is used."""
+        """Whether the system has hard links; a file system without them refuses on use."""
         return hasattr(os, "link")
 
     def delete(self, locations: Iterable[Location]) -> Iterator[DeleteFailure]:
-        """Delete files; one that is not there is no failure."""
+        """Delete files; a missing file is not an error."""
         for location in locations:
             try:
                 os.unlink(location.path)
@@ -123,14 +123,14 @@ class LocalFiles:
             raise _translated(location, error) from error
 
     def make_folder(self, location: Location) -> None:
-        """Let there be a folder."""
+        """Create a folder."""
         try:
             _make_folder(location.path)
         except OSError as error:
             raise _translated(location, error) from error
 
     def remove_folder(self, location: Location) -> None:
-        """Let an empty folder be no more."""
+        """Remove an empty folder."""
         try:
             os.rmdir(location.path)
         except OSError as error:
@@ -140,12 +140,12 @@ class LocalFiles:
     def stat(self, location: Location) -> FileInfo:
         """Size and time of one file, or LocationNotFoundError."""
         try:
-            found = os.stat(location.path)
+            status = os.stat(location.path)
         except OSError as error:
             raise _translated(location, error) from error
-        if not modes.S_ISREG(found.st_mode):
+        if not modes.S_ISREG(status.st_mode):
             raise LocationNotFoundError(str(location), "is not a file")
-        return FileInfo(str(location), found.st_size, found.st_mtime_ns // 1_000_000)
+        return FileInfo(str(location), status.st_size, status.st_mtime_ns // 1_000_000)
 
     def open_input(self, location: Location, size: int | None) -> Any:  # noqa: ARG002 - the system knows the size
         """pyarrow's own reader of local files."""
@@ -161,7 +161,7 @@ class LocalFiles:
 
 
 class LocalOutput(OutputStream):
-    """A local file that is being written under a temporary name; `size` is how large it will be, if that is known."""
+    """A local file that is being written under a temporary name; `size` is its final size, if known."""
 
     def __init__(self, location: Location, *, exclusive: bool = False, size: int | None = None) -> None:
         self._exclusive = exclusive
@@ -224,7 +224,7 @@ class LocalOutput(OutputStream):
 
 
 def _open(location: Location) -> Any:
-    """The file, open for reading; a folder, pipe or device is refused, and never waited for."""
+    """The file, open for reading; a folder, pipe or device is refused, and never blocks."""
     handle = os.open(location.path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
     try:
         _check_regular(location, os.fstat(handle))
@@ -235,33 +235,38 @@ def _open(location: Location) -> Any:
 
 
 def check_regular(locations: Iterable[str]) -> None:
-    """Fail if one of the locations is a pipe, socket, device or folder of this machine, before others wait for it for ever.
+    """Fail if one of the locations is a local pipe, socket, device or folder, before a reader blocks on it forever.
 
-    Locations of other stores cost nothing, and one that is not here may be elsewhere: whoever reads it will tell.
+    Locations of other stores are skipped. A missing file may exist elsewhere: its reader will report it.
     """
-    for each in locations:
-        if not each.startswith(("/", "file:")):
+    for location in locations:
+        if not location.startswith(("/", "file:")):
             continue
-        # Most are spelled in one of two ways, and there may be many.
-        path = each[7:] if each.startswith("file:///") else each if each[:1] == "/" != each[1:2] else None
         try:
-            found = os.stat(parse_location(each).path if path is None else path)
+            status = os.stat(_local_path(location))
         except OSError:
             continue
-        if not modes.S_ISREG(found.st_mode):
-            _check_regular(parse_location(each), found)
+        if not modes.S_ISREG(status.st_mode):
+            _check_regular(parse_location(location), status)
 
 
-def _check_regular(location: Location, found: os.stat_result) -> None:
-    if modes.S_ISDIR(found.st_mode):
+def _local_path(location: str) -> str:
+    # There may be many locations, and most are written in one of these two ways.
+    if location.startswith("file:///"):
+        return location[7:]
+    return location if location[:1] == "/" != location[1:2] else parse_location(location).path
+
+
+def _check_regular(location: Location, status: os.stat_result) -> None:
+    if modes.S_ISDIR(status.st_mode):
         raise StorageError(str(location), "is a folder, not a file")
-    if not modes.S_ISREG(found.st_mode):
+    if not modes.S_ISREG(status.st_mode):
         raise StorageError(str(location), "is not a file but a pipe, socket or device, which are not read")
 
 
 def _range(location: Location, file: Any, offset: int, length: int) -> bytes:
     check_range(location, offset, length)
-    # What is asked for is asked for in memory, too, so that it must be there first.
+    # The length is also allocated in memory, so the file must be checked first.
     there = max(0, os.fstat(file.fileno()).st_size - offset)
     if length > there:
         raise short_read(location, offset, length, there)
@@ -276,10 +281,10 @@ def _range(location: Location, file: Any, offset: int, length: int) -> bytes:
 
 def _listed(location: Location, entry: "os.DirEntry[str]") -> FileInfo | None:
     try:
-        found = entry.stat()
+        status = entry.stat()
     except FileNotFoundError:
         return None
-    return FileInfo(f"{location.root}{entry.path}", found.st_size, found.st_mtime_ns // 1_000_000)
+    return FileInfo(f"{location.root}{entry.path}", status.st_size, status.st_mtime_ns // 1_000_000)
 
 
 def _make_folder(folder: str) -> None:
@@ -315,5 +320,5 @@ def _translated(location: Location, error: OSError) -> StorageError:
             return StorageError(str(location), "is a folder, not a file")
         case _:
             # A file gets its name last, and in one step: a disk that is full refused that step, or one before it.
-            kind = NothingStoredError if error.errno in _FULL else StorageError
-            return kind(str(location), error.strerror or str(error))
+            error_class = NothingStoredError if error.errno in _FULL else StorageError
+            return error_class(str(location), error.strerror or str(error))

@@ -1,9 +1,9 @@
-"""Decides what a location string names: which store, which part of it, and when two strings name one file.
+"""What a location string names: which store, which part of it, and when two strings name the same file.
 
 A location is a literal string, not a percent-encoded URI: `s3://b/a%20b` names the key `a%20b`, and `?` and `#`
 are ordinary characters of a name. The Java library reads `file:`, `hdfs:` and `abfs:` locations in the same way
 (Hadoop's `Path(String)` and `ADLSLocation` decode nothing). Its `S3URI` and `GCSLocation` decode nothing either,
-but cut the key at the first `?` or `#`; that is not followed, since it makes different files one.
+but cut the key at the first `?` or `#`; that is not followed, since it would merge different files.
 """
 
 import os
@@ -36,7 +36,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")  # RFC 3986, section 3.1
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A location taken apart; two of them are equal when they name one file."""
+    """A parsed location; two of them are equal if they name the same file."""
 
     scheme: str
     authority: str
@@ -47,7 +47,7 @@ class Location:
 
     @property
     def key(self) -> str:
-        """The path as object stores count it: without the first slash."""
+        """The key in an object store: the path without its first slash."""
         return self.path[1:]
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class Location:
 
 
 class LocationMatch(Enum):
-    """How two locations stand to each other."""
+    """The relation of two locations."""
 
     SAME = "same"
     DIFFERENT = "different"
@@ -64,7 +64,7 @@ class LocationMatch(Enum):
 
 
 def parse_location(text: str) -> Location:
-    """Take a location apart, or say what is wrong with it."""
+    """Parse a location; errors say what is wrong with it."""
     try:
         return _parsed(text)
     except TypeError:
@@ -77,17 +77,17 @@ def _parsed(text: str) -> Location:
         raise InvalidLocationError("an empty text is not a location")
     if "\0" in text:
         raise InvalidLocationError(f"location {text!r} holds a NUL character")
-    found = _SCHEME.match(text)
-    if found is None:
+    match = _SCHEME.match(text)
+    if match is None:
         if not text.startswith("/"):
             raise InvalidLocationError(
                 f"location {text!r} is relative; resolve it against the table location, or give an absolute path"
             )
         return Location("file", "", _file_path(text), "")
-    scheme = SCHEMES.get(found[1].lower())
+    scheme = SCHEMES.get(match[1].lower())
     if scheme is None:
-        raise InvalidLocationError(f"location {text!r} has the unknown scheme {found[1]!r}; known: {known_schemes()}")
-    return _with_scheme(text, scheme, found.end())
+        raise InvalidLocationError(f"location {text!r} has the unknown scheme {match[1]!r}; known: {known_schemes()}")
+    return _with_scheme(text, scheme, match.end())
 
 
 def _with_scheme(text: str, scheme: str, start: int) -> Location:
@@ -144,18 +144,18 @@ def known_schemes() -> str:
 
 
 def normalize_location(text: str) -> str:
-    """The one spelling of a location among all that name the same file."""
+    """The canonical spelling of a location among all that name the same file."""
     location = parse_location(text)
     return f"{location.scheme}://{location.authority}{location.path}"
 
 
 def same_location(left: str, right: str) -> bool:
-    """Whether two locations name one file."""
+    """Whether two locations name the same file."""
     return parse_location(left) == parse_location(right)
 
 
 def compare_locations(left: str, right: str) -> LocationMatch:
-    """Whether two locations name one file, two, or differ only in scheme or authority."""
+    """Whether two locations name the same file, different files, or differ only in scheme or authority."""
     one, other = parse_location(left), parse_location(right)
     if one == other:
         return LocationMatch.SAME
@@ -168,7 +168,7 @@ def names_below(folder: str, location: str) -> list[str]:
 
 
 def is_beneath(folder: str, location: str) -> bool:
-    """Whether a location is inside of a folder, whatever way either is spelled; `..` never leads out of it unseen."""
+    """Whether a location is inside a folder, however either is spelled; `..` cannot escape it unnoticed."""
     around, inside = parse_location(folder), parse_location(location)
     if (around.scheme, around.authority) != (inside.scheme, inside.authority):
         return False
@@ -176,7 +176,7 @@ def is_beneath(folder: str, location: str) -> bool:
 
 
 def absolute_location(text: str | os.PathLike[str]) -> str:
-    """A user's location made fully qualified: a local path becomes `file:///...`; others stay as they are."""
+    """A user's location, fully qualified: a local path becomes `file:///...`; others stay as they are."""
     given = os.fspath(text)
     if given and not _SCHEME.match(given):
         return f"file://{_file_path(os.path.abspath(os.path.expanduser(given)))}"

@@ -1,4 +1,4 @@
-"""Decides how `memory:` locations behave: files of this process, shared by everyone in it who names them."""
+"""`memory:` locations: files of this process, shared by everyone in it."""
 
 import io
 import threading
@@ -45,7 +45,7 @@ class MemoryFiles:
         return data
 
     def read_range(self, location: Location, offset: int, length: int) -> bytes:
-        """Exactly these bytes; an error when the file has fewer."""
+        """Exactly these bytes; an error if the file has fewer."""
         check_range(location, offset, length)
         data = self._stored(location).data[offset : offset + length]
         if len(data) < length:
@@ -53,24 +53,24 @@ class MemoryFiles:
         return data
 
     def read_ranges(self, location: Location, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Several (offset, length) ranges of one file, in the order asked for."""
+        """Several (offset, length) ranges of one file, in the requested order."""
         self._stored(location)
         return [self.read_range(location, offset, length) for offset, length in ranges]
 
     def read_tail(self, location: Location, length: int) -> Tail:
-        """The last bytes, all of them when the file is shorter, with the file's size."""
+        """The last bytes, or the whole file if it is shorter, with the file's size."""
         check_range(location, 0, length)
         data = self._stored(location).data
         return Tail(data[max(0, len(data) - length) :], len(data))
 
     def write(self, location: Location, data: bytes) -> None:
-        """Store the bytes in one step, in place of what was there."""
+        """Store the bytes atomically, replacing an existing file."""
         _check_name(location)
         with _LOCK:
             _FILES[location.authority][location.path] = _Stored(bytes(data), time.time_ns() // 1_000_000)
 
     def create_exclusive(self, location: Location, data: bytes) -> None:
-        """Store the bytes in one step if nothing is there, else LocationExistsError."""
+        """Store the bytes atomically if no file exists, else LocationExistsError."""
         _check_name(location)
         with _LOCK:
             files = _FILES[location.authority]
@@ -83,18 +83,18 @@ class MemoryFiles:
         return True
 
     def delete(self, locations: Iterable[Location]) -> Iterator[DeleteFailure]:
-        """Delete files; one that is not there is no failure."""
+        """Delete files; a missing file is not an error."""
         for location in locations:
             with _LOCK:
                 _FILES[location.authority].pop(location.path, None)
         yield from ()
 
     def list_prefix(self, location: Location) -> Iterator[FileInfo]:
-        """Every file beneath the location, which counts as a folder."""
+        """Every file beneath the location, taken as a folder."""
         folder = location.path if location.path.endswith("/") else f"{location.path}/"
         with _LOCK:
-            found = [(path, file) for path, file in _FILES[location.authority].items() if path.startswith(folder)]
-        for path, file in found:
+            files = [(path, file) for path, file in _FILES[location.authority].items() if path.startswith(folder)]
+        for path, file in files:
             yield FileInfo(f"{location.root}{path}", len(file.data), file.modified_ms)
 
     def list_folders(self, location: Location) -> Iterator[str]:
@@ -104,11 +104,11 @@ class MemoryFiles:
         yield from {rest.partition("/")[0] for rest in below if "/" in rest}
 
     def make_folder(self, location: Location) -> None:
-        """Let there be a folder, by a mark in it."""
+        """Create a folder by writing a marker file into it."""
         self.write(marked(location), b"")
 
     def remove_folder(self, location: Location) -> None:
-        """Let an empty folder be no more."""
+        """Remove an empty folder."""
         list(self.delete([marked(location)]))
 
     def stat(self, location: Location) -> FileInfo:

@@ -1,8 +1,8 @@
-"""Decides how the files of an object store are read and written, and what its errors mean, through obstore.
+"""Reading and writing the files of an object store, and the meaning of its errors, through obstore.
 
-No request is spent on finding out what the answer of another brings anyway: a whole file is one GET, a footer one GET
-of the last bytes. An exclusive create is one conditional PUT that is never repeated: after a lost answer a
-repetition would find our own file and call it another's.
+No request is spent on what the response to another brings anyway: a whole file is one GET, a footer one GET
+of the last bytes. An exclusive create is one conditional PUT that is never retried: after a lost response a
+retry would see our own file and take it for another's.
 """
 
 import itertools
@@ -67,7 +67,7 @@ _OBSTORE_ERRORS = (BaseError, OSError, ValueError)
 
 
 class _Threads:
-    """Whether obstore's threads run in this process; they do not survive a fork, and waiting for them would never end."""
+    """Whether obstore's threads run in this process; they do not survive a fork, and waiting for them would hang."""
 
     started = False
     lost = False
@@ -107,7 +107,7 @@ class Bucket:
 
 
 def client_options(connect: timedelta, read: timedelta, *, allow_http: bool, proxy: str | None) -> "ClientConfig":
-    """Timeouts for connecting and for silence; the whole request has longer, since files may be large."""
+    """Timeouts for connecting and for silence; the whole request may take longer, since files may be large."""
     options: ClientConfig = {
         "connect_timeout": connect,
         "read_timeout": read,
@@ -143,39 +143,39 @@ class ObjectFiles:
 
     def read(self, location: Location, limit: int) -> bytes:
         """The whole file, in one request."""
-        store, key = self._place(location)
+        store, key = self._resolve(location)
         answer = self._attempt(location, lambda: obstore.get(store, key))
         check_length(location, answer.meta["size"], limit)
         return self._attempt(location, lambda: bytes(answer.bytes()))
 
     def read_range(self, location: Location, offset: int, length: int) -> bytes:
-        """Exactly these bytes, in one request; an error when the file has fewer."""
+        """Exactly these bytes, in one request; an error if the file has fewer."""
         return self.read_ranges(location, [(offset, length)])[0]
 
     def read_ranges(self, location: Location, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Several (offset, length) ranges of one file, side by side, in the order asked for."""
-        store, key = self._place(location)
+        """Several (offset, length) ranges of one file, in parallel, in the requested order."""
+        store, key = self._resolve(location)
         for offset, length in ranges:
             check_range(location, offset, length)
         wanted = [(offset, length) for offset, length in ranges if length]
         if not wanted:
             return [b""] * len(ranges)
         starts, lengths = zip(*wanted, strict=True)
-        found = iter(
+        parts = iter(
             self._attempt(location, lambda: obstore.get_ranges(store, key, starts=starts, lengths=lengths, coalesce=0))
         )
-        results = [bytes(next(found)) if length else b"" for _, length in ranges]
+        results = [bytes(next(parts)) if length else b"" for _, length in ranges]
         for (offset, length), data in zip(ranges, results, strict=True):
             if len(data) < length:
                 raise short_read(location, offset, length, len(data))
         return results
 
     def read_tail(self, location: Location, length: int) -> Tail:
-        """The last bytes, all of them when the file is shorter, with the file's size, in one request."""
+        """The last bytes, or the whole file if it is shorter, with the file's size, in one request."""
         check_range(location, 0, length)
         if length == 0:
             return Tail(b"", self.stat(location).size)
-        store, key = self._place(location)
+        store, key = self._resolve(location)
         failure: Exception | None = None
         try:
             answer = obstore.get(store, key, options={"range": {"suffix": length}})
@@ -197,18 +197,18 @@ class ObjectFiles:
         raise failure
 
     def write(self, location: Location, data: bytes) -> None:
-        """Store the bytes in one step, in place of what was there."""
-        store, key = self._place(location)
+        """Store the bytes atomically, replacing an existing file."""
+        store, key = self._resolve(location)
         parts = len(data) > _LARGEST_SINGLE_PUT
         size = self._bucket.part_size
         self._attempt(location, lambda: obstore.put(store, key, data, use_multipart=parts, chunk_size=size))
 
     def create_exclusive(self, location: Location, data: bytes) -> None:
-        """Store the bytes in one step if nothing is there, else LocationExistsError.
+        """Store the bytes atomically if no file exists, else LocationExistsError.
 
-        Any other error leaves open whether the file was created.
+        After any other error it is unknown whether the file was created.
         """
-        store, key = self._place(location, retrying=False)
+        store, key = self._resolve(location, retrying=False)
         if not self.supports_exclusive_create(location):
             raise StorageError(
                 str(location), "cannot be created exclusively: the store ignores conditional writes (If-None-Match)"
@@ -216,7 +216,7 @@ class ObjectFiles:
         self._attempt(location, lambda: obstore.put(store, key, data, mode="create"))
 
     def supports_exclusive_create(self, location: Location) -> bool:
-        """Whether the store keeps conditional writes; one that is not known is tried, once, beside the location."""
+        """Whether the store honours conditional writes; an unknown store is probed once, beside the location."""
         with self._lock:
             known = self._conditional
         if known is None:
@@ -227,8 +227,8 @@ class ObjectFiles:
 
     def _try_conditional(self, location: Location) -> bool:
         folder = location.path[: location.path.rindex("/")]
-        place = Location(location.scheme, location.authority, f"{folder}/.icefloe-probe-{uuid4().hex}", location.root)
-        store, key = self._place(place, retrying=False)
+        probe = Location(location.scheme, location.authority, f"{folder}/.icefloe-probe-{uuid4().hex}", location.root)
+        store, key = self._resolve(probe, retrying=False)
         try:
             obstore.put(store, key, b"1", mode="create")
             with suppress(AlreadyExistsError, PreconditionError):
@@ -238,34 +238,34 @@ class ObjectFiles:
         except NotSupportedError:
             return False
         except _OBSTORE_ERRORS as error:
-            failure = self._translated(place, error)
+            failure = self._translated(probe, error)
         finally:
             with suppress(*_OBSTORE_ERRORS):
                 obstore.delete(store, key)
         raise failure
 
     def delete(self, locations: Iterable[Location]) -> Iterator[DeleteFailure]:
-        """Delete files, many in one request where the store can; one that is not there is no failure."""
+        """Delete files, many in one request where the store can; a missing file is not an error."""
         rest = iter(locations)
         while batch := list(itertools.islice(rest, _DELETE_BATCH)):
             if not self._deleted_together(batch):
-                # One request does not say what failed, so each is asked for by itself.
+                # One request does not say what failed, so every file is deleted by itself.
                 yield from [failure for failure in in_order(self._delete_one, batch, _DELETE_THREADS) if failure]
 
     def _deleted_together(self, batch: Sequence[Location]) -> bool:
         try:
-            places = [self._place(location) for location in batch]
-            stores = {id(store): store for store, _ in places}
+            targets = [self._resolve(location) for location in batch]
+            stores = {id(store): store for store, _ in targets}
             if len(stores) > 1 or len(batch) == 1:
                 return False
-            obstore.delete(places[0][0], [key for _, key in places])
+            obstore.delete(targets[0][0], [key for _, key in targets])
         except (*_OBSTORE_ERRORS, IcefloeError):
             return False
         return True
 
     def _delete_one(self, location: Location) -> DeleteFailure | None:
         try:
-            store, key = self._place(location)
+            store, key = self._resolve(location)
             self._attempt(location, lambda: obstore.delete(store, key))
         except LocationNotFoundError:
             return None
@@ -276,7 +276,7 @@ class ObjectFiles:
         return None
 
     def list_prefix(self, location: Location) -> Iterator[FileInfo]:
-        """Every file beneath the location, which counts as a folder, in no order."""
+        """Every file beneath the location, taken as a folder, in no particular order."""
         folder = location.key.removesuffix("/")
         if folder:
             _check_key(location, folder, empty_names=False)
@@ -284,10 +284,10 @@ class ObjectFiles:
         store = self._store(True, None)
         stream = self._attempt(location, lambda: obstore.list(store, folder or None, chunk_size=1000))
         while chunk := self._attempt(location, lambda: next(stream, None)):
-            for found in chunk:
+            for entry in chunk:
                 # A marker of the folder itself comes back under the folder's name.
-                if found["path"] != folder:
-                    yield _info(f"{location.root}/{found['path']}", found)
+                if entry["path"] != folder:
+                    yield _info(f"{location.root}/{entry['path']}", entry)
 
     def list_folders(self, location: Location) -> Iterator[str]:
         """The names of the folders directly beneath the location, without listing what is in them."""
@@ -296,26 +296,26 @@ class ObjectFiles:
             _check_key(location, folder, empty_names=False)
         _Threads.check(location)
         store = self._store(True, None)
-        found = self._attempt(location, lambda: obstore.list_with_delimiter(store, folder or None))
-        for prefix in found["common_prefixes"]:
+        listing = self._attempt(location, lambda: obstore.list_with_delimiter(store, folder or None))
+        for prefix in listing["common_prefixes"]:
             yield prefix.rstrip("/").rpartition("/")[2]
 
     def make_folder(self, location: Location) -> None:
-        """Let there be a folder, by a mark in it."""
+        """Create a folder by writing a marker file into it."""
         self.write(marked(location), b"")
 
     def remove_folder(self, location: Location) -> None:
-        """Let an empty folder be no more."""
+        """Remove an empty folder."""
         for failure in self.delete([marked(location)]):
             raise failure.error
 
     def stat(self, location: Location) -> FileInfo:
         """Size and time of one file, or LocationNotFoundError."""
-        store, key = self._place(location)
+        store, key = self._resolve(location)
         return _info(str(location), self._attempt(location, lambda: obstore.head(store, key)))
 
     def open_input(self, location: Location, size: int | None) -> Any:
-        """A reader that asks for what it is asked for; a small file comes whole, in one request."""
+        """A reader that requests only what is read; a small file is read whole, in one request."""
         if size is None:
             tail = self.read_tail(location, TAIL_LENGTH)
             if len(tail.data) == tail.size:
@@ -328,7 +328,7 @@ class ObjectFiles:
 
     def open_output(self, location: Location) -> OutputStream:
         """A writer whose file appears when it is closed."""
-        store, key = self._place(location)
+        store, key = self._resolve(location)
         size = self._bucket.part_size
         writer = self._attempt(
             location,
@@ -336,7 +336,7 @@ class ObjectFiles:
         )
         return _ObjectOutput(location, writer, self._attempt)
 
-    def _place(self, location: Location, *, retrying: bool = True) -> "tuple[RemoteStore, str]":
+    def _resolve(self, location: Location, *, retrying: bool = True) -> "tuple[RemoteStore, str]":
         key = location.key
         _check_key(location, key, empty_names=self._bucket.reaches_empty_names)
         _Threads.check(location)
@@ -414,5 +414,5 @@ def _check_key(location: Location, key: str, *, empty_names: bool) -> None:
         raise InvalidLocationError(f"location {str(location)!r} has an empty name (`//`), which cannot be reached here")
 
 
-def _info(location: str, found: Any) -> FileInfo:
-    return FileInfo(location, found["size"], round(found["last_modified"].timestamp() * 1000))
+def _info(location: str, entry: Any) -> FileInfo:
+    return FileInfo(location, entry["size"], round(entry["last_modified"].timestamp() * 1000))

@@ -1,4 +1,4 @@
-"""Decides how storage settings are read from properties, and which of their values may ever be shown.
+"""Reading storage settings from properties, and which of their values may be shown.
 
 The keys are Iceberg's own. A value is shown only when its key is on an allow-list, so that a setting
 that nobody thought of counts as a secret.
@@ -12,7 +12,7 @@ from datetime import timedelta
 from icefloe.errors import InvalidPropertyError
 
 HIDDEN = "***"
-"""What stands in place of a value that must not be shown."""
+"""The replacement for a value that must not be shown."""
 
 SHOWN_KEYS = frozenset(
     {
@@ -77,12 +77,12 @@ def checked_properties(properties: Mapping[str, object] | None) -> dict[str, str
 
 
 def first_of(properties: Mapping[str, str], *keys: str) -> str | None:
-    """The value of the first key that is set to something, or None."""
+    """The value of the first key that is not empty, or None."""
     return next((properties[key] for key in keys if properties.get(key)), None)
 
 
 def flag(properties: Mapping[str, str], key: str) -> bool | None:
-    """A boolean setting, or None when it is not set."""
+    """A boolean setting, or None if it is not set."""
     text = properties.get(key)
     if not text:
         return None
@@ -120,7 +120,7 @@ def seconds(properties: Mapping[str, str], key: str, default: float) -> timedelt
 
 
 def shown(key: str, value: str) -> str:
-    """The value when its key may be shown, without user and password of a URL; else three stars."""
+    """The value if its key may be shown, without user and password of a URL; else three stars."""
     return _USER_INFO.sub(f"://{HIDDEN}@", value) if key in SHOWN_KEYS else HIDDEN
 
 
@@ -131,11 +131,11 @@ def shown_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 def secrets_of(properties: Mapping[str, str], *more: str | None) -> tuple[str, ...]:
     """Every value that must not appear in a message: hidden properties and credentials of the environment."""
-    found = {value for key, value in properties.items() if key not in SHOWN_KEYS}
-    found.update(value for name, value in os.environ.items() if _SECRET_VARIABLE.match(name))
-    found.update(value for value in more if value)
+    secrets = {value for key, value in properties.items() if key not in SHOWN_KEYS}
+    secrets.update(value for name, value in os.environ.items() if _SECRET_VARIABLE.match(name))
+    secrets.update(value for value in more if value)
     # Shorter ones would garble every message and protect nothing.
-    return tuple(sorted((value for value in found if len(value) >= 4), key=len, reverse=True))
+    return tuple(sorted((value for value in secrets if len(value) >= 4), key=len, reverse=True))
 
 
 def redacted(text: str, secrets: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Decides the one small protocol that every store speaks, and the values that pass through it."""
+"""The one small protocol that every store implements, and its values."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ from icefloe.storage.locations import Location
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A stored file: where, how long, and when it was last written."""
+    """A stored file: its location, size and modification time."""
 
     location: str
     size: int
@@ -39,7 +39,7 @@ class DeleteFailure:
 class OutputStream(ABC):
     """A file that is being written: nothing is at its location before `close`, and nothing ever after `abort`.
 
-    Leaving a `with` block by an exception aborts, and so does forgetting the stream.
+    Leaving a `with` block by an exception aborts, and so does dropping the stream without closing it.
     """
 
     def __init__(self, location: Location) -> None:
@@ -66,7 +66,7 @@ class OutputStream(ABC):
         return self._closed
 
     def write(self, data: Any, /) -> int:
-        """Append bytes, from anything that is a buffer; a failure aborts."""
+        """Append the bytes of any buffer; a failure aborts."""
         if self._closed:
             raise StorageError(str(self._location), "is closed for writing")
         try:
@@ -118,9 +118,9 @@ class OutputStream(ABC):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_class: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
+        if error_class is None:
             self.close()
         else:
             self.abort()
@@ -135,40 +135,40 @@ class Files(Protocol):
     """The files of one store: one bucket, container or name node, or the local disk."""
 
     def read(self, location: Location, limit: int) -> bytes:
-        """The whole file; an error, before it is read, when it is longer than the limit."""
+        """The whole file; an error, before it is read, if it is longer than the limit."""
 
     def read_range(self, location: Location, offset: int, length: int) -> bytes:
-        """Exactly these bytes; an error when the file has fewer."""
+        """Exactly these bytes; an error if the file has fewer."""
 
     def read_ranges(self, location: Location, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Several (offset, length) ranges of one file, in the order asked for."""
+        """Several (offset, length) ranges of one file, in the requested order."""
 
     def read_tail(self, location: Location, length: int) -> Tail:
-        """The last bytes, all of them when the file is shorter, with the file's size."""
+        """The last bytes, or the whole file if it is shorter, with the file's size."""
 
     def write(self, location: Location, data: bytes) -> None:
-        """Store the bytes in one step, in place of what was there."""
+        """Store the bytes atomically, replacing an existing file."""
 
     def create_exclusive(self, location: Location, data: bytes) -> None:
-        """Store the bytes in one step if nothing is there, else LocationExistsError."""
+        """Store the bytes atomically if no file exists, else LocationExistsError."""
 
     def supports_exclusive_create(self, location: Location) -> bool:
-        """Whether `create_exclusive` can keep its word here."""
+        """Whether `create_exclusive` is reliable here."""
 
     def delete(self, locations: Iterable[Location]) -> Iterator[DeleteFailure]:
-        """Delete files; one that is not there is no failure."""
+        """Delete files; a missing file is not an error."""
 
     def list_prefix(self, location: Location) -> Iterator[FileInfo]:
-        """Every file beneath the location, which counts as a folder, in no order."""
+        """Every file beneath the location, taken as a folder, in no particular order."""
 
     def list_folders(self, location: Location) -> Iterator[str]:
-        """The names of the folders directly beneath the location, in no order."""
+        """The names of the folders directly beneath the location, in no particular order."""
 
     def make_folder(self, location: Location) -> None:
-        """Let there be a folder, though nothing is in it; one that is there is no failure."""
+        """Create an empty folder; an existing one is not an error."""
 
     def remove_folder(self, location: Location) -> None:
-        """Let an empty folder be no more; one that is not empty, or not there, stays as it is."""
+        """Remove an empty folder; one that is not empty or does not exist is left alone."""
 
     def stat(self, location: Location) -> FileInfo:
         """Size and time of one file, or LocationNotFoundError."""
@@ -196,7 +196,7 @@ def check_range(location: Location, offset: int, length: int) -> None:
 
 
 def check_length(location: Location, length: int, limit: int) -> None:
-    """Refuse to read a file whole that is longer than the limit."""
+    """Refuse to read a whole file that is longer than the limit."""
     if length > limit:
         raise StorageError(
             str(location),
@@ -206,5 +206,5 @@ def check_length(location: Location, length: int, limit: int) -> None:
 
 
 def short_read(location: Location, offset: int, length: int, got: int) -> StorageError:
-    """The error of a file that ends before the range does."""
+    """The error for a file that ends before the range does."""
     return StorageError(str(location), f"ends early: {length} bytes from {offset} were asked for, {got} are there")

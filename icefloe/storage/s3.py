@@ -1,4 +1,4 @@
-"""Decides how Iceberg's `s3.*` properties, the environment and profile files become a connection to a bucket."""
+"""How Iceberg's `s3.*` properties, the environment and profile files become a connection to a bucket."""
 
 import configparser
 import os
@@ -29,7 +29,7 @@ _SMALLEST_PART = 5 << 20  # S3 refuses smaller ones
 
 
 def open_bucket(bucket: str, properties: Mapping[str, str]) -> Bucket:
-    """The bucket as these properties reach it; nothing is sent yet."""
+    """The bucket, configured by these properties; nothing is sent yet."""
     _refuse_unsupported(properties)
     profile = _profile(properties)
     keys = _static_keys(properties, profile)
@@ -68,7 +68,7 @@ def open_bucket(bucket: str, properties: Mapping[str, str]) -> Bucket:
         secrets=secrets_of(properties, *(keys or ())),
         part_size=whole_number(properties, "s3.multipart.part-size-bytes", _PART_SIZE, _SMALLEST_PART),
         reaches_empty_names=True,
-        # Amazon keeps If-None-Match; of others it is found out by trying.
+        # Amazon honours If-None-Match; other stores are probed.
         known_conditional=endpoint is None or bool(re.match(r"https://[^/]*\.amazonaws\.com(\.cn)?(/|$)", endpoint)),
         advice="check s3.access-key-id, s3.secret-access-key, s3.session-token and s3.region, or the AWS_* variables, "
         "or set s3.anonymous=true for a public bucket",
@@ -119,7 +119,7 @@ def _static_keys(properties: Mapping[str, str], profile: Mapping[str, str]) -> t
 
 
 def _profile(properties: Mapping[str, str]) -> dict[str, str]:
-    """The keys of the named profile, or of the default one when nothing else says who we are."""
+    """The settings of the named profile, or of the default one if nothing else provides an identity."""
     named = first_of(properties, "s3.profile-name", "client.profile-name")
     if named is None and (
         properties.get("s3.access-key-id")
@@ -128,7 +128,7 @@ def _profile(properties: Mapping[str, str]) -> dict[str, str]:
     ):
         return {}
     name = named or os.environ.get("AWS_PROFILE", "default")
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for variable, default, section in (
         ("AWS_CONFIG_FILE", "~/.aws/config", name if name == "default" else f"profile {name}"),
         ("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials", name),
@@ -141,12 +141,12 @@ def _profile(properties: Mapping[str, str]) -> dict[str, str]:
                 f"the AWS profile file {variable} cannot be read: {type(error).__name__}"
             ) from None
         if parser.has_section(section):
-            found.update(parser[section])
-    if named and "aws_access_key_id" not in found:
+            settings.update(parser[section])
+    if named and "aws_access_key_id" not in settings:
         raise InvalidPropertyError(
             f"the AWS profile {named!r} has no aws_access_key_id; only static keys are supported"
         )
-    return found
+    return settings
 
 
 def _endpoint(properties: Mapping[str, str]) -> str | None:
@@ -159,7 +159,7 @@ def _endpoint(properties: Mapping[str, str]) -> str | None:
 
 
 def _bucket_url(bucket: str, endpoint: str | None, region: str, properties: Mapping[str, str]) -> str:
-    """Where the bucket answers; like PyIceberg, a given endpoint gets the bucket as path unless told otherwise."""
+    """The URL of the bucket; as in PyIceberg, a given endpoint gets the bucket in the path by default."""
     path_style = flag(properties, "s3.path-style-access")
     if flag(properties, "s3.force-virtual-addressing"):
         path_style = False
@@ -177,17 +177,17 @@ def _bucket_url(bucket: str, endpoint: str | None, region: str, properties: Mapp
 
 
 def _encryption(properties: Mapping[str, str]) -> dict[str, Any]:
-    kind = first_of(properties, "s3.server-side-encryption", "s3.sse.type")
+    encryption = first_of(properties, "s3.server-side-encryption", "s3.sse.type")
     # Java says s3, kms, dsse-kms, custom and none; PyIceberg says what S3 says.
-    kind = {"s3": "AES256", "kms": "aws:kms", "dsse-kms": "aws:kms:dsse", "custom": "sse-c", "none": None}.get(
-        kind or "none", kind
+    encryption = {"s3": "AES256", "kms": "aws:kms", "dsse-kms": "aws:kms:dsse", "custom": "sse-c", "none": None}.get(
+        encryption or "none", encryption
     )
-    if kind is None:
+    if encryption is None:
         return {}
-    config: dict[str, Any] = {"server_side_encryption": kind}
+    config: dict[str, Any] = {"server_side_encryption": encryption}
     key = first_of(properties, "s3.sse-kms-key-id", "s3.sse.key")
     if key:
-        config["sse_customer_key_base64" if kind == "sse-c" else "sse_kms_key_id"] = key
+        config["sse_customer_key_base64" if encryption == "sse-c" else "sse_kms_key_id"] = key
     return config
 
 

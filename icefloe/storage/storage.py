@@ -1,4 +1,4 @@
-"""Decides which store answers for a location, and with which properties: the one door to files."""
+"""Which store serves a location, and with which properties: the only way to files."""
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,86 +31,86 @@ class Storage:
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """The properties it was made with, read only."""
+        """The properties of this storage, read only."""
         return MappingProxyType(self._properties)
 
     def read(self, location: str) -> bytes:
         """The whole file, in one request; one that is longer than `read.limits.file-bytes` is refused."""
-        files, place = self._place(location)
-        return files.read(place, self.limits.file_bytes)
+        files, parsed = self._resolve(location)
+        return files.read(parsed, self.limits.file_bytes)
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
-        """Exactly these bytes, in one request; an error when the file has fewer."""
-        files, place = self._place(location)
-        return files.read_range(place, offset, length)
+        """Exactly these bytes, in one request; an error if the file has fewer."""
+        files, parsed = self._resolve(location)
+        return files.read_range(parsed, offset, length)
 
     def read_ranges(self, location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Several (offset, length) ranges of one file, side by side, in the order asked for."""
-        files, place = self._place(location)
-        return files.read_ranges(place, ranges)
+        """Several (offset, length) ranges of one file, in parallel, in the requested order."""
+        files, parsed = self._resolve(location)
+        return files.read_ranges(parsed, ranges)
 
     def read_tail(self, location: str, length: int) -> Tail:
-        """The last bytes, all of them when the file is shorter, with the file's size, in one request."""
-        files, place = self._place(location)
-        return files.read_tail(place, length)
+        """The last bytes, or the whole file if it is shorter, with the file's size, in one request."""
+        files, parsed = self._resolve(location)
+        return files.read_tail(parsed, length)
 
     def write(self, location: str, data: bytes) -> None:
-        """Store the bytes in one step, in place of what was there."""
-        files, place = self._place(location)
-        files.write(place, data)
+        """Store the bytes atomically, replacing an existing file."""
+        files, parsed = self._resolve(location)
+        files.write(parsed, data)
 
     def create_exclusive(self, location: str, data: bytes) -> None:
-        """Store the bytes in one step if nothing is there, else LocationExistsError.
+        """Store the bytes atomically if no file exists, else LocationExistsError.
 
-        Of all callers for one location exactly one succeeds. LocationExistsError and NothingStoredError say for certain that
-        this call stored nothing; after any other error that is not known, and the location has to be read to find out.
+        Of all callers for one location exactly one succeeds. LocationExistsError and NothingStoredError guarantee that
+        this call stored nothing; after any other error that is unknown, and the location must be read to find out.
         """
-        files, place = self._place(location)
-        files.create_exclusive(place, data)
+        files, parsed = self._resolve(location)
+        files.create_exclusive(parsed, data)
 
     def supports_exclusive_create(self, location: str) -> bool:
-        """Whether `create_exclusive` can keep its word there; a store that is not known is tried out, once."""
-        files, place = self._place(location)
-        return files.supports_exclusive_create(place)
+        """Whether `create_exclusive` is reliable there; an unknown store is probed once."""
+        files, parsed = self._resolve(location)
+        return files.supports_exclusive_create(parsed)
 
     def delete(self, locations: Iterable[str]) -> list[DeleteFailure]:
-        """Delete files and report those that could not be; one that is not there is no failure."""
+        """Delete files and report those that could not be; a missing file is not an error."""
         groups: dict[int, tuple[Files, list[Location]]] = {}
         for location in locations:
-            files, place = self._place(location)
-            groups.setdefault(id(files), (files, []))[1].append(place)
+            files, parsed = self._resolve(location)
+            groups.setdefault(id(files), (files, []))[1].append(parsed)
         return [failure for files, places in groups.values() for failure in files.delete(places)]
 
     def list_prefix(self, location: str) -> Iterator[FileInfo]:
-        """Every file beneath the location, which counts as a folder, as a stream in no order."""
-        files, place = self._place(location)
-        return files.list_prefix(place)
+        """Every file beneath the location, taken as a folder, as a stream in no particular order."""
+        files, parsed = self._resolve(location)
+        return files.list_prefix(parsed)
 
     def list_folders(self, location: str) -> Iterator[str]:
-        """The names of the folders directly beneath the location, in no order; none if it is not there."""
-        files, place = self._place(location)
-        return files.list_folders(place)
+        """The names of the folders directly beneath the location, in no particular order; none if it is not there."""
+        files, parsed = self._resolve(location)
+        return files.list_folders(parsed)
 
     def make_folder(self, location: str) -> None:
-        """Let there be a folder, though nothing is in it; one that is there is no failure.
+        """Create an empty folder; an existing one is not an error.
 
         Where folders are only parts of names, a file named FOLDER_MARK keeps it alive.
         """
-        files, place = self._place(location)
-        files.make_folder(place)
+        files, parsed = self._resolve(location)
+        files.make_folder(parsed)
 
     def remove_folder(self, location: str) -> None:
-        """Let an empty folder be no more; one that is not empty, or not there, stays as it is."""
-        files, place = self._place(location)
-        files.remove_folder(place)
+        """Remove an empty folder; one that is not empty or does not exist is left alone."""
+        files, parsed = self._resolve(location)
+        files.remove_folder(parsed)
 
     def stat(self, location: str) -> FileInfo:
         """Size and time of one file, or LocationNotFoundError."""
-        files, place = self._place(location)
-        return files.stat(place)
+        files, parsed = self._resolve(location)
+        return files.stat(parsed)
 
     def exists(self, location: str) -> bool:
-        """Whether a file is there; a folder is none."""
+        """Whether a file exists; a folder is not a file."""
         try:
             self.stat(location)
         except LocationNotFoundError:
@@ -118,39 +118,39 @@ class Storage:
         return True
 
     def open_input(self, location: str, *, size: int | None = None) -> Any:
-        """A seekable reader for pyarrow; telling the size saves a request on some stores."""
-        files, place = self._place(location)
-        return files.open_input(place, size)
+        """A seekable reader for pyarrow; giving the size saves a request on some stores."""
+        files, parsed = self._resolve(location)
+        return files.open_input(parsed, size)
 
     def open_output(self, location: str) -> OutputStream:
         """A writer for pyarrow: the file appears, whole, when it is closed, and never if it is aborted."""
-        files, place = self._place(location)
-        return files.open_output(place)
+        files, parsed = self._resolve(location)
+        return files.open_output(parsed)
 
-    def _place(self, location: str) -> tuple[Files, Location]:
-        place = parse_location(location)
+    def _resolve(self, location: str) -> tuple[Files, Location]:
+        parsed = parse_location(location)
         with self._lock:
-            files = self._files.get((place.scheme, place.authority))
+            files = self._files.get((parsed.scheme, parsed.authority))
             if files is None:
-                files = self._files[place.scheme, place.authority] = self._open(place)
-        return files, place
+                files = self._files[parsed.scheme, parsed.authority] = self._open(parsed)
+        return files, parsed
 
-    def _open(self, place: Location) -> Files:
-        match place.scheme:
+    def _open(self, location: Location) -> Files:
+        match location.scheme:
             case "file":
                 return LocalFiles()
             case "memory":
                 return MemoryFiles()
             case "s3":
-                return ObjectFiles(s3.open_bucket(place.authority, self._properties))
+                return ObjectFiles(s3.open_bucket(location.authority, self._properties))
             case "gs":
-                return ObjectFiles(gcs.open_bucket(place.authority, self._properties))
+                return ObjectFiles(gcs.open_bucket(location.authority, self._properties))
             case "abfs":
-                return ObjectFiles(azure.open_container(place.authority, self._properties))
+                return ObjectFiles(azure.open_container(location.authority, self._properties))
             case "hdfs":
-                return hadoop.open_name_node(place.authority, self._properties)
+                return hadoop.open_name_node(location.authority, self._properties)
             case _:
-                raise AssertionError(f"scheme {place.scheme!r} is parsed but has no store")
+                raise AssertionError(f"scheme {location.scheme!r} is parsed but has no store")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Storage) and self._properties == other._properties

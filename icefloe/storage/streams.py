@@ -1,7 +1,7 @@
-"""Decides which bytes of a remote file are asked for when it is read as a seekable file.
+"""Which bytes of a remote file are requested when it is read as a seekable file.
 
 Nothing is read ahead. One request brings the end of the file, where Parquet and ORC keep their footers;
-`prefetch` brings the ranges that a reader knows it will need, side by side.
+`prefetch` loads the ranges that a reader knows it will need, in parallel.
 """
 
 import threading
@@ -50,8 +50,8 @@ class RangedInput:
             if self._tail is None and offset >= self._size - TAIL_LENGTH:
                 start = max(0, self._size - TAIL_LENGTH)
                 self._tail = Tail(self._files.read_range(self._location, start, self._size - start), self._size)
-            found = self._cached(offset, length)
-            return self._files.read_range(self._location, offset, length) if found is None else found
+            cached = self._cached(offset, length)
+            return self._files.read_range(self._location, offset, length) if cached is None else cached
 
     def _cached(self, offset: int, length: int) -> bytes | None:
         tail = [(self._size - len(self._tail.data), self._tail.data)] if self._tail else []
@@ -61,7 +61,7 @@ class RangedInput:
         return None
 
     def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Bring (offset, length) ranges that will be read soon, and forget those brought before."""
+        """Load (offset, length) ranges that will be read soon, and drop those loaded before."""
         with self._lock:
             wanted = joined_ranges([(at, length) for at, length in ranges if self._cached(at, length) is None])
             pieces = [_pieces(offset, length) for offset, length in wanted]
@@ -69,7 +69,7 @@ class RangedInput:
             self._blocks = [(block[0][0], b"".join(next(fetched) for _ in block)) for block in pieces]
 
     def read(self, length: int | None = -1) -> bytes:
-        """The next bytes; all that are left when no length is given."""
+        """The next bytes; all remaining ones if no length is given."""
         with self._lock:
             wanted = self._size - self._position if length is None or length < 0 else length
             data = self.read_at(self._position, wanted)
@@ -103,7 +103,7 @@ class RangedInput:
         """Nothing."""
 
     def close(self) -> None:
-        """Let go of the bytes that were brought."""
+        """Release the loaded bytes."""
         self.closed = True
         self._blocks = []
 
@@ -115,7 +115,7 @@ class RangedInput:
 
 
 def prefetch(handle: Any, ranges: Iterable[tuple[int, int]]) -> None:
-    """Tell an open input which (offset, length) ranges will be read; nothing happens where reading is local."""
+    """Tell an open input which (offset, length) ranges will be read; local inputs ignore it."""
     bring: Callable[[Iterable[tuple[int, int]]], None] | None = getattr(handle, "prefetch", None)
     if bring is not None:
         bring(ranges)

@@ -190,8 +190,8 @@ def test_a_broken_version_is_said_and_not_skipped(catalog: HadoopCatalog, table:
 class NoExclusive(Storage):
     """A store that cannot create exclusively."""
 
-    def _place(self, location: str) -> tuple[Files, Location]:
-        return ArrowFiles(fs.LocalFileSystem()), super()._place(location)[1]
+    def _resolve(self, location: str) -> tuple[Files, Location]:
+        return ArrowFiles(fs.LocalFileSystem()), super()._resolve(location)[1]
 
 
 def test_stores_without_exclusive_create_are_refused(catalog: HadoopCatalog, table: Table, folder: Path) -> None:

@@ -57,8 +57,8 @@ class Place:
 class ArrowStorage(Storage):
     """HDFS's code over a file system that needs no cluster."""
 
-    def _place(self, location: str) -> tuple[Files, Any]:
-        return ArrowFiles(fs.LocalFileSystem()), super()._place(location)[1]
+    def _resolve(self, location: str) -> tuple[Files, Any]:
+        return ArrowFiles(fs.LocalFileSystem()), super()._resolve(location)[1]
 
 
 def make_place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:

@@ -77,26 +77,26 @@ HOLDS: list[tuple[TableRequirement, TableRequirement]] = [
 def test_requirements_on_a_table(version: int, holds: TableRequirement, fails: TableRequirement) -> None:
     metadata = with_refs(version)
     holds.check(metadata)
-    with pytest.raises(CommitFailed, match=r"was (not )?to .*, but "):
+    with pytest.raises(CommitFailed, match=r"expected .* (not )?to .*, but "):
         fails.check(metadata)
     for requirement in (holds, fails):
         with pytest.raises(CommitFailed, match="there is no table"):
             requirement.check(None)
-        with pytest.raises(InvalidInputError, match="not of a view"):
+        with pytest.raises(InvalidInputError, match="not to a view"):
             requirement.check(VIEW)
 
 
 def test_a_failure_says_what_was_expected_and_what_is_there() -> None:
-    with pytest.raises(CommitFailed, match="branch 'main' was to be at snapshot 7, but it is at 1"):
+    with pytest.raises(CommitFailed, match="expected branch 'main' to be at snapshot 7, but it is at 1"):
         AssertRefSnapshotId(MAIN_BRANCH, 7).check(with_refs(2))
-    with pytest.raises(CommitFailed, match="tag 't' was not to exist, but it is at 1"):
+    with pytest.raises(CommitFailed, match="expected tag 't' not to exist, but it is at 1"):
         AssertRefSnapshotId("t", None).check(with_refs(2))
 
 
 def test_creation() -> None:
     AssertCreate().check(None)
     for state, kind in ((new_table(2), "table"), (VIEW, "view")):
-        with pytest.raises(CommitFailed, match=f"{kind} was to be created, but it exists"):
+        with pytest.raises(CommitFailed, match=f"expected no {kind}, but it exists"):
             AssertCreate().check(state)
 
 
@@ -105,7 +105,7 @@ def test_views() -> None:
     for state, found in ((replace(VIEW, view_uuid="x"), "it is x"), (None, "there is no view")):
         with pytest.raises(CommitFailed, match=found):
             AssertViewUUID(VIEW.view_uuid).check(state)
-    with pytest.raises(InvalidInputError, match="not of a table"):
+    with pytest.raises(InvalidInputError, match="not to a table"):
         AssertViewUUID(UUID).check(new_table(2))
     assert view_requirements_for(None) == (AssertCreate(),)
     assert view_requirements_for(VIEW) == (AssertViewUUID(VIEW.view_uuid),)
@@ -162,5 +162,5 @@ def test_a_v1_table_may_have_no_uuid_to_rely_on() -> None:
 
 
 def test_the_first_that_fails_is_told() -> None:
-    with pytest.raises(CommitFailed, match="current schema id was to be 5, but it is 0"):
+    with pytest.raises(CommitFailed, match="expected the current schema id to be 5, but it is 0"):
         check_all([AssertTableUUID(UUID), AssertCurrentSchemaId(5), AssertDefaultSpecId(5)], new_table(2))

@@ -16,8 +16,8 @@ __all__ = ["s3_server"]
 class ArrowStorage(Storage):
     """HDFS's code over a file system that needs no cluster."""
 
-    def _place(self, location: str) -> tuple[Files, Location]:
-        return ArrowFiles(fs.LocalFileSystem()), super()._place(location)[1]
+    def _resolve(self, location: str) -> tuple[Files, Location]:
+        return ArrowFiles(fs.LocalFileSystem()), super()._resolve(location)[1]
 
 
 @pytest.fixture(params=["local", "memory", "s3", "arrow"])
