@@ -23,13 +23,13 @@ class Destination:
     """Where a change of rows goes, and what its snapshot says besides."""
 
     branch: str | None = None
-    notes: Mapping[str, str] = field(default_factory=dict)
+    snapshot_properties: Mapping[str, str] = field(default_factory=dict)
 
 
 def branch_to_read(spark: Any, table: Table) -> str | None:
     """The branch that is read in place of `main`; None if it is `main`."""
-    found = _branch(spark, table)
-    return found if found is not None and found in table.refs() else None
+    branch = _branch(spark, table)
+    return branch if branch is not None and branch in table.refs() else None
 
 
 def destination(spark: Any, table: Table, named: str | None = None) -> Destination:

@@ -27,7 +27,7 @@ class Constant:
 def schema_of(constants: Sequence[Constant]) -> Any:
     """The constants as a Spark schema."""
     return spark_types.StructType(
-        [spark_types.StructField(each.name, each.kind, not each.is_always) for each in constants]
+        [spark_types.StructField(constant.name, constant.kind, not constant.is_always) for constant in constants]
     )
 
 
@@ -38,14 +38,14 @@ SEQUENCE_NUMBER = Constant(f"{PREFIX}sequence_number", spark_types.LongType(), l
 
 
 def partition_constants(
-    kind: StructType, task_partition: Callable[[FileScanTask], dict[int, Any]], mapping: TypeMapping
+    partition_type: StructType, task_partition: Callable[[FileScanTask], dict[int, Any]], mapping: TypeMapping
 ) -> list[Constant]:
     """One constant for each field of the partitions of all specs."""
     return [
         Constant(
-            f"{PREFIX}partition_{place}",
+            f"{PREFIX}partition_{index}",
             file_type(field.field_type, mapping),
             lambda task, field=field: task_partition(task).get(field.field_id),  # type: ignore[misc]
         )
-        for place, field in enumerate(kind.fields)
+        for index, field in enumerate(partition_type.fields)
     ]

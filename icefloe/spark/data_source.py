@@ -66,7 +66,7 @@ class TableSource(DataSource):  # type: ignore[misc]  # PySpark is Any to mypy
         scan = chosen_scan(self._table(), self.options)
         wanted = _wanted(scan.projection(), schema)
         context = ReadContext(without_history(scan.metadata), scan.storage)
-        return TableReader([ReadPart(each, wanted, context) for each in scan.plan_tasks()])
+        return TableReader([ReadPart(task, wanted, context) for task in scan.plan_tasks()])
 
     def streamReader(self, schema: Any) -> "TableStream":  # noqa: N802  # Spark's name
         """The rows that commits append."""
@@ -159,14 +159,14 @@ class TableStream(DataSourceStreamReader):  # type: ignore[misc]  # PySpark is A
 def _runs(snapshots: list[Snapshot], first: int | None, options: Mapping[str, str]) -> Iterator[tuple[int | None, int]]:
     """What is read of the snapshots, as a range from after one to another: all from a time on, if none must be refused."""
     since = _number(options, FROM_TIMESTAMP)
-    place = 0
-    while since is not None and place < len(snapshots) and snapshots[place].timestamp_ms < since:
-        place += 1
-    rest = snapshots[place:]
-    for each in rest:
-        _check_streamed(each, options)
+    index = 0
+    while since is not None and index < len(snapshots) and snapshots[index].timestamp_ms < since:
+        index += 1
+    rest = snapshots[index:]
+    for snapshot in rest:
+        _check_streamed(snapshot, options)
     if rest:
-        yield (snapshots[place - 1].snapshot_id if place else first), rest[-1].snapshot_id
+        yield (snapshots[index - 1].snapshot_id if index else first), rest[-1].snapshot_id
 
 
 def _check_streamed(snapshot: Snapshot, options: Mapping[str, str]) -> None:
@@ -209,16 +209,16 @@ def source_schema(projection: Schema) -> Any:
 
 def _wanted(projection: Schema, schema: Any) -> Schema:
     """The columns to read, in the order of Spark's schema."""
-    found = without_unknown(projection)
-    if [each.name for each in found.fields] != list(schema.names):
+    readable = without_unknown(projection)
+    if [field.name for field in readable.fields] != list(schema.names):
         raise StateError(
-            f"the table has the columns {', '.join(found.column_names)}, and the query was made for {', '.join(schema.names)}"
+            f"the table has the columns {', '.join(readable.column_names)}, and the query was made for {', '.join(schema.names)}"
         )
-    return found
+    return readable
 
 
 def _ref(options: Mapping[str, str]) -> str | None:
-    named = [options[each] for each in REFS if each in options]
+    named = [options[name] for name in REFS if name in options]
     if len(named) > 1:
         raise InvalidPropertyError(f"options {', '.join(REFS)} all name the ref to read; give one of them")
     return named[0] if named else None
@@ -251,9 +251,9 @@ def register_format(spark: Any, catalogs: Mapping[str, Catalog] | None = None) -
     Catalogs in memory are left out, for they are there in this process only.
     """
     known = {
-        name: {key: str(value) for key, value in each.properties.items()}
-        for name, each in (catalogs or {}).items()
-        if each.properties.get("type") != "memory"
+        name: {key: str(value) for key, value in catalog.properties.items()}
+        for name, catalog in (catalogs or {}).items()
+        if catalog.properties.get("type") != "memory"
     }
     # A class of its own goes to Spark's processes by value, and the catalogs with it.
     source = type("BoundSource", (TableSource,), {"catalogs": known})

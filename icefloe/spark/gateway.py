@@ -33,19 +33,19 @@ class Returned:
         self._held: deque[tuple[float, Any]] = deque()
         self._lock = threading.Lock()
 
-    def __call__(self, made: Any) -> Any:
+    def __call__(self, value: Any) -> Any:
         now = time.monotonic()
         with self._lock:
-            self._held.append((now, made))
+            self._held.append((now, value))
             while self._held[0][0] < now - self._seconds:
                 self._held.popleft()
-        return made
+        return value
 
 
 def is_at_least(spark: Any, version: tuple[int, int]) -> bool:
     """Whether a session's Spark is of a version or newer."""
-    found = re.match(r"(\d+)\.(\d+)", str(spark.version))
-    return found is None or tuple(map(int, found.groups())) >= version
+    match = re.match(r"(\d+)\.(\d+)", str(spark.version))
+    return match is None or tuple(map(int, match.groups())) >= version
 
 
 @contextmanager
@@ -85,10 +85,10 @@ class _Class(JavaClass):  # type: ignore[misc]  # py4j is Any to mypy
     """A Java class that asks but once what its members are."""
 
     def __getattr__(self, name: str) -> Any:
-        found = super().__getattr__(name)
-        if isinstance(found, JavaMember):
-            self.__dict__[name] = found
-        return found
+        member = super().__getattr__(name)
+        if isinstance(member, JavaMember):
+            self.__dict__[name] = member
+        return member
 
 
 class Roots:
@@ -110,10 +110,10 @@ _KEPT: MutableMapping[Any, dict[str, Any]] = WeakKeyDictionary()
 
 def _kept(client: Any, name: str, make: Callable[[], Any]) -> Any:
     known = _KEPT.setdefault(client, {})
-    found = known.get(name)
-    if found is None:
-        found = known[name] = make()
-    return found
+    value = known.get(name)
+    if value is None:
+        value = known[name] = make()
+    return value
 
 
 _MADE: MutableMapping[Any, BoundedCache[Any, Any]] = WeakKeyDictionary()
@@ -207,11 +207,11 @@ class Gateway:
         with _MAKING:
             known = _MADE.setdefault(self.spark._jvm._gateway_client, BoundedCache(_MOST_MADE))
         # Making it may call back into Python and ask for the same: no lock is held.
-        found = known.find(key)
-        if found is None:
-            found = make()
-            known.keep(key, found)
-        return found
+        value = known.find(key)
+        if value is None:
+            value = make()
+            known.keep(key, value)
+        return value
 
     def none(self) -> Any:
         """Scala's `None`."""
@@ -223,18 +223,18 @@ class Gateway:
 
     def list(self, items: Iterable[Any]) -> Any:
         """A Java list."""
-        made = self.jvm.java.util.ArrayList()
+        result = self.jvm.java.util.ArrayList()
         for item in items:
-            made.add(item)
-        return made
+            result.add(item)
+        return result
 
-    def array(self, kind: Any, items: Iterable[Any]) -> Any:
+    def array(self, element_class: Any, items: Iterable[Any]) -> Any:
         """A Java array of a class."""
         held = tuple(items)
-        made = self.spark.sparkContext._gateway.new_array(kind, len(held))
+        array = self.spark.sparkContext._gateway.new_array(element_class, len(held))
         for index, item in enumerate(held):
-            made[index] = item
-        return made
+            array[index] = item
+        return array
 
     def texts(self, items: Sequence[str]) -> Any:
         """A Java array of strings, by one call however many they are."""
@@ -242,9 +242,9 @@ class Gateway:
             return self.array(self.jvm.String, ())
         return self.jvm.java.util.regex.Pattern.compile("\0").split("\0".join(items))
 
-    def type(self, kind: DataType) -> Any:
+    def type(self, data_type: DataType) -> Any:
         """Spark's type on the JVM."""
-        text = kind.json()
+        text = data_type.json()
         return self.kept(("type", text), lambda: self.jvm.org.apache.spark.sql.types.DataType.fromJson(text))
 
     def named_plan(self, plan: Any, name: Sequence[str]) -> Any:
@@ -260,8 +260,8 @@ class Gateway:
             return frame.alias(name[0])
         session = frame.sparkSession
         plan = self.named_plan(frame._jdf.queryExecution().logical(), name)
-        made = self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
-        return DataFrame(made, session)
+        dataset = self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
+        return DataFrame(dataset, session)
 
     def load_class(self, name: str) -> Any:
         """The `Class` of a name, by the loader that knows Spark's."""
@@ -283,8 +283,10 @@ class Gateway:
     def alias(self, column: Column, name: str, metadata: Mapping[str, Any]) -> Column:
         """The column under a name, with metadata."""
         text = json.dumps(dict(metadata))
-        noted = self.kept(("metadata", text), lambda: self.jvm.org.apache.spark.sql.types.Metadata.fromJson(text))
-        return Column(getattr(column._jc, "as")(name, noted))
+        java_metadata = self.kept(
+            ("metadata", text), lambda: self.jvm.org.apache.spark.sql.types.Metadata.fromJson(text)
+        )
+        return Column(getattr(column._jc, "as")(name, java_metadata))
 
     def static_invoke(self, class_name: str, method: str, result: DataType, *arguments: Column) -> Column:
         """A call of a static Java method in generated code, for values that are not null."""
@@ -327,7 +329,7 @@ class Gateway:
         """A struct without some of its fields and with others, null where it is null; Spark sees through it."""
         expressions = self.jvm.org.apache.spark.sql.catalyst.expressions
         changes = [expressions.DropField(name) for name in dropped]
-        changes += [expressions.WithField(name, self.expression(each)) for name, each in added]
+        changes += [expressions.WithField(name, self.expression(column)) for name, column in added]
         return self.column(expressions.UpdateFields(self.expression(column), self.seq(changes)))
 
     def frame(self, plan_or_dataset: Any) -> DataFrame:

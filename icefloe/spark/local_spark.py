@@ -49,15 +49,15 @@ def check_java() -> None:
     """One clear sentence if Spark's Java is missing or too old."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    found = None if program is None else java_version(program)
-    if found is None:
+    version = None if program is None else java_version(program)
+    if version is None:
         raise NotInstalledError(
             f"Spark needs Java {OLDEST_JAVA} or newer, and there is none"
             f"{f' in JAVA_HOME, {home}' if home else ' on the path'}; install one, or set JAVA_HOME"
         )
-    if found < OLDEST_JAVA:
+    if version < OLDEST_JAVA:
         raise NotInstalledError(
-            f"Spark needs Java {OLDEST_JAVA} or newer, and {program} is Java {found}; install one, or set JAVA_HOME"
+            f"Spark needs Java {OLDEST_JAVA} or newer, and {program} is Java {version}; install one, or set JAVA_HOME"
         )
 
 
@@ -67,5 +67,5 @@ def java_version(program: str) -> int | None:
         done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=30)
     except (OSError, subprocess.SubprocessError):
         return None
-    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
-    return None if found is None else int(found[1])
+    match = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return None if match is None else int(match[1])

@@ -39,7 +39,7 @@ class MergeBuilder:
     by_source: tuple[Clause, ...] = ()
     evolves: bool = False
     branch: str | None = None
-    notes: Mapping[str, str] = field(default_factory=dict)
+    snapshot_properties: Mapping[str, str] = field(default_factory=dict)
 
     def using(
         self, source: DataFrame, on: Condition | Sequence[str], *, target_alias: str = "t", source_alias: str = "s"
@@ -82,7 +82,7 @@ class MergeBuilder:
 
     def with_snapshot_properties(self, properties: Mapping[str, str]) -> "MergeBuilder":
         """What the summary of the snapshot says besides."""
-        return replace(self, notes={**self.notes, **properties})
+        return replace(self, snapshot_properties={**self.snapshot_properties, **properties})
 
     def execute(self) -> Snapshot | None:
         """Run it in one commit; None if it changed nothing."""
@@ -105,7 +105,7 @@ class MergeBuilder:
             merge,
             metadata_columns=mentioned_metadata(f"{merge}"),
             branch=to.branch,
-            notes={**to.notes, **self.notes},
+            snapshot_properties={**to.snapshot_properties, **self.snapshot_properties},
         )
 
     def _condition(self, on: Condition | Sequence[str]) -> Column:

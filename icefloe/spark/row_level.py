@@ -77,7 +77,7 @@ class RowChange:
     mode: Property[str]
     isolation: Property[str]
     branch: str | None = None
-    notes: Mapping[str, str] = field(default_factory=dict)
+    snapshot_properties: Mapping[str, str] = field(default_factory=dict)
     begun: Transaction | None = None
     mentioned: tuple[str, ...] = ()
     """Metadata columns that conditions and values may name."""
@@ -100,7 +100,7 @@ class RowChange:
     @property
     def columns(self) -> list[str]:
         """The names of the table's columns."""
-        return [each.name for each in self.metadata.schema().fields]
+        return [field.name for field in self.metadata.schema().fields]
 
     def scan(self, row_filter: Expression | None = None) -> DataScan:
         """The rows that may be changed, with where they are and which ids they have."""
@@ -109,7 +109,7 @@ class RowChange:
             raise InvalidInputError(
                 f"column {taken[0]!r} has the name of a metadata column, by which rows to change are found; rename it"
             )
-        about += tuple(each for each in self._hidden if each not in (*about, _DELETED))
+        about += tuple(name for name in self._hidden if name not in (*about, _DELETED))
         ref = self.branch if self.branch in self.metadata.refs else None
         return replace(self.table.scan(row_filter, ("*", *about), ref=ref), metadata=self.metadata)
 
@@ -128,24 +128,24 @@ class RowChange:
     @property
     def _hidden(self) -> tuple[str, ...]:
         """The metadata columns that are mentioned, but for those that are columns of the table."""
-        return tuple(each for each in self.mentioned if not self._columns_named((each,)))
+        return tuple(name for name in self.mentioned if not self._columns_named((name,)))
 
     def _columns_named(self, names: Sequence[str]) -> list[str]:
         key = str if is_case_sensitive(self.spark) else str.lower
-        return [each for each in self.columns if key(each) in names]
+        return [name for name in self.columns if key(name) in names]
 
     def _placed(self, rows: DataFrame) -> DataFrame:
-        found = rows.withColumnsRenamed(_PLACE)
-        again = {name: col(place) for name, place in _PLACE.items() if name in self._hidden}
+        placed = rows.withColumnsRenamed(_PLACE)
+        again = {name: col(column) for name, column in _PLACE.items() if name in self._hidden}
         if _DELETED in self._hidden:
             # No row is deleted that a change can find.
             again[_DELETED] = lit(False)
-        return found.withColumns(again) if again else found
+        return placed.withColumns(again) if again else placed
 
     def plain(self, rows: DataFrame) -> DataFrame:
         """Rows of such a frame as they are written: the table's own columns, and the ids of rows."""
         kept = LINEAGE if self.has_lineage else ()
-        return rows.drop(FILE, POS, *(each for each in self._hidden if each not in kept))
+        return rows.drop(FILE, POS, *(name for name in self._hidden if name not in kept))
 
     def rows_of(self, files: Iterable[str]) -> DataFrame:
         """The rows of some files."""
@@ -164,7 +164,7 @@ class RowChange:
 
     def _scan_of(self, paths: frozenset[str]) -> ScanOfFiles:
         whole = self.scan()
-        given = {each: getattr(whole, each) for each in whole.__dataclass_fields__ if each != "only"}
+        given = {name: getattr(whole, name) for name in whole.__dataclass_fields__ if name != "only"}
         return ScanOfFiles(**given, only=paths)
 
     def planned(self) -> Planned:
@@ -192,11 +192,11 @@ class RowChange:
         Spark brings the choices of a CASE and the parts of a union to one type. Old values are of the column's type, and new
         ones are made so: if what comes out is of another, old ones were cast, and values would change that nobody assigned.
         """
-        wanted = {each.name: bare_type(each.dataType) for each in user_schema(schema, mapping_of(self.spark)).fields}
-        for each in frame.schema.fields:
-            if bare_type(each.dataType) != wanted[each.name]:
+        wanted = {shown.name: bare_type(shown.dataType) for shown in user_schema(schema, mapping_of(self.spark)).fields}
+        for column in frame.schema.fields:
+            if bare_type(column.dataType) != wanted[column.name]:
                 raise AssertionError(
-                    f"column {each.name!r} of {'.'.join(self.table.name())} became {each.dataType.simpleString()} in the"
+                    f"column {column.name!r} of {'.'.join(self.table.name())} became {column.dataType.simpleString()} in the"
                     " plan of a change of rows, which would change rows that it keeps; nothing was written"
                 )
 
@@ -213,13 +213,13 @@ class RowChange:
         paths = frozenset(touched)
         removed = [task.file for task in self.scan().plan_files() if task.file.file_path in paths]
         with self._transaction() as tx:
-            rows = tx.rows(self.branch, self.notes)
+            rows = tx.rows(self.branch, self.snapshot_properties)
             frame = make()
             added = [] if frame is None else self.write(frame, rows.written)
             if not removed and not added:
                 return None
-            made = rows.replace_files(planned, added, removed, read, relies_on_read=relies_on_read)
-        return self._made(made)
+            snapshot = rows.replace_files(planned, added, removed, read, relies_on_read=relies_on_read)
+        return self._made(snapshot)
 
     def commit_deletes(
         self,
@@ -231,13 +231,13 @@ class RowChange:
         """Delete rows where they are, and add those that `make` gives."""
         matches = list(self._matches(places))
         with self._transaction() as tx:
-            rows = tx.rows(self.branch, self.notes)
+            rows = tx.rows(self.branch, self.snapshot_properties)
             frame = make()
             added = [] if frame is None else self.write(frame, rows.written)
             if not matches and not added:
                 return None
-            made = rows.delete_matches(planned, matches, added, read)
-        return self._made(made)
+            snapshot = rows.delete_matches(planned, matches, added, read)
+        return self._made(snapshot)
 
     @contextmanager
     def _transaction(self) -> Iterator[Transaction]:
@@ -268,7 +268,7 @@ def with_lineage(metadata: TableMetadata) -> TableMetadata:
         schema_id=current.schema_id,
         identifier_field_ids=current.identifier_field_ids,
     )
-    others = (each for each in metadata.schemas if each.schema_id != current.schema_id)
+    others = (schema for schema in metadata.schemas if schema.schema_id != current.schema_id)
     return replace(metadata, schemas=(*others, widened))
 
 
@@ -284,8 +284,8 @@ class Gathered:
     def by_file(self) -> dict[str, DeletionVector]:
         """The positions of the chosen rows by file."""
         return {
-            name: DeletionVector.from_positions(np.concatenate(found))
-            for name, found in self._lists(lambda is_chosen: is_chosen).items()
+            name: DeletionVector.from_positions(np.concatenate(positions))
+            for name, positions in self._lists(lambda is_chosen: is_chosen).items()
         }
 
     def leaves_rows(self) -> bool:
@@ -295,8 +295,8 @@ class Gathered:
     def twice(self) -> tuple[int, str, int] | None:
         """How many rows are there more than once, and the place of one of them."""
         count, example = 0, None
-        for name, found in self._lists(lambda _: True).items():
-            positions, times = np.unique(np.concatenate(found), return_counts=True)
+        for name, lists in self._lists(lambda _: True).items():
+            positions, times = np.unique(np.concatenate(lists), return_counts=True)
             repeated = positions[times > 1]
             if len(repeated):
                 count += len(repeated)
@@ -304,11 +304,11 @@ class Gathered:
         return None if example is None else (count, *example)
 
     def _lists(self, is_wanted: Callable[[bool], bool]) -> dict[str, list[Any]]:
-        found: dict[str, list[Any]] = {}
+        lists: dict[str, list[Any]] = {}
         for name, is_chosen, positions in self.lists:
             if is_wanted(is_chosen):
-                found.setdefault(name, []).append(positions)
-        return found
+                lists.setdefault(name, []).append(positions)
+        return lists
 
 
 def gathered(rows: DataFrame, chosen: Column | None = None) -> Gathered:
@@ -317,9 +317,9 @@ def gathered(rows: DataFrame, chosen: Column | None = None) -> Gathered:
     flag = lit(True) if chosen is None else chosen
     chunk = gateway.kept("chunks of places", lambda: F.shiftright(POS, _CHUNK_BITS))
     listed = gateway.kept("lists of places", lambda: F.collect_list(POS).alias(POS))
-    found = rows.groupBy(col(FILE), flag.alias(_CHOSEN), chunk).agg(listed).select(FILE, _CHOSEN, POS).toArrow()
+    groups = rows.groupBy(col(FILE), flag.alias(_CHOSEN), chunk).agg(listed).select(FILE, _CHOSEN, POS).toArrow()
     lists = []
-    for batch in found.to_batches():
+    for batch in groups.to_batches():
         positions = batch.column(2)
         values, ends = positions.values.to_numpy(), positions.offsets.to_numpy()
         parts = zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), ends[:-1], ends[1:], strict=True)
@@ -369,9 +369,9 @@ def fixed(frame: DataFrame) -> Iterator[DataFrame]:
 
 def held_bytes(held: DataFrame) -> int | None:
     """What is held of a fixed frame, in memory and on disk; None as long as it was not computed."""
-    for each in held.sparkSession.sparkContext._jsc.sc().getRDDStorageInfo():
-        if each.id() == _held_as(held) and each.isCached():
-            return int(each.memSize() + each.diskSize())
+    for info in held.sparkSession.sparkContext._jsc.sc().getRDDStorageInfo():
+        if info.id() == _held_as(held) and info.isCached():
+            return int(info.memSize() + info.diskSize())
     return None
 
 

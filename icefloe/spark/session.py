@@ -86,7 +86,7 @@ class Session:
         """The catalog that a name means, and the name in it; the name of a catalog in front decides, if it is one."""
         parts = tuple(name.split(".")) if isinstance(name, str) else tuple(name)
         given: tuple[object, ...] = parts
-        if not given or not all(isinstance(each, str) and each for each in given):
+        if not given or not all(isinstance(part, str) and part for part in given):
             raise InvalidInputError(f"{name!r} is not the name of a table; give one such as 'shop.orders'")
         if len(parts) > 2 and parts[0] in self.catalogs:
             return self.catalogs[parts[0]], parts[1:]
@@ -198,7 +198,7 @@ class Session:
             column,
             metadata_columns=mentioned_metadata(str(condition)),
             branch=to.branch,
-            notes={**to.notes, **(snapshot_properties or {})},
+            snapshot_properties={**to.snapshot_properties, **(snapshot_properties or {})},
         )
 
     def update(
@@ -234,7 +234,7 @@ class Session:
             column,
             metadata_columns=mentioned_metadata(f"{condition} {values}"),
             branch=to.branch,
-            notes={**to.notes, **(snapshot_properties or {})},
+            snapshot_properties={**to.snapshot_properties, **(snapshot_properties or {})},
         )
 
     def _check_classic(self) -> None:
@@ -254,8 +254,10 @@ class Session:
             frame = self.read(scan, ".".join(source.identifier))
             noted_source = Source(source.catalog, source.identifier, ref=ref)
             return self._noted(frame, noted_source, table, metadata_columns) if is_newest else frame
-        found = table.inspect.scan(source.metadata_table, source.snapshot_id, ref=source.ref, as_of=source.as_of)
-        rows = found.to_arrow()
+        metadata_scan = table.inspect.scan(
+            source.metadata_table, source.snapshot_id, ref=source.ref, as_of=source.as_of
+        )
+        rows = metadata_scan.to_arrow()
         # Left to itself, PySpark takes times without a zone for times in that of the session, some of which do not exist.
         schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
         # It cannot tell the type of a column in no chunks.

@@ -25,5 +25,5 @@ def static_session(spark: Any) -> Any:
 def in_session(frame: DataFrame, spark: Any) -> DataFrame:
     """The same plan in another session."""
     plan = frame._jdf.queryExecution().analyzed()
-    made = Gateway(spark).jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
-    return DataFrame(made, spark)
+    dataset = Gateway(spark).jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
+    return DataFrame(dataset, spark)

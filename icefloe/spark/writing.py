@@ -104,10 +104,10 @@ class TableWrite:
 
     def options(self, values: Mapping[str, object] | None = None, **more: object) -> "TableWrite":
         """Several options."""
-        found = self
+        write = self
         for key, value in {**(values or {}), **more}.items():
-            found = found.option(key, value)
-        return found
+            write = write.option(key, value)
+        return write
 
     def table_property(self, key: str, value: object) -> "TableWrite":
         """A property of the table that is made; `format-version` is one."""
@@ -183,9 +183,9 @@ class TableWrite:
     def _run(self, transaction: Transaction, change: Any) -> Snapshot | None:
         with transaction as tx:
             self._evolve(tx)
-            made: Snapshot | None = change(tx)
+            snapshot: Snapshot | None = change(tx)
             table = tx.commit_transaction()
-        return None if made is None else table.metadata.snapshot_by_id(made.snapshot_id)
+        return None if snapshot is None else table.metadata.snapshot_by_id(snapshot.snapshot_id)
 
     def _assigned(self, tx: Transaction) -> DataFrame:
         # A frame that may change the schema is no subject of Spark's rules.
@@ -205,17 +205,21 @@ class TableWrite:
 
     def _rows(self, tx: Transaction, to: Destination) -> RowOperations:
         prefix = len(SNAPSHOT_PROPERTY)
-        notes = {key[prefix:]: value for key, value in self.settings.items() if key.startswith(SNAPSHOT_PROPERTY)}
+        snapshot_properties = {
+            key[prefix:]: value for key, value in self.settings.items() if key.startswith(SNAPSHOT_PROPERTY)
+        }
         properties = self._write_properties(tx.table_metadata.properties)
-        return replace(tx.rows(to.branch, {**to.notes, **notes}), write_properties=properties)
+        return replace(
+            tx.rows(to.branch, {**to.snapshot_properties, **snapshot_properties}), write_properties=properties
+        )
 
     def _write_properties(self, table: Mapping[str, str]) -> dict[str, str]:
-        found = {_PROPERTIES[key]: value for key, value in self.settings.items() if key in _PROPERTIES}
-        file_format = WRITE_FORMAT.of({**table, **found})
+        properties = {_PROPERTIES[key]: value for key, value in self.settings.items() if key in _PROPERTIES}
+        file_format = WRITE_FORMAT.of({**table, **properties})
         for key, by_format in _COMPRESSION.items():
             if key in self.settings and file_format in by_format:
-                found[by_format[file_format]] = self.settings[key]
-        return found
+                properties[by_format[file_format]] = self.settings[key]
+        return properties
 
     def _check(self) -> None:
         """Fail on options with values that mean nothing."""

@@ -50,8 +50,8 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
     def listCatalogs(self, pattern: str | None = None) -> list[CatalogMetadata]:
         """All catalogs."""
         ours = [CatalogMetadata(name, None) for name in self._ours.names.catalogs if matches(pattern, name)]
-        known = {each.name for each in ours}
-        return [*(each for each in super().listCatalogs(pattern) if each.name not in known), *ours]
+        known = {catalog.name for catalog in ours}
+        return [*(catalog for catalog in super().listCatalogs(pattern) if catalog.name not in known), *ours]
 
     # -- namespaces
 
@@ -77,8 +77,8 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
         if current is None:
             return list(super().listDatabases(pattern))
         catalog = self._ours.names.catalogs[current[0]]
-        found = [(*each,) for each in catalog.list_namespaces()]
-        return [_database(catalog, each) for each in found if matches(pattern, show(each))]
+        namespaces = [(*namespace,) for namespace in catalog.list_namespaces()]
+        return [_database(catalog, namespace) for namespace in namespaces if matches(pattern, show(namespace))]
 
     def getDatabase(self, dbName: str) -> Database:
         """A namespace."""
@@ -99,17 +99,17 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
             return list(super().listTables(dbName, pattern))
         catalog = self._check(place)
         namespace = list(place.parts)
-        found = [
-            Table(each[-1], catalog.name, namespace, None, kind, False)
-            for kind, names in (
+        tables = [
+            Table(identifier[-1], catalog.name, namespace, None, table_type, False)
+            for table_type, names in (
                 ("MANAGED", catalog.list_tables(place.parts)),
                 ("VIEW", catalog.list_views(place.parts)),
             )
-            for each in names
-            if matches(pattern, each[-1])
+            for identifier in names
+            if matches(pattern, identifier[-1])
         ]
         default = f"{quoted_name('spark_catalog')}.default"
-        return found + [each for each in super().listTables(default, pattern) if each.isTemporary]
+        return tables + [table for table in super().listTables(default, pattern) if table.isTemporary]
 
     def getTable(self, tableName: str) -> Table:
         """A table or view."""
@@ -137,7 +137,8 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
         if place.catalog.view_exists(place.parts):
             frame = self._spark.table(".".join(map(quoted_name, (place.catalog.name, *place.parts))))
             return [
-                _column(each.name, None, each.dataType.simpleString(), each.nullable, False) for each in frame.schema
+                _column(field.name, None, field.dataType.simpleString(), field.nullable, False)
+                for field in frame.schema
             ]
         return _columns(place.catalog.load_table(place.parts), self._spark)
 
@@ -216,17 +217,17 @@ def _columns(table: OurTable, spark: SparkSession) -> list[Column]:
     by = {field.source_id for field in table.spec().fields if isinstance(field.transform, IdentityTransform)}
     return [
         _column(
-            each.name,
-            each.doc,
-            user_type(each.field_type, mapping).simpleString(),
-            not each.required,
-            each.field_id in by,
+            field.name,
+            field.doc,
+            user_type(field.field_type, mapping).simpleString(),
+            not field.required,
+            field.field_id in by,
         )
-        for each in table.schema().fields
+        for field in table.schema().fields
     ]
 
 
-def _column(name: str, doc: str | None, kind: str, nullable: bool, partition: bool) -> Column:
+def _column(name: str, doc: str | None, data_type: str, nullable: bool, partition: bool) -> Column:
     values: dict[str, Any] = {"isPartition": partition, "isBucket": False, "isCluster": False}
     known = {key: value for key, value in values.items() if key in Column._fields}
-    return Column(name=name, description=doc, dataType=kind, nullable=nullable, **known)
+    return Column(name=name, description=doc, dataType=data_type, nullable=nullable, **known)

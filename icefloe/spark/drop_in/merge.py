@@ -62,7 +62,7 @@ class DropInMerge(MergeIntoWriter):  # type: ignore[misc]  # PySpark is Any to m
 
     def _values(self, assignments: Mapping[str, Any]) -> Values:
         """By columns of the table, which may be named with it."""
-        columns = {each.name.lower() for each in self._merge.table.schema().fields}
+        columns = {field.name.lower() for field in self._merge.table.schema().fields}
         prefix = f"{self._named}."
         return {
             name.removeprefix(prefix) if self._named.lower() not in columns else name: value

@@ -39,9 +39,9 @@ class DropInSession(SparkSession):  # type: ignore[misc]  # PySpark is Any to my
 
     def newSession(self) -> SparkSession:
         """Another session of the same Spark, of which we know nothing."""
-        made = super().newSession()
-        made.__class__ = SparkSession
-        return made
+        session = super().newSession()
+        session.__class__ = SparkSession
+        return session
 
     @property
     def read(self) -> DataFrameReader:

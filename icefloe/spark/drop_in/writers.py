@@ -64,7 +64,7 @@ class DropInWriterV2(DataFrameWriterV2):  # type: ignore[misc]  # PySpark is Any
 
     def partitionedBy(self, col: Any, *cols: Any) -> "DropInWriterV2":
         """The partitions of the table that is made, as columns or transforms of `pyspark.sql.functions.partitioning`."""
-        self._write = self._write.partitioned_by(*(_term(each) for each in (col, *cols)))
+        self._write = self._write.partitioned_by(*(_term(column) for column in (col, *cols)))
         return self
 
     def clusterBy(self, col: str, *cols: str) -> "DropInWriterV2":
@@ -167,8 +167,8 @@ class DropInWriter(DataFrameWriter):  # type: ignore[misc]  # PySpark is Any to 
         self, path: Any = None, format: Any = None, mode: Any = None, partitionBy: Any = None, **options: Any
     ) -> None:
         """Write to a path; to a table by its name if the format is `iceberg`."""
-        kind = self._kind if format is None else str(format).lower()
-        if kind != ICEBERG:
+        source_format = self._kind if format is None else str(format).lower()
+        if source_format != ICEBERG:
             super().save(path, format, mode, partitionBy, **options)
             return
         self._settings(format, mode, partitionBy, options)
@@ -210,15 +210,15 @@ class DropInWriter(DataFrameWriter):  # type: ignore[misc]  # PySpark is Any to 
 
     def _added(self, place: Place) -> TableWrite:
         place, branch = with_branch(place, self._names)
-        found = TableWrite(self._df, place.catalog, place.parts, assign=store_assigned)
+        write = TableWrite(self._df, place.catalog, place.parts, assign=store_assigned)
         for key, value in self._said.items():
             if key not in (*_WITHOUT_EFFECT, _OVERWRITE_MODE):
-                found = found.option(key, value)
-        return found if branch is None else found.option("branch", branch)
+                write = write.option(key, value)
+        return write if branch is None else write.option("branch", branch)
 
     def _made(self, place: Place) -> TableWrite:
-        found = self._added(place).using(_file_format(self._kind or ICEBERG))
-        return found.partitioned_by(*map(quoted_name, self._by)) if self._by else found
+        write = self._added(place).using(_file_format(self._kind or ICEBERG))
+        return write.partitioned_by(*map(quoted_name, self._by)) if self._by else write
 
     def _create(self, place: Place, exists: bool) -> None:
         if not exists:
