@@ -1,7 +1,7 @@
 """How executors read a table with Arrow: tasks are sent to them, and the rows come back as Spark's Arrow batches.
 
 It reads every format and every store that plain Python reads, on any kind of Spark session. Its files are chosen when the
-DataFrame is made, by the filter and the columns of the scan.
+DataFrame is created, by the filter and the columns of the scan.
 """
 
 import pickle
@@ -122,7 +122,7 @@ def _struct(array: Any, struct: types.StructType, mapping: TypeMapping) -> Any:
 
 
 def _variant(array: Any) -> Any:
-    """Spark knows a variant by a mark on its metadata."""
+    """Spark recognises a variant by a mark in its metadata."""
     fields = [pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False, {b"variant": b"true"})]
     return pa.StructArray.from_arrays([array.field("value"), array.field("metadata")], fields=fields, mask=_mask(array))
 
@@ -132,7 +132,7 @@ def _mask(array: Any) -> Any:
 
 
 def uuid_texts(array: Any) -> Any:
-    """Sixteen bytes each as the text of a UUID."""
+    """The texts of UUIDs of 16 bytes each."""
     count = len(array)
     filled = pc.fill_null(array, b"\0" * _UUID_BYTES) if array.null_count else array
     raw = np.frombuffer(b"".join(filled.to_pylist()), np.uint8).reshape(count, _UUID_BYTES)
@@ -150,7 +150,7 @@ def uuid_texts(array: Any) -> Any:
 
 
 def _as_read(field_type: types.IcebergType) -> types.IcebergType:
-    """The type of what was read, in which a uuid is text already and so is nothing to change."""
+    """The type of the rows as read, in which a uuid is already text and needs no conversion."""
     match field_type:
         case types.UUIDType():
             return types.LongType()
@@ -177,7 +177,7 @@ def _has_geo(field_type: types.IcebergType) -> bool:
 
 
 def without_unknown(schema: Schema) -> Schema:
-    """The columns that have values: those of type unknown are nowhere stored."""
+    """The columns that have values: those of type unknown are not stored."""
     return Schema(*(_known(field) for field in schema.fields if not isinstance(field.field_type, types.UnknownType)))
 
 
@@ -190,7 +190,7 @@ def _known(field: types.NestedField) -> types.NestedField:
 
 
 def nullable(struct: Any) -> Any:
-    """Spark checks what executors give against the schema, and Arrow's fields may all be null."""
+    """All fields nullable, as in Arrow: Spark checks the executors' batches against the schema."""
     return spark_types.StructType(
         [spark_types.StructField(field.name, field.dataType, True) for field in struct.fields]
     )

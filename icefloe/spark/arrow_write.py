@@ -1,4 +1,4 @@
-"""How our own writer makes data files on Spark's executors: for types, formats and stores that Spark's writer has no way to.
+"""How our own writer makes data files on Spark's executors: for types, formats and stores that Spark's writer does not support.
 
 Each task writes the rows that it gets as they come, in Arrow, and sends back what files it made. Driver and executors share
 nothing but the installed package and the store. What tasks leave that were run twice, or on an executor that died, is swept
@@ -41,11 +41,11 @@ _CONVERTED = (types.UUIDType, types.TimeType, types.TimestampNanoType, types.Tim
 
 
 def write_through_arrow(frame: DataFrame, request: WriteRequest) -> list[DataFile]:
-    """Write the frame as data files of the table. On an error nothing is left of it."""
+    """Write the frame as data files of the table. On an error, no file is left behind."""
     metadata, storage = request.metadata, request.storage
     shaped = shape_frame(frame, metadata.schema(), lists_as_they_are=True)
     if parse_location(data_folder(metadata)).scheme == "memory":
-        # Such files are those of this process, so no executor could write them.
+        # Such files only exist in this process, so no executor could write them.
         rows = as_rows(_collected(shaped, metadata.schema()), metadata.schema())
         return write_data_files(rows, metadata, storage, written=request.written)
     columns = partition_columns(metadata)
@@ -75,7 +75,7 @@ def _run(frame: DataFrame, task: "WriteTask") -> list[DataFile]:
 
 
 def _by_place(frame: DataFrame) -> DataFrame:
-    """The frame with other names: `mapInArrow` takes one with dots or backticks for a path, and ours goes by places."""
+    """The frame with other names: `mapInArrow` takes one with dots or backticks for a path, and our task goes by position."""
     return frame.toDF(*(f"c{index}" for index in range(len(frame.columns))))
 
 
@@ -218,7 +218,7 @@ def _converted(array: Any, field_type: types.IcebergType) -> Any:
 
 
 def _uuids(texts: Any) -> Any:
-    """Texts that were found to be uuids as 16 bytes each, all in one go."""
+    """Valid texts of uuids as 16 bytes each, all at once."""
     digits = pc.fill_null(pc.replace_substring(texts, "-", ""), "0" * 32)
     joined = "".join(digits.to_pylist())
     stored = pa.Array.from_buffers(pa.binary(16), len(texts), [None, pa.py_buffer(bytes.fromhex(joined))])

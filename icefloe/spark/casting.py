@@ -1,4 +1,4 @@
-"""Which Spark types may be given for a column of a primitive type, and how values are made those of the column.
+"""Which Spark types may be given for a column of a primitive type, and how values are cast to the column's type.
 
 Only what keeps every value is done, as for Arrow data (`data/casting.py`): numbers that fit, exact fractions, finer units of
 time. Text is parsed only for a uuid, and timestamps with and without a zone are never taken for each other. None of it depends
@@ -25,7 +25,7 @@ _NANOS_PER_MICRO = 1000
 
 @dataclass(frozen=True)
 class Cast:
-    """A column in its new type; where `is_right` is false, a value breaks the rule, which is told in words."""
+    """A column in its new type; where `is_right` is false, a value breaks `rule`, which is a sentence for the error."""
 
     column: Column
     is_right: Column | None = None
@@ -77,7 +77,7 @@ def cast_column(
 
 
 def stands_for(given: spark_types.DataType, field_type: types.IcebergType) -> bool:
-    """Whether values of a Spark type are taken for a type that Spark lacks, though DataFrames show it as another."""
+    """Whether a Spark type is accepted for a type that Spark lacks, though DataFrames show that as another one."""
     match field_type:
         case types.UUIDType():
             return isinstance(given, spark_types.BinaryType)
@@ -96,7 +96,7 @@ def _number(column: Column, given: spark_types.DataType, target: spark_types.Dat
         return Cast(column)
     if _always_fits(given, target):
         return Cast(column.cast(target))
-    # Not `cast`: what that does with a number too large depends on the session.
+    # Not `cast`, whose treatment of overflow depends on the session.
     value = column.try_cast(target)
     is_right = value.isNotNull() & value.try_cast(given).eqNullSafe(column)
     return Cast(value, is_right, "it does not fit without loss")

@@ -36,7 +36,7 @@ def bare_path(path: Sequence[str], qualifier: Qualifier | None) -> tuple[str, ..
 
 
 def check_no_twins(schema: Schema, case_sensitive: bool) -> None:
-    """Fail if two columns, or two fields of a struct, differ only by case where the session does not look at it."""
+    """Raise if two columns, or two fields of a struct, differ only by case in a case-insensitive session."""
     if not case_sensitive:
         _check_no_twins(schema.fields, ())
 

@@ -1,4 +1,4 @@
-"""How the constants of many files reach Catalyst in one call: as the bytes that Spark and Java themselves would send."""
+"""How the constants of many files reach Catalyst in one call: in the serialization format of Spark and Java."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ def constant_rows(gateway: Gateway, kinds: Sequence[Any], rows: Sequence[Sequenc
 
 
 def unsafe_row(kinds: Sequence[Any], values: Sequence[Any]) -> bytes:
-    """A row in the form of Spark's `UnsafeRow`: a bit for each null, a word for each value, and what is longer after that."""
+    """A row in the form of Spark's `UnsafeRow`: a bit for each null, a word for each value, then the longer values."""
     nulls = bytearray((len(kinds) + _BITS - 1) // _BITS * _WORD)
     words, after = [], bytearray()
     start = len(nulls) + _WORD * len(kinds)
@@ -49,13 +49,13 @@ def unsafe_row(kinds: Sequence[Any], values: Sequence[Any]) -> bytes:
         else:
             content = b"" if value is None else _bytes(data_type, value)
             words.append(struct.pack("=q", start + len(after) << 32 | len(content)))
-            # A long decimal has room for any other, so that it can be changed in its place.
+            # A long decimal has room for any other, so that it can be updated in place.
             after += content.ljust(_DECIMAL_BYTES if is_long_decimal else -(-len(content) // _WORD) * _WORD, b"\0")
     return b"".join((bytes(nulls), *words, bytes(after)))
 
 
 def _word(data_type: Any, value: Any) -> bytes | None:
-    """The value where a word holds it."""
+    """The value as a word, if it fits one."""
     match data_type.typeName():
         case "long" | "timestamp" | "timestamp_ntz":
             return struct.pack("=q", value)

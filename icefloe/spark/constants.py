@@ -15,13 +15,13 @@ PREFIX = "__icefloe_"
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A column of facts about files: its name, Spark's type of it, and how a task says it; a plain Python value or None."""
+    """A column of facts about files: its name, its Spark type, and how to get its value, a plain Python value or None, from a task."""
 
     name: str
     kind: Any
     of: Callable[[FileScanTask], Any]
     is_always: bool = False
-    """Whether no file lacks it."""
+    """Whether every file has a value."""
 
 
 def schema_of(constants: Sequence[Constant]) -> Any:

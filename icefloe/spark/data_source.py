@@ -49,7 +49,7 @@ class TableSource(DataSource):  # type: ignore[misc]  # PySpark is Any to mypy
     """Tables of the catalogs that the options name: `catalog`, and its properties behind `catalog.`."""
 
     catalogs: ClassVar[Mapping[str, Mapping[str, str]]] = {}
-    """Properties of catalogs by name, for which no options are needed; the first one is that of names that name none."""
+    """Properties of catalogs by name, for which no options are needed; names without a catalog are in the first one."""
 
     @classmethod
     def name(cls) -> str:
@@ -57,7 +57,7 @@ class TableSource(DataSource):  # type: ignore[misc]  # PySpark is Any to mypy
         return FORMAT
 
     def schema(self) -> Any:
-        """The columns of the table, as of the snapshot that is asked for; those of type unknown are not there."""
+        """The columns of the table, as of the chosen snapshot, without those of type unknown."""
         return source_schema(chosen_scan(self._table(), self.options).projection())
 
     def reader(self, schema: Any) -> "TableReader":
@@ -94,12 +94,12 @@ class ReadPart(InputPartition):  # type: ignore[misc]  # PySpark is Any to mypy
 
 
 def _read(partition: Any) -> Iterator[Any]:
-    # Spark asks for one part of nothing where there are none.
+    # Without parts, Spark asks for a single empty one.
     return partition.rows() if isinstance(partition, ReadPart) else iter(())
 
 
 class TableReader(DataSourceReader):  # type: ignore[misc]  # PySpark is Any to mypy
-    """Rows of a scan that is planned."""
+    """The rows of a planned scan."""
 
     def __init__(self, parts: list[ReadPart]) -> None:
         self._parts = parts
@@ -170,7 +170,7 @@ def _runs(snapshots: list[Snapshot], first: int | None, options: Mapping[str, st
 
 
 def _check_streamed(snapshot: Snapshot, options: Mapping[str, str]) -> None:
-    """Appends are read and replaces change no rows; others must be asked to be passed over."""
+    """Appends are read, and replaces change no rows; other snapshots are only skipped if an option says so."""
     switch = _SWITCHES.get(snapshot.operation or "")
     if switch is not None and not property_as_bool(options, switch, False):
         raise StateError(
@@ -203,7 +203,7 @@ def chosen_scan(table: Table, options: Mapping[str, str]) -> DataScan:
 
 
 def source_schema(projection: Schema) -> Any:
-    """The columns as Spark is told them."""
+    """The columns as a Spark schema."""
     return nullable(user_schema(without_unknown(projection)))
 
 
@@ -212,7 +212,7 @@ def _wanted(projection: Schema, schema: Any) -> Schema:
     readable = without_unknown(projection)
     if [field.name for field in readable.fields] != list(schema.names):
         raise StateError(
-            f"the table has the columns {', '.join(readable.column_names)}, and the query was made for {', '.join(schema.names)}"
+            f"the table has the columns {', '.join(readable.column_names)}, and the query was planned for {', '.join(schema.names)}"
         )
     return readable
 
@@ -246,7 +246,7 @@ def _check_names(options: Mapping[str, str], known: tuple[str, ...]) -> None:
 
 
 def register_format(spark: Any, catalogs: Mapping[str, Catalog] | None = None) -> None:
-    """Let a session know the format `icefloe`, with catalogs for which no options are needed.
+    """Register the format `icefloe`, with catalogs for which no options are needed.
 
     Catalogs in memory are left out, for they are there in this process only.
     """

@@ -1,4 +1,4 @@
-"""What Spark reads as one list of files with their constants, and which of them a predicate keeps: made inside the JVM.
+"""What Spark reads as one list of files with their constants, and which of them a predicate keeps: computed inside the JVM.
 
 Calls from Python cost the more the more files there are. Method handles put Spark's own methods together once, and Java then
 calls them for each file.
@@ -44,7 +44,7 @@ def partition_directories(gateway: Gateway, rows: Any, statuses: Any, sizes: Seq
 
 
 def true_places(gateway: Gateway, predicate: Any, rows: Any, count: int) -> list[int]:
-    """The places of the rows for which an interpreted Catalyst predicate is true."""
+    """The indexes of the rows for which an interpreted Catalyst predicate is true."""
     handles = _Handles(gateway)
     test = handles.tools.publicLookup().findVirtual(
         predicate.getClass(), "eval", handles.kind(gateway.jvm.java.lang.Boolean.TYPE, _ROW)
@@ -90,24 +90,24 @@ class _Handles:
         )
 
     def typed(self, handle: Any, result: Any, *arguments: Any) -> Any:
-        """The same, with casts."""
+        """The handle with casts to these types."""
         return handle.asType(self.kind(result, *arguments))
 
     def bound(self, handle: Any, first: Any) -> Any:
-        """The same without its first argument."""
+        """The handle with its first argument bound."""
         return self.tools.insertArguments(handle, 0, self._objects([first]))
 
     def of_array(self, class_name: str, array: Any) -> Any:
-        """From a place to what an array has there."""
+        """A handle from an index to the element of an array."""
         return self.bound(self.tools.arrayElementGetter(self._class(class_name)), array)
 
     def filtered(self, handle: Any, *filters: Any) -> Any:
-        """The same with its first arguments put through functions."""
+        """The handle with its first arguments passed through functions."""
         handle_class = self._gateway.jvm.java.lang.invoke.MethodHandle
         return self.tools.filterArguments(handle, 0, self._gateway.array(handle_class, filters))
 
     def same_argument(self, handle: Any, result: str, count: int) -> Any:
-        """The same with one int for all its arguments."""
+        """The handle with one int for all its arguments."""
         places = int_array(self._gateway, [0] * count)
         return self.tools.permuteArguments(handle, self.kind(result, self.int), places)
 

@@ -61,7 +61,7 @@ def distribute(
     *,
     sort: bool = True,
 ) -> DataFrame:
-    """The shaped frame, spread and, unless whoever writes sorts by itself, sorted; `partition` names the partition columns."""
+    """The shaped frame, spread and, unless the writer itself sorts, sorted; `partition` names the partition columns."""
     gateway = Gateway(frame.sparkSession)
     keys = [F.col(name).asc_nulls_first() for name in partition]
     order = sort_keys(gateway, distribution.order, metadata.schema())
@@ -89,7 +89,7 @@ def _rebalanced(
     orders = [sort_orders.apply(index) for index in range(sort_orders.size())]
     target = WRITE_TARGET_FILE_SIZE_BYTES.of(metadata.properties)
     advised = min(target * _MOVED_PER_STORED, 2**62)
-    # A small number would come back from Python as an Integer, so the Long is made and wrapped over there.
+    # A small number would come back from Python as an Integer, so the Long is created and wrapped in the JVM.
     boxed = gateway.jvm.java.util.stream.LongStream.range(advised, advised + 1).boxed().findFirst()
     plan = gateway.jvm.org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions(
         gateway.seq(order.child() if by_hash else order for order in orders),

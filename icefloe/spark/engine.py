@@ -1,4 +1,4 @@
-"""Spark as an engine of tables: which data is its own, and who writes and reads it."""
+"""Spark as an engine of tables: which data it takes, and which code writes and reads it."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ class SparkEngine:
         return isinstance(data, DataFrame)
 
     def write(self, data: Any, request: WriteRequest) -> list[DataFile]:
-        """Write the frame as data files of the table. On an error, nothing of it is left."""
+        """Write the frame as data files of the table. On an error, no file is left behind."""
         if ENCRYPTION_KEY_ID.of(request.metadata.properties) is not None:
             raise StateError("the table is encrypted; data files of encrypted tables cannot be written yet")
         spark = data.sparkSession

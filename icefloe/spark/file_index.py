@@ -1,4 +1,4 @@
-"""The files of a scan as Spark asks for them: a Python object that stands as the `FileIndex` of a relation.
+"""The files of a scan as Spark asks for them: a Python object that serves as the `FileIndex` of a relation.
 
 Spark calls `listFiles` while it plans a query, with all predicates that it could push down, and that is when the table is
 planned. Predicates on constant columns alone are not applied by Spark again, so they are applied here, exactly.
@@ -66,7 +66,7 @@ class ScanFileIndex:
         report: Callable[[], ScanReport | None],
         check: Callable[[], None] = lambda: None,
     ) -> None:
-        """`check` fails if Spark would not read the files rightly as its settings are when it asks."""
+        """`check` raises if Spark would misread the files under its settings at that time."""
         self._gateway = gateway
         self._label = label
         self._files_of = files_of
@@ -135,7 +135,7 @@ class ScanFileIndex:
         return sum((index + 1) * byte for index, byte in enumerate(str(self._label).encode())) & 0x7FFFFFFF
 
     def equals(self, other: Any) -> bool:
-        """Whether another index gives the same files, so that Spark reuses what it made of them."""
+        """Whether another index has the same files, so that Spark can reuse its plans."""
         if isinstance(other, ScanFileIndex):
             return other._label == self._label
         return other is not None and str(other.toString()) == str(self._label)
@@ -162,7 +162,7 @@ class ScanFileIndex:
         return list(in_order(lambda task: tuple(constant.of(task) for constant in constants), tasks, workers))
 
     def _listed(self, pushed: Expression, filters: Sequence[Any]) -> Any:
-        """What Java holds for a filter; it is made once for queries that ask for the same, as a snapshot never changes."""
+        """The Java directories for a filter, kept for queries with the same filter, as a snapshot never changes."""
         if not filters and pushed in self._made:
             return self._made[pushed]
         tasks = self._files_of(pushed)
@@ -192,7 +192,7 @@ class ScanFileIndex:
         return constant_rows(self._gateway, [constant.kind for constant in self._constants], facts)
 
     def _is_always_true(self, predicate: Any) -> bool:
-        """Whether it is what Spark adds by itself: that a constant which every file has is not null."""
+        """Whether it only says, as Spark adds by itself, that a constant which every file has is not null."""
         shape = [node.name for node in tree(predicate).walk()]
         return shape == ["IsNotNull", "AttributeReference"] and self._asked(predicate)[1][0].is_always
 

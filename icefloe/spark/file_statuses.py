@@ -1,4 +1,4 @@
-"""How the paths and sizes of many files reach Hadoop in one call: as the messages that Hadoop itself would send."""
+"""How the paths and sizes of many files reach Hadoop in one call: as Hadoop's own messages."""
 
 import struct
 from collections.abc import Iterable

@@ -22,7 +22,7 @@ _HOUR = 60 * _MINUTE
 _DAY_SECONDS = 86_400
 _DAY = _DAY_SECONDS * _SECOND
 _NEAR_SECONDS = 2 * _DAY_SECONDS
-"""No offset is as long; so what is further from a moment than this lies on the same side of it in every zone."""
+"""Longer than any offset: what is further from a moment than this is on the same side of it in every zone."""
 
 _TIMES = {"MICROSECOND": 1, "MILLISECOND": 1000, "SECOND": _SECOND, "MINUTE": _MINUTE, "HOUR": _HOUR}
 _DATES = {
@@ -47,13 +47,13 @@ _MONDAY = 4
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """From one number on, and to before another; None is no end."""
+    """From one number (inclusive) to another (exclusive); None is unbounded."""
 
     low: int | None
     high: int | None
 
     def map(self, low: Callable[[int], int], high: Callable[[int], int] | None = None) -> "Range":
-        """The range between the ends that functions make of these."""
+        """The range with functions applied to its ends."""
         of_high = low if high is None else high
         return Range(None if self.low is None else low(self.low), None if self.high is None else of_high(self.high))
 
@@ -78,7 +78,7 @@ def function_type(node: Node, field_of: Callable[[Node], types.NestedField]) -> 
 def source_range(
     node: Node, wanted: Range, field_of: Callable[[Node], types.NestedField]
 ) -> tuple[types.NestedField, Range]:
-    """The column that a function is of, and the range of its values that may give results in the wanted one."""
+    """The column under a function, and the range of its values whose results may be in the wanted range."""
     match node.name:
         case "AttributeReference" | "GetStructField":
             return field_of(node), wanted

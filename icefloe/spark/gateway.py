@@ -22,7 +22,7 @@ from icefloe.bounded_cache import BoundedCache
 
 
 class Returned:
-    """Java objects that Python returned to Java a moment ago.
+    """Java objects that Python has just returned to Java.
 
     What Python lets go of, py4j forgets, even if Java has not yet looked up what it was given: it would then find null. So
     whatever a callback returns is to be held a little longer.
@@ -43,7 +43,7 @@ class Returned:
 
 
 def is_at_least(spark: Any, version: tuple[int, int]) -> bool:
-    """Whether a session's Spark is of a version or newer."""
+    """Whether a session's Spark is at least of a version."""
     match = re.match(r"(\d+)\.(\d+)", str(spark.version))
     return match is None or tuple(map(int, match.groups())) >= version
 
@@ -82,7 +82,7 @@ class Packages:
 
 
 class _Class(JavaClass):  # type: ignore[misc]  # py4j is Any to mypy
-    """A Java class that asks but once what its members are."""
+    """A Java class that looks up each of its members once."""
 
     def __getattr__(self, name: str) -> Any:
         member = super().__getattr__(name)
@@ -102,7 +102,7 @@ class Roots:
 
 
 _FUNCTIONS = "org.apache.spark.sql.functions"
-"""A class, whatever its first letter says."""
+"""A class, despite its lower-case first letter."""
 _ROOTS = ("java", "scala", "org")
 _KEPT: MutableMapping[Any, dict[str, Any]] = WeakKeyDictionary()
 """Classes by name, for each connection to a JVM."""
@@ -117,7 +117,7 @@ def _kept(client: Any, name: str, make: Callable[[], Any]) -> Any:
 
 
 _MADE: MutableMapping[Any, BoundedCache[Any, Any]] = WeakKeyDictionary()
-"""Java objects that never change, by what they were made of, for each connection to a JVM."""
+"""Immutable Java objects by key, for each connection to a JVM."""
 _MOST_MADE = 1000
 _MAKING = threading.Lock()
 
@@ -126,7 +126,7 @@ _STARTING = threading.Lock()
 
 
 class _CallSites:
-    """Whether PySpark notes where each column was made, for all threads: off as long as someone of ours is at work."""
+    """Whether PySpark records where each column was created, for all threads: off while any of our code runs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -153,7 +153,7 @@ _SITES = _CallSites()
 
 @contextmanager
 def without_call_sites() -> Iterator[None]:
-    """Make columns without telling the JVM for each where that is in the program: PySpark does so for its messages about the
+    """Create columns without sending their call sites to the JVM: PySpark does so for its messages about the
     user's own columns, by eight calls."""
     _SITES.enter()
     try:
@@ -200,13 +200,13 @@ class Gateway:
         return self
 
     def kept(self, key: Any, make: Callable[[], Any]) -> Any:
-        """A Java object that never changes, made once for this key; those not asked for in longest are let go of.
+        """A Java object that never changes, created once for this key; the least recently used ones are dropped.
 
         Every call to the JVM takes a part of a millisecond, and a query would make most of its objects anew.
         """
         with _MAKING:
             known = _MADE.setdefault(self.spark._jvm._gateway_client, BoundedCache(_MOST_MADE))
-        # Making it may call back into Python and ask for the same: no lock is held.
+        # Creating it may call back into Python and ask for the same key, so no lock is held.
         value = known.find(key)
         if value is None:
             value = make()
@@ -255,7 +255,7 @@ class Gateway:
         return catalyst.plans.logical.SubqueryAlias(alias, plan)
 
     def named_frame(self, frame: DataFrame, name: Sequence[str]) -> DataFrame:
-        """The same of a frame."""
+        """The same for a frame."""
         if len(name) == 1:
             return frame.alias(name[0])
         session = frame.sparkSession
@@ -304,7 +304,7 @@ class Gateway:
         return self.column(invoke)
 
     def invoke(self, target: Column, method: str, result: DataType, *arguments: Column) -> Column:
-        """A call of a method of what Java holds for a column, in generated code, for values that are not null."""
+        """A call of a method of a column's Java object in generated code, for values that are not null."""
         invoke = self.jvm.org.apache.spark.sql.catalyst.expressions.objects.Invoke(
             self.expression(target),
             method,
@@ -318,11 +318,11 @@ class Gateway:
         return self.column(invoke)
 
     def never_null(self, column: Column) -> Column:
-        """The column, of which Spark is told that it is never null."""
+        """The column, declared never null to Spark."""
         return self.column(self.jvm.org.apache.spark.sql.catalyst.expressions.KnownNotNull(self.expression(column)))
 
     def nullable(self, column: Column) -> Column:
-        """The column, of which Spark is told nothing new: but it cannot look into what is beneath."""
+        """The same column, which Spark cannot look into."""
         return self.column(self.jvm.org.apache.spark.sql.catalyst.expressions.KnownNullable(self.expression(column)))
 
     def with_fields(self, column: Column, dropped: Iterable[str], added: Iterable[tuple[str, Column]]) -> Column:

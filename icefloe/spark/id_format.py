@@ -46,7 +46,7 @@ def write_parquet(
 
 
 class IdFormat:
-    """Spark's Parquet format, but that what it writes has the ids of a schema: a `FileFormat` for writing alone."""
+    """Spark's Parquet format, except that it writes the ids of a schema: a `FileFormat` for writing only."""
 
     def __init__(self, gateway: Gateway, schema: Any) -> None:
         self._gateway = gateway
@@ -79,7 +79,7 @@ class IdFormat:
         return "Parquet"
 
     def hashCode(self) -> int:  # noqa: N802  # Java's name
-        """Of one object."""
+        """By identity."""
         return id(self) & 0x7FFFFFFF
 
     def equals(self, other: Any) -> bool:

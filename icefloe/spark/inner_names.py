@@ -57,10 +57,10 @@ def inner_columns(fields: Sequence[types.NestedField], metadata: TableMetadata) 
 
 
 class _Names:
-    """Which names fields of a table have and had."""
+    """The present and past names of a table's fields."""
 
     def __init__(self, metadata: TableMetadata) -> None:
-        # With a schema removed, nobody knows any more which names its fields had.
+        # The names of the fields of a removed schema are unknown.
         self._is_known = len(metadata.schemas) == max(schema.schema_id for schema in metadata.schemas) + 1
         self._owners: dict[tuple[int, str], set[int]] = {}
         self._had: dict[int, set[str]] = {}
@@ -80,7 +80,7 @@ class _Names:
         return self._is_known and self._had.get(field.field_id) == {field.name}
 
     def is_ours(self, field: types.NestedField) -> bool:
-        """Whether the name is one that we gave, and that no file has."""
+        """Whether the name is one of ours, which no file has."""
         return field.name.startswith(PREFIX) and field.name not in self._had.get(field.field_id, ())
 
     def inside(self, field_type: types.IcebergType, around: int, *, is_filtered: bool) -> types.IcebergType:

@@ -1,4 +1,4 @@
-"""A Spark of this process, and the Java that it needs."""
+"""A local Spark in this process, and the Java that it needs."""
 
 import os
 import re
@@ -46,7 +46,7 @@ def _sensible_memory() -> int:
 
 
 def check_java() -> None:
-    """One clear sentence if Spark's Java is missing or too old."""
+    """Raise a clear error if Spark's Java is missing or too old."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     version = None if program is None else java_version(program)
@@ -62,7 +62,7 @@ def check_java() -> None:
 
 
 def java_version(program: str) -> int | None:
-    """The main version of a Java program; None if it is none."""
+    """The major version of a Java program; None if it is not Java."""
     try:
         done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=30)
     except (OSError, subprocess.SubprocessError):

@@ -100,7 +100,7 @@ class NativeScan:
         bound = self.scan.bound_filter
         if not isinstance(bound, AlwaysTrue):
             rows = rows.filter(filter_column(self.gateway, bound, columns.user_column(self.mapping), self.mapping))
-        # Four calls for each column, if it were not for those made before.
+        # Without this cache, each column would take four calls.
         given = [
             (columns.inner_field(field.field_id), columns.is_whole(field.field_id))
             for field in wanted.fields
@@ -181,7 +181,7 @@ class NativeScan:
         return is_deleted
 
     def _bit_test(self, position: Column) -> Column:
-        """Whether the bit of a row is set. To Spark the bits are a text, of which generated code gets a byte without a detour."""
+        """Whether the bit of a row is set. Spark sees the bits as a string, whose bytes generated code can read directly."""
         index = position.cast("int")
         byte = self.gateway.invoke(col(_BITS), "getByte", spark_types.ByteType(), F.shiftright(index, 3))
         return F.call_function("shiftright", byte.cast("int"), index.bitwiseAND(lit(7))).bitwiseAND(lit(1)) != lit(0)
@@ -315,7 +315,7 @@ def _options(gateway: Gateway) -> Any:
 
 
 def total_size(snapshot: Snapshot) -> int:
-    """Bytes of all files of a snapshot, as its summary has them; much if it does not say, so that nobody broadcasts it."""
+    """Bytes of all files of a snapshot, from its summary; a large number if unknown, so that Spark does not broadcast it."""
     text = None if snapshot.summary is None else snapshot.summary.get("total-files-size")
     return int(text) if text is not None and text.isdigit() else _UNKNOWN_SIZE
 
@@ -350,7 +350,7 @@ class _Columns:
         return reading_session(self._gateway, schema, needs_ids=self._needs_ids)
 
     def check(self, session: Any, schema: Any) -> Callable[[], None]:
-        """What is to be checked before files are read with the settings of this session."""
+        """The check to run before files are read with the settings of this session."""
         return partial(check_settings, self._gateway, session, schema, needs_ids=self._needs_ids)
 
     def has(self, field: types.NestedField) -> bool:

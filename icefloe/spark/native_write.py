@@ -86,7 +86,7 @@ _OPEN_FILES = 100
 
 
 def why_not_native(spark: SparkSession, metadata: TableMetadata) -> str | None:
-    """What keeps Spark's own writer from the table; None if nothing does."""
+    """Why Spark's own writer cannot write the table; None if it can."""
     if WRITE_FORMAT.of(metadata.properties) != "parquet":
         return f"files are to be {WRITE_FORMAT.of(metadata.properties)}"
     if PARQUET_COMPRESSION.of(metadata.properties).lower() not in _CODECS:
@@ -118,7 +118,7 @@ def _why_not_reached(spark: SparkSession, location: str) -> str | None:
 
 
 def write_natively(frame: DataFrame, request: WriteRequest) -> list[DataFile]:
-    """Write the frame as data files of the table. On an error nothing is left of it."""
+    """Write the frame as data files of the table. On an error, no file is left behind."""
     metadata = request.metadata
     settings = _settings(metadata) | _parts(frame.sparkSession, metadata)
     shaped = _in_session(shape_frame(frame, metadata.schema()), settings)
@@ -145,7 +145,7 @@ def write_natively(frame: DataFrame, request: WriteRequest) -> list[DataFile]:
 
 
 def _settings(metadata: TableMetadata) -> dict[str, str]:
-    """What Spark's writer takes from its session alone."""
+    """Settings that Spark's writer only takes from its session."""
     fanout = distribution_of(metadata).fanout
     shreds = PARQUET_SHRED_VARIANTS.of(metadata.properties)
     # The writer of shredded variants takes its schema from the query alone, whose field ids that rule of the optimizer drops.
@@ -191,7 +191,7 @@ def _in_session(frame: DataFrame, settings: dict[str, str]) -> DataFrame:
 
 
 def _options(properties: Properties) -> dict[str, str]:
-    """What Spark's writer takes from the write alone."""
+    """Options that Spark's writer only takes from the write."""
     codec = PARQUET_COMPRESSION.of(properties).lower()
     options = {
         "compression": _CODECS[codec],

@@ -148,7 +148,7 @@ def _decoded(text: str, field_type: types.IcebergType) -> Any:
 
 
 def _first_value(names: list[str], field_type: types.IcebergType, location: str, storage: Storage) -> Any:
-    """The value of a column in the first row of a file; partition values made of it are those of all rows."""
+    """The value of a column in the first row of a file; its partition value is that of all rows."""
     file = pq.ParquetFile(storage.open_input(location))
     batch = next(file.iter_batches(batch_size=1, columns=[".".join(names)]))
     array = batch.column(0)

@@ -44,7 +44,7 @@ _OPPOSITE = {
 
 
 _NOT_USABLE = (NotUnderstood, IcefloeError, Py4JError, ValueError, TypeError, LookupError, ArithmeticError)
-"""What reading a strange predicate may raise; it is then not used, for it only makes a query faster."""
+"""Errors from reading an unknown predicate, which is then ignored, since it only makes a query faster."""
 
 
 def table_filter(filters: Iterable[Any], columns: Mapping[str, types.NestedField]) -> ex.Expression:
@@ -55,7 +55,7 @@ def table_filter(filters: Iterable[Any], columns: Mapping[str, types.NestedField
 
 
 def _parts(expression: Any) -> list[Node]:
-    """What must all be true for an expression to be."""
+    """The conjuncts of an expression."""
     try:
         pending = [tree(expression)]
     except _NOT_USABLE:
@@ -301,7 +301,7 @@ def _path(node: Node, columns: Mapping[str, types.NestedField]) -> types.NestedF
 
 
 def _shape(node: Node) -> Any:
-    """Spark's type of a column or of a field, in its JSON; fields of structs have places there, and not always names."""
+    """Spark's type of a column or of a field, in its JSON; fields of structs have positions there, and not always names."""
     match node.name:
         case "AttributeReference":
             return node.facts["dataType"]

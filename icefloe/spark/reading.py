@@ -29,13 +29,13 @@ ARROW = "arrow"
 
 
 def read_scan(spark: Any, scan: TableScan, name: str | None = None) -> DataFrame:
-    """The rows of a scan as a lazy DataFrame; `read.engine` of its options, or of the table, chooses who reads."""
+    """The rows of a scan as a lazy DataFrame; `read.engine` of its options, or of the table, chooses the reader."""
     native = native_scan(spark, scan, name)
     return arrow_frame(spark, scan, mapping_of(spark)) if native is None else native.frame()
 
 
 def native_scan(spark: Any, scan: TableScan, name: str | None = None) -> NativeScan | None:
-    """The scan by Spark's own reader; None if Arrow is to read it."""
+    """The scan with Spark's own reader; None if Arrow must read it."""
     asked = scan.options.get(READ_ENGINE) or scan.metadata.properties.get(READ_ENGINE)
     if asked not in (None, NATIVE, ARROW):
         raise InvalidPropertyError(f"option {READ_ENGINE!r} is {asked!r}; it must be {NATIVE} or {ARROW}")
@@ -63,7 +63,7 @@ def _is_connect(spark: Any) -> bool:
 
 
 def why_not_native(gateway: Gateway, scan: TableScan, shape: SnapshotShape) -> str | None:
-    """What Spark's own reader would read otherwise than the spec says; None if nothing."""
+    """What Spark's own reader would not read as the spec says; None if nothing."""
     others = sorted(shape.formats - {"parquet"})
     if others:
         return f"it has files of format {', '.join(others)}"

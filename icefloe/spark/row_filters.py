@@ -1,4 +1,4 @@
-"""What a condition over a table's frame says as a predicate of ours: for pruning, and for finding conflicts narrowly."""
+"""Conditions over a table's frame as predicates of ours, for pruning and for narrow conflict detection."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -43,14 +43,14 @@ def implied_filter(frame: DataFrame, condition: Column | None, schema: Schema) -
 
 
 def check_deterministic(frame: DataFrame, conditions: Iterable[Column | None], statement: str) -> None:
-    """Fail if a condition over the frame, or a query in it, may be true now and false when it is asked again."""
+    """Raise if a condition over the frame, or a query in it, is not deterministic."""
     for condition in conditions:
         if condition is not None and not _analyzed(frame, condition).deterministic():
             raise _chooses_anew(condition, statement)
 
 
 def check_deterministic_join(joined: DataFrame, condition: Column, statement: str) -> None:
-    """Fail if the condition of this join may be true now and false when it is asked again."""
+    """Raise if the condition of this join is not deterministic."""
     if not all(conjunct.deterministic() for conjunct in _conjuncts(joined)):
         raise _chooses_anew(condition, statement)
 
@@ -79,7 +79,7 @@ def asks_python(frame: DataFrame, columns: Iterable[Column]) -> bool:
 def _analyzed(frame: DataFrame, condition: Column) -> Any:
     """The condition as Catalyst understands it."""
     plan: Any = frame.filter(condition)._jdf.queryExecution().analyzed()
-    # Columns that are there without being shown are taken away again above the filter.
+    # Hidden columns are dropped again above the filter.
     while plan.getClass().getSimpleName() != "Filter":
         plan = plan.children().head()
     return plan.condition()

@@ -1,4 +1,4 @@
-"""How rows of a table are deleted, updated and merged on Spark: which are found, what is written, and how it is committed.
+"""How rows of a table are deleted, updated and merged on Spark: how they are located, what is written, and how it is committed.
 
 Copy-on-write reads the files that hold such rows once more and writes them anew without them. Merge-on-read writes where the
 rows are, as deletion vectors or position deletes, and the new rows as files of their own. Rows keep their ids either way.
@@ -51,7 +51,7 @@ _CHUNK_BITS = 18
 _HELD_PER_COUNTED = 4
 """Bytes that Spark takes to hold rows for one byte that it counts of them where it chooses what to broadcast, at most."""
 _BYTES_PER_PLACE = 256
-"""About what a place takes in the hash table of a join."""
+"""The approximate bytes of a position in the hash table of a join."""
 LINEAGE = (ROW_ID.name, LAST_UPDATED_SEQUENCE_NUMBER.name)
 
 
@@ -70,7 +70,7 @@ class ScanOfFiles(DataScan):
 
 @dataclass(frozen=True)
 class RowChange:
-    """One change of rows of one table, from its plan to its commit: one of its own, or that of a transaction that is begun."""
+    """One change of rows of one table, from its plan to its commit, which may be part of an open transaction."""
 
     spark: Any
     table: Table
@@ -89,7 +89,7 @@ class RowChange:
 
     @property
     def copies(self) -> bool:
-        """Whether touched files are written anew; v1 knows no other way."""
+        """Whether touched files are rewritten, as they always are in v1."""
         return copies_files(self.metadata, self.mode)
 
     @property
@@ -176,7 +176,7 @@ class RowChange:
         return gathered(rows).by_file()
 
     def assigner(self, *, evolves: bool = False) -> Assigner:
-        """Who assigns values to columns of the table."""
+        """The assigner of values to columns of the table."""
         return Assigner(Gateway(self.spark), self.metadata.schema(), ".".join(self.table.name()), evolves)
 
     def write(self, frame: DataFrame, written: list[DataFile]) -> list[DataFile]:
@@ -187,7 +187,7 @@ class RowChange:
         return SparkEngine().write(frame, WriteRequest(metadata, self.table.storage, written))
 
     def _check_kept(self, frame: DataFrame, schema: Schema) -> None:
-        """Fail if a plan of ours casts columns that it keeps.
+        """Raise if a plan of ours casts columns that it keeps.
 
         Spark brings the choices of a CASE and the parts of a union to one type. Old values are of the column's type, and new
         ones are made so: if what comes out is of another, old ones were cast, and values would change that nobody assigned.
@@ -209,7 +209,7 @@ class RowChange:
         *,
         relies_on_read: bool = False,
     ) -> Snapshot | None:
-        """Replace the touched files by files of the rows that `make` gives; these may rely on rows that are left alone."""
+        """Replace the touched files by files of the rows that `make` returns, which may depend on rows that are not touched."""
         paths = frozenset(touched)
         removed = [task.file for task in self.scan().plan_files() if task.file.file_path in paths]
         with self._transaction() as tx:
@@ -219,7 +219,7 @@ class RowChange:
             if not removed and not added:
                 return None
             snapshot = rows.replace_files(planned, added, removed, read, relies_on_read=relies_on_read)
-        return self._made(snapshot)
+        return self._committed(snapshot)
 
     def commit_deletes(
         self,
@@ -228,7 +228,7 @@ class RowChange:
         make: Callable[[], DataFrame | None],
         read: Expression,
     ) -> Snapshot | None:
-        """Delete rows where they are, and add those that `make` gives."""
+        """Delete rows by position, and add those that `make` returns."""
         matches = list(self._matches(places))
         with self._transaction() as tx:
             rows = tx.rows(self.branch, self.snapshot_properties)
@@ -237,7 +237,7 @@ class RowChange:
             if not matches and not added:
                 return None
             snapshot = rows.delete_matches(planned, matches, added, read)
-        return self._made(snapshot)
+        return self._committed(snapshot)
 
     @contextmanager
     def _transaction(self) -> Iterator[Transaction]:
@@ -253,8 +253,8 @@ class RowChange:
             if task.file.file_path in places:
                 yield matched_rows(task, places[task.file.file_path], context)
 
-    def _made(self, snapshot: Snapshot | None) -> Snapshot | None:
-        """The snapshot as it was committed; what a transaction of others makes is known when they commit it."""
+    def _committed(self, snapshot: Snapshot | None) -> Snapshot | None:
+        """The snapshot as it was committed; in an open transaction it is only known after its commit."""
         return snapshot if snapshot is None or self.begun else self.metadata.snapshot_by_id(snapshot.snapshot_id)
 
 
@@ -328,7 +328,7 @@ def gathered(rows: DataFrame, chosen: Column | None = None) -> Gathered:
 
 
 def copies_files(metadata: TableMetadata, mode: Property[str]) -> bool:
-    """Whether files that a change touches are written anew, by a table's mode for such changes; v1 knows no other way."""
+    """Whether files that a change touches are written anew, by the table's mode for such changes; always in v1."""
     return mode.of(metadata.properties) == _COPY or not allows(metadata.format_version, Feature.DELETE_FILES)
 
 
@@ -338,18 +338,18 @@ def is_true(condition: Column | None) -> Column:
 
 
 def without_places(rows: DataFrame, gone: DataFrame) -> DataFrame:
-    """The rows but for those that are where others were found."""
+    """The rows except those at the positions of others."""
     return rows.join(gone.select(FILE, POS), [FILE, POS], "left_anti")
 
 
 def are_few_places(spark: Any, count: int) -> bool:
-    """Whether so many places are better sent to all tasks than met halfway."""
+    """Whether so many positions are better broadcast than shuffled."""
     return count * _BYTES_PER_PLACE <= _most_held(spark)
 
 
 @contextmanager
 def kept(frame: DataFrame) -> Iterator[DataFrame]:
-    """A frame that is computed once, and again only if Spark loses part of it: it must then give the same rows."""
+    """A frame that is computed once, and again only if Spark loses part of it, which must yield the same rows."""
     held = frame.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         yield held
@@ -359,7 +359,7 @@ def kept(frame: DataFrame) -> Iterator[DataFrame]:
 
 @contextmanager
 def fixed(frame: DataFrame) -> Iterator[DataFrame]:
-    """A frame that is computed once and never again, whatever it is made of: what loses part of it fails."""
+    """A frame that is computed exactly once: a query that loses part of it fails."""
     held = frame.localCheckpoint(eager=False)
     try:
         yield held

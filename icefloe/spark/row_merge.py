@@ -73,7 +73,7 @@ _HELD_PER_TASK = 4 << 20
 
 
 class Action(Enum):
-    """What a clause does."""
+    """The action of a clause."""
 
     UPDATE = "update"
     DELETE = "delete"
@@ -191,7 +191,7 @@ class _Merging:
         return self.blank.join(self.source, self.merge.on)
 
     def check_deterministic(self) -> None:
-        """Fail if a condition may choose otherwise when it is asked again."""
+        """Raise if a condition is not deterministic."""
         merge = self.merge
         try:
             check_deterministic_join(self.joined, merge.on, "MERGE")
@@ -204,13 +204,13 @@ class _Merging:
         check_deterministic(self.blank, _conditions(merge.by_source), "MERGE")
 
     def check_left_out(self) -> None:
-        """Fail if new rows are given no value for a column that needs one."""
+        """Raise if new rows have no value for a column that needs one."""
         for clause in self.merge.not_matched:
             given = {resolved_path(assignment.path, self.schema)[0] for assignment in self._assignments(clause)}
             check_left_out(self.change.spark, self.schema, given, self.change.assigner().table)
 
     def read_filter(self) -> Expression:
-        """What all rows match that the merge looks at: by keys that it joins by, where that can be told."""
+        """A filter that matches all rows that the merge reads, from its join keys where possible."""
         if self.merge.by_source:
             return AlwaysTrue()
         return key_filter(self.joined, self.blank, self.source, self.schema)
@@ -234,7 +234,7 @@ class _Merging:
         return [col(LINEAGE[0])] if self.updates and self.change.has_lineage else []
 
     def clause_of(self, clauses: Sequence[Clause], first: int = 0) -> Column:
-        """The place of the first clause whose condition is true."""
+        """The index of the first clause whose condition is true."""
         choice: Column | None = None
         for index, clause in enumerate(clauses, first):
             test, here = is_true(clause.condition), lit(index)
@@ -288,14 +288,14 @@ class _Merging:
     def _insert(
         self, field: NestedField, given: Mapping[int, dict[str, Column]], tests: Mapping[int, Column]
     ) -> Column:
-        """What new rows have in a column; all rows are of the one clause if there is but one."""
+        """The value of a column in new rows; a single clause applies to all of them."""
         values = {index: columns[field.name] for index, columns in given.items() if field.name in columns}
         if len(given) == len(values) == 1:
             return values[0]
         return _choice(tests, values, self._default(field))
 
     def _inserted(self, rows: DataFrame, clauses: Sequence[Clause]) -> tuple[DataFrame, list[dict[str, Column]]]:
-        """For each clause, what it gives for columns of the table, over the rows to add."""
+        """For each clause, its values for the table's columns, over the rows to add."""
         assigner = self.change.assigner(evolves=self.merge.evolves)
         shown = []
         for clause in clauses:
@@ -311,7 +311,7 @@ class _Merging:
         return wider, [assigner.inserted({path[0]: next(resolved) for path in columns}) for columns in shown]
 
     def _default(self, field: NestedField) -> Column:
-        """What a row has that is given nothing for a column."""
+        """The value of a column that a new row leaves out."""
         return default_column(write_default(field), field.field_type, mapping_of(self.change.spark))
 
 
@@ -339,14 +339,14 @@ class _Rows:
 
     merging: _Merging
     decided: DataFrame
-    found: Gathered
+    matches: Gathered
     spark: Any
 
     @property
     def are_few(self) -> bool:
         """Whether what was decided is small enough to be sent to all tasks, as the source is."""
         change = self.merging.change
-        return change.spark is not self.spark and are_few_places(change.spark, len(self.found))
+        return change.spark is not self.spark and are_few_places(change.spark, len(self.matches))
 
     def made(self, replaced: Mapping[str, DeletionVector] | None = None) -> DataFrame | None:
         """The rows as they are to be; with those that stay of files that are replaced, where others change at these places."""
@@ -474,7 +474,7 @@ def _with_exact_names(merge: Merge, change: RowChange) -> Merge:
 
 
 def _key(frame: DataFrame) -> Callable[[str], str]:
-    """What a name is looked up by in the frame's session."""
+    """The key that names are compared by in the frame's session."""
     return str if is_case_sensitive(frame.sparkSession) else str.lower
 
 
@@ -487,7 +487,7 @@ def _names(source: DataFrame) -> list[str]:
 
 
 def _choice(tests: Mapping[int, Column], values: Mapping[int, Column], otherwise: Column | None = None) -> Column:
-    """The value of the test that is true, and where none is, another, or null."""
+    """The value whose test is true; where none is, `otherwise` or null."""
     choice: Column | None = None
     for index, value in values.items():
         choice = when(tests[index], value) if choice is None else choice.when(tests[index], value)

@@ -31,12 +31,12 @@ from icefloe.spark.user_side import quoted_name
 from icefloe.table import Table
 
 OLD = "__icefloe_old_"
-"""Before the place of a column: its value as it was, under a name that no alias hides."""
+"""The prefix, before a column's index, of its old value, under a name that no alias hides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A column, or a field nested in one, and what it is to be."""
+    """A column, or a field nested in one, and its new value."""
 
     path: tuple[str, ...]
     value: Column
@@ -53,7 +53,7 @@ def delete_rows(
     branch: str | None = None,
     snapshot_properties: Mapping[str, str] | None = None,
 ) -> Snapshot | None:
-    """Delete the rows for which the condition is true, all of them without one."""
+    """Delete the rows for which the condition is true, or all rows without one."""
     if condition is None:
         return table.delete("true", snapshot_properties, branch)
     change = RowChange(
@@ -99,7 +99,7 @@ def update_rows(
     branch: str | None = None,
     snapshot_properties: Mapping[str, str] | None = None,
 ) -> Snapshot | None:
-    """Give columns other values in the rows for which the condition is true, in all of them without one."""
+    """Update columns in the rows for which the condition is true, or in all rows without one."""
     change = RowChange(
         spark,
         table,
@@ -117,7 +117,7 @@ def update_rows(
     read = implied_filter(rows, condition, table.schema())
     chosen = rows if condition is None else rows.filter(condition)
     if change.copies and (condition is None or _can_be_repeated(rows, condition, assignments)):
-        # What cannot be assigned is told even if there is no row to assign it to.
+        # Invalid assignments raise even if there is no row to update.
         updated(rows, assignments, change)
         touched = _files(in_session(chosen, static_session(spark)))
 
@@ -140,7 +140,7 @@ def _can_be_repeated(rows: DataFrame, condition: Column, assignments: Sequence[A
 
 
 def _copied(change: RowChange, files: Sequence[str], new: DataFrame) -> DataFrame:
-    """All rows of the files: those that were made anew, and the others as they are."""
+    """All rows of the files: the new ones, and the others unchanged."""
     return _others(change, files, new).unionByName(new.drop(FILE, POS))
 
 
@@ -226,7 +226,7 @@ def exact_assignments(
 
 
 def resolved_path(path: Sequence[str], schema: Schema) -> tuple[str, ...]:
-    """A path as the table writes it; names that were made exact are found whatever others there are in another case."""
+    """A path as the table writes it; an exact match wins over names in another case."""
     names: list[str] = []
     fields = schema.fields
     for part in path:
@@ -244,7 +244,7 @@ def resolved_path(path: Sequence[str], schema: Schema) -> tuple[str, ...]:
 
 
 def check_assignments(assignments: Sequence[Assignment], schema: Schema) -> None:
-    """Each column at most once, and not one together with a part of it."""
+    """Raise if a column is assigned twice, or together with a part of it."""
     seen: list[tuple[str, ...]] = []
     for assignment in assignments:
         path = resolved_path(assignment.path, schema)

@@ -21,7 +21,7 @@ def take_in_columns(tx: Transaction, frame: Any) -> None:
 
 
 def schema_to_merge(frame: Any, schema: Schema, version: int) -> Schema | None:
-    """What is to be taken into a table's schema before the frame is written; None if it has all of it.
+    """The additions to a table's schema before the frame is written; None if there are none.
 
     Columns that are there stay as they are unless their type can be promoted to the frame's; a type that fits neither way
     is left to be refused when the frame is shaped.
@@ -32,7 +32,7 @@ def schema_to_merge(frame: Any, schema: Schema, version: int) -> Schema | None:
 
 
 def check_nullability(frame: Any, schema: Schema) -> None:
-    """Fail if a column that may have null, as far as Spark knows, is given for a required one."""
+    """Raise if a column that Spark considers nullable is given for a required one."""
     sensitive = is_case_sensitive(frame.sparkSession)
     for field in schema.fields:
         for given in frame.schema.fields:

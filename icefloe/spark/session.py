@@ -44,7 +44,7 @@ class ReportKeeper:
         self._log = LoggingReporter()
 
     def report(self, report: ScanReport) -> None:
-        """Take one."""
+        """Keep and log a report."""
         self.reports.append(report)
         self._log.report(report)
 
@@ -54,7 +54,7 @@ class ReportKeeper:
 
 
 class Session:
-    """What `connect` gives: a Spark session and the catalogs that it reads and writes."""
+    """What `connect` returns: a Spark session and the catalogs that it reads and writes."""
 
     def __init__(
         self, spark: SparkSession, catalogs: Mapping[str, Catalog], *, owns_spark: bool = False, drop_in: bool = False
@@ -69,7 +69,7 @@ class Session:
 
     @property
     def catalog(self) -> Catalog:
-        """The first catalog: the one of names that name none."""
+        """The first catalog, which names without a catalog are in."""
         return next(iter(self.catalogs.values()))
 
     @property
@@ -131,7 +131,7 @@ class Session:
         return read_scan(self.spark, replace(scan, reporter=self._reports), name)
 
     def write(self, frame: DataFrame) -> FrameWriter:
-        """A DataFrame on its way to a table.
+        """A builder that writes a DataFrame to a table.
 
         >>> frame = ice.spark.createDataFrame([(4, "us", 40.0)], "id bigint, region string, total double")
         >>> snapshot = ice.write(frame).to("shop.orders").append()
@@ -260,11 +260,11 @@ class Session:
         rows = metadata_scan.to_arrow()
         # Left to itself, PySpark takes times without a zone for times in that of the session, some of which do not exist.
         schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
-        # It cannot tell the type of a column in no chunks.
+        # It cannot infer the type of a column without chunks.
         return self.spark.createDataFrame(rows if rows.num_rows else rows.schema.empty_table(), schema)
 
     def _noted(self, frame: DataFrame, source: Source, table: Table, metadata_columns: Sequence[str]) -> DataFrame:
-        """The frame with a note of what it is of, so that views made of it stay fresh."""
+        """The frame with a note of its source, so that views of it stay fresh."""
         if self._door is None:
             return frame
         return noted(frame, Note.of(source, table, tuple(metadata_columns)), Gateway(self.spark))

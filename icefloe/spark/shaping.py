@@ -1,6 +1,6 @@
 """How a DataFrame becomes rows of a table: by name, types only where no value is lost, what is missing filled.
 
-All that can be told from the two schemas is told before a job runs. What only values can tell (a number that does not fit,
+All errors that the two schemas can show are raised before a job runs. What only values can tell (a number that does not fit,
 null in a required column, a text that is no uuid) fails the job with a sentence that names the column; see `error_in`.
 """
 
@@ -33,7 +33,7 @@ def marked(message: str) -> str:
 
 
 def error_in(problem: BaseException) -> InvalidValueError | None:
-    """What a failed job says about the rows that were given, if that is why it failed."""
+    """The error about the given rows in a failed job, if that is why it failed."""
     match = _MARK.search(str(problem))
     return InvalidValueError(match[1]) if match else None
 
@@ -65,7 +65,7 @@ def shaped_value(frame: DataFrame, column: Column, given: Any, field_type: types
 
 
 def frame_columns(frame: DataFrame) -> list[tuple[Any, Column]]:
-    """The columns by their places, so that names may hold dots, quotes, or be there twice.
+    """The columns by position, so that names may hold dots or quotes, or occur twice.
 
     Spark Connect has columns by name only; names that are there twice are refused before they are looked at.
     """
@@ -84,12 +84,12 @@ def stored_type(field_type: types.IcebergType, mapping: TypeMapping) -> Any:
 
 
 def is_case_sensitive(spark: Any) -> bool:
-    """Whether columns of this session's frames are told apart by case."""
+    """Whether the session's column names are case-sensitive."""
     return str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true"
 
 
 def match_names(given: Sequence[str], known: Sequence[str], around: str, case_sensitive: bool) -> dict[str, int]:
-    """For each known name the place where it is given; an error for names that are given twice or not known."""
+    """For each known name, its index among the given ones; raises for names that are given twice or unknown."""
     key: Callable[[str], str] = str if case_sensitive else str.lower
     places: dict[str, int] = {}
     exact = set(known)
@@ -276,7 +276,7 @@ def _is_plain(given: Any, field_type: types.IcebergType, mapping: TypeMapping) -
 
 
 def _has_text_forms(field_type: types.IcebergType) -> bool:
-    """Whether a uuid is in it, whose text must be looked at."""
+    """Whether it has a uuid, whose text must be checked."""
     fields = field_type.fields if isinstance(field_type, types.StructType | types.ListType | types.MapType) else ()
     return str(field_type) == "uuid" or any(str(field.field_type) == "uuid" for field in types.walk_fields(fields))
 

@@ -41,7 +41,7 @@ _REFUSED = re.compile(r"\[\S+\] Cannot write incompatible data for the table .*?
 
 
 def check_policy(spark: Any) -> None:
-    """Fail under the policy that Spark refuses for all tables but those of its oldest kind."""
+    """Raise under the policy that Spark only allows for its oldest kind of tables."""
     if str(spark.conf.get(_POLICY)).lower() == "legacy":
         raise InvalidInputError(
             f"{_POLICY}=LEGACY is not for Iceberg tables, in Spark either; set it to ANSI or STRICT"
@@ -49,7 +49,7 @@ def check_policy(spark: Any) -> None:
 
 
 def check_left_out(spark: Any, schema: Schema, given: Iterable[str], table: str) -> None:
-    """Fail if a row is given no value for a column that has no default, and the session says that NULL is none."""
+    """Raise if a column without a default has no value, and the session does not use NULL as a default."""
     if str(spark.conf.get(_LEFT_OUT_IS_NULL)).lower() == "true":
         return
     known = set(given)
@@ -69,7 +69,7 @@ def store_assigned(
     """The frame, whose columns have names of the table's, with the casts that Spark's INSERT makes.
 
     Columns may be missing, but no field of a struct, unless the table `evolves` and a setting of Spark says so. Fields of
-    structs are found by their places instead of their names if `by_position`.
+    structs match by position instead of by name if `by_position`.
     """
     spark = frame.sparkSession
     gateway = Gateway(spark)
@@ -113,7 +113,7 @@ def with_names_of(given: Any, field_type: types.IcebergType) -> Any:
 
 
 def _filling(gateway: Gateway, *, evolves: bool) -> Any:
-    """Whether fields that are missing in structs are filled, as this release of Spark wants to be told."""
+    """Whether fields that are missing in structs are filled, in the form that this release of Spark takes."""
     analysis = gateway.jvm.org.apache.spark.sql.catalyst.analysis
     if evolves and _is_on(gateway.spark, _FILLS_INSERTS):
         return getattr(getattr(analysis, "TableOutputResolver$DefaultValueFillMode$"), "MODULE$").RECURSE()
@@ -230,7 +230,7 @@ class Assigner:
         return self._aligned("alignUpdateAssignments", held, assignments, *more)
 
     def inserted(self, values: Mapping[str, Any]) -> dict[str, Column]:
-        """What columns of a new row are that values are given for."""
+        """The columns of a new row that have values."""
         taker = _Taker(mapping_of(self.gateway.spark), by_position=False)
         fields = [(field.name, taker.type(field.field_type)) for field in self.schema.fields if field.name in values]
         struct = spark_types.StructType([spark_types.StructField(*field) for field in fields])
@@ -273,7 +273,7 @@ class Assigner:
         return key
 
     def _fields(self, path: Path) -> list[tuple[int, types.NestedField]]:
-        """The fields of a path, each with its place."""
+        """The fields of a path, each with its index."""
         fields = []
         field_type: types.IcebergType = self.schema.as_struct
         for name in path:
@@ -285,7 +285,7 @@ class Assigner:
 
 @contextmanager
 def _refusals_as_ours(table: str) -> Iterator[None]:
-    """What Spark's rules refuse, as an error of ours."""
+    """Raise what Spark's rules refuse as an error of ours."""
     try:
         yield
     except AnalysisException as problem:

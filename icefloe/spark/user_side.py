@@ -93,11 +93,11 @@ def _has_no_twins(struct: types.StructType) -> bool:
     return len({field.name.lower() for field in struct}) == len(struct)
 
 
-def _geo(column: Column, data_type: Any, mapping: TypeMapping) -> Column:
-    shown = user_type(data_type, mapping)
+def _geo(column: Column, field_type: Any, mapping: TypeMapping) -> Column:
+    shown = user_type(field_type, mapping)
     if shown.typeName() == "binary":
         return column
-    if isinstance(data_type, types.GeographyType):
+    if isinstance(field_type, types.GeographyType):
         return F.call_function("st_geogfromwkb", column)
     return F.call_function("st_setsrid", F.call_function("st_geomfromwkb", column), F.lit(shown.srid))
 

@@ -110,23 +110,23 @@ class TableWrite:
         return write
 
     def table_property(self, key: str, value: object) -> "TableWrite":
-        """A property of the table that is made; `format-version` is one."""
+        """A property of the new table, such as `format-version`."""
         return replace(self, properties={**self.properties, key: str(value)})
 
     def using(self, file_format: str) -> "TableWrite":
-        """The file format of the table that is made: parquet, avro or orc; `iceberg` says nothing, as in Spark's SQL."""
+        """The file format of the new table: parquet, avro or orc; `iceberg` leaves it open, as in Spark's SQL."""
         return self if file_format.lower() == "iceberg" else self.table_property(WRITE_FORMAT.key, file_format)
 
     def partitioned_by(self, *terms: str) -> "TableWrite":
-        """The partitions of the table that is made: `"days(ts)", "bucket(16, id)"`."""
+        """The partitions of the new table: `"days(ts)", "bucket(16, id)"`."""
         return replace(self, spec=_terms(terms))
 
     def sorted_by(self, *terms: str) -> "TableWrite":
-        """The sort order of the table that is made: `"ts desc nulls last"`."""
+        """The sort order of the new table: `"ts desc nulls last"`."""
         return replace(self, order=_terms(terms))
 
     def location(self, place: str) -> "TableWrite":
-        """Where the table that is made has its files."""
+        """The location of the new table."""
         return replace(self, place=place)
 
     # -- into a table that is there
@@ -141,10 +141,10 @@ class TableWrite:
         return self._change(lambda rows, frame: rows.overwrite(frame, chosen))
 
     def overwrite_partitions(self) -> Snapshot | None:
-        """Add the rows in place of all others of the partitions that they fall in."""
+        """Replace the partitions that the rows fall in by the rows."""
         return self._change(lambda rows, frame: rows.dynamic_partition_overwrite(frame))
 
-    # -- into a table that is made
+    # -- into a new table
 
     def create(self) -> Snapshot | None:
         """Make the table with the frame's columns and rows, in one commit; an error if the name is taken."""
@@ -164,7 +164,7 @@ class TableWrite:
         for name in ("properties", "spec", "order", "place"):
             if getattr(self, name):
                 raise InvalidInputError(
-                    f"{name} are for a table that is made by create or replace; {'.'.join(self.identifier)} is there"
+                    f"{name} are for a new table of create or replace; {'.'.join(self.identifier)} already exists"
                 )
         self._check()
         table = self.catalog.load_table(self.identifier)
@@ -173,7 +173,7 @@ class TableWrite:
 
     def _make(self, begin: Any, change: Any) -> Snapshot | None:
         if BRANCH in self.settings:
-            raise InvalidInputError(f"a table is made on its main branch; leave out the option {BRANCH!r}")
+            raise InvalidInputError(f"a table is created on its main branch; leave out the option {BRANCH!r}")
         self._check()
         schema = schema_of_query(self.frame.schema)
         check_no_twins(schema, is_case_sensitive(self.frame.sparkSession))

@@ -35,7 +35,7 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
     # -- catalogs
 
     def currentCatalog(self) -> str:
-        """The catalog of names that name none."""
+        """The catalog that names without a catalog are in."""
         current = self._ours.names.current
         return super().currentCatalog() if current is None else current[0]
 
@@ -86,7 +86,7 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
         return super().getDatabase(dbName) if place is None else _database(self._check(place), place.parts)
 
     def databaseExists(self, dbName: str) -> bool:
-        """Whether there is such a namespace."""
+        """Whether the namespace exists."""
         place = self._namespace(dbName)
         return super().databaseExists(dbName) if place is None else place.catalog.namespace_exists(place.parts)
 
@@ -123,7 +123,7 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
         return Table(place.parts[-1], catalog.name, namespace, table.properties.get(_COMMENT), "MANAGED", False)
 
     def tableExists(self, tableName: str, dbName: str | None = None) -> bool:
-        """Whether there is such a table or view."""
+        """Whether the table or view exists."""
         place = self._table(tableName, dbName)
         if place is None:
             return bool(super().tableExists(tableName, dbName))
@@ -143,7 +143,7 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
         return _columns(place.catalog.load_table(place.parts), self._spark)
 
     def refreshTable(self, tableName: str) -> None:
-        """Hold the newest rows of a table that is cached; frames and queries are of the newest snapshot anyway."""
+        """Cache the newest rows of a cached table; frames and queries read the newest snapshot anyway."""
         place = self._table(tableName, None)
         if place is None:
             super().refreshTable(tableName)
@@ -151,7 +151,7 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
             self._spark.sql(f"REFRESH TABLE {_full_name(place)}")
 
     def cacheTable(self, tableName: str, storageLevel: StorageLevel | None = None) -> None:
-        """Hold the rows of a table or view, from their first use on."""
+        """Cache the rows of a table or view, at their first use."""
         place = self._table(tableName, None)
         if place is None:
             super().cacheTable(tableName, storageLevel)
@@ -161,7 +161,7 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
         cache(frame, (place.catalog.name, *place.parts), level, Gateway(self._spark))
 
     def uncacheTable(self, tableName: str) -> None:
-        """Let go of the rows of a table or view."""
+        """Uncache the rows of a table or view."""
         place = self._table(tableName, None)
         if place is None:
             super().uncacheTable(tableName)
@@ -169,7 +169,7 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
             self._spark.sql(f"UNCACHE TABLE {_full_name(place)}")
 
     def isCached(self, tableName: str) -> bool:
-        """Whether the rows of a table or view are held, as of its newest snapshot."""
+        """Whether the newest snapshot of a table or view is cached."""
         place = self._table(tableName, None)
         if place is None:
             return bool(super().isCached(tableName))

@@ -24,7 +24,7 @@ class DropInReader(DataFrameReader):  # type: ignore[misc]  # PySpark is Any to 
         self._kind: str | None = None
 
     def format(self, source: str) -> "DropInReader":
-        """The format of what is loaded."""
+        """The format to load."""
         self._kind = source.lower()
         super().format(source)
         return self
@@ -58,7 +58,7 @@ class DropInReader(DataFrameReader):  # type: ignore[misc]  # PySpark is Any to 
 
 
 def table_name(path: Any) -> str:
-    """The name of a table where Spark speaks of a path."""
+    """The name of a table, given as a path."""
     if not isinstance(path, str) or not path:
         raise InvalidInputError(f"{path!r:.100} is not the name of a table; give one such as 'catalog.shop.orders'")
     if "/" in path:

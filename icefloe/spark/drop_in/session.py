@@ -55,7 +55,7 @@ class DropInSession(SparkSession):  # type: ignore[misc]  # PySpark is Any to my
 
 
 def install(spark: SparkSession, names: DropInNames) -> Callable[[], None]:
-    """Let the session's own calls find our tables; what is returned undoes it."""
+    """Let the session's own calls find our tables; the returned function undoes it."""
     before, held = type(spark), spark.__dict__.get(_NAMES)
     spark.__dict__[_NAMES] = names
     spark.__class__ = DropInSession
