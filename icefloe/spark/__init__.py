@@ -1,1 +1,1 @@
-"""Scans, writes and row-level operations of tables on Spark: a door that translates and holds no rule of a table."""
+"""Scans, writes and row-level operations of tables on Spark: it translates, and holds no table rules of its own."""

@@ -1,7 +1,7 @@
 """How executors read a table with Arrow: tasks are sent to them, and the rows come back as Spark's Arrow batches.
 
 It reads every format and every store that plain Python reads, on any kind of Spark session. Its files are chosen when the
-DataFrame is made, by the filter and the columns of the scan.
+DataFrame is created, by the filter and the columns of the scan.
 """
 
 import pickle
@@ -51,7 +51,7 @@ def arrow_frame(spark: Any, scan: TableScan, mapping: TypeMapping) -> DataFrame:
     wanted = scan.projection()
     # Geometries travel as bytes, and become Spark's own afterwards.
     plain = replace(mapping, geo=False)
-    sent = [(pickle.dumps(each),) for each in scan.plan_tasks()]
+    sent = [(pickle.dumps(task),) for task in scan.plan_tasks()]
     tasks = spark.createDataFrame(
         sent, spark_types.StructType([spark_types.StructField("task", spark_types.BinaryType())])
     )
@@ -60,31 +60,31 @@ def arrow_frame(spark: Any, scan: TableScan, mapping: TypeMapping) -> DataFrame:
     read = ReadTasks(ReadContext(scan.metadata, scan.storage), wanted, plain)
     stored = without_unknown(wanted)
     rows = tasks.mapInArrow(read, nullable(user_schema(stored, plain)))
-    shown = {each.name: each for each in user_schema(wanted, mapping).fields}
-    by_id = {each.field_id: each for each in stored.fields}
+    shown = {field.name: field for field in user_schema(wanted, mapping).fields}
+    by_id = {field.field_id: field for field in stored.fields}
     columns = []
-    for each in wanted.fields:
-        given = by_id.get(each.field_id)
-        column = F.lit(None) if given is None else F.col(quoted_name(each.name))
-        if given is not None and mapping.geo and _has_geo(each.field_type):
-            column = to_user(column, _as_read(given.field_type), each.field_type, mapping)
-        columns.append(column.alias(each.name, metadata=dict(shown[each.name].metadata)))
-    found = rows.select(*columns)
-    return found if scan.limit is None else found.limit(scan.limit)
+    for field in wanted.fields:
+        given = by_id.get(field.field_id)
+        column = F.lit(None) if given is None else F.col(quoted_name(field.name))
+        if given is not None and mapping.geo and _has_geo(field.field_type):
+            column = to_user(column, _as_read(given.field_type), field.field_type, mapping)
+        columns.append(column.alias(field.name, metadata=dict(shown[field.name].metadata)))
+    result = rows.select(*columns)
+    return result if scan.limit is None else result.limit(scan.limit)
 
 
 def shown_batch(batch: Any, schema: Schema, mapping: TypeMapping) -> Any:
     """A batch in the Arrow types that stand for Spark's."""
     names, arrays = [], []
-    for place, field in enumerate(schema.fields):
+    for index, field in enumerate(schema.fields):
         if not isinstance(field.field_type, types.UnknownType):
             names.append(field.name)
-            arrays.append(_shown(batch.column(place), field.field_type, mapping))
+            arrays.append(_shown(batch.column(index), field.field_type, mapping))
     return pa.RecordBatch.from_arrays(arrays, names)
 
 
-def _shown(array: Any, kind: types.IcebergType, mapping: TypeMapping) -> Any:
-    match kind:
+def _shown(array: Any, field_type: types.IcebergType, mapping: TypeMapping) -> Any:
+    match field_type:
         case types.UUIDType():
             return uuid_texts(array.storage if isinstance(array, pa.ExtensionArray) else array)
         case types.FixedType():
@@ -96,22 +96,22 @@ def _shown(array: Any, kind: types.IcebergType, mapping: TypeMapping) -> Any:
         case types.VariantType():
             return _variant(array)
         case types.StructType():
-            return _struct(array, kind, mapping)
+            return _struct(array, field_type, mapping)
         case types.ListType():
-            values = _shown(array.values, kind.element_type, mapping)
+            values = _shown(array.values, field_type.element_type, mapping)
             return pa.ListArray.from_arrays(array.offsets, values, mask=_mask(array))
         case types.MapType():
-            keys = _shown(array.keys, kind.key_type, mapping)
-            items = _shown(array.items, kind.value_type, mapping)
+            keys = _shown(array.keys, field_type.key_type, mapping)
+            items = _shown(array.items, field_type.value_type, mapping)
             return pa.MapArray.from_arrays(array.offsets, keys, items, mask=_mask(array))
         case _:
             return array
 
 
-def _struct(array: Any, kind: types.StructType, mapping: TypeMapping) -> Any:
+def _struct(array: Any, struct: types.StructType, mapping: TypeMapping) -> Any:
     kept = [
-        (field, array.field(place))
-        for place, field in enumerate(kind)
+        (field, array.field(index))
+        for index, field in enumerate(struct)
         if not isinstance(field.field_type, types.UnknownType)
     ]
     if array.offset:
@@ -122,7 +122,7 @@ def _struct(array: Any, kind: types.StructType, mapping: TypeMapping) -> Any:
 
 
 def _variant(array: Any) -> Any:
-    """Spark knows a variant by a mark on its metadata."""
+    """Spark recognises a variant by a mark in its metadata."""
     fields = [pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False, {b"variant": b"true"})]
     return pa.StructArray.from_arrays([array.field("value"), array.field("metadata")], fields=fields, mask=_mask(array))
 
@@ -132,16 +132,16 @@ def _mask(array: Any) -> Any:
 
 
 def uuid_texts(array: Any) -> Any:
-    """Sixteen bytes each as the text of a UUID."""
+    """The texts of UUIDs of 16 bytes each."""
     count = len(array)
     filled = pc.fill_null(array, b"\0" * _UUID_BYTES) if array.null_count else array
     raw = np.frombuffer(b"".join(filled.to_pylist()), np.uint8).reshape(count, _UUID_BYTES)
     texts = np.full((count, 2 * _UUID_BYTES + len(_DASHES_AFTER)), ord("-"), np.uint8)
-    place = 0
+    position = 0
     for byte in range(_UUID_BYTES):
-        place += byte in _DASHES_AFTER
-        texts[:, place : place + 2] = _HEX[raw[:, byte]]
-        place += 2
+        position += byte in _DASHES_AFTER
+        texts[:, position : position + 2] = _HEX[raw[:, byte]]
+        position += 2
     offsets = np.arange(count + 1, dtype=np.int32) * texts.shape[1]
     validity = None if not array.null_count else pc.is_valid(array).buffers()[1]
     return pa.StringArray.from_buffers(
@@ -149,44 +149,48 @@ def uuid_texts(array: Any) -> Any:
     )
 
 
-def _as_read(kind: types.IcebergType) -> types.IcebergType:
-    """The type of what was read, in which a uuid is text already and so is nothing to change."""
-    match kind:
+def _as_read(field_type: types.IcebergType) -> types.IcebergType:
+    """The type of the rows as read, in which a uuid is already text and needs no conversion."""
+    match field_type:
         case types.UUIDType():
             return types.LongType()
         case types.StructType():
-            return types.StructType(*(replace(each, field_type=_as_read(each.field_type)) for each in kind))
+            return types.StructType(*(replace(field, field_type=_as_read(field.field_type)) for field in field_type))
         case types.ListType():
-            return replace(kind, element_type=_as_read(kind.element_type))
+            return replace(field_type, element_type=_as_read(field_type.element_type))
         case types.MapType():
-            return replace(kind, key_type=_as_read(kind.key_type), value_type=_as_read(kind.value_type))
+            return replace(
+                field_type, key_type=_as_read(field_type.key_type), value_type=_as_read(field_type.value_type)
+            )
         case _:
-            return kind
+            return field_type
 
 
-def _has_geo(kind: types.IcebergType) -> bool:
-    match kind:
+def _has_geo(field_type: types.IcebergType) -> bool:
+    match field_type:
         case types.GeometryType() | types.GeographyType():
             return True
         case types.StructType() | types.ListType() | types.MapType():
-            return any(_has_geo(each.field_type) for each in kind.fields)
+            return any(_has_geo(field.field_type) for field in field_type.fields)
         case _:
             return False
 
 
 def without_unknown(schema: Schema) -> Schema:
-    """The columns that have values: those of type unknown are nowhere stored."""
-    return Schema(*(_known(each) for each in schema.fields if not isinstance(each.field_type, types.UnknownType)))
+    """The columns that have values: those of type unknown are not stored."""
+    return Schema(*(_known(field) for field in schema.fields if not isinstance(field.field_type, types.UnknownType)))
 
 
 def _known(field: types.NestedField) -> types.NestedField:
-    kind = field.field_type
-    if isinstance(kind, types.StructType):
-        kept = [_known(each) for each in kind if not isinstance(each.field_type, types.UnknownType)]
+    field_type = field.field_type
+    if isinstance(field_type, types.StructType):
+        kept = [_known(inner) for inner in field_type if not isinstance(inner.field_type, types.UnknownType)]
         return replace(field, field_type=types.StructType(*kept))
     return field
 
 
 def nullable(struct: Any) -> Any:
-    """Spark checks what executors give against the schema, and Arrow's fields may all be null."""
-    return spark_types.StructType([spark_types.StructField(each.name, each.dataType, True) for each in struct.fields])
+    """All fields nullable, as in Arrow: Spark checks the executors' batches against the schema."""
+    return spark_types.StructType(
+        [spark_types.StructField(field.name, field.dataType, True) for field in struct.fields]
+    )

@@ -1,4 +1,4 @@
-"""How our own writer makes data files on Spark's executors: for types, formats and stores that Spark's writer has no way to.
+"""How our own writer makes data files on Spark's executors: for types, formats and stores that Spark's writer does not support.
 
 Each task writes the rows that it gets as they come, in Arrow, and sends back what files it made. Driver and executors share
 nothing but the installed package and the store. What tasks leave that were run twice, or on an executor that died, is swept
@@ -41,11 +41,11 @@ _CONVERTED = (types.UUIDType, types.TimeType, types.TimestampNanoType, types.Tim
 
 
 def write_through_arrow(frame: DataFrame, request: WriteRequest) -> list[DataFile]:
-    """Write the frame as data files of the table. On an error nothing is left of it."""
+    """Write the frame as data files of the table. On an error, no file is left behind."""
     metadata, storage = request.metadata, request.storage
     shaped = shape_frame(frame, metadata.schema(), lists_as_they_are=True)
     if parse_location(data_folder(metadata)).scheme == "memory":
-        # Such files are those of this process, so no executor could write them.
+        # Such files only exist in this process, so no executor could write them.
         rows = as_rows(_collected(shaped, metadata.schema()), metadata.schema())
         return write_data_files(rows, metadata, storage, written=request.written)
     columns = partition_columns(metadata)
@@ -70,13 +70,13 @@ def write_through_arrow(frame: DataFrame, request: WriteRequest) -> list[DataFil
 
 
 def _run(frame: DataFrame, task: "WriteTask") -> list[DataFile]:
-    found = _by_place(frame).mapInArrow(task, "files binary").collect()
-    return [file for row in found for file in pickle.loads(row[0])]
+    results = _by_place(frame).mapInArrow(task, "files binary").collect()
+    return [file for row in results for file in pickle.loads(row[0])]
 
 
 def _by_place(frame: DataFrame) -> DataFrame:
-    """The frame with other names: `mapInArrow` takes one with dots or backticks for a path, and ours goes by places."""
-    return frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
+    """The frame with other names: `mapInArrow` takes one with dots or backticks for a path, and our task goes by position."""
+    return frame.toDF(*(f"c{index}" for index in range(len(frame.columns))))
 
 
 def _collected(frame: DataFrame, schema: Schema) -> Any:
@@ -86,11 +86,11 @@ def _collected(frame: DataFrame, schema: Schema) -> Any:
     struct with required fields.
     """
     if not any(
-        each.required or isinstance(each.field_type, types.VariantType) for each in types.walk_fields(schema.fields)
+        field.required or isinstance(field.field_type, types.VariantType) for field in types.walk_fields(schema.fields)
     ):
         return frame.toArrow()
-    found = _by_place(frame).mapInArrow(_streams, "rows binary").collect()
-    batches = [batch for row in found for batch in pa.ipc.open_stream(row[0])]
+    results = _by_place(frame).mapInArrow(_streams, "rows binary").collect()
+    batches = [batch for row in results for batch in pa.ipc.open_stream(row[0])]
     return pa.Table.from_batches(batches) if batches else frame.limit(0).toArrow()
 
 
@@ -175,16 +175,16 @@ def as_rows(table: Any, schema: Schema) -> Any:
     return pa.table(columns)
 
 
-def _is_converted(kind: types.IcebergType) -> bool:
-    if isinstance(kind, types.NestedType):
-        return any(isinstance(field.field_type, _CONVERTED) for field in types.walk_fields(kind.fields))
-    return isinstance(kind, _CONVERTED)
+def _is_converted(field_type: types.IcebergType) -> bool:
+    if isinstance(field_type, types.NestedType):
+        return any(isinstance(field.field_type, _CONVERTED) for field in types.walk_fields(field_type.fields))
+    return isinstance(field_type, _CONVERTED)
 
 
-def _converted(array: Any, kind: types.IcebergType) -> Any:
-    if not _is_converted(kind):
+def _converted(array: Any, field_type: types.IcebergType) -> Any:
+    if not _is_converted(field_type):
         return array
-    match kind:
+    match field_type:
         case types.UUIDType():
             return _uuids(array)
         case types.TimestampNanoType():
@@ -196,27 +196,29 @@ def _converted(array: Any, kind: types.IcebergType) -> Any:
             return array.view(pa.time64("us")) if is_number else array.cast(pa.time64("us"))
         case types.StructType():
             names = [field.name for field in array.type]
-            children = [_converted(array.field(place), field.field_type) for place, field in enumerate(kind.fields)]
+            children = [
+                _converted(array.field(index), field.field_type) for index, field in enumerate(field_type.fields)
+            ]
             return pa.StructArray.from_arrays(children, names=names, mask=_nulls(array))
         case types.ListType():
             lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
             return pa.ListArray.from_arrays(
-                _offsets(lengths), _converted(array.flatten(), kind.element_type), mask=_nulls(array)
+                _offsets(lengths), _converted(array.flatten(), field_type.element_type), mask=_nulls(array)
             )
         case types.MapType():
             whole = array.take(pa.array(np.arange(len(array))))
             return pa.MapArray.from_arrays(
                 whole.offsets,
-                _converted(whole.keys, kind.key_type),
-                _converted(whole.items, kind.value_type),
+                _converted(whole.keys, field_type.key_type),
+                _converted(whole.items, field_type.value_type),
                 mask=_nulls(array),
             )
         case _:
-            raise AssertionError(f"values of type {kind} are those of Arrow")
+            raise AssertionError(f"values of type {field_type} are those of Arrow")
 
 
 def _uuids(texts: Any) -> Any:
-    """Texts that were found to be uuids as 16 bytes each, all in one go."""
+    """Valid texts of uuids as 16 bytes each, all at once."""
     digits = pc.fill_null(pc.replace_substring(texts, "-", ""), "0" * 32)
     joined = "".join(digits.to_pylist())
     stored = pa.Array.from_buffers(pa.binary(16), len(texts), [None, pa.py_buffer(bytes.fromhex(joined))])

@@ -1,7 +1,7 @@
 """Write, audit, publish by the settings of a session: which branch is read and changed where a name says no more than the table.
 
 As in Java's Spark integration: a branch or snapshot that is named comes first; tables without `write.wap.enabled` take no
-notice; a branch that is not there yet is read as `main` and made by the first change.
+notice; a branch that is not there yet is read as `main` and created by the first change.
 """
 
 from collections.abc import Mapping
@@ -20,20 +20,20 @@ _BRANCH = f"spark.{WAP_BRANCH}"
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a change of rows goes, and what its snapshot says besides."""
+    """The branch that a change of rows goes to, and extra properties of its snapshot."""
 
     branch: str | None = None
-    notes: Mapping[str, str] = field(default_factory=dict)
+    snapshot_properties: Mapping[str, str] = field(default_factory=dict)
 
 
 def branch_to_read(spark: Any, table: Table) -> str | None:
-    """The branch that is read in place of `main`; None if it is `main`."""
-    found = _branch(spark, table)
-    return found if found is not None and found in table.refs() else None
+    """The branch to read instead of `main`; None for `main`."""
+    branch = _branch(spark, table)
+    return branch if branch is not None and branch in table.refs() else None
 
 
 def destination(spark: Any, table: Table, named: str | None = None) -> Destination:
-    """Where a change goes that names this branch, or none."""
+    """The destination of a change, which may name a branch itself."""
     branch = _branch(spark, table) if named is None else named
     wap_id = _setting(spark, _ID)
     return Destination(branch, {WAP_ID: wap_id} if wap_id is not None and _is_enabled(table) else {})

@@ -1,4 +1,4 @@
-"""Which Spark types may be given for a column of a primitive type, and how values are made those of the column.
+"""Which Spark types may be given for a column of a primitive type, and how values are cast to the column's type.
 
 Only what keeps every value is done, as for Arrow data (`data/casting.py`): numbers that fit, exact fractions, finer units of
 time. Text is parsed only for a uuid, and timestamps with and without a zone are never taken for each other. None of it depends
@@ -25,7 +25,7 @@ _NANOS_PER_MICRO = 1000
 
 @dataclass(frozen=True)
 class Cast:
-    """A column in its new type; where `is_right` is false, a value breaks the rule, which is told in words."""
+    """A column in its new type; where `is_right` is false, a value breaks `rule`, which is a sentence for the error."""
 
     column: Column
     is_right: Column | None = None
@@ -33,13 +33,13 @@ class Cast:
 
 
 def cast_column(
-    gateway: Gateway, column: Column, given: spark_types.DataType, kind: types.IcebergType, mapping: TypeMapping
+    gateway: Gateway, column: Column, given: spark_types.DataType, field_type: types.IcebergType, mapping: TypeMapping
 ) -> Cast | None:
     """The column as values of the type, and whether each is right; None if the Spark type holds no such values."""
     name = given.typeName().split("(")[0]
     text = name in ("string", "char", "varchar")
-    target = user_type(kind, mapping)
-    match kind:
+    target = user_type(field_type, mapping)
+    match field_type:
         case (
             types.BooleanType() | types.DateType() | types.TimestamptzType() | types.VariantType() | types.BinaryType()
         ):
@@ -57,26 +57,28 @@ def cast_column(
         case types.TimestampType():
             return Cast(column) if given == target else None
         case types.TimestampNanoType() | types.TimestamptzNanoType():
-            return _nanos(gateway, column, given, kind)
+            return _nanos(gateway, column, given, field_type)
         case types.TimeType():
             return _time(column, given, mapping)
         case types.UUIDType():
             return _uuid(column, text, given)
         case types.FixedType():
-            is_right = F.octet_length(column) == F.lit(kind.length)
-            return Cast(column, is_right, f"it must have {kind.length} bytes") if name == "binary" else None
+            is_right = F.octet_length(column) == F.lit(field_type.length)
+            return Cast(column, is_right, f"it must have {field_type.length} bytes") if name == "binary" else None
         case types.GeometryType() | types.GeographyType():
             if name == "binary":
                 return Cast(column)
-            is_same = name.startswith(kind.name) and user_type(kind, TypeMapping(mapping.time, geo=True)) == given
+            is_same = (
+                name.startswith(field_type.name) and user_type(field_type, TypeMapping(mapping.time, geo=True)) == given
+            )
             return Cast(F.call_function("st_asbinary", column)) if is_same else None
         case _:
             return None
 
 
-def stands_for(given: spark_types.DataType, kind: types.IcebergType) -> bool:
-    """Whether values of a Spark type are taken for a type that Spark lacks, though DataFrames show it as another."""
-    match kind:
+def stands_for(given: spark_types.DataType, field_type: types.IcebergType) -> bool:
+    """Whether a Spark type is accepted for a type that Spark lacks, though DataFrames show that as another one."""
+    match field_type:
         case types.UUIDType():
             return isinstance(given, spark_types.BinaryType)
         case types.TimestampNanoType():
@@ -94,10 +96,10 @@ def _number(column: Column, given: spark_types.DataType, target: spark_types.Dat
         return Cast(column)
     if _always_fits(given, target):
         return Cast(column.cast(target))
-    # Not `cast`: what that does with a number too large depends on the session.
-    found = column.try_cast(target)
-    is_right = found.isNotNull() & found.try_cast(given).eqNullSafe(column)
-    return Cast(found, is_right, "it does not fit without loss")
+    # Not `cast`, whose treatment of overflow depends on the session.
+    value = column.try_cast(target)
+    is_right = value.isNotNull() & value.try_cast(given).eqNullSafe(column)
+    return Cast(value, is_right, "it does not fit without loss")
 
 
 def _always_fits(given: spark_types.DataType, target: spark_types.DataType) -> bool:
@@ -118,12 +120,12 @@ def _always_fits(given: spark_types.DataType, target: spark_types.DataType) -> b
             return False
 
 
-def _nanos(gateway: Gateway, column: Column, given: spark_types.DataType, kind: types.IcebergType) -> Cast | None:
+def _nanos(gateway: Gateway, column: Column, given: spark_types.DataType, field_type: types.IcebergType) -> Cast | None:
     """Nanoseconds as a number, or timestamps of Spark, which have microseconds."""
     if isinstance(given, spark_types.LongType):
         return Cast(column)
     plain: types.IcebergType = (
-        types.TimestampType() if isinstance(kind, types.TimestampNanoType) else types.TimestamptzType()
+        types.TimestampType() if isinstance(field_type, types.TimestampNanoType) else types.TimestamptzType()
     )
     if given != user_type(plain):
         return None
@@ -136,8 +138,8 @@ def _time(column: Column, given: spark_types.DataType, mapping: TypeMapping) -> 
     if mapping.time:
         if not isinstance(given, spark_types.TimeType):
             return None
-        found = column.cast(spark_types.TimeType(6))
-        return Cast(found, found.cast(given).eqNullSafe(column), "it has parts of a microsecond")
+        value = column.cast(spark_types.TimeType(6))
+        return Cast(value, value.cast(given).eqNullSafe(column), "it has parts of a microsecond")
     if not isinstance(given, spark_types.LongType):
         return None
     is_right = (column >= F.lit(0)) & (column < F.lit(_DAY_MICROS))

@@ -21,8 +21,8 @@ class Node:
     def walk(self) -> Iterator["Node"]:
         """The node and all beneath it."""
         yield self
-        for each in self.children:
-            yield from each.walk()
+        for child in self.children:
+            yield from child.walk()
 
 
 class NotUnderstood(Exception):
@@ -47,13 +47,13 @@ def is_same(one: Node, other: Node) -> bool:
     )
 
 
-def _read(nodes: Sequence[Mapping[str, Any]], place: int, real: Callable[[], Any]) -> tuple[Node, int]:
-    facts = nodes[place]
-    children, place = [], place + 1
+def _read(nodes: Sequence[Mapping[str, Any]], position: int, real: Callable[[], Any]) -> tuple[Node, int]:
+    facts = nodes[position]
+    children, position = [], position + 1
     for index in range(int(facts["num-children"])):
-        child, place = _read(nodes, place, partial(_child, real, index))
+        child, position = _read(nodes, position, partial(_child, real, index))
         children.append(child)
-    return Node(str(facts["class"]).removeprefix(_CATALYST), facts, tuple(children), real), place
+    return Node(str(facts["class"]).removeprefix(_CATALYST), facts, tuple(children), real), position
 
 
 def _child(real: Callable[[], Any], index: int) -> Any:

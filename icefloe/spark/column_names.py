@@ -36,7 +36,7 @@ def bare_path(path: Sequence[str], qualifier: Qualifier | None) -> tuple[str, ..
 
 
 def check_no_twins(schema: Schema, case_sensitive: bool) -> None:
-    """Fail if two columns, or two fields of a struct, differ only by case where the session does not look at it."""
+    """Raise if two columns, or two fields of a struct, differ only by case in a case-insensitive session."""
     if not case_sensitive:
         _check_no_twins(schema.fields, ())
 
@@ -59,31 +59,31 @@ def _already_there(path: Sequence[str], other: Sequence[str]) -> InvalidSchemaEr
 
 
 def _exact(path: Sequence[str], schema: Schema, case_sensitive: bool) -> tuple[str, ...]:
-    found: list[str] = []
-    kind: types.IcebergType = schema.as_struct
+    names: list[str] = []
+    field_type: types.IcebergType = schema.as_struct
     for part in path:
-        if not isinstance(kind, types.StructType):
-            raise _no_struct(found, path, kind)
-        fields = kind.fields
+        if not isinstance(field_type, types.StructType):
+            raise _no_struct(names, path, field_type)
+        fields = field_type.fields
         match = _named(part, fields, case_sensitive)
         if not match:
             raise NoSuchColumnError(
-                f"no column {'.'.join(path)!r}; there are {', '.join(each.name for each in fields)}"
+                f"no column {'.'.join(path)!r}; there are {', '.join(field.name for field in fields)}"
             )
         if len(match) > 1:
-            condition = "AMBIGUOUS_REFERENCE" if not found else "AMBIGUOUS_REFERENCE_TO_FIELDS"
+            condition = "AMBIGUOUS_REFERENCE" if not names else "AMBIGUOUS_REFERENCE_TO_FIELDS"
             raise NoSuchColumnError(
-                f"[{condition}] {'.'.join(path)!r} may be any of {', '.join(each.name for each in match)};"
+                f"[{condition}] {'.'.join(path)!r} may be any of {', '.join(field.name for field in match)};"
                 " set spark.sql.caseSensitive to true to tell them apart"
             )
-        found.append(match[0].name)
-        kind = match[0].field_type
-    return tuple(found)
+        names.append(match[0].name)
+        field_type = match[0].field_type
+    return tuple(names)
 
 
-def _no_struct(found: Sequence[str], path: Sequence[str], kind: types.IcebergType) -> IcefloeError:
-    name, wanted = ".".join(found), ".".join(path)
-    match kind:
+def _no_struct(names: Sequence[str], path: Sequence[str], field_type: types.IcebergType) -> IcefloeError:
+    name, wanted = ".".join(names), ".".join(path)
+    match field_type:
         case types.ListType():
             hint = f"set it as a whole, as with {name} = transform({name}, each -> ...)"
             return InvalidInputError(f"cannot set {wanted!r}: {name!r} is an array, which is not set in parts; {hint}")
@@ -91,11 +91,11 @@ def _no_struct(found: Sequence[str], path: Sequence[str], kind: types.IcebergTyp
             hint = f"set it as a whole, as with {name} = map_concat({name}, map(...))"
             return InvalidInputError(f"cannot set {wanted!r}: {name!r} is a map, which is not set in parts; {hint}")
         case _:
-            return NoSuchColumnError(f"no column {wanted!r}: {name!r} is {kind}, which has no fields")
+            return NoSuchColumnError(f"no column {wanted!r}: {name!r} is {field_type}, which has no fields")
 
 
 def _named(name: str, fields: Sequence[types.NestedField], case_sensitive: bool) -> list[types.NestedField]:
-    return [each for each in fields if _is_same(each.name, name, case_sensitive)]
+    return [field for field in fields if _is_same(field.name, name, case_sensitive)]
 
 
 def _are_same(some: Sequence[str], others: Sequence[str], case_sensitive: bool) -> bool:

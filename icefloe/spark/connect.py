@@ -61,12 +61,12 @@ def _catalogs(
         case Catalog():
             return {catalog.name: catalog}
         case Mapping():
-            found = dict(catalog)
+            catalogs = dict(catalog)
         case _:
-            found = {each.name: each for each in catalog}
-    if not found or not all(isinstance(each, Catalog) for each in found.values()):
+            catalogs = {one.name: one for one in catalog}
+    if not catalogs or not all(isinstance(value, Catalog) for value in catalogs.values()):
         raise InvalidInputError(f"{catalog!r:.100} is no catalog; give one of load_catalog, or several by name")
-    return found
+    return catalogs
 
 
 def _named(spark: SparkSession) -> dict[str, Catalog]:

@@ -1,4 +1,4 @@
-"""How the constants of many files reach Catalyst in one call: as the bytes that Spark and Java themselves would send."""
+"""How the constants of many files reach Catalyst in one call: in the serialization format of Spark and Java."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -34,29 +34,29 @@ def constant_rows(gateway: Gateway, kinds: Sequence[Any], rows: Sequence[Sequenc
 
 
 def unsafe_row(kinds: Sequence[Any], values: Sequence[Any]) -> bytes:
-    """A row in the form of Spark's `UnsafeRow`: a bit for each null, a word for each value, and what is longer after that."""
+    """A row in the form of Spark's `UnsafeRow`: a bit for each null, a word for each value, then the longer values."""
     nulls = bytearray((len(kinds) + _BITS - 1) // _BITS * _WORD)
     words, after = [], bytearray()
     start = len(nulls) + _WORD * len(kinds)
-    for place, (kind, value) in enumerate(zip(kinds, values, strict=True)):
+    for index, (data_type, value) in enumerate(zip(kinds, values, strict=True)):
         if value is None:
-            nulls[place // 8] |= 1 << place % 8
-        is_long_decimal = kind.typeName() == "decimal" and kind.precision > _LONG_DIGITS
+            nulls[index // 8] |= 1 << index % 8
+        is_long_decimal = data_type.typeName() == "decimal" and data_type.precision > _LONG_DIGITS
         if value is None and not is_long_decimal:
             words.append(bytes(_WORD))
-        elif (found := _word(kind, value)) is not None:
-            words.append(found.ljust(_WORD, b"\0"))
+        elif (word := _word(data_type, value)) is not None:
+            words.append(word.ljust(_WORD, b"\0"))
         else:
-            content = b"" if value is None else _bytes(kind, value)
+            content = b"" if value is None else _bytes(data_type, value)
             words.append(struct.pack("=q", start + len(after) << 32 | len(content)))
-            # A long decimal has room for any other, so that it can be changed in its place.
+            # A long decimal has room for any other, so that it can be updated in place.
             after += content.ljust(_DECIMAL_BYTES if is_long_decimal else -(-len(content) // _WORD) * _WORD, b"\0")
     return b"".join((bytes(nulls), *words, bytes(after)))
 
 
-def _word(kind: Any, value: Any) -> bytes | None:
-    """The value where a word holds it."""
-    match kind.typeName():
+def _word(data_type: Any, value: Any) -> bytes | None:
+    """The value as a word, if it fits one."""
+    match data_type.typeName():
         case "long" | "timestamp" | "timestamp_ntz":
             return struct.pack("=q", value)
         case "integer" | "date":
@@ -67,22 +67,22 @@ def _word(kind: Any, value: Any) -> bytes | None:
             return struct.pack("=d", value)
         case "float":
             return struct.pack("=f", value)
-        case "decimal" if kind.precision <= _LONG_DIGITS:
-            return struct.pack("=q", unscaled(value, DecimalType(kind.precision, kind.scale)))
+        case "decimal" if data_type.precision <= _LONG_DIGITS:
+            return struct.pack("=q", unscaled(value, DecimalType(data_type.precision, data_type.scale)))
         case _:
             return None
 
 
-def _bytes(kind: Any, value: Any) -> bytes:
-    match kind.typeName():
+def _bytes(data_type: Any, value: Any) -> bytes:
+    match data_type.typeName():
         case "string":
             return value if isinstance(value, bytes) else str(value).encode()
         case "binary":
             return bytes(value.bytes if hasattr(value, "bytes") else value)
         case "decimal":
-            return minimal_big_endian(unscaled(value, DecimalType(kind.precision, kind.scale)))
+            return minimal_big_endian(unscaled(value, DecimalType(data_type.precision, data_type.scale)))
         case _:
-            raise AssertionError(f"no constant column is of type {kind}")
+            raise AssertionError(f"no constant column is of type {data_type}")
 
 
 def _stream(number: int, width: int, rows: Sequence[bytes]) -> bytes:
@@ -91,11 +91,11 @@ def _stream(number: int, width: int, rows: Sequence[bytes]) -> bytes:
 
 def _parts(number: int, width: int, rows: Sequence[bytes]) -> Iterator[bytes]:
     yield _HEADER + _ARRAY + _class(f"[L{_ROW};", 0, _SERIALIZABLE) + struct.pack(">i", len(rows))
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         content = struct.pack(">ii", len(row), width) + row
         size = len(content)
         is_short = size <= _MOST_OF_SHORT_BLOCK
-        yield _OBJECT + (_REFERENCE + _CLASS_OF_ROWS if place else _class(_ROW, number, _EXTERNALIZABLE))
+        yield _OBJECT + (_REFERENCE + _CLASS_OF_ROWS if index else _class(_ROW, number, _EXTERNALIZABLE))
         yield _SHORT_BLOCK + bytes((size,)) if is_short else _LONG_BLOCK + struct.pack(">i", size)
         yield content
         yield _END

@@ -15,19 +15,19 @@ PREFIX = "__icefloe_"
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A column of facts about files: its name, Spark's type of it, and how a task says it; a plain Python value or None."""
+    """A column of facts about files: its name, its Spark type, and how to get its value, a plain Python value or None, from a task."""
 
     name: str
     kind: Any
     of: Callable[[FileScanTask], Any]
     is_always: bool = False
-    """Whether no file lacks it."""
+    """Whether every file has a value."""
 
 
 def schema_of(constants: Sequence[Constant]) -> Any:
     """The constants as a Spark schema."""
     return spark_types.StructType(
-        [spark_types.StructField(each.name, each.kind, not each.is_always) for each in constants]
+        [spark_types.StructField(constant.name, constant.kind, not constant.is_always) for constant in constants]
     )
 
 
@@ -38,14 +38,14 @@ SEQUENCE_NUMBER = Constant(f"{PREFIX}sequence_number", spark_types.LongType(), l
 
 
 def partition_constants(
-    kind: StructType, task_partition: Callable[[FileScanTask], dict[int, Any]], mapping: TypeMapping
+    partition_type: StructType, task_partition: Callable[[FileScanTask], dict[int, Any]], mapping: TypeMapping
 ) -> list[Constant]:
     """One constant for each field of the partitions of all specs."""
     return [
         Constant(
-            f"{PREFIX}partition_{place}",
+            f"{PREFIX}partition_{index}",
             file_type(field.field_type, mapping),
             lambda task, field=field: task_partition(task).get(field.field_id),  # type: ignore[misc]
         )
-        for place, field in enumerate(kind.fields)
+        for index, field in enumerate(partition_type.fields)
     ]

@@ -49,7 +49,7 @@ class TableSource(DataSource):  # type: ignore[misc]  # PySpark is Any to mypy
     """Tables of the catalogs that the options name: `catalog`, and its properties behind `catalog.`."""
 
     catalogs: ClassVar[Mapping[str, Mapping[str, str]]] = {}
-    """Properties of catalogs by name, for which no options are needed; the first one is that of names that name none."""
+    """Properties of catalogs by name, for which no options are needed; names without a catalog are in the first one."""
 
     @classmethod
     def name(cls) -> str:
@@ -57,7 +57,7 @@ class TableSource(DataSource):  # type: ignore[misc]  # PySpark is Any to mypy
         return FORMAT
 
     def schema(self) -> Any:
-        """The columns of the table, as of the snapshot that is asked for; those of type unknown are not there."""
+        """The columns of the table, as of the chosen snapshot, without those of type unknown."""
         return source_schema(chosen_scan(self._table(), self.options).projection())
 
     def reader(self, schema: Any) -> "TableReader":
@@ -66,7 +66,7 @@ class TableSource(DataSource):  # type: ignore[misc]  # PySpark is Any to mypy
         scan = chosen_scan(self._table(), self.options)
         wanted = _wanted(scan.projection(), schema)
         context = ReadContext(without_history(scan.metadata), scan.storage)
-        return TableReader([ReadPart(each, wanted, context) for each in scan.plan_tasks()])
+        return TableReader([ReadPart(task, wanted, context) for task in scan.plan_tasks()])
 
     def streamReader(self, schema: Any) -> "TableStream":  # noqa: N802  # Spark's name
         """The rows that commits append."""
@@ -94,12 +94,12 @@ class ReadPart(InputPartition):  # type: ignore[misc]  # PySpark is Any to mypy
 
 
 def _read(partition: Any) -> Iterator[Any]:
-    # Spark asks for one part of nothing where there are none.
+    # Without parts, Spark asks for a single empty one.
     return partition.rows() if isinstance(partition, ReadPart) else iter(())
 
 
 class TableReader(DataSourceReader):  # type: ignore[misc]  # PySpark is Any to mypy
-    """Rows of a scan that is planned."""
+    """The rows of a planned scan."""
 
     def __init__(self, parts: list[ReadPart]) -> None:
         self._parts = parts
@@ -159,18 +159,18 @@ class TableStream(DataSourceStreamReader):  # type: ignore[misc]  # PySpark is A
 def _runs(snapshots: list[Snapshot], first: int | None, options: Mapping[str, str]) -> Iterator[tuple[int | None, int]]:
     """What is read of the snapshots, as a range from after one to another: all from a time on, if none must be refused."""
     since = _number(options, FROM_TIMESTAMP)
-    place = 0
-    while since is not None and place < len(snapshots) and snapshots[place].timestamp_ms < since:
-        place += 1
-    rest = snapshots[place:]
-    for each in rest:
-        _check_streamed(each, options)
+    index = 0
+    while since is not None and index < len(snapshots) and snapshots[index].timestamp_ms < since:
+        index += 1
+    rest = snapshots[index:]
+    for snapshot in rest:
+        _check_streamed(snapshot, options)
     if rest:
-        yield (snapshots[place - 1].snapshot_id if place else first), rest[-1].snapshot_id
+        yield (snapshots[index - 1].snapshot_id if index else first), rest[-1].snapshot_id
 
 
 def _check_streamed(snapshot: Snapshot, options: Mapping[str, str]) -> None:
-    """Appends are read and replaces change no rows; others must be asked to be passed over."""
+    """Appends are read, and replaces change no rows; other snapshots are only skipped if an option says so."""
     switch = _SWITCHES.get(snapshot.operation or "")
     if switch is not None and not property_as_bool(options, switch, False):
         raise StateError(
@@ -203,22 +203,22 @@ def chosen_scan(table: Table, options: Mapping[str, str]) -> DataScan:
 
 
 def source_schema(projection: Schema) -> Any:
-    """The columns as Spark is told them."""
+    """The columns as a Spark schema."""
     return nullable(user_schema(without_unknown(projection)))
 
 
 def _wanted(projection: Schema, schema: Any) -> Schema:
     """The columns to read, in the order of Spark's schema."""
-    found = without_unknown(projection)
-    if [each.name for each in found.fields] != list(schema.names):
+    readable = without_unknown(projection)
+    if [field.name for field in readable.fields] != list(schema.names):
         raise StateError(
-            f"the table has the columns {', '.join(found.column_names)}, and the query was made for {', '.join(schema.names)}"
+            f"the table has the columns {', '.join(readable.column_names)}, and the query was planned for {', '.join(schema.names)}"
         )
-    return found
+    return readable
 
 
 def _ref(options: Mapping[str, str]) -> str | None:
-    named = [options[each] for each in REFS if each in options]
+    named = [options[name] for name in REFS if name in options]
     if len(named) > 1:
         raise InvalidPropertyError(f"options {', '.join(REFS)} all name the ref to read; give one of them")
     return named[0] if named else None
@@ -246,14 +246,14 @@ def _check_names(options: Mapping[str, str], known: tuple[str, ...]) -> None:
 
 
 def register_format(spark: Any, catalogs: Mapping[str, Catalog] | None = None) -> None:
-    """Let a session know the format `icefloe`, with catalogs for which no options are needed.
+    """Register the format `icefloe`, with catalogs for which no options are needed.
 
     Catalogs in memory are left out, for they are there in this process only.
     """
     known = {
-        name: {key: str(value) for key, value in each.properties.items()}
-        for name, each in (catalogs or {}).items()
-        if each.properties.get("type") != "memory"
+        name: {key: str(value) for key, value in catalog.properties.items()}
+        for name, catalog in (catalogs or {}).items()
+        if catalog.properties.get("type") != "memory"
     }
     # A class of its own goes to Spark's processes by value, and the catalogs with it.
     source = type("BoundSource", (TableSource,), {"catalogs": known})

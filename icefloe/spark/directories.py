@@ -1,4 +1,4 @@
-"""What Spark reads as one list of files with their constants, and which of them a predicate keeps: made inside the JVM.
+"""What Spark reads as one list of files with their constants, and which of them a predicate keeps: computed inside the JVM.
 
 Calls from Python cost the more the more files there are. Method handles put Spark's own methods together once, and Java then
 calls them for each file.
@@ -26,25 +26,25 @@ def partition_directories(gateway: Gateway, rows: Any, statuses: Any, sizes: Seq
     for size in sizes:
         end += size
         ends.append(end)
-    start_of, end_of = (handles.of_array("[I", int_array(gateway, each)) for each in ([0, *ends[:-1]], ends))
+    start_of, end_of = (handles.of_array("[I", int_array(gateway, numbers)) for numbers in ([0, *ends[:-1]], ends))
     cut = handles.static(
         "java.util.Arrays", "copyOfRange", "[Ljava.lang.Object;", "[Ljava.lang.Object;", handles.int, handles.int
     )
     # apply(rows[i], copyOfRange(statuses, starts[i], ends[i]))
     apply = handles.static(_DIRECTORY, "apply", _DIRECTORY, _ROW, f"[L{_STATUS};")
     cut = handles.typed(handles.bound(cut, statuses), f"[L{_STATUS};", handles.int, handles.int)
-    made = handles.tools.collectArguments(apply, 1, handles.filtered(cut, start_of, end_of))
+    directory_of = handles.tools.collectArguments(apply, 1, handles.filtered(cut, start_of, end_of))
     row_of = handles.typed(handles.of_array(f"[L{_ROW};", rows), _ROW, handles.int)
-    made = handles.same_argument(handles.filtered(made, row_of), _DIRECTORY, 3)
+    directory_of = handles.same_argument(handles.filtered(directory_of, row_of), _DIRECTORY, 3)
     kept = gateway.spark.sparkContext._gateway.new_array(gateway.jvm.java.lang.Object, len(sizes))
-    gateway.jvm.java.util.Arrays.setAll(kept, handles.function("java.util.function.IntFunction", made))
+    gateway.jvm.java.util.Arrays.setAll(kept, handles.function("java.util.function.IntFunction", directory_of))
     return gateway.jvm.scala.jdk.javaapi.CollectionConverters.asScala(
         gateway.jvm.java.util.ArrayList(gateway.jvm.java.util.Arrays.asList(kept))
     ).toSeq()
 
 
 def true_places(gateway: Gateway, predicate: Any, rows: Any, count: int) -> list[int]:
-    """The places of the rows for which an interpreted Catalyst predicate is true."""
+    """The indexes of the rows for which an interpreted Catalyst predicate is true."""
     handles = _Handles(gateway)
     test = handles.tools.publicLookup().findVirtual(
         predicate.getClass(), "eval", handles.kind(gateway.jvm.java.lang.Boolean.TYPE, _ROW)
@@ -52,17 +52,17 @@ def true_places(gateway: Gateway, predicate: Any, rows: Any, count: int) -> list
     row_of = handles.typed(handles.of_array(f"[L{_ROW};", rows), _ROW, handles.int)
     asked = handles.filtered(test.bindTo(predicate), row_of)
     asked = handles.tools.explicitCastArguments(asked, handles.kind(handles.int, handles.int))
-    found = gateway.spark.sparkContext._gateway.new_array(gateway.jvm.int, count)
-    gateway.jvm.java.util.Arrays.setAll(found, handles.function("java.util.function.IntUnaryOperator", asked))
-    texts = str(gateway.jvm.java.util.Arrays.toString(found)).strip("[]").split(", ")
-    return [place for place, text in enumerate(texts) if text == "1"]
+    answers = gateway.spark.sparkContext._gateway.new_array(gateway.jvm.int, count)
+    gateway.jvm.java.util.Arrays.setAll(answers, handles.function("java.util.function.IntUnaryOperator", asked))
+    texts = str(gateway.jvm.java.util.Arrays.toString(answers)).strip("[]").split(", ")
+    return [index for index, text in enumerate(texts) if text == "1"]
 
 
 def int_array(gateway: Gateway, numbers: Sequence[int]) -> Any:
     """A Java array of ints."""
-    made = gateway.spark.sparkContext._gateway.new_array(gateway.jvm.int, len(numbers))
-    gateway.jvm.java.nio.ByteBuffer.wrap(struct.pack(f">{len(numbers)}i", *numbers)).asIntBuffer().get(made)
-    return made
+    array = gateway.spark.sparkContext._gateway.new_array(gateway.jvm.int, len(numbers))
+    gateway.jvm.java.nio.ByteBuffer.wrap(struct.pack(f">{len(numbers)}i", *numbers)).asIntBuffer().get(array)
+    return array
 
 
 class _Handles:
@@ -90,24 +90,24 @@ class _Handles:
         )
 
     def typed(self, handle: Any, result: Any, *arguments: Any) -> Any:
-        """The same, with casts."""
+        """The handle with casts to these types."""
         return handle.asType(self.kind(result, *arguments))
 
     def bound(self, handle: Any, first: Any) -> Any:
-        """The same without its first argument."""
+        """The handle with its first argument bound."""
         return self.tools.insertArguments(handle, 0, self._objects([first]))
 
-    def of_array(self, kind: str, array: Any) -> Any:
-        """From a place to what an array has there."""
-        return self.bound(self.tools.arrayElementGetter(self._class(kind)), array)
+    def of_array(self, class_name: str, array: Any) -> Any:
+        """A handle from an index to the element of an array."""
+        return self.bound(self.tools.arrayElementGetter(self._class(class_name)), array)
 
     def filtered(self, handle: Any, *filters: Any) -> Any:
-        """The same with its first arguments put through functions."""
-        kind = self._gateway.jvm.java.lang.invoke.MethodHandle
-        return self.tools.filterArguments(handle, 0, self._gateway.array(kind, filters))
+        """The handle with its first arguments passed through functions."""
+        handle_class = self._gateway.jvm.java.lang.invoke.MethodHandle
+        return self.tools.filterArguments(handle, 0, self._gateway.array(handle_class, filters))
 
     def same_argument(self, handle: Any, result: str, count: int) -> Any:
-        """The same with one int for all its arguments."""
+        """The handle with one int for all its arguments."""
         places = int_array(self._gateway, [0] * count)
         return self.tools.permuteArguments(handle, self.kind(result, self.int), places)
 
@@ -117,10 +117,10 @@ class _Handles:
             self._class(interface), handle
         )
 
-    def _named(self, kind: Any) -> str:
-        if isinstance(kind, str):
-            return kind
-        return "int" if kind is self.int else str(kind.getName())
+    def _named(self, named: Any) -> str:
+        if isinstance(named, str):
+            return named
+        return "int" if named is self.int else str(named.getName())
 
     def _class(self, named: Any) -> Any:
         return self._gateway.load_class(named) if isinstance(named, str) else named

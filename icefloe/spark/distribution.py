@@ -61,7 +61,7 @@ def distribute(
     *,
     sort: bool = True,
 ) -> DataFrame:
-    """The shaped frame, spread and, unless whoever writes sorts by itself, sorted; `partition` names the partition columns."""
+    """The shaped frame, spread and, unless the writer itself sorts, sorted; `partition` names the partition columns."""
     gateway = Gateway(frame.sparkSession)
     keys = [F.col(name).asc_nulls_first() for name in partition]
     order = sort_keys(gateway, distribution.order, metadata.schema())
@@ -85,11 +85,11 @@ def _rebalanced(
     gateway: Gateway, frame: DataFrame, keys: list[Column], metadata: TableMetadata, *, by_hash: bool
 ) -> DataFrame:
     # A sort by the keys resolves them; the sort itself is not used.
-    found = frame.sortWithinPartitions(*keys)._jdf.queryExecution().analyzed().order()
-    orders = [found.apply(place) for place in range(found.size())]
+    sort_orders = frame.sortWithinPartitions(*keys)._jdf.queryExecution().analyzed().order()
+    orders = [sort_orders.apply(index) for index in range(sort_orders.size())]
     target = WRITE_TARGET_FILE_SIZE_BYTES.of(metadata.properties)
     advised = min(target * _MOVED_PER_STORED, 2**62)
-    # A small number would come back from Python as an Integer, so the Long is made and wrapped over there.
+    # A small number would come back from Python as an Integer, so the Long is created and wrapped in the JVM.
     boxed = gateway.jvm.java.util.stream.LongStream.range(advised, advised + 1).boxed().findFirst()
     plan = gateway.jvm.org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions(
         gateway.seq(order.child() if by_hash else order for order in orders),
@@ -102,16 +102,16 @@ def _rebalanced(
 
 
 def _sort_key(gateway: Gateway, field: SortField, schema: Schema) -> Column:
-    kind = schema.find_type(field.source_id)
-    key = transform_column(gateway, field.transform, source_column(field.source_id, schema), kind)
-    return _total_order(gateway, key, field.transform.result_type(kind))
+    field_type = schema.find_type(field.source_id)
+    key = transform_column(gateway, field.transform, source_column(field.source_id, schema), field_type)
+    return _total_order(gateway, key, field.transform.result_type(field_type))
 
 
-def _total_order(gateway: Gateway, key: Column, kind: IcebergType) -> Column:
+def _total_order(gateway: Gateway, key: Column, field_type: IcebergType) -> Column:
     """Floats as numbers in the spec's order, in which -0.0 is below 0.0 (spec: Sorting); other keys as they are."""
-    if isinstance(kind, FloatType):
+    if isinstance(field_type, FloatType):
         return _signed(gateway.static_invoke("java.lang.Float", "floatToRawIntBits", _INT, key), 31, 2**31 - 1)
-    if isinstance(kind, DoubleType):
+    if isinstance(field_type, DoubleType):
         return _signed(gateway.static_invoke("java.lang.Double", "doubleToRawLongBits", _LONG, key), 63, 2**63 - 1)
     return key
 

@@ -1,4 +1,4 @@
-"""Spark as an engine of tables: which data is its own, and who writes and reads it."""
+"""Spark as an engine of tables: which data it takes, and which code writes and reads it."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from icefloe.metadata.properties import ENCRYPTION_KEY_ID
 from icefloe.spark.arrow_write import write_through_arrow
 from icefloe.spark.native_write import why_not_native, write_natively
 from icefloe.spark.reading import is_classic, read_scan
-from icefloe.spark.shaping import told
+from icefloe.spark.shaping import error_in
 
 
 class SparkEngine:
@@ -24,7 +24,7 @@ class SparkEngine:
         return isinstance(data, DataFrame)
 
     def write(self, data: Any, request: WriteRequest) -> list[DataFile]:
-        """Write the frame as data files of the table. On an error, nothing of it is left."""
+        """Write the frame as data files of the table. On an error, no file is left behind."""
         if ENCRYPTION_KEY_ID.of(request.metadata.properties) is not None:
             raise StateError("the table is encrypted; data files of encrypted tables cannot be written yet")
         spark = data.sparkSession
@@ -32,10 +32,10 @@ class SparkEngine:
         try:
             return (write_natively if native else write_through_arrow)(data, request)
         except (PySparkException, Py4JJavaError) as problem:
-            found = told(problem)
-            if found is None:
+            error = error_in(problem)
+            if error is None:
                 raise
-            raise found from problem
+            raise error from problem
 
     def scan(self, scan: Any, session: Any) -> Any:
         """The rows of a scan as a lazy DataFrame."""

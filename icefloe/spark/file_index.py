@@ -1,4 +1,4 @@
-"""The files of a scan as Spark asks for them: a Python object that stands as the `FileIndex` of a relation.
+"""The files of a scan as Spark asks for them: a Python object that serves as the `FileIndex` of a relation.
 
 Spark calls `listFiles` while it plans a query, with all predicates that it could push down, and that is when the table is
 planned. Predicates on constant columns alone are not applied by Spark again, so they are applied here, exactly.
@@ -66,7 +66,7 @@ class ScanFileIndex:
         report: Callable[[], ScanReport | None],
         check: Callable[[], None] = lambda: None,
     ) -> None:
-        """`check` fails if Spark would not read the files rightly as its settings are when it asks."""
+        """`check` raises if Spark would misread the files under its settings at that time."""
         self._gateway = gateway
         self._label = label
         self._files_of = files_of
@@ -86,7 +86,7 @@ class ScanFileIndex:
         try:
             self._check()
             pushed = table_filter(_items(data_filters), self._columns)
-            asked = [each for each in _items(partition_filters) if not self._is_always_true(each)]
+            asked = [predicate for predicate in _items(partition_filters) if not self._is_always_true(predicate)]
             return self._returned(self._listed(pushed, asked))
         except Exception:
             logger.exception("planning of %s failed", self._label)
@@ -132,10 +132,10 @@ class ScanFileIndex:
 
     def hashCode(self) -> int:  # noqa: N802  # Java's name
         """Equal for equal labels, whichever process asks."""
-        return sum((place + 1) * byte for place, byte in enumerate(str(self._label).encode())) & 0x7FFFFFFF
+        return sum((index + 1) * byte for index, byte in enumerate(str(self._label).encode())) & 0x7FFFFFFF
 
     def equals(self, other: Any) -> bool:
-        """Whether another index gives the same files, so that Spark reuses what it made of them."""
+        """Whether another index has the same files, so that Spark can reuse its plans."""
         if isinstance(other, ScanFileIndex):
             return other._label == self._label
         return other is not None and str(other.toString()) == str(self._label)
@@ -159,25 +159,25 @@ class ScanFileIndex:
     def _facts(self, tasks: Sequence[FileScanTask], constants: Sequence[Constant]) -> list[tuple[Any, ...]]:
         """The constants of each file; some are read from a store, so several at once."""
         workers = default_workers() if constants else 1
-        return list(in_order(lambda task: tuple(each.of(task) for each in constants), tasks, workers))
+        return list(in_order(lambda task: tuple(constant.of(task) for constant in constants), tasks, workers))
 
     def _listed(self, pushed: Expression, filters: Sequence[Any]) -> Any:
-        """What Java holds for a filter; it is made once for queries that ask for the same, as a snapshot never changes."""
+        """The Java directories for a filter, kept for queries with the same filter, as a snapshot never changes."""
         if not filters and pushed in self._made:
             return self._made[pushed]
         tasks = self._files_of(pushed)
-        for each in filters:
-            tasks = self._kept(tasks, each)
+        for predicate in filters:
+            tasks = self._kept(tasks, predicate)
         # Spark's reader would wait for the other end of a pipe.
         check_regular(task.file.file_path for task in tasks)
         groups: dict[tuple[Any, ...], list[FileScanTask]] = {}
         for task, values in zip(tasks, self._facts(tasks, self._constants), strict=True):
             groups.setdefault(values, []).append(task)
-        found = self._directories(groups)
+        directories = self._directories(groups)
         size = sum(len(value) for values in groups for value in values if isinstance(value, bytes))
         if not filters and size <= _MOST_BYTES_KEPT:
-            self._made = {pushed: found}
-        return found
+            self._made = {pushed: directories}
+        return directories
 
     def _directories(self, groups: Mapping[tuple[Any, ...], Sequence[FileScanTask]]) -> Any:
         gateway = self._gateway
@@ -189,18 +189,18 @@ class ScanFileIndex:
         """The constants of files as Catalyst's rows."""
         if not self._constants:
             return [self._gateway.kept("no constants", lambda: constant_rows(self._gateway, (), [()])[0])] * len(facts)
-        return constant_rows(self._gateway, [each.kind for each in self._constants], facts)
+        return constant_rows(self._gateway, [constant.kind for constant in self._constants], facts)
 
     def _is_always_true(self, predicate: Any) -> bool:
-        """Whether it is what Spark adds by itself: that a constant which every file has is not null."""
-        shape = [each.name for each in tree(predicate).walk()]
+        """Whether it only says, as Spark adds by itself, that a constant which every file has is not null."""
+        shape = [node.name for node in tree(predicate).walk()]
         return shape == ["IsNotNull", "AttributeReference"] and self._asked(predicate)[1][0].is_always
 
     def _asked(self, predicate: Any) -> tuple[list[Any], list[Constant]]:
         """The attributes of a predicate, and the constants that they are."""
         attributes = _items(predicate.references().toSeq())
-        by_name = {each.name: each for each in self._constants}
-        return attributes, [by_name[each.name()] for each in attributes]
+        by_name = {constant.name: constant for constant in self._constants}
+        return attributes, [by_name[attribute.name()] for attribute in attributes]
 
     def _kept(self, tasks: Sequence[FileScanTask], predicate: Any) -> Sequence[FileScanTask]:
         """The files for which a Catalyst predicate on constant columns is true, asked by Catalyst itself."""
@@ -209,8 +209,8 @@ class ScanFileIndex:
         known = getattr(expressions, "package$AttributeSeq")(self._gateway.seq(attributes))
         bound = expressions.InterpretedPredicate(expressions.BindReferences.bindReference(predicate, known, False))
         facts = self._facts(tasks, asked)
-        rows = constant_rows(self._gateway, [each.kind for each in asked], facts)
-        return [tasks[place] for place in true_places(self._gateway, bound, rows, len(tasks))]
+        rows = constant_rows(self._gateway, [constant.kind for constant in asked], facts)
+        return [tasks[index] for index in true_places(self._gateway, bound, rows, len(tasks))]
 
 
 def _place(task: FileScanTask) -> tuple[str, int]:
@@ -218,4 +218,4 @@ def _place(task: FileScanTask) -> tuple[str, int]:
 
 
 def _items(sequence: Any) -> list[Any]:
-    return [sequence.apply(place) for place in range(sequence.size())]
+    return [sequence.apply(index) for index in range(sequence.size())]

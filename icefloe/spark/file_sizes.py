@@ -19,13 +19,13 @@ from icefloe.spark.write_folder import remove_folder
 
 _SAMPLED_ROWS = 200_000
 _LEAST_ROWS = 10_000
-"""So many rows say what a row takes; the overhead of small files would hide it."""
+"""Enough rows to tell the size of one; in fewer, the overhead of small files would hide it."""
 _COSTLY = re.compile(
     r"\b(Aggregate|Join|Sort|Window|Distinct|Deduplicate|Repartition|RepartitionByExpression|RebalancePartitions|Expand"
     r"|MapInArrow|MapInPandas|FlatMapGroups\w*|Except|Intersect|GlobalLimit|Sample|BatchEvalPython|ArrowEvalPython"
     r"|PythonUDF|UDF|LogicalRDD|ExternalRDD|MapPartitions\w*|AttachDistributedSequence|WithCTE)\b"
 )
-"""Nodes after which the first rows may be as dear as all of them, or whose rows may differ when run twice."""
+"""Nodes after which the first rows may cost as much as all of them, or whose rows may differ when run twice."""
 
 
 def rows_per_file(
@@ -58,7 +58,7 @@ def _number(text: str | None) -> int:
 
 
 def _may_exceed(frame: DataFrame, target: int, mode: str) -> bool:
-    """Whether a task might get more rows than fill a file, as far as Spark guesses the size of them all."""
+    """Whether a task might get more rows than fill a file, by Spark's estimate of their total size."""
     execution = frame._jdf.queryExecution()
     optimized = execution.optimizedPlan()
     if _COSTLY.search(execution.analyzed().toString()) or _COSTLY.search(optimized.toString()):

@@ -1,4 +1,4 @@
-"""How the paths and sizes of many files reach Hadoop in one call: as the messages that Hadoop itself would send."""
+"""How the paths and sizes of many files reach Hadoop in one call: as Hadoop's own messages."""
 
 import struct
 from collections.abc import Iterable
@@ -17,9 +17,9 @@ def file_statuses(gateway: Gateway, files: Iterable[tuple[str, int]]) -> Any:
     jvm = gateway.jvm
     held = jvm.org.apache.hadoop.io.ArrayWritable(gateway.load_class(_STATUS))
     held.readFields(jvm.java.io.DataInputStream(jvm.java.io.ByteArrayInputStream(blob)))
-    made = gateway.spark.sparkContext._gateway.new_array(jvm.org.apache.hadoop.fs.FileStatus, len(messages))
-    jvm.java.lang.System.arraycopy(held.get(), 0, made, 0, len(messages))
-    return made
+    statuses = gateway.spark.sparkContext._gateway.new_array(jvm.org.apache.hadoop.fs.FileStatus, len(messages))
+    jvm.java.lang.System.arraycopy(held.get(), 0, statuses, 0, len(messages))
+    return statuses
 
 
 def hadoop_location(location: str) -> str:
@@ -36,8 +36,8 @@ def _message(location: str, length: int) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    made = bytearray()
+    encoded = bytearray()
     while number > 127:
-        made.append(number & 127 | 128)
+        encoded.append(number & 127 | 128)
         number >>= 7
-    return bytes((*made, number))
+    return bytes((*encoded, number))

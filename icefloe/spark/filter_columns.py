@@ -45,9 +45,9 @@ class _Translation:
             case ex.NotNull():
                 return self._term(predicate.term)[0].isNotNull()
             case ex.IsNaN() | ex.NotNaN():
-                column, kind = self._term(predicate.term)
-                found = F.isnan(column) if _has_nan(kind) else F.lit(False)
-                return found if isinstance(predicate, ex.IsNaN) else ~found
+                column, field_type = self._term(predicate.term)
+                is_nan = F.isnan(column) if _has_nan(field_type) else F.lit(False)
+                return is_nan if isinstance(predicate, ex.IsNaN) else ~is_nan
             case ex.NotEqualTo() | ex.NotIn() | ex.NotStartsWith():
                 return ~self.column(~predicate)
             case _:
@@ -55,27 +55,27 @@ class _Translation:
 
     def _known(self, predicate: Any) -> Column:
         """Tests that are false for null and NaN."""
-        column, kind = self._term(predicate.term)
+        column, field_type = self._term(predicate.term)
         match predicate:
             case ex.StartsWith():
-                found = column.startswith(F.lit(predicate.literal.value))
+                test = column.startswith(F.lit(predicate.literal.value))
             case ex.In():
-                found = column.isin(*(self._literal(each, kind) for each in predicate.literals))
+                test = column.isin(*(self._literal(literal, field_type) for literal in predicate.literals))
             case ex.EqualTo():
-                found = column == self._literal(predicate.literal, kind)
+                test = column == self._literal(predicate.literal, field_type)
             case ex.LessThan():
-                found = column < self._literal(predicate.literal, kind)
+                test = column < self._literal(predicate.literal, field_type)
             case ex.LessThanOrEqual():
-                found = column <= self._literal(predicate.literal, kind)
+                test = column <= self._literal(predicate.literal, field_type)
             case ex.GreaterThan():
-                found = column > self._literal(predicate.literal, kind)
+                test = column > self._literal(predicate.literal, field_type)
             case ex.GreaterThanOrEqual():
-                found = column >= self._literal(predicate.literal, kind)
+                test = column >= self._literal(predicate.literal, field_type)
             case _:
                 raise AssertionError(f"{predicate} is not a predicate")
-        if _has_nan(kind):
-            found = found & ~F.isnan(column)
-        return F.coalesce(found, F.lit(False))
+        if _has_nan(field_type):
+            test = test & ~F.isnan(column)
+        return F.coalesce(test, F.lit(False))
 
     def _term(self, term: ex.Term) -> tuple[Column, types.IcebergType]:
         match term:
@@ -84,19 +84,21 @@ class _Translation:
             case ex.BoundTransform():
                 source = term.reference
                 column = self._column_of(source.field_id)
-                kind = source.field.field_type
-                return transform_column(self._gateway, term.transform, column, kind), term.transform.result_type(kind)
+                field_type = source.field.field_type
+                return transform_column(self._gateway, term.transform, column, field_type), term.transform.result_type(
+                    field_type
+                )
             case _:
                 raise InvalidExpressionError(f"{term} is not bound to a schema")
 
-    def _literal(self, literal: ex.Literal, kind: types.IcebergType) -> Column:
-        if isinstance(kind, types.IntegerType | types.LongType):
+    def _literal(self, literal: ex.Literal, field_type: types.IcebergType) -> Column:
+        if isinstance(field_type, types.IntegerType | types.LongType):
             return lit(literal.value)
-        text = sql_literal(literal.value, kind, user_type(kind, self._mapping))
+        text = sql_literal(literal.value, field_type, user_type(field_type, self._mapping))
         if text is None:
             raise InvalidExpressionError(f"Spark has no constant for {literal}")
         return F.expr(text)
 
 
-def _has_nan(kind: types.IcebergType) -> bool:
-    return isinstance(kind, types.FloatType | types.DoubleType)
+def _has_nan(field_type: types.IcebergType) -> bool:
+    return isinstance(field_type, types.FloatType | types.DoubleType)

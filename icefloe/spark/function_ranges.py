@@ -22,7 +22,7 @@ _HOUR = 60 * _MINUTE
 _DAY_SECONDS = 86_400
 _DAY = _DAY_SECONDS * _SECOND
 _NEAR_SECONDS = 2 * _DAY_SECONDS
-"""No offset is as long; so what is further from a moment than this lies on the same side of it in every zone."""
+"""Longer than any offset: what is further from a moment than this is on the same side of it in every zone."""
 
 _TIMES = {"MICROSECOND": 1, "MILLISECOND": 1000, "SECOND": _SECOND, "MINUTE": _MINUTE, "HOUR": _HOUR}
 _DATES = {
@@ -47,13 +47,13 @@ _MONDAY = 4
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """From one number on, and to before another; None is no end."""
+    """From one number (inclusive) to another (exclusive); None is unbounded."""
 
     low: int | None
     high: int | None
 
     def map(self, low: Callable[[int], int], high: Callable[[int], int] | None = None) -> "Range":
-        """The range between the ends that functions make of these."""
+        """The range with functions applied to its ends."""
         of_high = low if high is None else high
         return Range(None if self.low is None else low(self.low), None if self.high is None else of_high(self.high))
 
@@ -78,13 +78,13 @@ def function_type(node: Node, field_of: Callable[[Node], types.NestedField]) -> 
 def source_range(
     node: Node, wanted: Range, field_of: Callable[[Node], types.NestedField]
 ) -> tuple[types.NestedField, Range]:
-    """The column that a function is of, and the range of its values that may give results in the wanted one."""
+    """The column under a function, and the range of its values whose results may be in the wanted range."""
     match node.name:
         case "AttributeReference" | "GetStructField":
             return field_of(node), wanted
         case "Year":
-            found = wanted.map(lambda year: days_of(year, 1))
-            return _of_date(node.children[0], found, field_of)
+            days = wanted.map(lambda year: days_of(year, 1))
+            return _of_date(node.children[0], days, field_of)
         case "TruncDate":
             unit = _DATES.get(_format(node.children[1]))
             return _of_date(node.children[0], _ceiled(wanted, unit), field_of)
@@ -113,8 +113,8 @@ def _format(node: Node) -> str:
 
 def range_filter(field: types.NestedField, wanted: Range) -> ex.Expression:
     """A column's values in a range, as a predicate; null is in none."""
-    kind = field.field_type
-    bits = _BITS.get(type(kind))
+    field_type = field.field_type
+    bits = _BITS.get(type(field_type))
     if bits is None:
         raise NotUnderstood
     term = ex.IdReference(field.field_id)
@@ -122,10 +122,14 @@ def range_filter(field: types.NestedField, wanted: Range) -> ex.Expression:
     parts: list[ex.Expression] = []
     if wanted.low is not None and wanted.low > least:
         parts.append(
-            ex.GreaterThanOrEqual(term, ex.Literal(wanted.low, kind)) if wanted.low <= greatest else ex.AlwaysFalse()
+            ex.GreaterThanOrEqual(term, ex.Literal(wanted.low, field_type))
+            if wanted.low <= greatest
+            else ex.AlwaysFalse()
         )
     if wanted.high is not None and wanted.high <= greatest:
-        parts.append(ex.LessThan(term, ex.Literal(wanted.high, kind)) if wanted.high > least else ex.AlwaysFalse())
+        parts.append(
+            ex.LessThan(term, ex.Literal(wanted.high, field_type)) if wanted.high > least else ex.AlwaysFalse()
+        )
     return conjunction(*parts) if parts else ex.NotNull(term)
 
 
@@ -163,9 +167,9 @@ def _first_from(day: int, unit: str) -> int:
 
 
 def _cast(node: Node, given: types.IcebergType, wanted: Range) -> Range:
-    made = _TYPES.get(str(node.facts.get("dataType")))
-    match given, made:
-        case _ if given == made:
+    target = _TYPES.get(str(node.facts.get("dataType")))
+    match given, target:
+        case _ if given == target:
             return wanted
         case types.TimestampType(), types.DateType():
             return wanted.map(lambda day: day * _DAY)
@@ -223,10 +227,10 @@ def offsets_near(node: Node, micros: int) -> tuple[int, int]:
     rules = expression.zoneId().getRules()
     second = micros // _SECOND
     moment = JavaClass("java.time.Instant", expression._gateway_client).ofEpochSecond(second - _NEAR_SECONDS)
-    found = {int(rules.getOffset(moment).getTotalSeconds())}
+    offsets = {int(rules.getOffset(moment).getTotalSeconds())}
     if rules.isFixedOffset():
-        return min(found), max(found)
+        return min(offsets), max(offsets)
     while (change := rules.nextTransition(moment)) is not None and change.toEpochSecond() <= second + _NEAR_SECONDS:
-        found.add(int(change.getOffsetAfter().getTotalSeconds()))
+        offsets.add(int(change.getOffsetAfter().getTotalSeconds()))
         moment = change.getInstant()
-    return min(found), max(found)
+    return min(offsets), max(offsets)

@@ -22,7 +22,7 @@ from icefloe.bounded_cache import BoundedCache
 
 
 class Returned:
-    """Java objects that Python returned to Java a moment ago.
+    """Java objects that Python has just returned to Java.
 
     What Python lets go of, py4j forgets, even if Java has not yet looked up what it was given: it would then find null. So
     whatever a callback returns is to be held a little longer.
@@ -33,19 +33,19 @@ class Returned:
         self._held: deque[tuple[float, Any]] = deque()
         self._lock = threading.Lock()
 
-    def __call__(self, made: Any) -> Any:
+    def __call__(self, value: Any) -> Any:
         now = time.monotonic()
         with self._lock:
-            self._held.append((now, made))
+            self._held.append((now, value))
             while self._held[0][0] < now - self._seconds:
                 self._held.popleft()
-        return made
+        return value
 
 
 def is_at_least(spark: Any, version: tuple[int, int]) -> bool:
-    """Whether a session's Spark is of a version or newer."""
-    found = re.match(r"(\d+)\.(\d+)", str(spark.version))
-    return found is None or tuple(map(int, found.groups())) >= version
+    """Whether a session's Spark is at least of a version."""
+    match = re.match(r"(\d+)\.(\d+)", str(spark.version))
+    return match is None or tuple(map(int, match.groups())) >= version
 
 
 @contextmanager
@@ -82,13 +82,13 @@ class Packages:
 
 
 class _Class(JavaClass):  # type: ignore[misc]  # py4j is Any to mypy
-    """A Java class that asks but once what its members are."""
+    """A Java class that looks up each of its members once."""
 
     def __getattr__(self, name: str) -> Any:
-        found = super().__getattr__(name)
-        if isinstance(found, JavaMember):
-            self.__dict__[name] = found
-        return found
+        member = super().__getattr__(name)
+        if isinstance(member, JavaMember):
+            self.__dict__[name] = member
+        return member
 
 
 class Roots:
@@ -102,7 +102,7 @@ class Roots:
 
 
 _FUNCTIONS = "org.apache.spark.sql.functions"
-"""A class, whatever its first letter says."""
+"""A class, despite its lower-case first letter."""
 _ROOTS = ("java", "scala", "org")
 _KEPT: MutableMapping[Any, dict[str, Any]] = WeakKeyDictionary()
 """Classes by name, for each connection to a JVM."""
@@ -110,14 +110,14 @@ _KEPT: MutableMapping[Any, dict[str, Any]] = WeakKeyDictionary()
 
 def _kept(client: Any, name: str, make: Callable[[], Any]) -> Any:
     known = _KEPT.setdefault(client, {})
-    found = known.get(name)
-    if found is None:
-        found = known[name] = make()
-    return found
+    value = known.get(name)
+    if value is None:
+        value = known[name] = make()
+    return value
 
 
 _MADE: MutableMapping[Any, BoundedCache[Any, Any]] = WeakKeyDictionary()
-"""Java objects that never change, by what they were made of, for each connection to a JVM."""
+"""Immutable Java objects by key, for each connection to a JVM."""
 _MOST_MADE = 1000
 _MAKING = threading.Lock()
 
@@ -126,7 +126,7 @@ _STARTING = threading.Lock()
 
 
 class _CallSites:
-    """Whether PySpark notes where each column was made, for all threads: off as long as someone of ours is at work."""
+    """Whether PySpark records where each column was created, for all threads: off while any of our code runs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -153,7 +153,7 @@ _SITES = _CallSites()
 
 @contextmanager
 def without_call_sites() -> Iterator[None]:
-    """Make columns without telling the JVM for each where that is in the program: PySpark does so for its messages about the
+    """Create columns without sending their call sites to the JVM: PySpark does so for its messages about the
     user's own columns, by eight calls."""
     _SITES.enter()
     try:
@@ -200,18 +200,18 @@ class Gateway:
         return self
 
     def kept(self, key: Any, make: Callable[[], Any]) -> Any:
-        """A Java object that never changes, made once for this key; those not asked for in longest are let go of.
+        """A Java object that never changes, created once for this key; the least recently used ones are dropped.
 
         Every call to the JVM takes a part of a millisecond, and a query would make most of its objects anew.
         """
         with _MAKING:
             known = _MADE.setdefault(self.spark._jvm._gateway_client, BoundedCache(_MOST_MADE))
-        # Making it may call back into Python and ask for the same: no lock is held.
-        found = known.find(key)
-        if found is None:
-            found = make()
-            known.keep(key, found)
-        return found
+        # Creating it may call back into Python and ask for the same key, so no lock is held.
+        value = known.find(key)
+        if value is None:
+            value = make()
+            known.keep(key, value)
+        return value
 
     def none(self) -> Any:
         """Scala's `None`."""
@@ -223,18 +223,18 @@ class Gateway:
 
     def list(self, items: Iterable[Any]) -> Any:
         """A Java list."""
-        made = self.jvm.java.util.ArrayList()
+        result = self.jvm.java.util.ArrayList()
         for item in items:
-            made.add(item)
-        return made
+            result.add(item)
+        return result
 
-    def array(self, kind: Any, items: Iterable[Any]) -> Any:
+    def array(self, element_class: Any, items: Iterable[Any]) -> Any:
         """A Java array of a class."""
         held = tuple(items)
-        made = self.spark.sparkContext._gateway.new_array(kind, len(held))
+        array = self.spark.sparkContext._gateway.new_array(element_class, len(held))
         for index, item in enumerate(held):
-            made[index] = item
-        return made
+            array[index] = item
+        return array
 
     def texts(self, items: Sequence[str]) -> Any:
         """A Java array of strings, by one call however many they are."""
@@ -242,9 +242,9 @@ class Gateway:
             return self.array(self.jvm.String, ())
         return self.jvm.java.util.regex.Pattern.compile("\0").split("\0".join(items))
 
-    def type(self, kind: DataType) -> Any:
+    def type(self, data_type: DataType) -> Any:
         """Spark's type on the JVM."""
-        text = kind.json()
+        text = data_type.json()
         return self.kept(("type", text), lambda: self.jvm.org.apache.spark.sql.types.DataType.fromJson(text))
 
     def named_plan(self, plan: Any, name: Sequence[str]) -> Any:
@@ -255,13 +255,13 @@ class Gateway:
         return catalyst.plans.logical.SubqueryAlias(alias, plan)
 
     def named_frame(self, frame: DataFrame, name: Sequence[str]) -> DataFrame:
-        """The same of a frame."""
+        """The same for a frame."""
         if len(name) == 1:
             return frame.alias(name[0])
         session = frame.sparkSession
         plan = self.named_plan(frame._jdf.queryExecution().logical(), name)
-        made = self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
-        return DataFrame(made, session)
+        dataset = self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
+        return DataFrame(dataset, session)
 
     def load_class(self, name: str) -> Any:
         """The `Class` of a name, by the loader that knows Spark's."""
@@ -283,8 +283,10 @@ class Gateway:
     def alias(self, column: Column, name: str, metadata: Mapping[str, Any]) -> Column:
         """The column under a name, with metadata."""
         text = json.dumps(dict(metadata))
-        noted = self.kept(("metadata", text), lambda: self.jvm.org.apache.spark.sql.types.Metadata.fromJson(text))
-        return Column(getattr(column._jc, "as")(name, noted))
+        java_metadata = self.kept(
+            ("metadata", text), lambda: self.jvm.org.apache.spark.sql.types.Metadata.fromJson(text)
+        )
+        return Column(getattr(column._jc, "as")(name, java_metadata))
 
     def static_invoke(self, class_name: str, method: str, result: DataType, *arguments: Column) -> Column:
         """A call of a static Java method in generated code, for values that are not null."""
@@ -302,7 +304,7 @@ class Gateway:
         return self.column(invoke)
 
     def invoke(self, target: Column, method: str, result: DataType, *arguments: Column) -> Column:
-        """A call of a method of what Java holds for a column, in generated code, for values that are not null."""
+        """A call of a method of a column's Java object in generated code, for values that are not null."""
         invoke = self.jvm.org.apache.spark.sql.catalyst.expressions.objects.Invoke(
             self.expression(target),
             method,
@@ -316,18 +318,18 @@ class Gateway:
         return self.column(invoke)
 
     def never_null(self, column: Column) -> Column:
-        """The column, of which Spark is told that it is never null."""
+        """The column, declared never null to Spark."""
         return self.column(self.jvm.org.apache.spark.sql.catalyst.expressions.KnownNotNull(self.expression(column)))
 
     def nullable(self, column: Column) -> Column:
-        """The column, of which Spark is told nothing new: but it cannot look into what is beneath."""
+        """The same column, which Spark cannot look into."""
         return self.column(self.jvm.org.apache.spark.sql.catalyst.expressions.KnownNullable(self.expression(column)))
 
     def with_fields(self, column: Column, dropped: Iterable[str], added: Iterable[tuple[str, Column]]) -> Column:
         """A struct without some of its fields and with others, null where it is null; Spark sees through it."""
         expressions = self.jvm.org.apache.spark.sql.catalyst.expressions
         changes = [expressions.DropField(name) for name in dropped]
-        changes += [expressions.WithField(name, self.expression(each)) for name, each in added]
+        changes += [expressions.WithField(name, self.expression(column)) for name, column in added]
         return self.column(expressions.UpdateFields(self.expression(column), self.seq(changes)))
 
     def frame(self, plan_or_dataset: Any) -> DataFrame:

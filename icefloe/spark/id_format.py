@@ -23,8 +23,8 @@ def write_parquet(
     sql = jvm.org.apache.spark.sql
     plan = frame._jdf.queryExecution().analyzed()
     output = plan.output()
-    columns = [output.apply(place) for place in range(output.size())]
-    by_name = {each.name(): each for each in columns}
+    columns = [output.apply(index) for index in range(output.size())]
+    by_name = {column.name(): column for column in columns}
     settings = jvm.java.util.HashMap()
     for key, value in options.items():
         settings.put(key, value)
@@ -40,13 +40,13 @@ def write_parquet(
         sql.SaveMode.Append,
         gateway.none(),
         gateway.none(),
-        gateway.seq(each.name() for each in columns),
+        gateway.seq(column.name() for column in columns),
     )
     sql.classic.Dataset.ofRows(gateway.spark._jsparkSession, command)
 
 
 class IdFormat:
-    """Spark's Parquet format, but that what it writes has the ids of a schema: a `FileFormat` for writing alone."""
+    """Spark's Parquet format, except that it writes the ids of a schema: a `FileFormat` for writing only."""
 
     def __init__(self, gateway: Gateway, schema: Any) -> None:
         self._gateway = gateway
@@ -62,9 +62,9 @@ class IdFormat:
         written = self._gateway.type(with_ids(given, self._schema, ""))
         return self._returned(self._parquet.prepareWrite(session, job, options, written))
 
-    def supportDataType(self, kind: Any) -> bool:  # noqa: N802  # Spark's name
+    def supportDataType(self, data_type: Any) -> bool:  # noqa: N802  # Spark's name
         """As Parquet has it."""
-        return bool(self._parquet.supportDataType(kind))
+        return bool(self._parquet.supportDataType(data_type))
 
     def supportFieldName(self, name: str) -> bool:  # noqa: N802  # Spark's name
         """As Parquet has it."""
@@ -79,7 +79,7 @@ class IdFormat:
         return "Parquet"
 
     def hashCode(self) -> int:  # noqa: N802  # Java's name
-        """Of one object."""
+        """By identity."""
         return id(self) & 0x7FFFFFFF
 
     def equals(self, other: Any) -> bool:
@@ -97,7 +97,7 @@ def with_ids(given: Any, known: Any, around: str) -> Any:
 
     What may be null is the known one's as well: values of required fields were checked when they were shaped.
     """
-    if [each.name for each in given.fields] != [each.name for each in known.fields]:
+    if [field.name for field in given.fields] != [field.name for field in known.fields]:
         raise StateError(
             f"Spark would write the fields {', '.join(given.names)} of {around or 'the table'}, which has"
             f" {', '.join(known.names)}"

@@ -38,30 +38,30 @@ class InnerColumns:
 def inner_columns(fields: Sequence[types.NestedField], metadata: TableMetadata) -> InnerColumns:
     """The columns of a relation. Those that are named by us already, being in no schema, keep their names."""
     names = _Names(metadata)
-    together = Counter(each.name.lower() for each in fields)
-    found, whole = [], set()
+    together = Counter(field.name.lower() for field in fields)
+    columns, whole = [], set()
     for field in fields:
         is_own = together[field.name.lower()] == 1 and field.name.lower() != _SPARKS_OWN
         if not isinstance(field.field_type, types.NestedType):
             is_safe = is_own and names.is_free(_ROOT, field) and not _has_nan(field.field_type)
-            found.append(field if is_safe or names.is_ours(field) else replace(field, name=_inner_name(field)))
+            columns.append(field if is_safe or names.is_ours(field) else replace(field, name=_inner_name(field)))
             continue
         is_safe = is_own and names.is_free(_ROOT, field) and names.is_constant(field)
         if not is_safe:
             whole.add(field.field_id)
-        kind = names.inside(field.field_type, field.field_id, is_filtered=is_safe)
+        inner_type = names.inside(field.field_type, field.field_id, is_filtered=is_safe)
         name = field.name if is_safe or names.is_ours(field) else _inner_name(field)
-        found.append(replace(field, name=name, field_type=kind))
-    needs_ids = not all(names.is_constant(each) for each in types.walk_fields(found))
-    return InnerColumns(tuple(found), frozenset(whole), needs_ids)
+        columns.append(replace(field, name=name, field_type=inner_type))
+    needs_ids = not all(names.is_constant(column) for column in types.walk_fields(columns))
+    return InnerColumns(tuple(columns), frozenset(whole), needs_ids)
 
 
 class _Names:
-    """Which names fields of a table have and had."""
+    """The present and past names of a table's fields."""
 
     def __init__(self, metadata: TableMetadata) -> None:
-        # With a schema removed, nobody knows any more which names its fields had.
-        self._is_known = len(metadata.schemas) == max(each.schema_id for each in metadata.schemas) + 1
+        # The names of the fields of a removed schema are unknown.
+        self._is_known = len(metadata.schemas) == max(schema.schema_id for schema in metadata.schemas) + 1
         self._owners: dict[tuple[int, str], set[int]] = {}
         self._had: dict[int, set[str]] = {}
         for schema in metadata.schemas:
@@ -80,33 +80,36 @@ class _Names:
         return self._is_known and self._had.get(field.field_id) == {field.name}
 
     def is_ours(self, field: types.NestedField) -> bool:
-        """Whether the name is one that we gave, and that no file has."""
+        """Whether the name is one of ours, which no file has."""
         return field.name.startswith(PREFIX) and field.name not in self._had.get(field.field_id, ())
 
-    def inside(self, kind: types.IcebergType, around: int, *, is_filtered: bool) -> types.IcebergType:
+    def inside(self, field_type: types.IcebergType, around: int, *, is_filtered: bool) -> types.IcebergType:
         """A type with safe names in it; `is_filtered` says whether filters on fields may go into files."""
-        match kind:
+        match field_type:
             case types.StructType():
-                together = Counter(each.name.lower() for each in kind)
-                return types.StructType(*(self._field(each, around, together, is_filtered) for each in kind))
+                together = Counter(field.name.lower() for field in field_type)
+                return types.StructType(*(self._field(field, around, together, is_filtered) for field in field_type))
             case types.ListType():
-                return replace(kind, element_type=self.inside(kind.element_type, kind.element_id, is_filtered=False))
+                return replace(
+                    field_type,
+                    element_type=self.inside(field_type.element_type, field_type.element_id, is_filtered=False),
+                )
             case types.MapType():
                 return replace(
-                    kind,
-                    key_type=self.inside(kind.key_type, kind.key_id, is_filtered=False),
-                    value_type=self.inside(kind.value_type, kind.value_id, is_filtered=False),
+                    field_type,
+                    key_type=self.inside(field_type.key_type, field_type.key_id, is_filtered=False),
+                    value_type=self.inside(field_type.value_type, field_type.value_id, is_filtered=False),
                 )
             case _:
-                return kind
+                return field_type
 
     def _field(
         self, field: types.NestedField, around: int, together: Counter[str], is_filtered: bool
     ) -> types.NestedField:
         is_safe = self.is_free(around, field) and together[field.name.lower()] == 1
         is_safe = is_safe and not (is_filtered and _has_nan(field.field_type))
-        kind = self.inside(field.field_type, field.field_id, is_filtered=is_filtered)
-        return replace(field, name=field.name if is_safe else _inner_name(field), field_type=kind)
+        inner_type = self.inside(field.field_type, field.field_id, is_filtered=is_filtered)
+        return replace(field, name=field.name if is_safe else _inner_name(field), field_type=inner_type)
 
 
 def _names_in_files(field: types.NestedField) -> Iterable[str]:
@@ -114,8 +117,8 @@ def _names_in_files(field: types.NestedField) -> Iterable[str]:
     return {field.name, avro_name(field.name)}
 
 
-def _has_nan(kind: types.IcebergType) -> bool:
-    return isinstance(kind, types.FloatType | types.DoubleType)
+def _has_nan(field_type: types.IcebergType) -> bool:
+    return isinstance(field_type, types.FloatType | types.DoubleType)
 
 
 def _inner_name(field: types.NestedField) -> str:

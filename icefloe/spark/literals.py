@@ -17,9 +17,9 @@ _TEXT_BYTES = re.compile(r"(?i)cast\(x'([0-9a-f]*)' as string\)")
 _NUMBER = re.compile(r"(?i)([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)(?:l|s|y|d|f|bd)?")
 
 
-def sql_literal(value: Any, kind: types.IcebergType, shown: Any) -> str | None:
+def sql_literal(value: Any, field_type: types.IcebergType, shown: Any) -> str | None:
     """The literal of a value for a column that Spark has as the type `shown`; None where Spark has none."""
-    match kind:
+    match field_type:
         case types.BooleanType():
             return "TRUE" if value else "FALSE"
         case types.IntegerType():
@@ -27,17 +27,17 @@ def sql_literal(value: Any, kind: types.IcebergType, shown: Any) -> str | None:
         case types.LongType() | types.TimestampNanoType() | types.TimestamptzNanoType():
             return f"{value}L"
         case types.FloatType() | types.DoubleType():
-            return f"CAST('{to_text(value, kind)}' AS {kind.name.upper()})"
+            return f"CAST('{to_text(value, field_type)}' AS {field_type.name.upper()})"
         case types.DecimalType():
-            return f"CAST('{to_text(value, kind)}' AS DECIMAL({kind.precision}, {kind.scale}))"
+            return f"CAST('{to_text(value, field_type)}' AS DECIMAL({field_type.precision}, {field_type.scale}))"
         case types.DateType():
-            return f"DATE '{to_text(value, kind)}'"
+            return f"DATE '{to_text(value, field_type)}'"
         case types.TimeType():
-            return f"{value}L" if shown.typeName() == "long" else f"TIME '{to_text(value, kind)}'"
+            return f"{value}L" if shown.typeName() == "long" else f"TIME '{to_text(value, field_type)}'"
         case types.TimestampType():
-            return f"TIMESTAMP_NTZ '{to_text(value, kind)}'"
+            return f"TIMESTAMP_NTZ '{to_text(value, field_type)}'"
         case types.TimestamptzType():
-            return f"TIMESTAMP_LTZ '{to_text(value, kind)}'"
+            return f"TIMESTAMP_LTZ '{to_text(value, field_type)}'"
         case types.StringType():
             return text_literal(value)
         case types.UUIDType():
@@ -53,7 +53,7 @@ def sql_literal(value: Any, kind: types.IcebergType, shown: Any) -> str | None:
         ):
             return None
         case _:
-            raise AssertionError(f"no literal for {kind}")
+            raise AssertionError(f"no literal for {field_type}")
 
 
 def text_literal(text: str) -> str:
@@ -66,25 +66,29 @@ def quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def value_of_literal(text: str, kind: types.IcebergType) -> Any:
+def value_of_literal(text: str, field_type: types.IcebergType) -> Any:
     """The value that a literal means for a column of a type; an error if it is no literal."""
     body = text.strip()
     if body.upper() == "NULL":
         return None
     if body.upper() in ("TRUE", "FALSE"):
-        return coerce(body.upper() == "TRUE", kind)
+        return coerce(body.upper() == "TRUE", field_type)
     if match := _HEX.fullmatch(body):
         raw = bytes_from_hex(match[1], types.BinaryType())
-        return coerce(uuid.UUID(bytes=raw), kind) if isinstance(kind, types.UUIDType) else coerce(raw, kind)
+        return (
+            coerce(uuid.UUID(bytes=raw), field_type)
+            if isinstance(field_type, types.UUIDType)
+            else coerce(raw, field_type)
+        )
     if match := _TEXT_BYTES.fullmatch(body):
-        return parse_text(bytes.fromhex(match[1]).decode(), kind)
+        return parse_text(bytes.fromhex(match[1]).decode(), field_type)
     if match := _NUMBER.fullmatch(body):
-        if isinstance(kind, types.TimeType | types.TimestampNanoType | types.TimestamptzNanoType):
-            return coerce(int(match[1]), kind)
-        return parse_text(match[1], kind)
+        if isinstance(field_type, types.TimeType | types.TimestampNanoType | types.TimestamptzNanoType):
+            return coerce(int(match[1]), field_type)
+        return parse_text(match[1], field_type)
     if match := _QUOTED.fullmatch(body):
         quote = match["quote"]
-        return parse_text(re.sub(rf"(?s)\\(.)|{quote}({quote})", _unescaped, match["text"]), kind)
+        return parse_text(re.sub(rf"(?s)\\(.)|{quote}({quote})", _unescaped, match["text"]), field_type)
     raise InvalidValueError(f"{text!r} is not a literal")
 
 

@@ -1,4 +1,4 @@
-"""A Spark of this process, and the Java that it needs."""
+"""A local Spark in this process, and the Java that it needs."""
 
 import os
 import re
@@ -46,26 +46,26 @@ def _sensible_memory() -> int:
 
 
 def check_java() -> None:
-    """One clear sentence if Spark's Java is missing or too old."""
+    """Raise a clear error if Spark's Java is missing or too old."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    found = None if program is None else java_version(program)
-    if found is None:
+    version = None if program is None else java_version(program)
+    if version is None:
         raise NotInstalledError(
             f"Spark needs Java {OLDEST_JAVA} or newer, and there is none"
             f"{f' in JAVA_HOME, {home}' if home else ' on the path'}; install one, or set JAVA_HOME"
         )
-    if found < OLDEST_JAVA:
+    if version < OLDEST_JAVA:
         raise NotInstalledError(
-            f"Spark needs Java {OLDEST_JAVA} or newer, and {program} is Java {found}; install one, or set JAVA_HOME"
+            f"Spark needs Java {OLDEST_JAVA} or newer, and {program} is Java {version}; install one, or set JAVA_HOME"
         )
 
 
 def java_version(program: str) -> int | None:
-    """The main version of a Java program; None if it is none."""
+    """The major version of a Java program; None if it is not Java."""
     try:
         done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=30)
     except (OSError, subprocess.SubprocessError):
         return None
-    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
-    return None if found is None else int(found[1])
+    match = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return None if match is None else int(match[1])

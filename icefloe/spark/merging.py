@@ -26,7 +26,7 @@ Values: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class MergeBuilder:
-    """A merge that is put together clause by clause; each call gives a new one, and `execute` runs it."""
+    """A merge built clause by clause; each call returns a new one, and `execute` runs it."""
 
     spark: Any
     table: Table
@@ -39,7 +39,7 @@ class MergeBuilder:
     by_source: tuple[Clause, ...] = ()
     evolves: bool = False
     branch: str | None = None
-    notes: Mapping[str, str] = field(default_factory=dict)
+    snapshot_properties: Mapping[str, str] = field(default_factory=dict)
 
     def using(
         self, source: DataFrame, on: Condition | Sequence[str], *, target_alias: str = "t", source_alias: str = "s"
@@ -81,11 +81,11 @@ class MergeBuilder:
         return replace(self, branch=branch)
 
     def with_snapshot_properties(self, properties: Mapping[str, str]) -> "MergeBuilder":
-        """What the summary of the snapshot says besides."""
-        return replace(self, notes={**self.notes, **properties})
+        """Extra properties for the summary of the snapshot."""
+        return replace(self, snapshot_properties={**self.snapshot_properties, **properties})
 
     def execute(self) -> Snapshot | None:
-        """Run it in one commit; None if it changed nothing."""
+        """Run the merge in one commit; None if it changed nothing."""
         if self.source is None or self.on is None:
             raise InvalidInputError("a merge needs a source: call using(df, condition) before execute()")
         merge = Merge(
@@ -105,12 +105,12 @@ class MergeBuilder:
             merge,
             metadata_columns=mentioned_metadata(f"{merge}"),
             branch=to.branch,
-            notes={**to.notes, **self.notes},
+            snapshot_properties={**to.snapshot_properties, **self.snapshot_properties},
         )
 
     def _condition(self, on: Condition | Sequence[str]) -> Column:
         if isinstance(on, str | Column):
-            return _made(on)
+            return _as_column(on)
         if not on:
             raise InvalidInputError("a merge joins by at least one column")
         pairs = [
@@ -120,12 +120,12 @@ class MergeBuilder:
         return reduce(Column.__and__, pairs)
 
 
-def _made(condition: Condition) -> Column:
+def _as_column(condition: Condition) -> Column:
     return F.expr(condition) if isinstance(condition, str) else condition
 
 
 def _column(condition: Condition | None) -> Column | None:
-    return None if condition is None else _made(condition)
+    return None if condition is None else _as_column(condition)
 
 
 def assignments_of(values: Values | None) -> tuple[Assignment, ...] | None:
@@ -133,6 +133,6 @@ def assignments_of(values: Values | None) -> tuple[Assignment, ...] | None:
     if values is None:
         return None
     return tuple(
-        Assignment(tuple(name.split(".")), _made(value) if isinstance(value, str | Column) else F.lit(value))
+        Assignment(tuple(name.split(".")), _as_column(value) if isinstance(value, str | Column) else F.lit(value))
         for name, value in values.items()
     )

@@ -81,8 +81,8 @@ class NativeScan:
         planner = ScanPlans(self.scan, self.hidden)
         kinds = self.shape.kinds if self.hidden is None else self.shape.kinds_with_deletes
         parts = [self._part(planner, kind) for kind in kinds]
-        found = reduce(DataFrame.union, parts)
-        return found if self.scan.limit is None else found.limit(self.scan.limit)
+        rows = reduce(DataFrame.union, parts)
+        return rows if self.scan.limit is None else rows.limit(self.scan.limit)
 
     def _part(self, planner: ScanPlans, kind: FileKind) -> DataFrame:
         wanted = self.scan.projection()
@@ -95,33 +95,33 @@ class NativeScan:
             if not _wants(wanted, DELETED):
                 rows = rows.filter(~is_deleted)
         if kind is FileKind.KEYS:
-            for place, group in enumerate(self.shape.key_deletes):
-                rows = self._without_keys(rows, columns, group, place)
+            for group_index, group in enumerate(self.shape.key_deletes):
+                rows = self._without_keys(rows, columns, group, group_index)
         bound = self.scan.bound_filter
         if not isinstance(bound, AlwaysTrue):
             rows = rows.filter(filter_column(self.gateway, bound, columns.user_column(self.mapping), self.mapping))
-        # Four calls for each column, if it were not for those made before.
+        # Without this cache, each column would take four calls.
         given = [
-            (columns.inner_field(each.field_id), columns.is_whole(each.field_id))
-            for each in wanted.fields
-            if columns.has(each)
+            (columns.inner_field(field.field_id), columns.is_whole(field.field_id))
+            for field in wanted.fields
+            if columns.has(field)
         ]
         output = self.gateway.kept(
             f"output {self.mapping} {is_deleted is None} {given} {wanted.fields}",
-            lambda: self.gateway.seq(each._jc for each in self._output(wanted, columns, is_deleted)),
+            lambda: self.gateway.seq(column._jc for column in self._output(wanted, columns, is_deleted)),
         )
         return self.gateway.frame(rows._jdf.select(output))
 
     def _extra(self, kind: FileKind, wanted: Schema) -> list[types.NestedField]:
         """Columns to read that the table's schema lacks: lineage, and dropped ones that deletes still compare."""
-        found = [each for each in (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER) if _wants(wanted, each)]
+        extra = [column for column in (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER) if _wants(wanted, column)]
         if kind is not FileKind.CLEAN or _wants(wanted, POS) or _wants(wanted, ROW_ID):
-            found.append(_optional(POS))
+            extra.append(_optional(POS))
         if kind is FileKind.KEYS:
-            ids = {each for group in self.shape.key_deletes for each in group.field_ids}
+            ids = {field_id for group in self.shape.key_deletes for field_id in group.field_ids}
             missing = sorted(ids - set(self.scan.schema.fields_by_id))
-            found += [_dropped_column(self.scan.metadata, each) for each in missing]
-        return found
+            extra += [_dropped_column(self.scan.metadata, field_id) for field_id in missing]
+        return extra
 
     # -- the relation
 
@@ -157,7 +157,7 @@ class NativeScan:
                 str(self.scan.metadata.table_uuid),
                 f"schema {self.scan.schema.schema_id}",
                 str(self.scan.bound_filter),
-                ", ".join(each.name for each in constants),
+                ", ".join(constant.name for constant in constants),
             )
         )
         schema = columns.schema(self.mapping)
@@ -177,33 +177,33 @@ class NativeScan:
     # -- deletes
 
     def _is_deleted(self, columns: "_Columns") -> Column:
-        found: Column = self.gateway.kept("is deleted", lambda: self._bit_test(columns.position()))
-        return found
+        is_deleted: Column = self.gateway.kept("is deleted", lambda: self._bit_test(columns.position()))
+        return is_deleted
 
     def _bit_test(self, position: Column) -> Column:
-        """Whether the bit of a row is set. To Spark the bits are a text, of which generated code gets a byte without a detour."""
-        place = position.cast("int")
-        byte = self.gateway.invoke(col(_BITS), "getByte", spark_types.ByteType(), F.shiftright(place, 3))
-        return F.call_function("shiftright", byte.cast("int"), place.bitwiseAND(lit(7))).bitwiseAND(lit(1)) != lit(0)
+        """Whether the bit of a row is set. Spark sees the bits as a string, whose bytes generated code can read directly."""
+        index = position.cast("int")
+        byte = self.gateway.invoke(col(_BITS), "getByte", spark_types.ByteType(), F.shiftright(index, 3))
+        return F.call_function("shiftright", byte.cast("int"), index.bitwiseAND(lit(7))).bitwiseAND(lit(1)) != lit(0)
 
-    def _without_keys(self, rows: DataFrame, columns: "_Columns", group: KeyDeletes, place: int) -> DataFrame:
+    def _without_keys(self, rows: DataFrame, columns: "_Columns", group: KeyDeletes, group_index: int) -> DataFrame:
         """The rows that no delete of the group equals, in all its columns, null to null."""
-        keys = self._keys(columns, group, place)
-        own = [columns.raw(each) for each in group.field_ids]
-        theirs = [col(f"key_{place}_{each}") for each in group.field_ids]
+        keys = self._keys(columns, group, group_index)
+        own = [columns.raw(field_id) for field_id in group.field_ids]
+        theirs = [col(f"key_{group_index}_{field_id}") for field_id in group.field_ids]
         equal = [
-            _comparable(one, columns.field(each)).eqNullSafe(_comparable(other, columns.field(each)))
-            for one, other, each in zip(own, theirs, group.field_ids, strict=True)
+            _comparable(one, columns.field(field_id)).eqNullSafe(_comparable(other, columns.field(field_id)))
+            for one, other, field_id in zip(own, theirs, group.field_ids, strict=True)
         ]
-        later = col(f"number_{place}") > col(facts.SEQUENCE_NUMBER.name)
-        here = (col(f"scope_{place}") == lit(_EVERYWHERE)) | (col(f"scope_{place}") == col(_SCOPE))
+        later = col(f"number_{group_index}") > col(facts.SEQUENCE_NUMBER.name)
+        here = (col(f"scope_{group_index}") == lit(_EVERYWHERE)) | (col(f"scope_{group_index}") == col(_SCOPE))
         return rows.join(keys, reduce(Column.__and__, [*equal, later, here]), "left_anti")
 
-    def _keys(self, columns: "_Columns", group: KeyDeletes, place: int) -> DataFrame:
+    def _keys(self, columns: "_Columns", group: KeyDeletes, group_index: int) -> DataFrame:
         """The keys of a group of equality deletes, with where and when they hold."""
-        tops = {columns.top(each).field_id: columns.top(each) for each in group.field_ids}
+        tops = {columns.top(field_id).field_id: columns.top(field_id) for field_id in group.field_ids}
         schema = select_ids(Schema(*map(_optional, tops.values())), group.field_ids)
-        fields = [replace(each, name=f"{facts.PREFIX}key_{each.field_id}") for each in schema.fields]
+        fields = [replace(field, name=f"{facts.PREFIX}key_{field.field_id}") for field in schema.fields]
         read = _Columns(self.gateway, Schema(*fields), self.scan.metadata, [])
         tasks = [FileScanTask(file, (), AlwaysTrue(), number) for file, number in group.files]
         specs = self.scan.metadata.specs_by_id
@@ -215,8 +215,8 @@ class NativeScan:
         )
         constants = (facts.SEQUENCE_NUMBER, scope)
         snapshot = self.scan.snapshot()
-        found = read.schema(self.mapping)
-        session = read.session(found)
+        relation_schema = read.schema(self.mapping)
+        session = read.session(relation_schema)
         index = ScanFileIndex(
             self.gateway,
             IndexLabel(
@@ -230,22 +230,22 @@ class NativeScan:
             constants,
             sum(file.file_size_in_bytes for file, _ in group.files),
             lambda: None,
-            read.check(session, found),
+            read.check(session, relation_schema),
         )
-        rows = relation_frame(self.gateway, index, found, constants, session)
+        rows = relation_frame(self.gateway, index, relation_schema, constants, session)
         return rows.select(
-            *(read.raw(each).alias(f"key_{place}_{each}") for each in group.field_ids),
-            col(facts.SEQUENCE_NUMBER.name).alias(f"number_{place}"),
-            col(_SCOPE).alias(f"scope_{place}"),
+            *(read.raw(field_id).alias(f"key_{group_index}_{field_id}") for field_id in group.field_ids),
+            col(facts.SEQUENCE_NUMBER.name).alias(f"number_{group_index}"),
+            col(_SCOPE).alias(f"scope_{group_index}"),
         )
 
     # -- what users see
 
     def _output(self, wanted: Schema, columns: "_Columns", is_deleted: Column | None) -> list[Column]:
-        shown = {each.name: each for each in user_schema(wanted, self.mapping).fields}
+        shown = {field.name: field for field in user_schema(wanted, self.mapping).fields}
         return [
-            self.gateway.alias(self._one(each, columns, is_deleted), each.name, shown[each.name].metadata)
-            for each in wanted.fields
+            self.gateway.alias(self._one(field, columns, is_deleted), field.name, shown[field.name].metadata)
+            for field in wanted.fields
         ]
 
     def _one(self, field: types.NestedField, columns: "_Columns", is_deleted: Column | None) -> Column:
@@ -273,9 +273,9 @@ class NativeScan:
                 return F.struct(
                     *(
                         to_user(
-                            col(f"{facts.PREFIX}partition_{place}"), each.field_type, each.field_type, self.mapping
-                        ).alias(each.name)
-                        for place, each in enumerate(field.field_type)
+                            col(f"{facts.PREFIX}partition_{index}"), inner.field_type, inner.field_type, self.mapping
+                        ).alias(inner.name)
+                        for index, inner in enumerate(field.field_type)
                     )
                 )
             case _:
@@ -308,14 +308,14 @@ def relation_frame(
 
 
 def _options(gateway: Gateway) -> Any:
-    found = gateway.jvm.java.util.HashMap()
+    options = gateway.jvm.java.util.HashMap()
     for key, value in _OPTIONS.items():
-        found.put(key, value)
-    return gateway.jvm.PythonUtils.toScalaMap(found)
+        options.put(key, value)
+    return gateway.jvm.PythonUtils.toScalaMap(options)
 
 
 def total_size(snapshot: Snapshot) -> int:
-    """Bytes of all files of a snapshot, as its summary has them; much if it does not say, so that nobody broadcasts it."""
+    """Bytes of all files of a snapshot, from its summary; a large number if unknown, so that Spark does not broadcast it."""
     text = None if snapshot.summary is None else snapshot.summary.get("total-files-size")
     return int(text) if text is not None and text.isdigit() else _UNKNOWN_SIZE
 
@@ -327,30 +327,30 @@ class _Columns:
         self, gateway: Gateway, schema: Schema, metadata: TableMetadata, extra: Sequence[types.NestedField]
     ) -> None:
         self._gateway = gateway
-        own = [each for each in schema.fields if not isinstance(each.field_type, types.UnknownType)]
-        self._schema = Schema(*own, *(replace(each, name=f"{facts.PREFIX}{each.field_id}") for each in extra))
-        found = inner_columns([each for each in self._schema.fields if each.field_id != POS.field_id], metadata)
-        self._whole = found.whole
-        self._needs_ids = found.needs_ids
-        position = [replace(each, name=ROW_INDEX) for each in self._schema.fields if each.field_id == POS.field_id]
-        self._inner = Schema(*found.fields, *position)
-        self.by_name = {each.name: each for each in self._inner.fields if each.field_id != POS.field_id}
+        own = [field for field in schema.fields if not isinstance(field.field_type, types.UnknownType)]
+        self._schema = Schema(*own, *(replace(field, name=f"{facts.PREFIX}{field.field_id}") for field in extra))
+        inner = inner_columns([field for field in self._schema.fields if field.field_id != POS.field_id], metadata)
+        self._whole = inner.whole
+        self._needs_ids = inner.needs_ids
+        position = [replace(field, name=ROW_INDEX) for field in self._schema.fields if field.field_id == POS.field_id]
+        self._inner = Schema(*inner.fields, *position)
+        self.by_name = {field.name: field for field in self._inner.fields if field.field_id != POS.field_id}
 
     def schema(self, mapping: TypeMapping) -> Any:
         """The relation's schema for Spark."""
-        found = _kept_defaults(file_schema(self._inner, mapping))
-        for each in found.fields:
-            if each.name == ROW_INDEX:
+        schema = _kept_defaults(file_schema(self._inner, mapping))
+        for field in schema.fields:
+            if field.name == ROW_INDEX:
                 # Spark's reader knows it by name, and looks for nothing else where it is to look for an id.
-                each.metadata = {}
-        return found
+                field.metadata = {}
+        return schema
 
     def session(self, schema: Any) -> Any:
         """The session whose settings the relation of this schema is read with."""
         return reading_session(self._gateway, schema, needs_ids=self._needs_ids)
 
     def check(self, session: Any, schema: Any) -> Callable[[], None]:
-        """What is to be checked before files are read with the settings of this session."""
+        """The check to run before files are read with the settings of this session."""
         return partial(check_settings, self._gateway, session, schema, needs_ids=self._needs_ids)
 
     def has(self, field: types.NestedField) -> bool:
@@ -377,12 +377,12 @@ class _Columns:
     def raw(self, field_id: int) -> Column:
         """The field as the relation has it."""
         column, *inner = (*reversed(self._inner.ancestors(field_id)), self._inner.find_field(field_id))
-        found = col(quoted_name(column.name))
+        value = col(quoted_name(column.name))
         if column.field_id in self._whole:
-            found = self._gateway.nullable(found)
-        for each in inner:
-            found = found.getField(each.name)
-        return found
+            value = self._gateway.nullable(value)
+        for field in inner:
+            value = value.getField(field.name)
+        return value
 
     def position(self) -> Column:
         """The position of the row in its file."""
@@ -415,10 +415,10 @@ def _dropped_column(metadata: TableMetadata, field_id: int) -> types.NestedField
 
 
 def _optional(field: types.NestedField) -> types.NestedField:
-    kind = field.field_type
-    if isinstance(kind, types.StructType):
-        kind = types.StructType(*map(_optional, kind.fields))
-    return replace(field, field_type=kind, required=False)
+    field_type = field.field_type
+    if isinstance(field_type, types.StructType):
+        field_type = types.StructType(*map(_optional, field_type.fields))
+    return replace(field, field_type=field_type, required=False)
 
 
 def _comparable(column: Column, field: types.NestedField) -> Column:
@@ -427,11 +427,11 @@ def _comparable(column: Column, field: types.NestedField) -> Column:
 
 
 def _wants(wanted: Schema, column: types.NestedField) -> bool:
-    return any(each.field_id == column.field_id for each in wanted.fields)
+    return any(field.field_id == column.field_id for field in wanted.fields)
 
 
 def _partition_type(wanted: Schema) -> types.StructType | None:
-    for each in wanted.fields:
-        if each.field_id == PARTITION_ID and isinstance(each.field_type, types.StructType):
-            return each.field_type
+    for field in wanted.fields:
+        if field.field_id == PARTITION_ID and isinstance(field.field_type, types.StructType):
+            return field.field_type
     return None

@@ -86,7 +86,7 @@ _OPEN_FILES = 100
 
 
 def why_not_native(spark: SparkSession, metadata: TableMetadata) -> str | None:
-    """What keeps Spark's own writer from the table; None if nothing does."""
+    """Why Spark's own writer cannot write the table; None if it can."""
     if WRITE_FORMAT.of(metadata.properties) != "parquet":
         return f"files are to be {WRITE_FORMAT.of(metadata.properties)}"
     if PARQUET_COMPRESSION.of(metadata.properties).lower() not in _CODECS:
@@ -104,8 +104,8 @@ def why_not_native(spark: SparkSession, metadata: TableMetadata) -> str | None:
 
 
 def _why_not_reached(spark: SparkSession, location: str) -> str | None:
-    place = parse_location(location)
-    scheme = place.root.partition(":")[0] if ":" in place.root else "file"
+    parsed = parse_location(location)
+    scheme = parsed.root.partition(":")[0] if ":" in parsed.root else "file"
     if scheme == "memory":
         return "files in memory are those of this process"
     gateway = Gateway(spark)
@@ -118,7 +118,7 @@ def _why_not_reached(spark: SparkSession, location: str) -> str | None:
 
 
 def write_natively(frame: DataFrame, request: WriteRequest) -> list[DataFile]:
-    """Write the frame as data files of the table. On an error nothing is left of it."""
+    """Write the frame as data files of the table. On an error, no file is left behind."""
     metadata = request.metadata
     settings = _settings(metadata) | _parts(frame.sparkSession, metadata)
     shaped = _in_session(shape_frame(frame, metadata.schema()), settings)
@@ -132,8 +132,8 @@ def write_natively(frame: DataFrame, request: WriteRequest) -> list[DataFile]:
     options = _options(metadata.properties)
     written = file_schema(kept, mapping_of(frame.sparkSession))
 
-    def write(part: DataFrame, place: str, partition: list[str]) -> None:
-        write_parquet(gateway, part, place, options, partition, written)
+    def write(part: DataFrame, folder_name: str, partition: list[str]) -> None:
+        write_parquet(gateway, part, folder_name, options, partition, written)
 
     with removed_on_error(frame.sparkSession, request.storage, folder):
         most = rows_per_file(shaped, request, distribution.mode, lambda part, place: write(part, place, []), folder)
@@ -145,7 +145,7 @@ def write_natively(frame: DataFrame, request: WriteRequest) -> list[DataFile]:
 
 
 def _settings(metadata: TableMetadata) -> dict[str, str]:
-    """What Spark's writer takes from its session alone."""
+    """Settings that Spark's writer only takes from its session."""
     fanout = distribution_of(metadata).fanout
     shreds = PARQUET_SHRED_VARIANTS.of(metadata.properties)
     # The writer of shredded variants takes its schema from the query alone, whose field ids that rule of the optimizer drops.
@@ -172,10 +172,10 @@ def _parts(spark: SparkSession, metadata: TableMetadata) -> dict[str, str]:
     if distribution_of(metadata).mode != "hash" or spark.conf.get(_ADAPTS, "true").lower() != "true":
         return {}
     cores = spark.sparkContext.defaultParallelism
-    found = {_PARTS: str(max(int(spark.conf.get(_PARTS, "200")), min(_HASHED_A_CORE * cores, _MOST_HASHED)))}
+    settings = {_PARTS: str(max(int(spark.conf.get(_PARTS, "200")), min(_HASHED_A_CORE * cores, _MOST_HASHED)))}
     if spark.conf.get(_FEWEST_PARTS, None) is None:
-        found[_FEWEST_PARTS] = str(_JOINED_A_CORE * cores)
-    return found
+        settings[_FEWEST_PARTS] = str(_JOINED_A_CORE * cores)
+    return settings
 
 
 def _in_session(frame: DataFrame, settings: dict[str, str]) -> DataFrame:
@@ -191,7 +191,7 @@ def _in_session(frame: DataFrame, settings: dict[str, str]) -> DataFrame:
 
 
 def _options(properties: Properties) -> dict[str, str]:
-    """What Spark's writer takes from the write alone."""
+    """Options that Spark's writer only takes from the write."""
     codec = PARQUET_COMPRESSION.of(properties).lower()
     options = {
         "compression": _CODECS[codec],
@@ -235,8 +235,8 @@ def _data_files(
     schema = stored_schema(metadata.schema())
     modes = metrics_modes(schema, metadata.properties, distribution.order)
     order_id = distribution.order.order_id if distribution.is_sorted else None
-    found = sorted(storage.list_prefix(folder), key=lambda info: info.location)
-    own = [info for info in found if not info.location.rpartition("/")[2].startswith((".", "_"))]
+    infos = sorted(storage.list_prefix(folder), key=lambda info: info.location)
+    own = [info for info in infos if not info.location.rpartition("/")[2].startswith((".", "_"))]
 
     def read(info: FileInfo) -> DataFile:
         footer = pq.read_metadata(storage.open_input(info.location, size=info.size))
@@ -255,7 +255,7 @@ def _data_files(
 
     files = list(in_order(read, own, _READERS, "icefloe-footers"))
     kept = [file for file in files if file.record_count]
-    if len(kept) < len(found):
+    if len(kept) < len(infos):
         keep_only(storage, folder, (file.file_path for file in kept))
     request.written.extend(kept)
     return kept

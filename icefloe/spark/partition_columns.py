@@ -50,13 +50,13 @@ class PartitionColumns:
     def add(self, frame: DataFrame, gateway: Gateway) -> DataFrame:
         """The shaped frame with the columns behind its own."""
         schema = self.metadata.schema()
-        made = {}
+        columns = {}
         for field, name in zip(self.metadata.spec().fields, self.names, strict=True):
             if name is not None:
-                kind = schema.find_type(field.source_id)
-                values = transform_column(gateway, field.transform, source_column(field.source_id, schema), kind)
-                made[name] = _encoded(gateway, values, field.transform.result_type(kind))
-        return frame.withColumns(made) if made else frame
+                source_type = schema.find_type(field.source_id)
+                values = transform_column(gateway, field.transform, source_column(field.source_id, schema), source_type)
+                columns[name] = _encoded(gateway, values, field.transform.result_type(source_type))
+        return frame.withColumns(columns) if columns else frame
 
     def partition(self, folders: Sequence[str], location: str, storage: Storage) -> tuple[Any, ...]:
         """The partition tuple of a file that lies in these folders."""
@@ -70,12 +70,12 @@ class PartitionColumns:
     def _value(self, text: str | None, field: PartitionField, schema: Schema, location: str, storage: Storage) -> Any:
         if text is None:
             raise CorruptFileError(location, f"it was written outside of a folder of partition field {field.name!r}")
-        kind = schema.find_type(field.source_id)
+        source_type = schema.find_type(field.source_id)
         if text.startswith("h"):
             names = [schema.fields_by_id[field.source_id].name]
-            names[:0] = [each.name for each in reversed(schema.ancestors(field.source_id))]
-            return field.transform.apply(_first_value(names, kind, location, storage), kind)
-        return _decoded(text, field.transform.result_type(kind))
+            names[:0] = [ancestor.name for ancestor in reversed(schema.ancestors(field.source_id))]
+            return field.transform.apply(_first_value(names, source_type, location, storage), source_type)
+        return _decoded(text, field.transform.result_type(source_type))
 
 
 def partition_columns(metadata: TableMetadata) -> PartitionColumns:
@@ -87,8 +87,8 @@ def partition_columns(metadata: TableMetadata) -> PartitionColumns:
     return PartitionColumns(
         metadata,
         tuple(
-            None if _is_null(field, schema) else f"{prefix}{place}"
-            for place, field in enumerate(metadata.spec().fields)
+            None if _is_null(field, schema) else f"{prefix}{index}"
+            for index, field in enumerate(metadata.spec().fields)
         ),
     )
 
@@ -109,8 +109,8 @@ def _is_null(field: PartitionField, schema: Schema) -> bool:
     )
 
 
-def _encoded(gateway: Gateway, column: Column, kind: types.IcebergType) -> Column:
-    match kind:
+def _encoded(gateway: Gateway, column: Column, field_type: types.IcebergType) -> Column:
+    match field_type:
         case types.StringType() | types.BinaryType():
             short = F.concat(F.lit("v"), F.hex(column))
             long = F.concat(F.lit("h"), F.sha2(column.cast("binary"), 256))
@@ -124,13 +124,13 @@ def _encoded(gateway: Gateway, column: Column, kind: types.IcebergType) -> Colum
         case types.DecimalType():
             return column.cast("string")
         case _:
-            return count_of(gateway, column, kind, TypeMapping())
+            return count_of(gateway, column, field_type, TypeMapping())
 
 
-def _decoded(text: str, kind: types.IcebergType) -> Any:
+def _decoded(text: str, field_type: types.IcebergType) -> Any:
     if text == _NULL:
         return None
-    match kind:
+    match field_type:
         case types.StringType():
             return bytes.fromhex(text[1:]).decode()
         case types.BinaryType():
@@ -142,16 +142,16 @@ def _decoded(text: str, kind: types.IcebergType) -> Any:
         case types.DoubleType():
             return struct.unpack("<d", struct.pack("<q", int(text)))[0]
         case types.DecimalType():
-            return coerce(Decimal(text), kind)
+            return coerce(Decimal(text), field_type)
         case _:
             return int(text)
 
 
-def _first_value(names: list[str], kind: types.IcebergType, location: str, storage: Storage) -> Any:
-    """The value of a column in the first row of a file; partition values made of it are those of all rows."""
+def _first_value(names: list[str], field_type: types.IcebergType, location: str, storage: Storage) -> Any:
+    """The value of a column in the first row of a file; its partition value is that of all rows."""
     file = pq.ParquetFile(storage.open_input(location))
     batch = next(file.iter_batches(batch_size=1, columns=[".".join(names)]))
     array = batch.column(0)
     for name in names[1:]:
         array = array.field(name)
-    return to_internal(array, kind)[0]
+    return to_internal(array, field_type)[0]

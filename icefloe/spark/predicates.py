@@ -44,30 +44,30 @@ _OPPOSITE = {
 
 
 _NOT_USABLE = (NotUnderstood, IcefloeError, Py4JError, ValueError, TypeError, LookupError, ArithmeticError)
-"""What reading a strange predicate may raise; it is then not used, for it only makes a query faster."""
+"""Errors from reading an unknown predicate, which is then ignored, since it only makes a query faster."""
 
 
 def table_filter(filters: Iterable[Any], columns: Mapping[str, types.NestedField]) -> ex.Expression:
     """A predicate that is true wherever all of these Catalyst filters are; `columns` are those of the relation, by name."""
-    nodes = [part for each in filters for part in _parts(each)]
-    own = (_or_true(partial(_truth, each, columns, False)) for each in nodes)
+    nodes = [part for expression in filters for part in _parts(expression)]
+    own = (_or_true(partial(_truth, node, columns, False)) for node in nodes)
     return conjunction(*own, *_or_none(nodes, columns))
 
 
 def _parts(expression: Any) -> list[Node]:
-    """What must all be true for an expression to be."""
+    """The conjuncts of an expression."""
     try:
         pending = [tree(expression)]
     except _NOT_USABLE:
         return []
-    found = []
+    parts = []
     while pending:
         node = pending.pop(0)
         if node.name == "And":
             pending[:0] = node.children
         else:
-            found.append(node)
-    return found
+            parts.append(node)
+    return parts
 
 
 def _or_none(nodes: Sequence[Node], columns: Mapping[str, types.NestedField]) -> list[ex.Expression]:
@@ -116,7 +116,7 @@ def _truth(node: Node, columns: Mapping[str, types.NestedField], negated: bool) 
 def _both(node: Node, columns: Mapping[str, types.NestedField], negated: bool) -> ex.Expression:
     left, right = node.children
     if (node.name == "And") is not negated:
-        return conjunction(*(_or_true(partial(_truth, each, columns, negated)) for each in (left, right)))
+        return conjunction(*(_or_true(partial(_truth, side, columns, negated)) for side in (left, right)))
     return disjunction(_truth(left, columns, negated), _truth(right, columns, negated))
 
 
@@ -167,8 +167,8 @@ def _compare(name: str, term: ex.IdReference, literal: ex.Literal, has_nan: bool
         case "LessThanOrEqual":
             return ex.LessThanOrEqual(term, literal)
         case "GreaterThan" | "GreaterThanOrEqual":
-            found = (ex.GreaterThan if name == "GreaterThan" else ex.GreaterThanOrEqual)(term, literal)
-            return disjunction(found, ex.IsNaN(term)) if has_nan else found
+            predicate = (ex.GreaterThan if name == "GreaterThan" else ex.GreaterThanOrEqual)(term, literal)
+            return disjunction(predicate, ex.IsNaN(term)) if has_nan else predicate
         case _:
             raise AssertionError(name)
 
@@ -191,10 +191,10 @@ def _function(name: str, node: Node, literal: Node, columns: Mapping[str, types.
     if literal.facts.get("value") is None:
         raise NotUnderstood
     field_of = partial(_field, columns=columns)
-    found = _literal(literal, function_type(node, field_of))
-    if found is None or not isinstance(found.value, int):
+    constant = _literal(literal, function_type(node, field_of))
+    if constant is None or not isinstance(constant.value, int):
         raise NotUnderstood
-    at, after = found.value, found.value + 1
+    at, after = constant.value, constant.value + 1
     match name:
         case "EqualTo" | "EqualNullSafe":
             wanted = Range(at, after)
@@ -225,7 +225,7 @@ def _months(nodes: Sequence[Node], columns: Mapping[str, types.NestedField]) -> 
             if not is_same(date, other) or not isinstance(function_type(date, field_of), types.DateType):
                 continue
             first = days_of(year, month)
-            days = [day for each, day in parts["DayOfMonth"] if is_same(date, each)]
+            days = [day for other, day in parts["DayOfMonth"] if is_same(date, other)]
             ranges = [Range(first + day - 1, first + day) for day in days]
             for wanted in ranges or [Range(first, days_of(year, month + 1))]:
                 yield range_filter(*source_range(date, wanted, field_of))
@@ -233,47 +233,49 @@ def _months(nodes: Sequence[Node], columns: Mapping[str, types.NestedField]) -> 
 
 def _in(node: Node, columns: Mapping[str, types.NestedField], negated: bool) -> ex.Expression:
     if node.children[0].name in _FUNCTIONS and node.name == "In" and not negated:
-        values = [each for each in node.children[1:] if each.name != "Literal" or each.facts.get("value") is not None]
-        return disjunction(*(_function("EqualTo", node.children[0], each, columns) for each in values))
+        values = [
+            child for child in node.children[1:] if child.name != "Literal" or child.facts.get("value") is not None
+        ]
+        return disjunction(*(_function("EqualTo", node.children[0], value, columns) for value in values))
     field = _field(node.children[0], columns)
     term = ex.IdReference(field.field_id)
     if node.name == "In":
-        if any(each.name != "Literal" for each in node.children[1:]):
+        if any(child.name != "Literal" for child in node.children[1:]):
             raise NotUnderstood
-        values = [each for each in node.children[1:] if each.facts.get("value") is not None]
+        values = [child for child in node.children[1:] if child.facts.get("value") is not None]
         has_null = len(values) < len(node.children) - 1
-        literals = [_literal(each, field.field_type) for each in values]
+        literals = [_literal(value, field.field_type) for value in values]
     else:
         literals, has_null = _set(node, field.field_type)
-    plain = [each for each in literals if each is not None]
+    plain = [literal for literal in literals if literal is not None]
     if negated:
         if has_null:
             return ex.AlwaysFalse()
-        found = conjunction(ex.NotIn(term, plain), ex.NotNull(term))
-        return found if len(plain) == len(literals) else conjunction(found, ex.NotNaN(term))
-    found = ex.In(term, plain)
-    return found if len(plain) == len(literals) else disjunction(found, ex.IsNaN(term))
+        predicate = conjunction(ex.NotIn(term, plain), ex.NotNull(term))
+        return predicate if len(plain) == len(literals) else conjunction(predicate, ex.NotNaN(term))
+    predicate = ex.In(term, plain)
+    return predicate if len(plain) == len(literals) else disjunction(predicate, ex.IsNaN(term))
 
 
-def _set(node: Node, kind: types.IcebergType) -> tuple[list[ex.Literal | None], bool]:
+def _set(node: Node, field_type: types.IcebergType) -> tuple[list[ex.Literal | None], bool]:
     """The values of an InSet, which its JSON leaves out, and whether null is among them."""
     held = node.real().hset()
     if held.size() > _MOST_VALUES:
         raise NotUnderstood
     parts = held.mkString("\0").split("\0")
-    if len(parts) != held.size() or isinstance(kind, types.BinaryType | types.FixedType):
+    if len(parts) != held.size() or isinstance(field_type, types.BinaryType | types.FixedType):
         raise NotUnderstood
     has_null = bool(held.contains(None))
-    texts = [each for each in parts if not (has_null and each == "null")]
-    return [_value(each, kind, partial(int, each)) for each in texts], has_null
+    texts = [text for text in parts if not (has_null and text == "null")]
+    return [_value(text, field_type, partial(int, text)) for text in texts], has_null
 
 
 def _field(node: Node, columns: Mapping[str, types.NestedField]) -> types.NestedField:
     """The column, or the field of a struct, that a node stands for."""
-    found = _path(node, columns)
-    if not isinstance(found.field_type, types.PrimitiveType):
+    field = _path(node, columns)
+    if not isinstance(field.field_type, types.PrimitiveType):
         raise NotUnderstood
-    return found
+    return field
 
 
 def _path(node: Node, columns: Mapping[str, types.NestedField]) -> types.NestedField:
@@ -286,9 +288,9 @@ def _path(node: Node, columns: Mapping[str, types.NestedField]) -> types.NestedF
         around = _path(node.children[0], columns)
         name = _shape(node.children[0])["fields"][node.facts["ordinal"]]["name"]
         if isinstance(around.field_type, types.StructType) and isinstance(name, str):
-            for each in around.field_type:
-                if each.name == name:
-                    return each
+            for field in around.field_type:
+                if field.name == name:
+                    return field
     if node.name == "KnownNullable":
         return _path(node.children[0], columns)
     if node.name == "Lower" and (inner := _of_uuid(node)) is not None:
@@ -299,7 +301,7 @@ def _path(node: Node, columns: Mapping[str, types.NestedField]) -> types.NestedF
 
 
 def _shape(node: Node) -> Any:
-    """Spark's type of a column or of a field, in its JSON; fields of structs have places there, and not always names."""
+    """Spark's type of a column or of a field, in its JSON; fields of structs have positions there, and not always names."""
     match node.name:
         case "AttributeReference":
             return node.facts["dataType"]
@@ -316,67 +318,67 @@ def _of_uuid(node: Node) -> Node | None:
     [joined] = node.children
     if joined.name != "Concat" or len(joined.children) != _UUID_TEXT_PARTS:
         return None
-    found: Node | None = None
+    column: Node | None = None
     for part in joined.children[::2]:
         if part.name != "Hex" or part.children[0].name != "Substring":
             return None
         source = part.children[0].children[0]
-        if found is not None and not is_same(source, found):
+        if column is not None and not is_same(source, column):
             return None
-        found = source
-    return found
+        column = source
+    return column
 
 
-def _literal(node: Node, kind: types.IcebergType) -> ex.Literal | None:
+def _literal(node: Node, field_type: types.IcebergType) -> ex.Literal | None:
     """The constant of a node as one of the column's type; None is NaN."""
     if node.name != "Literal":
         raise NotUnderstood
-    return _value(str(node.facts["value"]), kind, lambda: node.real().value())
+    return _value(str(node.facts["value"]), field_type, lambda: node.real().value())
 
 
-def _value(text: str, kind: types.IcebergType, raw: Callable[[], Any]) -> ex.Literal | None:
-    match kind:
+def _value(text: str, field_type: types.IcebergType, raw: Callable[[], Any]) -> ex.Literal | None:
+    match field_type:
         case types.FloatType() | types.DoubleType():
             number = float(text)
-            return ex.Literal(coerce(number, kind), kind) if number == number else None
+            return ex.Literal(coerce(number, field_type), field_type) if number == number else None
         case types.DateType():
-            return ex.Literal(parse_text(text, kind) if "-" in text[1:] else int(text), kind)
+            return ex.Literal(parse_text(text, field_type) if "-" in text[1:] else int(text), field_type)
         case types.TimestamptzType():
-            return ex.Literal(int(raw()), kind)
+            return ex.Literal(int(raw()), field_type)
         case types.TimestampType():
-            return ex.Literal(int(text), kind)
+            return ex.Literal(int(text), field_type)
         case types.TimeType():
-            return _time(int(raw()), text, kind)
+            return _time(int(raw()), text, field_type)
         case types.UUIDType():
-            return _uuid(text, kind)
+            return _uuid(text, field_type)
         case types.BinaryType() | types.FixedType():
-            return ex.Literal(coerce(bytes(raw()), kind), kind)
+            return ex.Literal(coerce(bytes(raw()), field_type), field_type)
         case types.StringType():
-            return ex.Literal(text, kind)
+            return ex.Literal(text, field_type)
         case types.PrimitiveType():
-            return ex.Literal(parse_text(text, kind) if not _is_ticks(kind) else int(text), kind)
+            return ex.Literal(parse_text(text, field_type) if not _is_ticks(field_type) else int(text), field_type)
         case _:
             raise NotUnderstood
 
 
-def _is_ticks(kind: types.IcebergType) -> bool:
-    return str(kind) in ("timestamp_ns", "timestamptz_ns")
+def _is_ticks(field_type: types.IcebergType) -> bool:
+    return str(field_type) in ("timestamp_ns", "timestamptz_ns")
 
 
-def _time(ticks: int, text: str, kind: types.TimeType) -> ex.Literal:
+def _time(ticks: int, text: str, field_type: types.TimeType) -> ex.Literal:
     """Spark counts nanoseconds from midnight where it has the type, and microseconds where it is shown as a number."""
     if text == str(ticks):
-        return ex.Literal(ticks, kind)
+        return ex.Literal(ticks, field_type)
     if ticks % 1000:
         raise NotUnderstood
-    return ex.Literal(ticks // 1000, kind)
+    return ex.Literal(ticks // 1000, field_type)
 
 
-def _uuid(text: str, kind: types.UUIDType) -> ex.Literal:
+def _uuid(text: str, field_type: types.UUIDType) -> ex.Literal:
     try:
-        found = UUID(text)
+        value = UUID(text)
     except ValueError:
         raise NotUnderstood from None
-    if str(found) != text:
+    if str(value) != text:
         raise NotUnderstood
-    return ex.Literal(found, kind)
+    return ex.Literal(value, field_type)

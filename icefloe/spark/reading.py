@@ -29,13 +29,13 @@ ARROW = "arrow"
 
 
 def read_scan(spark: Any, scan: TableScan, name: str | None = None) -> DataFrame:
-    """The rows of a scan as a lazy DataFrame; `read.engine` of its options, or of the table, chooses who reads."""
-    found = native_scan(spark, scan, name)
-    return arrow_frame(spark, scan, mapping_of(spark)) if found is None else found.frame()
+    """The rows of a scan as a lazy DataFrame; `read.engine` of its options, or of the table, chooses the reader."""
+    native = native_scan(spark, scan, name)
+    return arrow_frame(spark, scan, mapping_of(spark)) if native is None else native.frame()
 
 
 def native_scan(spark: Any, scan: TableScan, name: str | None = None) -> NativeScan | None:
-    """The scan by Spark's own reader; None if Arrow is to read it."""
+    """The scan with Spark's own reader; None if Arrow must read it."""
     asked = scan.options.get(READ_ENGINE) or scan.metadata.properties.get(READ_ENGINE)
     if asked not in (None, NATIVE, ARROW):
         raise InvalidPropertyError(f"option {READ_ENGINE!r} is {asked!r}; it must be {NATIVE} or {ARROW}")
@@ -63,7 +63,7 @@ def _is_connect(spark: Any) -> bool:
 
 
 def why_not_native(gateway: Gateway, scan: TableScan, shape: SnapshotShape) -> str | None:
-    """What Spark's own reader would read otherwise than the spec says; None if nothing."""
+    """What Spark's own reader would not read as the spec says; None if nothing."""
     others = sorted(shape.formats - {"parquet"})
     if others:
         return f"it has files of format {', '.join(others)}"
@@ -71,11 +71,11 @@ def why_not_native(gateway: Gateway, scan: TableScan, shape: SnapshotShape) -> s
         return "it has encrypted files"
     if NAME_MAPPING.of(scan.metadata.properties) is not None:
         return "it has a name mapping, so some files may have no field ids"
-    if shape.key_deletes and any(each.field_id == DELETED.field_id for each in scan.projection().fields):
+    if shape.key_deletes and any(field.field_id == DELETED.field_id for field in scan.projection().fields):
         return "_deleted is selected, and rows are deleted by equality"
     if (key := _dropped_inside(scan, shape)) is not None:
         return f"rows are deleted by field {key}, which was dropped from a struct that is still there"
-    if any(each.name.lower() == ROW_INDEX for schema in scan.metadata.schemas for each in schema.fields):
+    if any(field.name.lower() == ROW_INDEX for schema in scan.metadata.schemas for field in schema.fields):
         return f"a column is or was called {ROW_INDEX}, which is what Spark's reader calls the positions of rows"
     if (default := _strange_default(scan.schema)) is not None:
         return f"the initial default of {default!r} is not of a column at the top"
@@ -95,7 +95,7 @@ def _changed_inside(gateway: Gateway, scan: TableScan) -> str | None:
     a struct of which a file has none of the fields asked for to be null."""
     if is_at_least(gateway.spark, FIRST_WITH_NESTED_IDS):
         return None
-    inside = {each.field_id: each for each in inner_columns(scan.schema.fields, scan.metadata).fields}
+    inside = {field.field_id: field for field in inner_columns(scan.schema.fields, scan.metadata).fields}
     for column in scan.schema.fields:
         if isinstance(column.field_type, types.NestedType) and (
             inside[column.field_id] != column or _has_grown(column, scan)
@@ -107,9 +107,9 @@ def _changed_inside(gateway: Gateway, scan: TableScan) -> str | None:
 def _has_grown(column: types.NestedField, scan: TableScan) -> bool:
     """Whether a struct in the column was there before one of its fields."""
     return any(
-        each.field_id not in schema.fields_by_id and scan.schema.parents.get(each.field_id) in schema.fields_by_id
+        field.field_id not in schema.fields_by_id and scan.schema.parents.get(field.field_id) in schema.fields_by_id
         for schema in scan.metadata.schemas
-        for each in types.walk_fields([column])
+        for field in types.walk_fields([column])
     )
 
 
@@ -118,45 +118,47 @@ def _unknown_type(gateway: Gateway, scan: TableScan) -> str | None:
     if is_at_least(gateway.spark, FIRST_WITH_VARIANT_MARKS):
         return None
     for schema in scan.metadata.schemas:
-        for each in types.walk_fields(schema.fields):
-            if isinstance(each.field_type, types.VariantType | types.GeometryType | types.GeographyType):
-                return str(each.field_type)
+        for field in types.walk_fields(schema.fields):
+            if isinstance(field.field_type, types.VariantType | types.GeometryType | types.GeographyType):
+                return str(field.field_type)
     return None
 
 
 def _perhaps_shredded(gateway: Gateway, scan: TableScan) -> str | None:
     """A variant, if the session forbids Spark to read one whose fields are columns of a file."""
-    for each in types.walk_fields(scan.schema.fields):
-        if isinstance(each.field_type, types.VariantType):
+    for field in types.walk_fields(scan.schema.fields):
+        if isinstance(field.field_type, types.VariantType):
             is_read = str(gateway.spark.conf.get(_READS_SHREDDED)).lower() == "true"
-            return None if is_read else scan.schema.names_by_id[each.field_id]
+            return None if is_read else scan.schema.names_by_id[field.field_id]
     return None
 
 
 def _dropped_inside(scan: TableScan, shape: SnapshotShape) -> int | None:
-    for field_id in {each for group in shape.key_deletes for each in group.field_ids}:
-        if field_id not in scan.schema.fields_by_id and any(field_id in each.parents for each in scan.metadata.schemas):
+    for field_id in {key for group in shape.key_deletes for key in group.field_ids}:
+        if field_id not in scan.schema.fields_by_id and any(
+            field_id in schema.parents for schema in scan.metadata.schemas
+        ):
             return field_id
     return None
 
 
 def _strange_default(schema: Schema) -> str | None:
-    top = {each.field_id for each in schema.fields}
-    for each in types.walk_fields(schema.fields):
-        if each.initial_default is not None and (
-            each.field_id not in top or isinstance(each.field_type, types.NestedType)
+    top = {field.field_id for field in schema.fields}
+    for field in types.walk_fields(schema.fields):
+        if field.initial_default is not None and (
+            field.field_id not in top or isinstance(field.field_type, types.NestedType)
         ):
-            return schema.names_by_id[each.field_id]
+            return schema.names_by_id[field.field_id]
     return None
 
 
 def _promoted_to_nanos(scan: TableScan) -> str | None:
-    nanos = [each for each in types.walk_fields(scan.schema.fields) if _is_nanos(each)]
-    for each in nanos:
+    nanos = [field for field in types.walk_fields(scan.schema.fields) if _is_nanos(field)]
+    for field in nanos:
         for schema in scan.metadata.schemas:
-            before = schema.fields_by_id.get(each.field_id)
+            before = schema.fields_by_id.get(field.field_id)
             if before is not None and isinstance(before.field_type, types.DateType):
-                return scan.schema.names_by_id[each.field_id]
+                return scan.schema.names_by_id[field.field_id]
     return None
 
 

@@ -1,4 +1,4 @@
-"""What a condition over a table's frame says as a predicate of ours: for pruning, and for finding conflicts narrowly."""
+"""Conditions over a table's frame as predicates of ours, for pruning and for narrow conflict detection."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -25,7 +25,7 @@ def implied_filter(frame: DataFrame, condition: Column | None, schema: Schema) -
     """A predicate that every row of the frame matches for which the condition is true; it may be wider."""
     if condition is None:
         return AlwaysTrue()
-    columns: Mapping[str, types.NestedField] = {each.name: each for each in schema.fields}
+    columns: Mapping[str, types.NestedField] = {field.name: field for field in schema.fields}
     try:
         plan: Any = frame.filter(condition)._jdf.queryExecution().analyzed()
     except PySparkException:
@@ -43,15 +43,15 @@ def implied_filter(frame: DataFrame, condition: Column | None, schema: Schema) -
 
 
 def check_deterministic(frame: DataFrame, conditions: Iterable[Column | None], statement: str) -> None:
-    """Fail if a condition over the frame, or a query in it, may be true now and false when it is asked again."""
+    """Raise if a condition over the frame, or a query in it, is not deterministic."""
     for condition in conditions:
         if condition is not None and not _analyzed(frame, condition).deterministic():
             raise _chooses_anew(condition, statement)
 
 
 def check_deterministic_join(joined: DataFrame, condition: Column, statement: str) -> None:
-    """Fail if the condition of this join may be true now and false when it is asked again."""
-    if not all(each.deterministic() for each in _conjuncts(joined)):
+    """Raise if the condition of this join is not deterministic."""
+    if not all(conjunct.deterministic() for conjunct in _conjuncts(joined)):
         raise _chooses_anew(condition, statement)
 
 
@@ -65,21 +65,21 @@ def _chooses_anew(condition: Column, statement: str) -> InvalidInputError:
 def is_lasting(frame: DataFrame, condition: Column) -> bool:
     """Whether the condition chooses the same rows in every query: it has no queries in it, and does not look at the clock."""
     pattern = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
-    found = _analyzed(frame, condition)
-    return not any(found.containsPattern(each) for each in (pattern.PLAN_EXPRESSION(), pattern.CURRENT_LIKE()))
+    analyzed = _analyzed(frame, condition)
+    return not any(analyzed.containsPattern(one) for one in (pattern.PLAN_EXPRESSION(), pattern.CURRENT_LIKE()))
 
 
 def asks_python(frame: DataFrame, columns: Iterable[Column]) -> bool:
     """Whether a column over the frame calls a Python function, which Spark calls for every row, whatever `CASE` is around."""
     pattern = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF()
     expressions: Any = frame.select(*columns)._jdf.queryExecution().analyzed().expressions()
-    return any(expressions.apply(place).containsPattern(pattern) for place in range(expressions.size()))
+    return any(expressions.apply(index).containsPattern(pattern) for index in range(expressions.size()))
 
 
 def _analyzed(frame: DataFrame, condition: Column) -> Any:
     """The condition as Catalyst understands it."""
     plan: Any = frame.filter(condition)._jdf.queryExecution().analyzed()
-    # Columns that are there without being shown are taken away again above the filter.
+    # Hidden columns are dropped again above the filter.
     while plan.getClass().getSimpleName() != "Filter":
         plan = plan.children().head()
     return plan.condition()
@@ -88,7 +88,7 @@ def _analyzed(frame: DataFrame, condition: Column) -> Any:
 def key_filter(joined: DataFrame, target: DataFrame, source: DataFrame, schema: Schema) -> Expression:
     """A predicate that all target rows match that some source row can match in the join of both: what its condition says of
     the target alone, and ranges of keys."""
-    columns: Mapping[str, types.NestedField] = {each.name: each for each in schema.fields}
+    columns: Mapping[str, types.NestedField] = {field.name: field for field in schema.fields}
     of_target: Any = target._jdf.queryExecution().analyzed().outputSet()
     pairs = []
     own = []
@@ -107,11 +107,11 @@ def _conjuncts(joined: DataFrame) -> Iterator[Any]:
     condition = plan.condition()
     pending = [condition.get()] if condition.isDefined() else []
     while pending:
-        each = pending.pop()
-        if each.getClass().getSimpleName() == "And":
-            pending += [each.left(), each.right()]
+        expression = pending.pop()
+        if expression.getClass().getSimpleName() == "And":
+            pending += [expression.left(), expression.right()]
         else:
-            yield each
+            yield expression
 
 
 def _equality(
@@ -138,23 +138,23 @@ def _ranges(source: DataFrame, pairs: list[tuple[types.NestedField, Any]]) -> li
         return []
     make = source.sparkSession._jvm.org.apache.spark.sql.classic.ExpressionUtils
     asked = []
-    for place, (_, expression) in enumerate(pairs):
+    for index, (_, expression) in enumerate(pairs):
         value = Column(make.column(expression))
-        asked += [F.min(value).alias(f"low_{place}"), F.max(value).alias(f"high_{place}")]
+        asked += [F.min(value).alias(f"low_{index}"), F.max(value).alias(f"high_{index}")]
     try:
         [row] = source.select(*asked).collect()
     except PySparkException:
         return []
-    found = []
-    for place, (field, _) in enumerate(pairs):
-        low, high = (row[f"{end}_{place}"] for end in ("low", "high"))
+    ranges = []
+    for index, (field, _) in enumerate(pairs):
+        low, high = (row[f"{end}_{index}"] for end in ("low", "high"))
         if low is None:
             # No row of the source has a key, so none matches.
             return [AlwaysFalse()]
         try:
-            kind = field.field_type
-            bounds = [Literal(coerce(end, kind), kind) for end in (low, high)]
+            field_type = field.field_type
+            bounds = [Literal(coerce(end, field_type), field_type) for end in (low, high)]
         except IcefloeError:
             continue
-        found.append(TableColumn(IdReference(field.field_id)).between(*bounds))
-    return found
+        ranges.append(TableColumn(IdReference(field.field_id)).between(*bounds))
+    return ranges

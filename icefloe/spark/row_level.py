@@ -1,4 +1,4 @@
-"""How rows of a table are deleted, updated and merged on Spark: which are found, what is written, and how it is committed.
+"""How rows of a table are deleted, updated and merged on Spark: how they are located, what is written, and how it is committed.
 
 Copy-on-write reads the files that hold such rows once more and writes them anew without them. Merge-on-read writes where the
 rows are, as deletion vectors or position deletes, and the new rows as files of their own. Rows keep their ids either way.
@@ -51,7 +51,7 @@ _CHUNK_BITS = 18
 _HELD_PER_COUNTED = 4
 """Bytes that Spark takes to hold rows for one byte that it counts of them where it chooses what to broadcast, at most."""
 _BYTES_PER_PLACE = 256
-"""About what a place takes in the hash table of a join."""
+"""The approximate bytes of a position in the hash table of a join."""
 LINEAGE = (ROW_ID.name, LAST_UPDATED_SEQUENCE_NUMBER.name)
 
 
@@ -70,14 +70,14 @@ class ScanOfFiles(DataScan):
 
 @dataclass(frozen=True)
 class RowChange:
-    """One change of rows of one table, from its plan to its commit: one of its own, or that of a transaction that is begun."""
+    """One change of rows of one table, from its plan to its commit, which may be part of an open transaction."""
 
     spark: Any
     table: Table
     mode: Property[str]
     isolation: Property[str]
     branch: str | None = None
-    notes: Mapping[str, str] = field(default_factory=dict)
+    snapshot_properties: Mapping[str, str] = field(default_factory=dict)
     begun: Transaction | None = None
     mentioned: tuple[str, ...] = ()
     """Metadata columns that conditions and values may name."""
@@ -89,7 +89,7 @@ class RowChange:
 
     @property
     def copies(self) -> bool:
-        """Whether touched files are written anew; v1 knows no other way."""
+        """Whether touched files are rewritten, as they always are in v1."""
         return copies_files(self.metadata, self.mode)
 
     @property
@@ -100,7 +100,7 @@ class RowChange:
     @property
     def columns(self) -> list[str]:
         """The names of the table's columns."""
-        return [each.name for each in self.metadata.schema().fields]
+        return [field.name for field in self.metadata.schema().fields]
 
     def scan(self, row_filter: Expression | None = None) -> DataScan:
         """The rows that may be changed, with where they are and which ids they have."""
@@ -109,7 +109,7 @@ class RowChange:
             raise InvalidInputError(
                 f"column {taken[0]!r} has the name of a metadata column, by which rows to change are found; rename it"
             )
-        about += tuple(each for each in self._hidden if each not in (*about, _DELETED))
+        about += tuple(name for name in self._hidden if name not in (*about, _DELETED))
         ref = self.branch if self.branch in self.metadata.refs else None
         return replace(self.table.scan(row_filter, ("*", *about), ref=ref), metadata=self.metadata)
 
@@ -128,24 +128,24 @@ class RowChange:
     @property
     def _hidden(self) -> tuple[str, ...]:
         """The metadata columns that are mentioned, but for those that are columns of the table."""
-        return tuple(each for each in self.mentioned if not self._columns_named((each,)))
+        return tuple(name for name in self.mentioned if not self._columns_named((name,)))
 
     def _columns_named(self, names: Sequence[str]) -> list[str]:
         key = str if is_case_sensitive(self.spark) else str.lower
-        return [each for each in self.columns if key(each) in names]
+        return [name for name in self.columns if key(name) in names]
 
     def _placed(self, rows: DataFrame) -> DataFrame:
-        found = rows.withColumnsRenamed(_PLACE)
-        again = {name: col(place) for name, place in _PLACE.items() if name in self._hidden}
+        placed = rows.withColumnsRenamed(_PLACE)
+        again = {name: col(column) for name, column in _PLACE.items() if name in self._hidden}
         if _DELETED in self._hidden:
             # No row is deleted that a change can find.
             again[_DELETED] = lit(False)
-        return found.withColumns(again) if again else found
+        return placed.withColumns(again) if again else placed
 
     def plain(self, rows: DataFrame) -> DataFrame:
         """Rows of such a frame as they are written: the table's own columns, and the ids of rows."""
         kept = LINEAGE if self.has_lineage else ()
-        return rows.drop(FILE, POS, *(each for each in self._hidden if each not in kept))
+        return rows.drop(FILE, POS, *(name for name in self._hidden if name not in kept))
 
     def rows_of(self, files: Iterable[str]) -> DataFrame:
         """The rows of some files."""
@@ -164,7 +164,7 @@ class RowChange:
 
     def _scan_of(self, paths: frozenset[str]) -> ScanOfFiles:
         whole = self.scan()
-        given = {each: getattr(whole, each) for each in whole.__dataclass_fields__ if each != "only"}
+        given = {name: getattr(whole, name) for name in whole.__dataclass_fields__ if name != "only"}
         return ScanOfFiles(**given, only=paths)
 
     def planned(self) -> Planned:
@@ -176,7 +176,7 @@ class RowChange:
         return gathered(rows).by_file()
 
     def assigner(self, *, evolves: bool = False) -> Assigner:
-        """Who assigns values to columns of the table."""
+        """The assigner of values to columns of the table."""
         return Assigner(Gateway(self.spark), self.metadata.schema(), ".".join(self.table.name()), evolves)
 
     def write(self, frame: DataFrame, written: list[DataFile]) -> list[DataFile]:
@@ -187,16 +187,16 @@ class RowChange:
         return SparkEngine().write(frame, WriteRequest(metadata, self.table.storage, written))
 
     def _check_kept(self, frame: DataFrame, schema: Schema) -> None:
-        """Fail if a plan of ours casts columns that it keeps.
+        """Raise if a plan of ours casts columns that it keeps.
 
         Spark brings the choices of a CASE and the parts of a union to one type. Old values are of the column's type, and new
         ones are made so: if what comes out is of another, old ones were cast, and values would change that nobody assigned.
         """
-        wanted = {each.name: bare_type(each.dataType) for each in user_schema(schema, mapping_of(self.spark)).fields}
-        for each in frame.schema.fields:
-            if bare_type(each.dataType) != wanted[each.name]:
+        wanted = {shown.name: bare_type(shown.dataType) for shown in user_schema(schema, mapping_of(self.spark)).fields}
+        for column in frame.schema.fields:
+            if bare_type(column.dataType) != wanted[column.name]:
                 raise AssertionError(
-                    f"column {each.name!r} of {'.'.join(self.table.name())} became {each.dataType.simpleString()} in the"
+                    f"column {column.name!r} of {'.'.join(self.table.name())} became {column.dataType.simpleString()} in the"
                     " plan of a change of rows, which would change rows that it keeps; nothing was written"
                 )
 
@@ -209,17 +209,17 @@ class RowChange:
         *,
         relies_on_read: bool = False,
     ) -> Snapshot | None:
-        """Replace the touched files by files of the rows that `make` gives; these may rely on rows that are left alone."""
+        """Replace the touched files by files of the rows that `make` returns, which may depend on rows that are not touched."""
         paths = frozenset(touched)
         removed = [task.file for task in self.scan().plan_files() if task.file.file_path in paths]
         with self._transaction() as tx:
-            rows = tx.rows(self.branch, self.notes)
+            rows = tx.rows(self.branch, self.snapshot_properties)
             frame = make()
             added = [] if frame is None else self.write(frame, rows.written)
             if not removed and not added:
                 return None
-            made = rows.replace_files(planned, added, removed, read, relies_on_read=relies_on_read)
-        return self._made(made)
+            snapshot = rows.replace_files(planned, added, removed, read, relies_on_read=relies_on_read)
+        return self._committed(snapshot)
 
     def commit_deletes(
         self,
@@ -228,16 +228,16 @@ class RowChange:
         make: Callable[[], DataFrame | None],
         read: Expression,
     ) -> Snapshot | None:
-        """Delete rows where they are, and add those that `make` gives."""
+        """Delete rows by position, and add those that `make` returns."""
         matches = list(self._matches(places))
         with self._transaction() as tx:
-            rows = tx.rows(self.branch, self.notes)
+            rows = tx.rows(self.branch, self.snapshot_properties)
             frame = make()
             added = [] if frame is None else self.write(frame, rows.written)
             if not matches and not added:
                 return None
-            made = rows.delete_matches(planned, matches, added, read)
-        return self._made(made)
+            snapshot = rows.delete_matches(planned, matches, added, read)
+        return self._committed(snapshot)
 
     @contextmanager
     def _transaction(self) -> Iterator[Transaction]:
@@ -253,8 +253,8 @@ class RowChange:
             if task.file.file_path in places:
                 yield matched_rows(task, places[task.file.file_path], context)
 
-    def _made(self, snapshot: Snapshot | None) -> Snapshot | None:
-        """The snapshot as it was committed; what a transaction of others makes is known when they commit it."""
+    def _committed(self, snapshot: Snapshot | None) -> Snapshot | None:
+        """The snapshot as it was committed; in an open transaction it is only known after its commit."""
         return snapshot if snapshot is None or self.begun else self.metadata.snapshot_by_id(snapshot.snapshot_id)
 
 
@@ -268,7 +268,7 @@ def with_lineage(metadata: TableMetadata) -> TableMetadata:
         schema_id=current.schema_id,
         identifier_field_ids=current.identifier_field_ids,
     )
-    others = (each for each in metadata.schemas if each.schema_id != current.schema_id)
+    others = (schema for schema in metadata.schemas if schema.schema_id != current.schema_id)
     return replace(metadata, schemas=(*others, widened))
 
 
@@ -284,8 +284,8 @@ class Gathered:
     def by_file(self) -> dict[str, DeletionVector]:
         """The positions of the chosen rows by file."""
         return {
-            name: DeletionVector.from_positions(np.concatenate(found))
-            for name, found in self._lists(lambda is_chosen: is_chosen).items()
+            name: DeletionVector.from_positions(np.concatenate(positions))
+            for name, positions in self._lists(lambda is_chosen: is_chosen).items()
         }
 
     def leaves_rows(self) -> bool:
@@ -295,8 +295,8 @@ class Gathered:
     def twice(self) -> tuple[int, str, int] | None:
         """How many rows are there more than once, and the place of one of them."""
         count, example = 0, None
-        for name, found in self._lists(lambda _: True).items():
-            positions, times = np.unique(np.concatenate(found), return_counts=True)
+        for name, lists in self._lists(lambda _: True).items():
+            positions, times = np.unique(np.concatenate(lists), return_counts=True)
             repeated = positions[times > 1]
             if len(repeated):
                 count += len(repeated)
@@ -304,11 +304,11 @@ class Gathered:
         return None if example is None else (count, *example)
 
     def _lists(self, is_wanted: Callable[[bool], bool]) -> dict[str, list[Any]]:
-        found: dict[str, list[Any]] = {}
+        lists: dict[str, list[Any]] = {}
         for name, is_chosen, positions in self.lists:
             if is_wanted(is_chosen):
-                found.setdefault(name, []).append(positions)
-        return found
+                lists.setdefault(name, []).append(positions)
+        return lists
 
 
 def gathered(rows: DataFrame, chosen: Column | None = None) -> Gathered:
@@ -317,9 +317,9 @@ def gathered(rows: DataFrame, chosen: Column | None = None) -> Gathered:
     flag = lit(True) if chosen is None else chosen
     chunk = gateway.kept("chunks of places", lambda: F.shiftright(POS, _CHUNK_BITS))
     listed = gateway.kept("lists of places", lambda: F.collect_list(POS).alias(POS))
-    found = rows.groupBy(col(FILE), flag.alias(_CHOSEN), chunk).agg(listed).select(FILE, _CHOSEN, POS).toArrow()
+    groups = rows.groupBy(col(FILE), flag.alias(_CHOSEN), chunk).agg(listed).select(FILE, _CHOSEN, POS).toArrow()
     lists = []
-    for batch in found.to_batches():
+    for batch in groups.to_batches():
         positions = batch.column(2)
         values, ends = positions.values.to_numpy(), positions.offsets.to_numpy()
         parts = zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), ends[:-1], ends[1:], strict=True)
@@ -328,7 +328,7 @@ def gathered(rows: DataFrame, chosen: Column | None = None) -> Gathered:
 
 
 def copies_files(metadata: TableMetadata, mode: Property[str]) -> bool:
-    """Whether files that a change touches are written anew, by a table's mode for such changes; v1 knows no other way."""
+    """Whether files that a change touches are written anew, by the table's mode for such changes; always in v1."""
     return mode.of(metadata.properties) == _COPY or not allows(metadata.format_version, Feature.DELETE_FILES)
 
 
@@ -338,18 +338,18 @@ def is_true(condition: Column | None) -> Column:
 
 
 def without_places(rows: DataFrame, gone: DataFrame) -> DataFrame:
-    """The rows but for those that are where others were found."""
+    """The rows except those at the positions of others."""
     return rows.join(gone.select(FILE, POS), [FILE, POS], "left_anti")
 
 
 def are_few_places(spark: Any, count: int) -> bool:
-    """Whether so many places are better sent to all tasks than met halfway."""
+    """Whether so many positions are better broadcast than shuffled."""
     return count * _BYTES_PER_PLACE <= _most_held(spark)
 
 
 @contextmanager
 def kept(frame: DataFrame) -> Iterator[DataFrame]:
-    """A frame that is computed once, and again only if Spark loses part of it: it must then give the same rows."""
+    """A frame that is computed once, and again only if Spark loses part of it, which must yield the same rows."""
     held = frame.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         yield held
@@ -359,7 +359,7 @@ def kept(frame: DataFrame) -> Iterator[DataFrame]:
 
 @contextmanager
 def fixed(frame: DataFrame) -> Iterator[DataFrame]:
-    """A frame that is computed once and never again, whatever it is made of: what loses part of it fails."""
+    """A frame that is computed exactly once: a query that loses part of it fails."""
     held = frame.localCheckpoint(eager=False)
     try:
         yield held
@@ -369,9 +369,9 @@ def fixed(frame: DataFrame) -> Iterator[DataFrame]:
 
 def held_bytes(held: DataFrame) -> int | None:
     """What is held of a fixed frame, in memory and on disk; None as long as it was not computed."""
-    for each in held.sparkSession.sparkContext._jsc.sc().getRDDStorageInfo():
-        if each.id() == _held_as(held) and each.isCached():
-            return int(each.memSize() + each.diskSize())
+    for info in held.sparkSession.sparkContext._jsc.sc().getRDDStorageInfo():
+        if info.id() == _held_as(held) and info.isCached():
+            return int(info.memSize() + info.diskSize())
     return None
 
 

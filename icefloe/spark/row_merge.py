@@ -73,7 +73,7 @@ _HELD_PER_TASK = 4 << 20
 
 
 class Action(Enum):
-    """What a clause does."""
+    """The action of a clause."""
 
     UPDATE = "update"
     DELETE = "delete"
@@ -112,19 +112,25 @@ def merge_rows(
     *,
     metadata_columns: Sequence[str] = (),
     branch: str | None = None,
-    notes: Mapping[str, str] | None = None,
+    snapshot_properties: Mapping[str, str] | None = None,
 ) -> Snapshot | None:
     """Run a MERGE into a table in one commit; None if it changes nothing."""
     change = RowChange(
-        spark, table, MERGE_MODE, MERGE_ISOLATION_LEVEL, branch, notes or {}, mentioned=tuple(metadata_columns)
+        spark,
+        table,
+        MERGE_MODE,
+        MERGE_ISOLATION_LEVEL,
+        branch,
+        snapshot_properties or {},
+        mentioned=tuple(metadata_columns),
     )
     if not merge.evolves:
         return _merged(change, source, merge)
     with table.transaction() as tx:
         if wanted := _columns_to_merge(merge, source):
             take_in_columns(tx, source.select(*wanted))
-        made = _merged(replace(change, begun=tx), source, merge)
-    return None if made is None else table.metadata.snapshot_by_id(made.snapshot_id)
+        snapshot = _merged(replace(change, begun=tx), source, merge)
+    return None if snapshot is None else table.metadata.snapshot_by_id(snapshot.snapshot_id)
 
 
 def _merged(change: RowChange, source: DataFrame, merge: Merge) -> Snapshot | None:
@@ -146,12 +152,12 @@ def _merged(change: RowChange, source: DataFrame, merge: Merge) -> Snapshot | No
 
 def _columns_to_merge(merge: Merge, source: DataFrame) -> list[str]:
     """The columns that the table may take in: all of the source if a clause says `*`, else those that are assigned."""
-    clauses = [each for each in (*merge.matched, *merge.not_matched) if each.action is not Action.DELETE]
+    clauses = [clause for clause in (*merge.matched, *merge.not_matched) if clause.action is not Action.DELETE]
     key = _key(source)
-    paths = [each.path for clause in clauses for each in clause.assignments or ()]
+    paths = [assignment.path for clause in clauses for assignment in clause.assignments or ()]
     # What comes first in a name may be the table or a column that has fields.
     named = {key(name) for path in paths for name in (path[0], bare_path(path, merge.target_alias)[0])}
-    has_star = any(each.assignments is None for each in clauses)
+    has_star = any(clause.assignments is None for clause in clauses)
     return [quoted_name(name) for name in source.columns if has_star or key(name) in named]
 
 
@@ -170,7 +176,7 @@ class _Merging:
     @cached_property
     def source(self) -> DataFrame:
         """The source with each column once more under a name of ours, under its alias."""
-        copies = {f"{NEW}{place}": col(quoted_name(name)) for place, name in enumerate(_names(self.held))}
+        copies = {f"{NEW}{index}": col(quoted_name(name)) for index, name in enumerate(_names(self.held))}
         rows = self.held.withColumns(copies)
         return aliased(rows, self.merge.source_alias)
 
@@ -185,7 +191,7 @@ class _Merging:
         return self.blank.join(self.source, self.merge.on)
 
     def check_deterministic(self) -> None:
-        """Fail if a condition may choose otherwise when it is asked again."""
+        """Raise if a condition is not deterministic."""
         merge = self.merge
         try:
             check_deterministic_join(self.joined, merge.on, "MERGE")
@@ -198,13 +204,13 @@ class _Merging:
         check_deterministic(self.blank, _conditions(merge.by_source), "MERGE")
 
     def check_left_out(self) -> None:
-        """Fail if new rows are given no value for a column that needs one."""
+        """Raise if new rows have no value for a column that needs one."""
         for clause in self.merge.not_matched:
-            given = {resolved_path(each.path, self.schema)[0] for each in self._assignments(clause)}
+            given = {resolved_path(assignment.path, self.schema)[0] for assignment in self._assignments(clause)}
             check_left_out(self.change.spark, self.schema, given, self.change.assigner().table)
 
     def read_filter(self) -> Expression:
-        """What all rows match that the merge looks at: by keys that it joins by, where that can be told."""
+        """A filter that matches all rows that the merge reads, from its join keys where possible."""
         if self.merge.by_source:
             return AlwaysTrue()
         return key_filter(self.joined, self.blank, self.source, self.schema)
@@ -220,7 +226,7 @@ class _Merging:
     @property
     def updates(self) -> bool:
         """Whether rows of the target get other values."""
-        return any(each.action is Action.UPDATE for each in self.target_clauses)
+        return any(clause.action is Action.UPDATE for clause in self.target_clauses)
 
     @property
     def row_ids(self) -> list[Column]:
@@ -228,25 +234,27 @@ class _Merging:
         return [col(LINEAGE[0])] if self.updates and self.change.has_lineage else []
 
     def clause_of(self, clauses: Sequence[Clause], first: int = 0) -> Column:
-        """The place of the first clause whose condition is true."""
-        found: Column | None = None
-        for place, clause in enumerate(clauses, first):
-            test, here = is_true(clause.condition), lit(place)
-            found = when(test, here) if found is None else found.when(test, here)
-        return lit(_NOTHING) if found is None else found.otherwise(lit(_NOTHING))
+        """The index of the first clause whose condition is true."""
+        choice: Column | None = None
+        for index, clause in enumerate(clauses, first):
+            test, here = is_true(clause.condition), lit(index)
+            choice = when(test, here) if choice is None else choice.when(test, here)
+        return lit(_NOTHING) if choice is None else choice.otherwise(lit(_NOTHING))
 
     def values(
         self, rows: DataFrame, clauses: Sequence[Clause], action: Column, first: int = 0
     ) -> tuple[DataFrame, dict[str, Column]]:
         """Each column as the clause of a row says; null where none updates it, so that a column is read only if it is kept."""
-        updates = {place: clause for place, clause in enumerate(clauses, first) if clause.action is Action.UPDATE}
+        updates = {index: clause for index, clause in enumerate(clauses, first) if clause.action is Action.UPDATE}
         assigned = [self._assignments(clause) for clause in updates.values()]
         are_stars = [clause.assignments is None for clause in updates.values()]
         wider, new = new_values(rows, assigned, self.change.assigner(evolves=self.merge.evolves), are_stars)
         old = old_values(self.schema)
-        tests = {place: action == place for place in updates}
+        tests = {index: action == index for index in updates}
         return wider, {
-            name: _choice(tests, {place: each.get(name, old[name]) for place, each in zip(updates, new, strict=True)})
+            name: _choice(
+                tests, {index: values.get(name, old[name]) for index, values in zip(updates, new, strict=True)}
+            )
             for name in self.change.columns
         }
 
@@ -258,7 +266,7 @@ class _Merging:
     def star(self) -> dict[str, Column]:
         """Each column of the table from the source's column of the same name, where there is one."""
         key = _key(self.source)
-        given = {key(name): f"{NEW}{place}" for place, name in enumerate(_names(self.source))}
+        given = {key(name): f"{NEW}{index}" for index, name in enumerate(_names(self.source))}
         return {name: col(given[key(name)]) for name in self.change.columns if key(name) in given}
 
     def inserts(self, matched: DataFrame) -> DataFrame | None:
@@ -271,8 +279,8 @@ class _Merging:
         # One choice for each column, and not a query for each clause: a row then falls to one of them, whatever they ask.
         rest, inserted = self._inserted(rest, clauses)
         given = dict(enumerate(inserted))
-        tests = {place: col(ACTION) == place for place in given}
-        columns = [self._insert(each, given, tests).alias(each.name) for each in self.schema.fields]
+        tests = {index: col(ACTION) == index for index in given}
+        columns = [self._insert(field, given, tests).alias(field.name) for field in self.schema.fields]
         if self.change.has_lineage:
             columns += [lit(None).cast("bigint").alias(name) for name in LINEAGE]
         return rest.select(*columns)
@@ -280,27 +288,30 @@ class _Merging:
     def _insert(
         self, field: NestedField, given: Mapping[int, dict[str, Column]], tests: Mapping[int, Column]
     ) -> Column:
-        """What new rows have in a column; all rows are of the one clause if there is but one."""
-        values = {place: each[field.name] for place, each in given.items() if field.name in each}
+        """The value of a column in new rows; a single clause applies to all of them."""
+        values = {index: columns[field.name] for index, columns in given.items() if field.name in columns}
         if len(given) == len(values) == 1:
             return values[0]
         return _choice(tests, values, self._default(field))
 
     def _inserted(self, rows: DataFrame, clauses: Sequence[Clause]) -> tuple[DataFrame, list[dict[str, Column]]]:
-        """For each clause, what it gives for columns of the table, over the rows to add."""
+        """For each clause, its values for the table's columns, over the rows to add."""
         assigner = self.change.assigner(evolves=self.merge.evolves)
         shown = []
         for clause in clauses:
-            values = {resolved_path(each.path, self.schema): each.value for each in self._assignments(clause)}
+            values = {
+                resolved_path(assignment.path, self.schema): assignment.value
+                for assignment in self._assignments(clause)
+            }
             if nested := [path for path in values if len(path) > 1]:
                 raise InvalidInputError(f"INSERT of a MERGE gives whole columns, not {'.'.join(nested[0])!r}")
             shown.append(assigner.shown(rows, values))
-        wider, expressions = assigner.resolved(rows, [value for each in shown for value in each.values()])
-        found = iter(expressions)
-        return wider, [assigner.inserted({path[0]: next(found) for path in each}) for each in shown]
+        wider, expressions = assigner.resolved(rows, [value for columns in shown for value in columns.values()])
+        resolved = iter(expressions)
+        return wider, [assigner.inserted({path[0]: next(resolved) for path in columns}) for columns in shown]
 
     def _default(self, field: NestedField) -> Column:
-        """What a row has that is given nothing for a column."""
+        """The value of a column that a new row leaves out."""
         return default_column(write_default(field), field.field_type, mapping_of(self.change.spark))
 
 
@@ -310,15 +321,15 @@ class _Merging:
 def _run(merging: _Merging, planned: Planned, read: Expression, spark: Any) -> Snapshot | None:
     change = merging.change
     with kept(_decided(merging, read, is_static=change.spark is not spark)) as decided:
-        found = gathered(decided, col(ACTION) != _NOTHING)
-        _check_cardinality(found, merging.merge.matched)
-        places = found.by_file()
-        rows = _Rows(merging, decided, found, spark)
+        matches = gathered(decided, col(ACTION) != _NOTHING)
+        _check_cardinality(matches, merging.merge.matched)
+        places = matches.by_file()
+        rows = _Rows(merging, decided, matches, spark)
         if not change.copies:
             return change.commit_deletes(planned, places, rows.made, read)
         # A source row whose match is left alone is not inserted: that must be right when it is committed, too.
         return change.commit_copies(
-            planned, places, lambda: rows.made(places), read, relies_on_read=found.leaves_rows()
+            planned, places, lambda: rows.made(places), read, relies_on_read=matches.leaves_rows()
         )
 
 
@@ -328,14 +339,14 @@ class _Rows:
 
     merging: _Merging
     decided: DataFrame
-    found: Gathered
+    matches: Gathered
     spark: Any
 
     @property
     def are_few(self) -> bool:
         """Whether what was decided is small enough to be sent to all tasks, as the source is."""
         change = self.merging.change
-        return change.spark is not self.spark and are_few_places(change.spark, len(self.found))
+        return change.spark is not self.spark and are_few_places(change.spark, len(self.matches))
 
     def made(self, replaced: Mapping[str, DeletionVector] | None = None) -> DataFrame | None:
         """The rows as they are to be; with those that stay of files that are replaced, where others change at these places."""
@@ -378,8 +389,8 @@ def _decided_by_source(merging: _Merging, target: DataFrame, rows: DataFrame) ->
     rows = rows.filter(is_matched | (col(ACTION) != _NOTHING))
     rows, others = merging.values(rows, merge.by_source, col(ACTION), first) if merging.updates else (rows, {})
     chosen = {
-        name: F.when(is_matched, col(f"{MATCHED}{place}")).otherwise(other)
-        for place, (name, other) in enumerate(others.items())
+        name: F.when(is_matched, col(f"{MATCHED}{index}")).otherwise(other)
+        for index, (name, other) in enumerate(others.items())
     }
     return rows.select(FILE, POS, SOURCE, ACTION, *_named(chosen), *merging.row_ids)
 
@@ -392,13 +403,13 @@ def _first_columns(rows: DataFrame, count: int) -> list[Column]:
 def _named(values: Mapping[str, Column], by_place: str | None = None) -> list[Column]:
     """Columns under their names, or under names of ours by their places."""
     return [
-        column.alias(name if by_place is None else f"{by_place}{place}")
-        for place, (name, column) in enumerate(values.items())
+        column.alias(name if by_place is None else f"{by_place}{index}")
+        for index, (name, column) in enumerate(values.items())
     ]
 
 
 def _updates(rows: DataFrame, clauses: Sequence[Clause], change: RowChange) -> DataFrame | None:
-    places = [place for place, clause in enumerate(clauses) if clause.action is Action.UPDATE]
+    places = [index for index, clause in enumerate(clauses) if clause.action is Action.UPDATE]
     if not places:
         return None
     columns = [col(quoted_name(name)) for name in change.columns]
@@ -423,7 +434,7 @@ def _check(merge: Merge, source: DataFrame, schema: Schema) -> None:
         if clause.assignments is not None:
             check_assignments(clause.assignments, schema)
             continue
-        missing = [each.name for each in schema.fields if key(each.name) not in known]
+        missing = [field.name for field in schema.fields if key(field.name) not in known]
         if missing and not merge.evolves:
             raise InvalidInputError(
                 f"MERGE ... *: the source has no column {missing[0]!r}; it has {', '.join(source.columns)}."
@@ -431,11 +442,11 @@ def _check(merge: Merge, source: DataFrame, schema: Schema) -> None:
             )
 
 
-def _check_cardinality(found: Gathered, clauses: Sequence[Clause]) -> None:
+def _check_cardinality(matches: Gathered, clauses: Sequence[Clause]) -> None:
     """No target row may match two source rows if the clauses could tell these apart; deleting it twice is deleting it."""
     if not clauses or (len(clauses) == 1 and clauses[0].action is Action.DELETE and clauses[0].condition is None):
         return
-    if (twice := found.twice()) is not None:
+    if (twice := matches.twice()) is not None:
         count, file, position = twice
         raise InvalidValueError(
             f"MERGE: {count} rows of the target match more than one row of the source, such as row"
@@ -449,12 +460,12 @@ def _with_exact_names(merge: Merge, change: RowChange) -> Merge:
 
     def exact(clauses: tuple[Clause, ...]) -> tuple[Clause, ...]:
         return tuple(
-            each
-            if each.assignments is None
+            clause
+            if clause.assignments is None
             else replace(
-                each, assignments=exact_assignments(each.assignments, schema, change.spark, merge.target_alias)
+                clause, assignments=exact_assignments(clause.assignments, schema, change.spark, merge.target_alias)
             )
-            for each in clauses
+            for clause in clauses
         )
 
     return replace(
@@ -463,12 +474,12 @@ def _with_exact_names(merge: Merge, change: RowChange) -> Merge:
 
 
 def _key(frame: DataFrame) -> Callable[[str], str]:
-    """What a name is looked up by in the frame's session."""
+    """The key that names are compared by in the frame's session."""
     return str if is_case_sensitive(frame.sparkSession) else str.lower
 
 
 def _conditions(clauses: Sequence[Clause]) -> list[Column | None]:
-    return [each.condition for each in clauses]
+    return [clause.condition for clause in clauses]
 
 
 def _names(source: DataFrame) -> list[str]:
@@ -476,17 +487,17 @@ def _names(source: DataFrame) -> list[str]:
 
 
 def _choice(tests: Mapping[int, Column], values: Mapping[int, Column], otherwise: Column | None = None) -> Column:
-    """The value of the test that is true, and where none is, another, or null."""
-    found: Column | None = None
-    for place, value in values.items():
-        found = when(tests[place], value) if found is None else found.when(tests[place], value)
-    if found is None:
+    """The value whose test is true; where none is, `otherwise` or null."""
+    choice: Column | None = None
+    for index, value in values.items():
+        choice = when(tests[index], value) if choice is None else choice.when(tests[index], value)
+    if choice is None:
         return lit(None) if otherwise is None else otherwise
-    return found if otherwise is None else found.otherwise(otherwise)
+    return choice if otherwise is None else choice.otherwise(otherwise)
 
 
 def _union(frames: Sequence[DataFrame | None]) -> DataFrame | None:
-    found = [each for each in frames if each is not None]
-    if not found:
+    present = [frame for frame in frames if frame is not None]
+    if not present:
         return None
-    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), found)
+    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), present)

@@ -31,12 +31,12 @@ from icefloe.spark.user_side import quoted_name
 from icefloe.table import Table
 
 OLD = "__icefloe_old_"
-"""Before the place of a column: its value as it was, under a name that no alias hides."""
+"""The prefix, before a column's index, of its old value, under a name that no alias hides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A column, or a field nested in one, and what it is to be."""
+    """A column, or a field nested in one, and its new value."""
 
     path: tuple[str, ...]
     value: Column
@@ -51,13 +51,19 @@ def delete_rows(
     alias: Qualifier | None = None,
     metadata_columns: Sequence[str] = (),
     branch: str | None = None,
-    notes: Mapping[str, str] | None = None,
+    snapshot_properties: Mapping[str, str] | None = None,
 ) -> Snapshot | None:
-    """Delete the rows for which the condition is true, all of them without one."""
+    """Delete the rows for which the condition is true, or all rows without one."""
     if condition is None:
-        return table.delete("true", notes, branch)
+        return table.delete("true", snapshot_properties, branch)
     change = RowChange(
-        spark, table, DELETE_MODE, DELETE_ISOLATION_LEVEL, branch, notes or {}, mentioned=tuple(metadata_columns)
+        spark,
+        table,
+        DELETE_MODE,
+        DELETE_ISOLATION_LEVEL,
+        branch,
+        snapshot_properties or {},
+        mentioned=tuple(metadata_columns),
     )
     planned = change.planned()
     rows = aliased(change.frame(change.scan()), alias)
@@ -77,8 +83,8 @@ def delete_rows(
 
         return change.commit_copies(planned, touched, rest, read) if touched else None
     with kept(chosen.select(FILE, POS)) as gone:
-        found = _files(gone)
-        return change.commit_copies(planned, found, lambda: _others(change, found, gone), read) if found else None
+        files = _files(gone)
+        return change.commit_copies(planned, files, lambda: _others(change, files, gone), read) if files else None
 
 
 @without_call_sites()
@@ -91,11 +97,17 @@ def update_rows(
     alias: Qualifier | None = None,
     metadata_columns: Sequence[str] = (),
     branch: str | None = None,
-    notes: Mapping[str, str] | None = None,
+    snapshot_properties: Mapping[str, str] | None = None,
 ) -> Snapshot | None:
-    """Give columns other values in the rows for which the condition is true, in all of them without one."""
+    """Update columns in the rows for which the condition is true, or in all rows without one."""
     change = RowChange(
-        spark, table, UPDATE_MODE, UPDATE_ISOLATION_LEVEL, branch, notes or {}, mentioned=tuple(metadata_columns)
+        spark,
+        table,
+        UPDATE_MODE,
+        UPDATE_ISOLATION_LEVEL,
+        branch,
+        snapshot_properties or {},
+        mentioned=tuple(metadata_columns),
     )
     planned = change.planned()
     assignments = exact_assignments(assignments, table.schema(), spark, alias)
@@ -105,7 +117,7 @@ def update_rows(
     read = implied_filter(rows, condition, table.schema())
     chosen = rows if condition is None else rows.filter(condition)
     if change.copies and (condition is None or _can_be_repeated(rows, condition, assignments)):
-        # What cannot be assigned is told even if there is no row to assign it to.
+        # Invalid assignments raise even if there is no row to update.
         updated(rows, assignments, change)
         touched = _files(in_session(chosen, static_session(spark)))
 
@@ -114,22 +126,22 @@ def update_rows(
             return updated(again, assignments, change, condition=condition)
 
         return change.commit_copies(planned, touched, all_rows, read) if touched else None
-    with kept(updated(chosen, assignments, change, FILE, POS)) as made:
+    with kept(updated(chosen, assignments, change, FILE, POS)) as new:
         if not change.copies:
-            places = change.places(in_session(made, static_session(spark)))
-            return change.commit_deletes(planned, places, lambda: made.drop(FILE, POS), read) if places else None
-        found = _files(made)
-        return change.commit_copies(planned, found, lambda: _copied(change, found, made), read) if found else None
+            places = change.places(in_session(new, static_session(spark)))
+            return change.commit_deletes(planned, places, lambda: new.drop(FILE, POS), read) if places else None
+        files = _files(new)
+        return change.commit_copies(planned, files, lambda: _copied(change, files, new), read) if files else None
 
 
 def _can_be_repeated(rows: DataFrame, condition: Column, assignments: Sequence[Assignment]) -> bool:
     """Whether the rows can be found again by the condition, while those for which it is false pass by the assignments."""
-    return is_lasting(rows, condition) and not asks_python(rows, (each.value for each in assignments))
+    return is_lasting(rows, condition) and not asks_python(rows, (assignment.value for assignment in assignments))
 
 
-def _copied(change: RowChange, files: Sequence[str], made: DataFrame) -> DataFrame:
-    """All rows of the files: those that were made anew, and the others as they are."""
-    return _others(change, files, made).unionByName(made.drop(FILE, POS))
+def _copied(change: RowChange, files: Sequence[str], new: DataFrame) -> DataFrame:
+    """All rows of the files: the new ones, and the others unchanged."""
+    return _others(change, files, new).unionByName(new.drop(FILE, POS))
 
 
 def _others(change: RowChange, files: Sequence[str], gone: DataFrame) -> DataFrame:
@@ -162,12 +174,12 @@ def _where(condition: Column | None, value: Column, otherwise: Column) -> Column
 
 def with_old(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
     """The rows with each column once more, under a name of ours."""
-    return rows.withColumns({f"{OLD}{place}": col(quoted_name(name)) for place, name in enumerate(columns)})
+    return rows.withColumns({f"{OLD}{index}": col(quoted_name(name)) for index, name in enumerate(columns)})
 
 
 def old_values(schema: Schema) -> dict[str, Column]:
     """Each column as it was."""
-    return {each.name: col(f"{OLD}{place}") for place, each in enumerate(schema.fields)}
+    return {field.name: col(f"{OLD}{index}") for index, field in enumerate(schema.fields)}
 
 
 def new_values(
@@ -178,27 +190,29 @@ def new_values(
     asked: list[Column] = []
     shown = []
     for clause in clauses:
-        values = {resolved_path(each.path, assigner.schema): each.value for each in clause}
+        values = {resolved_path(assignment.path, assigner.schema): assignment.value for assignment in clause}
         shown.append(assigner.shown(rows, values))
         asked += [*(old[path[0]] for path in values), *shown[-1].values()]
     wider, expressions = assigner.resolved(rows, asked)
-    found, made = iter(expressions), []
+    resolved, new = iter(expressions), []
     for paths, is_star in zip(shown, are_stars, strict=True):
-        held = {path[0]: next(found) for path in paths}
-        made.append(assigner.updated(held, {path: next(found) for path in paths}, is_star=is_star))
-    return wider, made
+        held = {path[0]: next(resolved) for path in paths}
+        new.append(assigner.updated(held, {path: next(resolved) for path in paths}, is_star=is_star))
+    return wider, new
 
 
-def default_column(value: Any, kind: IcebergType, mapping: TypeMapping) -> Column:
+def default_column(value: Any, field_type: IcebergType, mapping: TypeMapping) -> Column:
     """A default of a type as a column of the type that users see."""
-    shown = user_type(kind, mapping)
+    shown = user_type(field_type, mapping)
     if value is None:
         return lit(None).cast(shown)
-    if isinstance(kind, StructType):
+    if isinstance(field_type, StructType):
         inner = dict(value)
-        fields = (default_column(inner[each.field_id], each.field_type, mapping).alias(each.name) for each in kind)
+        fields = (
+            default_column(inner[field.field_id], field.field_type, mapping).alias(field.name) for field in field_type
+        )
         return F.struct(*fields).cast(shown)
-    return F.expr(str(sql_literal(value, kind, shown))).cast(shown)
+    return F.expr(str(sql_literal(value, field_type, shown))).cast(shown)
 
 
 def exact_assignments(
@@ -206,32 +220,34 @@ def exact_assignments(
 ) -> tuple[Assignment, ...]:
     """The assignments with their columns as the table writes them, and not qualified."""
     sensitive = is_case_sensitive(spark)
-    return tuple(replace(each, path=column_path(each.path, schema, sensitive, alias)) for each in assignments)
+    return tuple(
+        replace(assignment, path=column_path(assignment.path, schema, sensitive, alias)) for assignment in assignments
+    )
 
 
 def resolved_path(path: Sequence[str], schema: Schema) -> tuple[str, ...]:
-    """A path as the table writes it; names that were made exact are found whatever others there are in another case."""
-    found: list[str] = []
+    """A path as the table writes it; an exact match wins over names in another case."""
+    names: list[str] = []
     fields = schema.fields
     for part in path:
-        match = [each for each in fields if each.name == part] or [
-            each for each in fields if each.name.lower() == part.lower()
+        match = [field for field in fields if field.name == part] or [
+            field for field in fields if field.name.lower() == part.lower()
         ]
         if len(match) != 1:
             raise NoSuchColumnError(
-                f"no column {'.'.join(path)!r}; there are {', '.join(each.name for each in fields)}"
+                f"no column {'.'.join(path)!r}; there are {', '.join(field.name for field in fields)}"
             )
-        found.append(match[0].name)
-        kind = match[0].field_type
-        fields = kind.fields if isinstance(kind, StructType) else ()
-    return tuple(found)
+        names.append(match[0].name)
+        field_type = match[0].field_type
+        fields = field_type.fields if isinstance(field_type, StructType) else ()
+    return tuple(names)
 
 
 def check_assignments(assignments: Sequence[Assignment], schema: Schema) -> None:
-    """Each column at most once, and not one together with a part of it."""
+    """Raise if a column is assigned twice, or together with a part of it."""
     seen: list[tuple[str, ...]] = []
-    for each in assignments:
-        path = resolved_path(each.path, schema)
+    for assignment in assignments:
+        path = resolved_path(assignment.path, schema)
         for other in seen:
             if path[: len(other)] == other or other[: len(path)] == path:
                 raise InvalidInputError(f"column {'.'.join(path)!r} is assigned twice")

@@ -81,15 +81,15 @@ def shape_of(scan: TableScan) -> SnapshotShape:
     if snapshot is None:
         return SnapshotShape()
     source = ManifestSource(scan.metadata, scan.storage, snapshot.snapshot_id, scan.schema, scan.cache)
-    manifests = [each for each in source.manifests(snapshot) if _may_have_files(each)]
-    deletes = [each for each in manifests if each.content is ManifestContent.DELETES]
-    data = [each for each in manifests if each.content is ManifestContent.DATA][:_MANIFESTS_LOOKED_AT]
+    manifests = [manifest for manifest in source.manifests(snapshot) if _may_have_files(manifest)]
+    deletes = [manifest for manifest in manifests if manifest.content is ManifestContent.DELETES]
+    data = [manifest for manifest in manifests if manifest.content is ManifestContent.DATA][:_MANIFESTS_LOOKED_AT]
     formats: set[str] = set()
     encrypted = False
     for manifest in data:
         columns = source.read(manifest, _OF_DATA)
         live = columns.filter(columns.is_live)
-        formats.update(str(each).lower() for each in pc.unique(live.column("file_format")).to_pylist())
+        formats.update(str(name).lower() for name in pc.unique(live.column("file_format")).to_pylist())
         encrypted = encrypted or live.column("key_metadata").null_count < len(live)
     groups: dict[tuple[int, ...], list[tuple[DataFile, int]]] = {}
     has_positions = False
@@ -138,11 +138,11 @@ class ScanPlans:
         own = self.scan.row_filter
         base = as_expression(own) if not isinstance(own, str) or own.strip() else as_expression(None)
         scan = replace(self.scan, row_filter=conjunction(base, pushed), limit=None)
-        found: dict[FileKind, list[FileScanTask]] = {kind: [] for kind in FileKind}
+        tasks: dict[FileKind, list[FileScanTask]] = {kind: [] for kind in FileKind}
         for task in scan.plan_files():
-            found[_kind(task, self._hidden is not None)].append(task)
+            tasks[_kind(task, self._hidden is not None)].append(task)
         self.report = scan.report
-        return found
+        return tasks
 
     def bitmap(self, task: FileScanTask) -> bytes:
         """A bit for each row of the task's file, set where it is deleted by position; in whole words, and one too many.

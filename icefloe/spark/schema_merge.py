@@ -21,7 +21,7 @@ def take_in_columns(tx: Transaction, frame: Any) -> None:
 
 
 def schema_to_merge(frame: Any, schema: Schema, version: int) -> Schema | None:
-    """What is to be taken into a table's schema before the frame is written; None if it has all of it.
+    """The additions to a table's schema before the frame is written; None if there are none.
 
     Columns that are there stay as they are unless their type can be promoted to the frame's; a type that fits neither way
     is left to be refused when the frame is shaped.
@@ -32,7 +32,7 @@ def schema_to_merge(frame: Any, schema: Schema, version: int) -> Schema | None:
 
 
 def check_nullability(frame: Any, schema: Schema) -> None:
-    """Fail if a column that may have null, as far as Spark knows, is given for a required one."""
+    """Raise if a column that Spark considers nullable is given for a required one."""
     sensitive = is_case_sensitive(frame.sparkSession)
     for field in schema.fields:
         for given in frame.schema.fields:
@@ -48,17 +48,17 @@ def _merged(
     given: types.StructType, mine: types.StructType, version: int, case_sensitive: bool
 ) -> tuple[list[types.NestedField], bool]:
     """The fields of the frame that say something new, under the table's names, and whether there are any."""
-    found, changed = [], False
+    fields, changed = [], False
     for field in given.fields:
         own = _own(field.name, mine, case_sensitive)
         if own is None:
-            found.append(field)
+            fields.append(field)
             changed = True
             continue
-        kind, is_new = _merged_type(field.field_type, own.field_type, version, case_sensitive)
-        found.append(types.NestedField(field.field_id, own.name, kind, own.required))
+        merged_type, is_new = _merged_type(field.field_type, own.field_type, version, case_sensitive)
+        fields.append(types.NestedField(field.field_id, own.name, merged_type, own.required))
         changed |= is_new
-    return found, changed
+    return fields, changed
 
 
 def _merged_type(
@@ -68,11 +68,11 @@ def _merged_type(
         fields, changed = _merged(given, mine, version, case_sensitive)
         return types.StructType(*fields), changed
     if isinstance(given, types.ListType) and isinstance(mine, types.ListType):
-        kind, changed = _merged_type(given.element_type, mine.element_type, version, case_sensitive)
-        return types.ListType(given.element_id, kind, mine.element_required), changed
+        merged_type, changed = _merged_type(given.element_type, mine.element_type, version, case_sensitive)
+        return types.ListType(given.element_id, merged_type, mine.element_required), changed
     if isinstance(given, types.MapType) and isinstance(mine, types.MapType):
-        kind, changed = _merged_type(given.value_type, mine.value_type, version, case_sensitive)
-        return types.MapType(given.key_id, mine.key_type, given.value_id, kind, mine.value_required), changed
+        merged_type, changed = _merged_type(given.value_type, mine.value_type, version, case_sensitive)
+        return types.MapType(given.key_id, mine.key_type, given.value_id, merged_type, mine.value_required), changed
     if given != mine and can_promote(mine, given, version):
         return given, True
     return mine, False

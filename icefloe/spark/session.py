@@ -44,7 +44,7 @@ class ReportKeeper:
         self._log = LoggingReporter()
 
     def report(self, report: ScanReport) -> None:
-        """Take one."""
+        """Keep and log a report."""
         self.reports.append(report)
         self._log.report(report)
 
@@ -54,7 +54,7 @@ class ReportKeeper:
 
 
 class Session:
-    """What `connect` gives: a Spark session and the catalogs that it reads and writes."""
+    """What `connect` returns: a Spark session and the catalogs that it reads and writes."""
 
     def __init__(
         self, spark: SparkSession, catalogs: Mapping[str, Catalog], *, owns_spark: bool = False, drop_in: bool = False
@@ -69,7 +69,7 @@ class Session:
 
     @property
     def catalog(self) -> Catalog:
-        """The first catalog: the one of names that name none."""
+        """The first catalog, which names without a catalog are in."""
         return next(iter(self.catalogs.values()))
 
     @property
@@ -86,7 +86,7 @@ class Session:
         """The catalog that a name means, and the name in it; the name of a catalog in front decides, if it is one."""
         parts = tuple(name.split(".")) if isinstance(name, str) else tuple(name)
         given: tuple[object, ...] = parts
-        if not given or not all(isinstance(each, str) and each for each in given):
+        if not given or not all(isinstance(part, str) and part for part in given):
             raise InvalidInputError(f"{name!r} is not the name of a table; give one such as 'shop.orders'")
         if len(parts) > 2 and parts[0] in self.catalogs:
             return self.catalogs[parts[0]], parts[1:]
@@ -131,7 +131,7 @@ class Session:
         return read_scan(self.spark, replace(scan, reporter=self._reports), name)
 
     def write(self, frame: DataFrame) -> FrameWriter:
-        """A DataFrame on its way to a table.
+        """A builder that writes a DataFrame to a table.
 
         >>> frame = ice.spark.createDataFrame([(4, "us", 40.0)], "id bigint, region string, total double")
         >>> snapshot = ice.write(frame).to("shop.orders").append()
@@ -198,7 +198,7 @@ class Session:
             column,
             metadata_columns=mentioned_metadata(str(condition)),
             branch=to.branch,
-            notes={**to.notes, **(snapshot_properties or {})},
+            snapshot_properties={**to.snapshot_properties, **(snapshot_properties or {})},
         )
 
     def update(
@@ -234,7 +234,7 @@ class Session:
             column,
             metadata_columns=mentioned_metadata(f"{condition} {values}"),
             branch=to.branch,
-            notes={**to.notes, **(snapshot_properties or {})},
+            snapshot_properties={**to.snapshot_properties, **(snapshot_properties or {})},
         )
 
     def _check_classic(self) -> None:
@@ -254,15 +254,17 @@ class Session:
             frame = self.read(scan, ".".join(source.identifier))
             noted_source = Source(source.catalog, source.identifier, ref=ref)
             return self._noted(frame, noted_source, table, metadata_columns) if is_newest else frame
-        found = table.inspect.scan(source.metadata_table, source.snapshot_id, ref=source.ref, as_of=source.as_of)
-        rows = found.to_arrow()
+        metadata_scan = table.inspect.scan(
+            source.metadata_table, source.snapshot_id, ref=source.ref, as_of=source.as_of
+        )
+        rows = metadata_scan.to_arrow()
         # Left to itself, PySpark takes times without a zone for times in that of the session, some of which do not exist.
         schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
-        # It cannot tell the type of a column in no chunks.
+        # It cannot infer the type of a column without chunks.
         return self.spark.createDataFrame(rows if rows.num_rows else rows.schema.empty_table(), schema)
 
     def _noted(self, frame: DataFrame, source: Source, table: Table, metadata_columns: Sequence[str]) -> DataFrame:
-        """The frame with a note of what it is of, so that views made of it stay fresh."""
+        """The frame with a note of its source, so that views of it stay fresh."""
         if self._door is None:
             return frame
         return noted(frame, Note.of(source, table, tuple(metadata_columns)), Gateway(self.spark))

@@ -16,24 +16,24 @@ def catalogs_in(settings: Mapping[str, str]) -> dict[str, dict[str, str]]:
     A catalog counts if its class is Iceberg's, or if the settings are ours; `catalog-impl` says the type where it is one
     that we have, too.
     """
-    found: dict[str, dict[str, str]] = {}
+    catalogs: dict[str, dict[str, str]] = {}
     classes: dict[str, str] = {}
     for key, value in settings.items():
-        prefix = next((each for each in _PREFIXES if key.startswith(each)), None)
+        prefix = next((known_prefix for known_prefix in _PREFIXES if key.startswith(known_prefix)), None)
         if prefix is None:
             continue
         name, _, rest = key.removeprefix(prefix).partition(".")
         if rest:
-            found.setdefault(name, {})[rest] = value
+            catalogs.setdefault(name, {})[rest] = value
         else:
             classes[name] = value
     known = {
         name: _with_type(name, properties)
-        for name, properties in found.items()
+        for name, properties in catalogs.items()
         if name != _SPARKS_OWN and ("iceberg" in classes.get(name, "iceberg").lower())
     }
     first = settings.get(_DEFAULT)
-    return dict(sorted(known.items(), key=lambda each: each[0] != first))
+    return dict(sorted(known.items(), key=lambda item: item[0] != first))
 
 
 def _with_type(name: str, properties: Mapping[str, str]) -> dict[str, str]:
@@ -41,9 +41,9 @@ def _with_type(name: str, properties: Mapping[str, str]) -> dict[str, str]:
     implementation = held.pop("catalog-impl", None)
     if implementation is None or "type" in held:
         return held
-    kind = _KINDS.get(implementation.rpartition(".")[2].lower())
-    if kind is None:
+    catalog_type = _KINDS.get(implementation.rpartition(".")[2].lower())
+    if catalog_type is None:
         raise InvalidPropertyError(
             f"catalog {name!r} is of class {implementation}, which only the Java library has; set `type` to sql or hadoop"
         )
-    return {"type": kind, **held}
+    return {"type": catalog_type, **held}

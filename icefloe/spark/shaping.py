@@ -1,7 +1,7 @@
 """How a DataFrame becomes rows of a table: by name, types only where no value is lost, what is missing filled.
 
-All that can be told from the two schemas is told before a job runs. What only values can tell (a number that does not fit,
-null in a required column, a text that is no uuid) fails the job with a sentence that names the column; see `told`.
+All errors that the two schemas can show are raised before a job runs. What only values can tell (a number that does not fit,
+null in a required column, a text that is no uuid) fails the job with a sentence that names the column; see `error_in`.
 """
 
 import re
@@ -28,14 +28,14 @@ _MARK = re.compile(r"icefloe<<(.*?)>>", re.DOTALL)
 
 
 def marked(message: str) -> str:
-    """A sentence that `told` finds again in whatever Spark makes of it."""
+    """A sentence that `error_in` finds again in whatever Spark makes of it."""
     return f"icefloe<<{message}>>"
 
 
-def told(problem: BaseException) -> InvalidValueError | None:
-    """What a failed job says about the rows that were given, if that is why it failed."""
-    found = _MARK.search(str(problem))
-    return InvalidValueError(found[1]) if found else None
+def error_in(problem: BaseException) -> InvalidValueError | None:
+    """The error about the given rows in a failed job, if that is why it failed."""
+    match = _MARK.search(str(problem))
+    return InvalidValueError(match[1]) if match else None
 
 
 def shape_frame(frame: DataFrame, schema: Schema, *, lists_as_they_are: bool = False) -> DataFrame:
@@ -46,7 +46,7 @@ def shape_frame(frame: DataFrame, schema: Schema, *, lists_as_they_are: bool = F
     spark = frame.sparkSession
     shaper = _Shaper(Gateway(spark), mapping_of(spark), is_case_sensitive(spark), is_classic(spark), lists_as_they_are)
     columns = frame_columns(frame)
-    shaped = shaper.fields(schema.as_struct, [each[0] for each in columns], [each[1] for each in columns], "")
+    shaped = shaper.fields(schema.as_struct, [column[0] for column in columns], [column[1] for column in columns], "")
     asked = [
         column.isNull()
         for field, column in zip(schema.fields, shaped, strict=True)
@@ -57,15 +57,15 @@ def shape_frame(frame: DataFrame, schema: Schema, *, lists_as_they_are: bool = F
     return rows.select(*map(shaper.named, schema.fields, shaped))
 
 
-def shaped_value(frame: DataFrame, column: Column, given: Any, kind: types.IcebergType, path: str) -> Column:
+def shaped_value(frame: DataFrame, column: Column, given: Any, field_type: types.IcebergType, path: str) -> Column:
     """A column over a frame, of a Spark type, as values of a table's type."""
     spark = frame.sparkSession
     shaper = _Shaper(Gateway(spark), mapping_of(spark), is_case_sensitive(spark), is_classic(spark), True)
-    return shaper.value(column, given, kind, path)
+    return shaper.value(column, given, field_type, path)
 
 
 def frame_columns(frame: DataFrame) -> list[tuple[Any, Column]]:
-    """The columns by their places, so that names may hold dots, quotes, or be there twice.
+    """The columns by position, so that names may hold dots or quotes, or occur twice.
 
     Spark Connect has columns by name only; names that are there twice are refused before they are looked at.
     """
@@ -73,23 +73,23 @@ def frame_columns(frame: DataFrame) -> list[tuple[Any, Column]]:
         return [(field, F.col("`" + field.name.replace("`", "``") + "`")) for field in frame.schema.fields]
     gateway = Gateway(frame.sparkSession)
     output = frame._jdf.queryExecution().analyzed().output()
-    return [(field, gateway.column(output.apply(place))) for place, field in enumerate(frame.schema.fields)]
+    return [(field, gateway.column(output.apply(index))) for index, field in enumerate(frame.schema.fields)]
 
 
-def stored_type(kind: types.IcebergType, mapping: TypeMapping) -> Any:
+def stored_type(field_type: types.IcebergType, mapping: TypeMapping) -> Any:
     """The Spark type that columns of a type are shaped to: as DataFrames show it, shapes as their bytes."""
-    if isinstance(kind, types.GeometryType | types.GeographyType):
+    if isinstance(field_type, types.GeometryType | types.GeographyType):
         return spark_types.BinaryType()
-    return user_type(kind, mapping)
+    return user_type(field_type, mapping)
 
 
 def is_case_sensitive(spark: Any) -> bool:
-    """Whether columns of this session's frames are told apart by case."""
+    """Whether the session's column names are case-sensitive."""
     return str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true"
 
 
 def match_names(given: Sequence[str], known: Sequence[str], around: str, case_sensitive: bool) -> dict[str, int]:
-    """For each known name the place where it is given; an error for names that are given twice or not known."""
+    """For each known name, its index among the given ones; raises for names that are given twice or unknown."""
     key: Callable[[str], str] = str if case_sensitive else str.lower
     places: dict[str, int] = {}
     exact = set(known)
@@ -97,15 +97,15 @@ def match_names(given: Sequence[str], known: Sequence[str], around: str, case_se
     for name in known:
         by_key.setdefault(key(name), []).append(name)
     extra, twice = [], []
-    for place, name in enumerate(given):
+    for index, name in enumerate(given):
         same = by_key.get(key(name), [])
-        found = name if name in exact else same[0] if len(same) == 1 else None
-        if found is None:
+        match = name if name in exact else same[0] if len(same) == 1 else None
+        if match is None:
             extra.append(around + name)
-        elif found in places:
+        elif match in places:
             twice.append(around + name)
         else:
-            places[found] = place
+            places[match] = index
     if twice:
         raise InvalidValueError(f"the data has more than one column named {', '.join(map(repr, twice))}")
     if extra:
@@ -124,24 +124,24 @@ class _Shaper:
     is_classic: bool
     lists_as_they_are: bool
 
-    def fields(self, kind: types.StructType, given: list[Any], columns: list[Column], around: str) -> list[Column]:
+    def fields(self, struct: types.StructType, given: list[Any], columns: list[Column], around: str) -> list[Column]:
         """A column for each field of the struct, of the columns that are given."""
         places = match_names(
-            [each.name for each in given], [field.name for field in kind.fields], around, self.case_sensitive
+            [field.name for field in given], [field.name for field in struct.fields], around, self.case_sensitive
         )
         return [
             self._given(columns[places[field.name]], given[places[field.name]], field, around + field.name)
             if field.name in places
             else self._missing(field, around + field.name)
-            for field in kind.fields
+            for field in struct.fields
         ]
 
     def named(self, field: types.NestedField, column: Column) -> Column:
         """The column under the field's name, with its id."""
-        noted = {FIELD_ID: field.field_id}
+        metadata = {FIELD_ID: field.field_id}
         if self.is_classic:
-            return self.gateway.alias(column, field.name, noted)
-        return column.alias(field.name, metadata=noted)
+            return self.gateway.alias(column, field.name, metadata)
+        return column.alias(field.name, metadata=metadata)
 
     def _given(self, column: Column, given: Any, field: types.NestedField, path: str) -> Column:
         if field.required and isinstance(given.dataType, spark_types.NullType):
@@ -159,70 +159,74 @@ class _Shaper:
         filled = self._constant(value, field.field_type)
         return self._not_null(filled, field, path) if field.required else filled
 
-    def _constant(self, value: Any, kind: types.IcebergType) -> Column:
-        target = stored_type(kind, self.mapping)
+    def _constant(self, value: Any, field_type: types.IcebergType) -> Column:
+        target = stored_type(field_type, self.mapping)
         if value is None:
             return F.lit(None).cast(target)
-        if isinstance(kind, types.StructType):
+        if isinstance(field_type, types.StructType):
             inner = dict(value)
-            fields = (self._constant(inner[each.field_id], each.field_type).alias(each.name) for each in kind.fields)
+            fields = (
+                self._constant(inner[field.field_id], field.field_type).alias(field.name) for field in field_type.fields
+            )
             return F.struct(*fields).cast(target)
-        shown = types.BinaryType() if isinstance(kind, types.GeometryType | types.GeographyType) else kind
+        shown = types.BinaryType() if isinstance(field_type, types.GeometryType | types.GeographyType) else field_type
         return F.expr(str(sql_literal(value, shown, target))).cast(target)
 
-    def value(self, column: Column, given: Any, kind: types.IcebergType, path: str) -> Column:
+    def value(self, column: Column, given: Any, field_type: types.IcebergType, path: str) -> Column:
         """A column of values of the type."""
         if isinstance(given, spark_types.NullType):
             # Not a plain null: `raise_error` and `assert_true` are of this type, and must be asked.
-            return column.cast(stored_type(kind, self.mapping))
-        match kind:
+            return column.cast(stored_type(field_type, self.mapping))
+        match field_type:
             case types.StructType() if isinstance(given, spark_types.StructType):
-                return self._struct(column, given, kind, path)
+                return self._struct(column, given, field_type, path)
             case types.ListType() if isinstance(given, spark_types.ArrayType):
-                return self._list(column, given, kind, path)
+                return self._list(column, given, field_type, path)
             case types.MapType() if isinstance(given, spark_types.MapType):
-                return self._map(column, given, kind, path)
+                return self._map(column, given, field_type, path)
             case types.StructType() | types.ListType() | types.MapType():
-                raise refused(given, kind, path)
+                raise refused(given, field_type, path)
             case _:
-                found = cast_column(self.gateway, column, given, kind, self.mapping)
-                if found is None:
-                    raise refused(given, kind, path)
-                if found.is_right is None:
-                    return found.column
-                message = f"column {path!r}: a value of type {given.simpleString()} is no {kind}: {found.rule}"
-                return F.when(column.isNull() | found.is_right, found.column).otherwise(F.raise_error(marked(message)))
+                cast = cast_column(self.gateway, column, given, field_type, self.mapping)
+                if cast is None:
+                    raise refused(given, field_type, path)
+                if cast.is_right is None:
+                    return cast.column
+                message = f"column {path!r}: a value of type {given.simpleString()} is no {field_type}: {cast.rule}"
+                return F.when(column.isNull() | cast.is_right, cast.column).otherwise(F.raise_error(marked(message)))
 
-    def _struct(self, column: Column, given: Any, kind: types.StructType, path: str) -> Column:
-        columns = [column.getField(each.name) for each in given.fields]
-        if self.is_classic and len({each.name.lower() for each in given.fields}) < len(given.fields):
+    def _struct(self, column: Column, given: Any, struct: types.StructType, path: str) -> Column:
+        columns = [column.getField(field.name) for field in given.fields]
+        if self.is_classic and len({field.name.lower() for field in given.fields}) < len(given.fields):
             ordinal = self.gateway.jvm.org.apache.spark.sql.catalyst.expressions.GetStructField
             inner = self.gateway.expression(column)
             none = self.gateway.jvm.scala.Option.empty()
-            columns = [self.gateway.column(ordinal(inner, place, none)) for place in range(len(given.fields))]
-        shaped = self.fields(kind, list(given.fields), columns, f"{path}.")
-        fields = [child.alias(field.name) for field, child in zip(kind.fields, shaped, strict=True)]
-        made = F.struct(*fields)
-        if not self.lists_as_they_are and not _has_lists(kind):
-            made = made.cast(_with_ids(kind, self.mapping))
-        return F.when(column.isNotNull(), made)
+            columns = [self.gateway.column(ordinal(inner, index, none)) for index in range(len(given.fields))]
+        shaped = self.fields(struct, list(given.fields), columns, f"{path}.")
+        fields = [child.alias(field.name) for field, child in zip(struct.fields, shaped, strict=True)]
+        value = F.struct(*fields)
+        if not self.lists_as_they_are and not _has_lists(struct):
+            value = value.cast(_with_ids(struct, self.mapping))
+        return F.when(column.isNotNull(), value)
 
-    def _list(self, column: Column, given: Any, kind: types.ListType, path: str) -> Column:
-        if _is_plain(given.elementType, kind.element_type, self.mapping):
+    def _list(self, column: Column, given: Any, list_type: types.ListType, path: str) -> Column:
+        if _is_plain(given.elementType, list_type.element_type, self.mapping):
             return column
         return F.transform(
-            column, lambda each: self.value(each, given.elementType, kind.element_type, f"{path}.element")
+            column, lambda element: self.value(element, given.elementType, list_type.element_type, f"{path}.element")
         )
 
-    def _map(self, column: Column, given: Any, kind: types.MapType, path: str) -> Column:
-        found = column
-        if not _is_plain(given.keyType, kind.key_type, self.mapping):
-            found = F.transform_keys(found, lambda key, _: self.value(key, given.keyType, kind.key_type, f"{path}.key"))
-        if not _is_plain(given.valueType, kind.value_type, self.mapping):
-            found = F.transform_values(
-                found, lambda _, value: self.value(value, given.valueType, kind.value_type, f"{path}.value")
+    def _map(self, column: Column, given: Any, map_type: types.MapType, path: str) -> Column:
+        entries = column
+        if not _is_plain(given.keyType, map_type.key_type, self.mapping):
+            entries = F.transform_keys(
+                entries, lambda key, _: self.value(key, given.keyType, map_type.key_type, f"{path}.key")
             )
-        return found
+        if not _is_plain(given.valueType, map_type.value_type, self.mapping):
+            entries = F.transform_values(
+                entries, lambda _, value: self.value(value, given.valueType, map_type.value_type, f"{path}.value")
+            )
+        return entries
 
     def _not_null(self, column: Column, field: types.NestedField, path: str) -> Column:
         if not self.is_classic or (self.lists_as_they_are and "." in path):
@@ -233,12 +237,14 @@ class _Shaper:
         return self.gateway.column(check(self.gateway.expression(column), self.gateway.seq((message,))))
 
 
-def _has_lists(kind: types.StructType) -> bool:
+def _has_lists(struct: types.StructType) -> bool:
     """Whether lists or maps are in it, of which Spark has no cast that would keep required fields."""
-    return any(isinstance(each.field_type, types.ListType | types.MapType) for each in types.walk_fields(kind.fields))
+    return any(
+        isinstance(field.field_type, types.ListType | types.MapType) for field in types.walk_fields(struct.fields)
+    )
 
 
-def _with_ids(kind: types.StructType, mapping: TypeMapping) -> Any:
+def _with_ids(struct: types.StructType, mapping: TypeMapping) -> Any:
     """The Spark type of a struct, with ids in its fields' metadata, where Spark's writer of shredded variants looks for them.
 
     Spark has no cast to a required variant with other metadata; that there is none missing was looked at before.
@@ -253,44 +259,44 @@ def _with_ids(kind: types.StructType, mapping: TypeMapping) -> Any:
                 field.optional or isinstance(field.field_type, types.VariantType),
                 {FIELD_ID: field.field_id},
             )
-            for field in kind.fields
+            for field in struct.fields
         ]
     )
 
 
-def _is_plain(given: Any, kind: types.IcebergType, mapping: TypeMapping) -> bool:
+def _is_plain(given: Any, field_type: types.IcebergType, mapping: TypeMapping) -> bool:
     """Whether values of the Spark type are those of the column as they are."""
-    if isinstance(kind, types.StructType | types.ListType | types.MapType):
-        checked = (*types.walk_fields(kind.fields),)
+    if isinstance(field_type, types.StructType | types.ListType | types.MapType):
+        checked = (*types.walk_fields(field_type.fields),)
         if any(isinstance(field.field_type, types.FixedType | types.UnknownType) for field in checked):
             return False
-    elif isinstance(kind, types.FixedType):
+    elif isinstance(field_type, types.FixedType):
         return False
-    return bare_type(given) == bare_type(stored_type(kind, mapping)) and not _has_text_forms(kind)
+    return bare_type(given) == bare_type(stored_type(field_type, mapping)) and not _has_text_forms(field_type)
 
 
-def _has_text_forms(kind: types.IcebergType) -> bool:
-    """Whether a uuid is in it, whose text must be looked at."""
-    fields = kind.fields if isinstance(kind, types.StructType | types.ListType | types.MapType) else ()
-    return str(kind) == "uuid" or any(str(field.field_type) == "uuid" for field in types.walk_fields(fields))
+def _has_text_forms(field_type: types.IcebergType) -> bool:
+    """Whether it has a uuid, whose text must be checked."""
+    fields = field_type.fields if isinstance(field_type, types.StructType | types.ListType | types.MapType) else ()
+    return str(field_type) == "uuid" or any(str(field.field_type) == "uuid" for field in types.walk_fields(fields))
 
 
-def bare_type(kind: Any) -> Any:
+def bare_type(data_type: Any) -> Any:
     """The Spark type without nullability and metadata."""
-    match kind:
+    match data_type:
         case spark_types.StructType():
-            return ("struct", tuple((field.name, bare_type(field.dataType)) for field in kind.fields))
+            return ("struct", tuple((field.name, bare_type(field.dataType)) for field in data_type.fields))
         case spark_types.ArrayType():
-            return ("array", bare_type(kind.elementType))
+            return ("array", bare_type(data_type.elementType))
         case spark_types.MapType():
-            return ("map", bare_type(kind.keyType), bare_type(kind.valueType))
+            return ("map", bare_type(data_type.keyType), bare_type(data_type.valueType))
         case _:
-            return kind.simpleString()
+            return data_type.simpleString()
 
 
-def refused(given: Any, kind: types.IcebergType, path: str) -> InvalidValueError:
+def refused(given: Any, field_type: types.IcebergType, path: str) -> InvalidValueError:
     """The error for a column of a type that the table's column cannot take."""
-    expected = stored_type(kind, TypeMapping()).simpleString()
+    expected = stored_type(field_type, TypeMapping()).simpleString()
     return InvalidValueError(
-        f"column {path!r} is {given.simpleString()} in the data; the table has {kind}, which is {expected} in Spark"
+        f"column {path!r} is {given.simpleString()} in the data; the table has {field_type}, which is {expected} in Spark"
     )

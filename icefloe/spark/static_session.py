@@ -1,4 +1,4 @@
-"""How queries over little data are run: by the plan as it is made first, in few tasks, without a job for each step of it.
+"""How queries over little data are run: by their first plan, in few tasks, without a job for each step.
 
 Adaptive execution runs every exchange, and every frame that is held, as a job of its own, and plans again after each. That
 pays where sizes are not known. Where they are, it costs more than the work itself.
@@ -25,5 +25,5 @@ def static_session(spark: Any) -> Any:
 def in_session(frame: DataFrame, spark: Any) -> DataFrame:
     """The same plan in another session."""
     plan = frame._jdf.queryExecution().analyzed()
-    made = Gateway(spark).jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
-    return DataFrame(made, spark)
+    dataset = Gateway(spark).jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
+    return DataFrame(dataset, spark)

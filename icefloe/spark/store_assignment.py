@@ -41,7 +41,7 @@ _REFUSED = re.compile(r"\[\S+\] Cannot write incompatible data for the table .*?
 
 
 def check_policy(spark: Any) -> None:
-    """Fail under the policy that Spark refuses for all tables but those of its oldest kind."""
+    """Raise under the policy that Spark only allows for its oldest kind of tables."""
     if str(spark.conf.get(_POLICY)).lower() == "legacy":
         raise InvalidInputError(
             f"{_POLICY}=LEGACY is not for Iceberg tables, in Spark either; set it to ANSI or STRICT"
@@ -49,11 +49,11 @@ def check_policy(spark: Any) -> None:
 
 
 def check_left_out(spark: Any, schema: Schema, given: Iterable[str], table: str) -> None:
-    """Fail if a row is given no value for a column that has no default, and the session says that NULL is none."""
+    """Raise if a column without a default has no value, and the session does not use NULL as a default."""
     if str(spark.conf.get(_LEFT_OUT_IS_NULL)).lower() == "true":
         return
     known = set(given)
-    missing = [each.name for each in schema.fields if each.name not in known and write_default(each) is None]
+    missing = [field.name for field in schema.fields if field.name not in known and write_default(field) is None]
     if missing:
         raise InvalidValueError(
             f"table {table}: column {missing[0]!r} is given no value and has no default, and {_LEFT_OUT_IS_NULL} is false"
@@ -69,7 +69,7 @@ def store_assigned(
     """The frame, whose columns have names of the table's, with the casts that Spark's INSERT makes.
 
     Columns may be missing, but no field of a struct, unless the table `evolves` and a setting of Spark says so. Fields of
-    structs are found by their places instead of their names if `by_position`.
+    structs match by position instead of by name if `by_position`.
     """
     spark = frame.sparkSession
     gateway = Gateway(spark)
@@ -78,40 +78,42 @@ def store_assigned(
     check_left_out(spark, schema, places, table)
     taker = _Taker(mapping_of(spark), by_position)
     wanted = [
-        spark_types.StructField(name, taker.type(fields[name].field_type, frame.schema.fields[place].dataType))
-        for name, place in sorted(places.items(), key=lambda item: item[1])
+        spark_types.StructField(name, taker.type(fields[name].field_type, frame.schema.fields[index].dataType))
+        for name, index in sorted(places.items(), key=lambda item: item[1])
     ]
-    if all(bare_type(one.dataType) == bare_type(each.dataType) for one, each in zip(wanted, frame.schema, strict=True)):
+    if all(
+        bare_type(one.dataType) == bare_type(field.dataType) for one, field in zip(wanted, frame.schema, strict=True)
+    ):
         return frame
     check_policy(spark)
     catalyst = gateway.jvm.org.apache.spark.sql.catalyst
     expected = catalyst.types.DataTypeUtils.toAttributes(gateway.type(spark_types.StructType(wanted)))
     plan, conf = frame._jdf.queryExecution().analyzed(), spark._jsparkSession.sessionState().conf()
     filling = _filling(gateway, evolves=evolves)
-    with _told(table):
-        made = catalyst.analysis.TableOutputResolver.resolveOutputColumns(
+    with _refusals_as_ours(table):
+        resolved = catalyst.analysis.TableOutputResolver.resolveOutputColumns(
             table, expected, plan, not by_position, conf, filling
         )
-    return gateway.frame(gateway.jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, made))
+    return gateway.frame(gateway.jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, resolved))
 
 
-def with_names_of(given: Any, kind: types.IcebergType) -> Any:
+def with_names_of(given: Any, field_type: types.IcebergType) -> Any:
     """A Spark type whose structs, but not those in lists and maps, have the names of a table's, if they are as wide."""
-    if not isinstance(given, spark_types.StructType) or not isinstance(kind, types.StructType):
+    if not isinstance(given, spark_types.StructType) or not isinstance(field_type, types.StructType):
         return given
-    if len(given.fields) != len(kind.fields):
+    if len(given.fields) != len(field_type.fields):
         return given
-    pairs = zip(given.fields, kind.fields, strict=True)
+    pairs = zip(given.fields, field_type.fields, strict=True)
     return spark_types.StructType(
         [
-            spark_types.StructField(own.name, with_names_of(each.dataType, own.field_type), each.nullable)
-            for each, own in pairs
+            spark_types.StructField(own.name, with_names_of(field.dataType, own.field_type), field.nullable)
+            for field, own in pairs
         ]
     )
 
 
 def _filling(gateway: Gateway, *, evolves: bool) -> Any:
-    """Whether fields that are missing in structs are filled, as this release of Spark wants to be told."""
+    """Whether fields that are missing in structs are filled, in the form that this release of Spark takes."""
     analysis = gateway.jvm.org.apache.spark.sql.catalyst.analysis
     if evolves and _is_on(gateway.spark, _FILLS_INSERTS):
         return getattr(getattr(analysis, "TableOutputResolver$DefaultValueFillMode$"), "MODULE$").RECURSE()
@@ -125,31 +127,35 @@ class _Taker:
     mapping: TypeMapping
     by_position: bool
 
-    def type(self, kind: types.IcebergType, given: Any = None) -> Any:
-        match kind:
+    def type(self, field_type: types.IcebergType, given: Any = None) -> Any:
+        match field_type:
             case types.StructType():
-                return spark_types.StructType(self._fields(kind, given))
+                return spark_types.StructType(self._fields(field_type, given))
             case types.ListType():
                 inner = given.elementType if isinstance(given, spark_types.ArrayType) else None
-                return spark_types.ArrayType(self.type(kind.element_type, inner))
+                return spark_types.ArrayType(self.type(field_type.element_type, inner))
             case types.MapType():
                 is_map = isinstance(given, spark_types.MapType)
                 keys, values = (given.keyType, given.valueType) if is_map else (None, None)
-                return spark_types.MapType(self.type(kind.key_type, keys), self.type(kind.value_type, values))
+                return spark_types.MapType(
+                    self.type(field_type.key_type, keys), self.type(field_type.value_type, values)
+                )
             case _:
-                is_taken = given is not None and stands_for(given, kind)
-                return given if is_taken else user_type(kind, self.mapping)
+                is_taken = given is not None and stands_for(given, field_type)
+                return given if is_taken else user_type(field_type, self.mapping)
 
-    def _fields(self, kind: types.StructType, given: Any) -> list[Any]:
+    def _fields(self, struct: types.StructType, given: Any) -> list[Any]:
         inner = given.fields if isinstance(given, spark_types.StructType) else []
-        placed = dict(enumerate(each.dataType for each in inner))
-        named = {each.name.lower(): each.dataType for each in inner} | {each.name: each.dataType for each in inner}
-        found = []
-        for place, field in enumerate(kind.fields):
+        placed = dict(enumerate(field.dataType for field in inner))
+        named = {field.name.lower(): field.dataType for field in inner} | {
+            field.name: field.dataType for field in inner
+        }
+        fields = []
+        for index, field in enumerate(struct.fields):
             by_name = named.get(field.name, named.get(field.name.lower()))
-            own = self.type(field.field_type, placed.get(place) if self.by_position else by_name)
-            found.append(spark_types.StructField(field.name, own))
-        return found
+            own = self.type(field.field_type, placed.get(index) if self.by_position else by_name)
+            fields.append(spark_types.StructField(field.name, own))
+        return fields
 
 
 # -- UPDATE and MERGE
@@ -182,36 +188,36 @@ class Assigner:
 
     def resolved(self, rows: DataFrame, columns: Sequence[Column]) -> tuple[DataFrame, list[Any]]:
         """The expressions of columns as Spark finds them over the rows, and the rows, which subqueries may widen."""
-        named = {f"{_VALUE}{place}": column for place, column in enumerate(columns)}
+        named = {f"{_VALUE}{index}": column for index, column in enumerate(columns)}
         plan = rows.select(*(column.alias(name) for name, column in named.items()))._jdf.queryExecution().analyzed()
         base = rows._jdf.queryExecution().analyzed()
-        if any(each in _NOT_OF_ONE_ROW for each in _node_names_above(base, plan)):
+        if any(name in _NOT_OF_ONE_ROW for name in _node_names_above(base, plan)):
             raise InvalidInputError(
                 f"table {self.table}: a value to assign is that of one row; no aggregate, window or generator, such as explode,"
                 " gives that"
             )
         if plan.nodeName() == "Project" and plan.child().equals(base):
-            found = plan.projectList()
-            return rows, [found.apply(place).child() for place in range(len(named))]
+            expressions = plan.projectList()
+            return rows, [expressions.apply(index).child() for index in range(len(named))]
         wider = rows.withColumns(named)
-        found = wider._jdf.queryExecution().analyzed().output()
-        first = found.size() - len(named)
-        return wider, [found.apply(first + place) for place in range(len(named))]
+        expressions = wider._jdf.queryExecution().analyzed().output()
+        first = expressions.size() - len(named)
+        return wider, [expressions.apply(first + index) for index in range(len(named))]
 
     def shown(self, rows: DataFrame, values: Mapping[Path, Column]) -> dict[Path, Column]:
         """The values, each as Spark shows the type of its column if it stands for one that Spark lacks."""
         kinds = {path: self._fields(path)[-1][1].field_type for path in values}
         if not any(
-            isinstance(kind, types.UUIDType | types.TimestampNanoType | types.TimestamptzNanoType)
-            for kind in kinds.values()
+            isinstance(field_type, types.UUIDType | types.TimestampNanoType | types.TimestamptzNanoType)
+            for field_type in kinds.values()
         ):
             return dict(values)
-        named = [column.alias(f"{_VALUE}{place}") for place, column in enumerate(values.values())]
-        found = dict(values)
+        named = [column.alias(f"{_VALUE}{index}") for index, column in enumerate(values.values())]
+        shown = dict(values)
         for path, field in zip(values, rows.select(*named).schema.fields, strict=True):
             if stands_for(field.dataType, kinds[path]):
-                found[path] = shaped_value(rows, values[path], field.dataType, kinds[path], ".".join(path))
-        return found
+                shown[path] = shaped_value(rows, values[path], field.dataType, kinds[path], ".".join(path))
+        return shown
 
     def updated(
         self, old: Mapping[str, Any], values: Mapping[Path, Any], *, is_star: bool = False
@@ -219,21 +225,23 @@ class Assigner:
         """What columns are to be that are assigned, or have fields that are; `old` has what each is, as an attribute."""
         names = list(dict.fromkeys(path[0] for path in values))
         held = {name: old[name].withName(name).withDataType(old[name].dataType().asNullable()) for name in names}
-        made = [self._assignment(self._key(path, held[path[0]]), value) for path, value in values.items()]
+        assignments = [self._assignment(self._key(path, held[path[0]]), value) for path, value in values.items()]
         more = (is_star, self._fills) if self._knows_stars else ()
-        return self._aligned("alignUpdateAssignments", held, made, *more)
+        return self._aligned("alignUpdateAssignments", held, assignments, *more)
 
     def inserted(self, values: Mapping[str, Any]) -> dict[str, Column]:
-        """What columns of a new row are that values are given for."""
+        """The columns of a new row that have values."""
         taker = _Taker(mapping_of(self.gateway.spark), by_position=False)
-        fields = [(each.name, taker.type(each.field_type)) for each in self.schema.fields if each.name in values]
-        kind = spark_types.StructType([spark_types.StructField(*each) for each in fields])
+        fields = [(field.name, taker.type(field.field_type)) for field in self.schema.fields if field.name in values]
+        struct = spark_types.StructType([spark_types.StructField(*field) for field in fields])
         attributes = self.gateway.jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes(
-            self.gateway.type(kind)
+            self.gateway.type(struct)
         )
-        held = {name: attributes.apply(place) for place, (name, _) in enumerate(fields)}
-        made = [self._assignment(held[name], value) for name, value in values.items()]
-        return self._aligned("alignInsertAssignments", held, made, *((self._fills,) if self._knows_stars else ()))
+        held = {name: attributes.apply(index) for index, (name, _) in enumerate(fields)}
+        assignments = [self._assignment(held[name], value) for name, value in values.items()]
+        return self._aligned(
+            "alignInsertAssignments", held, assignments, *((self._fills,) if self._knows_stars else ())
+        )
 
     @property
     def _knows_stars(self) -> bool:
@@ -244,44 +252,46 @@ class Assigner:
         """Whether fields of structs that the source lacks are filled."""
         return self.evolves and _is_on(self.gateway.spark, _FILLS_MERGES)
 
-    def _aligned(self, rule: str, held: Mapping[str, Any], made: Sequence[Any], *more: bool) -> dict[str, Column]:
+    def _aligned(
+        self, rule: str, held: Mapping[str, Any], assignments: Sequence[Any], *more: bool
+    ) -> dict[str, Column]:
         gateway = self.gateway
         check_policy(gateway.spark)
         rules = gateway.jvm.org.apache.spark.sql.catalyst.analysis.AssignmentUtils
-        with active(gateway.spark), _told(self.table):
-            found = getattr(rules, rule)(gateway.seq(held.values()), gateway.seq(made), *more)
-        return {name: gateway.column(found.apply(place).value()) for place, name in enumerate(held)}
+        with active(gateway.spark), _refusals_as_ours(self.table):
+            aligned = getattr(rules, rule)(gateway.seq(held.values()), gateway.seq(assignments), *more)
+        return {name: gateway.column(aligned.apply(index).value()) for index, name in enumerate(held)}
 
     def _assignment(self, key: Any, value: Any) -> Any:
         return self.gateway.jvm.org.apache.spark.sql.catalyst.plans.logical.Assignment(key, value)
 
     def _key(self, path: Path, attribute: Any) -> Any:
-        found = attribute
-        for place, field in self._fields(path)[1:]:
+        key = attribute
+        for index, field in self._fields(path)[1:]:
             inner = self.gateway.jvm.org.apache.spark.sql.catalyst.expressions.GetStructField
-            found = inner(found, place, self.gateway.jvm.scala.Some(field.name))
-        return found
+            key = inner(key, index, self.gateway.jvm.scala.Some(field.name))
+        return key
 
     def _fields(self, path: Path) -> list[tuple[int, types.NestedField]]:
-        """The fields of a path, each with its place."""
-        found = []
-        kind: types.IcebergType = self.schema.as_struct
+        """The fields of a path, each with its index."""
+        fields = []
+        field_type: types.IcebergType = self.schema.as_struct
         for name in path:
-            assert isinstance(kind, types.StructType), "paths of assignments are checked"
-            found += [(place, each) for place, each in enumerate(kind.fields) if each.name == name]
-            kind = found[-1][1].field_type
-        return found
+            assert isinstance(field_type, types.StructType), "paths of assignments are checked"
+            fields += [(index, field) for index, field in enumerate(field_type.fields) if field.name == name]
+            field_type = fields[-1][1].field_type
+        return fields
 
 
 @contextmanager
-def _told(table: str) -> Iterator[None]:
-    """What Spark's rules refuse, as an error of ours."""
+def _refusals_as_ours(table: str) -> Iterator[None]:
+    """Raise what Spark's rules refuse as an error of ours."""
     try:
         yield
     except AnalysisException as problem:
         text = str(problem).partition(_STACK)[0]
-        found = _REFUSED.fullmatch(text.strip())
-        raise InvalidValueError(f"table {table}: {found[1] if found else text}") from problem
+        match = _REFUSED.fullmatch(text.strip())
+        raise InvalidValueError(f"table {table}: {match[1] if match else text}") from problem
 
 
 def _is_on(spark: Any, key: str) -> bool:

@@ -40,32 +40,32 @@ _EPOCH_YEAR = 1970
 _INT, _LONG = spark_types.IntegerType(), spark_types.LongType()
 
 
-def transform_column(gateway: Gateway, transform: Transform, column: Column, kind: types.IcebergType) -> Column:
+def transform_column(gateway: Gateway, transform: Transform, column: Column, field_type: types.IcebergType) -> Column:
     """The partition values of a column that holds values of the type; null for null."""
     if isinstance(transform, UnknownTransform):
         raise InvalidTransformError(f"transform {transform.text!r} is not known, so it cannot be applied")
-    if not transform.can_transform(kind):
-        raise InvalidTransformError(f"transform {transform} does not take columns of type {kind}")
+    if not transform.can_transform(field_type):
+        raise InvalidTransformError(f"transform {transform} does not take columns of type {field_type}")
     mapping = mapping_of(gateway.spark)
-    if isinstance(transform, VoidTransform) or isinstance(kind, types.UnknownType):
-        return F.lit(None).cast(user_type(transform.result_type(kind), mapping))
+    if isinstance(transform, VoidTransform) or isinstance(field_type, types.UnknownType):
+        return F.lit(None).cast(user_type(transform.result_type(field_type), mapping))
     match transform:
         case IdentityTransform():
             return column
         case BucketTransform():
-            hashed = _hash(gateway, column, kind, mapping)
+            hashed = _hash(gateway, column, field_type, mapping)
             return hashed.bitwiseAND(F.lit(MAX_INT)) % F.lit(transform.num_buckets)
         case TruncateTransform():
-            return _truncated(gateway, transform.width, column, kind)
+            return _truncated(gateway, transform.width, column, field_type)
         case TimeTransform():
-            return _units(gateway, transform, column, kind)
+            return _units(gateway, transform, column, field_type)
         case _:
             raise AssertionError(f"transform {transform!r} has no form for Spark columns")
 
 
-def count_of(gateway: Gateway, column: Column, kind: types.IcebergType, mapping: TypeMapping) -> Column:
+def count_of(gateway: Gateway, column: Column, field_type: types.IcebergType, mapping: TypeMapping) -> Column:
     """Dates, times and timestamps as the number of days, microseconds or nanoseconds that the spec stores."""
-    match kind:
+    match field_type:
         case types.DateType():
             return F.unix_date(column)
         case types.TimeType() if mapping.time:
@@ -82,8 +82,8 @@ def count_of(gateway: Gateway, column: Column, kind: types.IcebergType, mapping:
 # -- bucket
 
 
-def _hash(gateway: Gateway, column: Column, kind: types.IcebergType, mapping: TypeMapping) -> Column:
-    match kind:
+def _hash(gateway: Gateway, column: Column, field_type: types.IcebergType, mapping: TypeMapping) -> Column:
+    match field_type:
         case types.StringType():
             return _hash_bytes(gateway, column.cast(spark_types.BinaryType()))
         case types.UUIDType():
@@ -92,11 +92,11 @@ def _hash(gateway: Gateway, column: Column, kind: types.IcebergType, mapping: Ty
             return _hash_bytes(gateway, column)
         case types.DecimalType():
             return _hash_bytes(gateway, _unscaled_bytes(gateway, column))
-        case _ if isinstance(kind, NANOSECOND_TYPES):
+        case _ if isinstance(field_type, NANOSECOND_TYPES):
             # As microseconds, so that both widths share buckets (spec: Appendix B).
             return _hash_long(gateway, _floor_div(gateway, column, _NANOS_PER_MICRO))
         case _:
-            return _hash_long(gateway, count_of(gateway, column, kind, mapping))
+            return _hash_long(gateway, count_of(gateway, column, field_type, mapping))
 
 
 def _hash_long(gateway: Gateway, column: Column) -> Column:
@@ -120,8 +120,8 @@ def _unscaled_bytes(gateway: Gateway, column: Column) -> Column:
 # -- truncate
 
 
-def _truncated(gateway: Gateway, width: int, column: Column, kind: types.IcebergType) -> Column:
-    match kind:
+def _truncated(gateway: Gateway, width: int, column: Column, field_type: types.IcebergType) -> Column:
+    match field_type:
         case types.StringType() | types.BinaryType():
             return F.substring(column, 1, width)
         case types.IntegerType():
@@ -129,42 +129,42 @@ def _truncated(gateway: Gateway, width: int, column: Column, kind: types.Iceberg
         case types.LongType():
             return _rounded_down(gateway, column, F.lit(width).cast(_LONG), _LONG)
         case types.DecimalType():
-            return _truncated_decimal(gateway, width, column, kind)
+            return _truncated_decimal(gateway, width, column, field_type)
         case _:
-            raise AssertionError(f"columns of type {kind} cannot be truncated")
+            raise AssertionError(f"columns of type {field_type} cannot be truncated")
 
 
-def _rounded_down(gateway: Gateway, column: Column, width: Column, kind: Any) -> Column:
+def _rounded_down(gateway: Gateway, column: Column, width: Column, data_type: Any) -> Column:
     """By a sum that comes round below the least value, as Spark's own arithmetic may not."""
-    rest = gateway.static_invoke(_MATH, "floorMod", kind, column, width)
-    less = gateway.static_invoke(_MATH, "negateExact", kind, rest)
-    return gateway.static_invoke(_INTEGER if kind == _INT else _LONG_CLASS, "sum", kind, column, less)
+    rest = gateway.static_invoke(_MATH, "floorMod", data_type, column, width)
+    less = gateway.static_invoke(_MATH, "negateExact", data_type, rest)
+    return gateway.static_invoke(_INTEGER if data_type == _INT else _LONG_CLASS, "sum", data_type, column, less)
 
 
-def _truncated_decimal(gateway: Gateway, width: int, column: Column, kind: types.DecimalType) -> Column:
+def _truncated_decimal(gateway: Gateway, width: int, column: Column, field_type: types.DecimalType) -> Column:
     """By way of `BigDecimal`, which neither rounds nor overflows as Spark's arithmetic may at 38 digits."""
     big = _object_type(gateway, _BIG_DECIMAL)
     step = gateway.jvm.org.apache.spark.sql.catalyst.expressions.Literal(
-        gateway.jvm.java.math.BigDecimal(gateway.jvm.java.math.BigInteger(str(width)), kind.scale), big
+        gateway.jvm.java.math.BigDecimal(gateway.jvm.java.math.BigInteger(str(width)), field_type.scale), big
     )
     value = _big_decimal(gateway, column)
     rest = _invoke(gateway, value, "remainder", big, step)
     rest = _invoke(gateway, _invoke(gateway, rest, "add", big, step), "remainder", big, step)
-    found = gateway.column(_invoke(gateway, value, "subtract", big, rest))
-    result = spark_types.DecimalType(kind.precision, kind.scale)
-    digits, scale = F.lit(kind.precision), F.lit(kind.scale)
-    return gateway.static_invoke("org.apache.spark.sql.types.Decimal", "apply", result, found, digits, scale)
+    difference = gateway.column(_invoke(gateway, value, "subtract", big, rest))
+    result = spark_types.DecimalType(field_type.precision, field_type.scale)
+    digits, scale = F.lit(field_type.precision), F.lit(field_type.scale)
+    return gateway.static_invoke("org.apache.spark.sql.types.Decimal", "apply", result, difference, digits, scale)
 
 
 # -- units of time
 
 
-def _units(gateway: Gateway, transform: TimeTransform, column: Column, kind: types.IcebergType) -> Column:
-    if isinstance(kind, types.DateType):
+def _units(gateway: Gateway, transform: TimeTransform, column: Column, field_type: types.IcebergType) -> Column:
+    if isinstance(field_type, types.DateType):
         days = column
     else:
-        per_hour = NANOS_PER_HOUR if isinstance(kind, NANOSECOND_TYPES) else MICROS_PER_HOUR
-        units = count_of(gateway, column, kind, TypeMapping())
+        per_hour = NANOS_PER_HOUR if isinstance(field_type, NANOSECOND_TYPES) else MICROS_PER_HOUR
+        units = count_of(gateway, column, field_type, TypeMapping())
         if isinstance(transform, HourTransform):
             return gateway.static_invoke(_MATH, "toIntExact", _INT, _floor_div(gateway, units, per_hour))
         number = _floor_div(gateway, units, per_hour * HOURS_PER_DAY)
@@ -187,10 +187,10 @@ def _floor_div(gateway: Gateway, column: Column, divisor: int) -> Column:
     return gateway.static_invoke(_MATH, "floorDiv", _LONG, column, F.lit(divisor).cast(_LONG))
 
 
-def _reinterpreted(gateway: Gateway, column: Column, kind: Any) -> Column:
+def _reinterpreted(gateway: Gateway, column: Column, data_type: Any) -> Column:
     """The number inside of a time or timestamp, whatever the session's time zone."""
     conversion = gateway.jvm.org.apache.spark.sql.catalyst.expressions.PreciseTimestampConversion
-    return gateway.column(conversion(gateway.expression(column), gateway.type(kind), gateway.type(_LONG)))
+    return gateway.column(conversion(gateway.expression(column), gateway.type(data_type), gateway.type(_LONG)))
 
 
 def _big_decimal(gateway: Gateway, column: Column) -> Any:

@@ -112,81 +112,81 @@ def file_schema(schema: Schema, mapping: TypeMapping = TypeMapping()) -> Any:  #
     return _struct(schema.as_struct, mapping, of_file=True)
 
 
-def user_type(kind: types.IcebergType, mapping: TypeMapping = TypeMapping()) -> Any:  # noqa: B008  # it is frozen
+def user_type(field_type: types.IcebergType, mapping: TypeMapping = TypeMapping()) -> Any:  # noqa: B008  # it is frozen
     """A type as a DataFrame shows it."""
-    return _type(kind, mapping, of_file=False)
+    return _type(field_type, mapping, of_file=False)
 
 
-def file_type(kind: types.IcebergType, mapping: TypeMapping = TypeMapping()) -> Any:  # noqa: B008  # it is frozen
+def file_type(field_type: types.IcebergType, mapping: TypeMapping = TypeMapping()) -> Any:  # noqa: B008  # it is frozen
     """A type as Spark's Parquet reader and writer see it."""
-    return _type(kind, mapping, of_file=True)
+    return _type(field_type, mapping, of_file=True)
 
 
-def _struct(kind: types.StructType, mapping: TypeMapping, *, of_file: bool) -> Any:
+def _struct(struct: types.StructType, mapping: TypeMapping, *, of_file: bool) -> Any:
     return spark_types.StructType(
         [
             _field(field, mapping, of_file)
-            for field in kind
+            for field in struct
             if not (of_file and isinstance(field.field_type, types.UnknownType))
         ]
     )
 
 
 def _field(field: types.NestedField, mapping: TypeMapping, of_file: bool) -> Any:
-    kind = _type(field.field_type, mapping, of_file=of_file)
+    data_type = _type(field.field_type, mapping, of_file=of_file)
     metadata: dict[str, Any] = {FIELD_ID: field.field_id}
     if field.doc is not None:
         metadata[COMMENT] = field.doc
     for key, value in ((CURRENT_DEFAULT, field.write_default), (EXISTS_DEFAULT, field.initial_default)):
-        text = None if value is None else sql_literal(value, field.field_type, kind)
+        text = None if value is None else sql_literal(value, field.field_type, data_type)
         if text is not None:
             metadata[key] = text
-    if not of_file and _needs_mark(field.field_type, kind):
+    if not of_file and _needs_mark(field.field_type, data_type):
         metadata[EXACT_TYPE] = str(field.field_type)
-    return spark_types.StructField(field.name, kind, field.optional, metadata)
+    return spark_types.StructField(field.name, data_type, field.optional, metadata)
 
 
-def _type(kind: types.IcebergType, mapping: TypeMapping, *, of_file: bool) -> Any:
-    match kind:
+def _type(field_type: types.IcebergType, mapping: TypeMapping, *, of_file: bool) -> Any:
+    match field_type:
         case types.StructType():
-            return _struct(kind, mapping, of_file=of_file)
+            return _struct(field_type, mapping, of_file=of_file)
         case types.ListType():
-            element = _type(kind.element_type, mapping, of_file=of_file)
-            return spark_types.ArrayType(element, not kind.element_required)
+            element = _type(field_type.element_type, mapping, of_file=of_file)
+            return spark_types.ArrayType(element, not field_type.element_required)
         case types.MapType():
-            key = _type(kind.key_type, mapping, of_file=of_file)
-            value = _type(kind.value_type, mapping, of_file=of_file)
-            return spark_types.MapType(key, value, not kind.value_required)
+            key = _type(field_type.key_type, mapping, of_file=of_file)
+            value = _type(field_type.value_type, mapping, of_file=of_file)
+            return spark_types.MapType(key, value, not field_type.value_required)
         case types.DecimalType():
-            return spark_types.DecimalType(kind.precision, kind.scale)
+            return spark_types.DecimalType(field_type.precision, field_type.scale)
         case types.UUIDType():
             return spark_types.BinaryType() if of_file else spark_types.StringType()
         case types.TimeType():
             return spark_types.TimeType(6) if mapping.time else spark_types.LongType()
         case types.GeometryType() | types.GeographyType():
-            return spark_types.BinaryType() if of_file or not mapping.geo else _geo(kind)
+            return spark_types.BinaryType() if of_file or not mapping.geo else _geo(field_type)
         case _:
-            return _PLAIN[type(kind)]
+            return _PLAIN[type(field_type)]
 
 
-def _geo(kind: types.GeometryType | types.GeographyType) -> Any:
+def _geo(field_type: types.GeometryType | types.GeographyType) -> Any:
     """Spark's own type, or binary if Spark does not know the coordinate system."""
     try:
-        if isinstance(kind, types.GeometryType):
-            return spark_types.GeometryType._from_crs(kind.crs)
-        if kind.algorithm == types.DEFAULT_EDGE_ALGORITHM:
-            return spark_types.GeographyType._from_crs(kind.crs, kind.algorithm.upper())
+        if isinstance(field_type, types.GeometryType):
+            return spark_types.GeometryType._from_crs(field_type.crs)
+        if field_type.algorithm == types.DEFAULT_EDGE_ALGORITHM:
+            return spark_types.GeographyType._from_crs(field_type.crs, field_type.algorithm.upper())
     except PySparkException:
         pass
     return spark_types.BinaryType()
 
 
-def _needs_mark(kind: types.IcebergType, shown: Any) -> bool:
+def _needs_mark(field_type: types.IcebergType, shown: Any) -> bool:
     """Whether reading the Spark type back would give another one."""
-    if isinstance(kind, types.StructType | types.ListType | types.MapType):
+    if isinstance(field_type, types.StructType | types.ListType | types.MapType):
         return False
     try:
-        return _plain_from_spark(shown, "") != kind
+        return _plain_from_spark(shown, "") != field_type
     except InvalidTypeError:
         return True
 
@@ -202,8 +202,8 @@ def schema_from_spark(struct: Any) -> Schema:
     if not isinstance(struct, spark_types.StructType):
         raise InvalidSchemaError(f"{struct!r:.100} is not a Spark StructType")
     reader = _Reader()
-    found = Schema(*(reader.field(field, "") for field in struct.fields))
-    return assign_fresh_ids(found) if reader.missing_ids else found
+    schema = Schema(*(reader.field(field, "") for field in struct.fields))
+    return assign_fresh_ids(schema) if reader.missing_ids else schema
 
 
 def schema_of_query(struct: Any) -> Schema:
@@ -214,9 +214,9 @@ def schema_of_query(struct: Any) -> Schema:
     return schema_from_spark(of_query(struct))
 
 
-def of_query(kind: Any) -> Any:
+def of_query(data_type: Any) -> Any:
     """A type of Spark's that says of its fields what a query can: comments, and which types they stand for."""
-    match kind:
+    match data_type:
         case spark_types.StructType():
             return spark_types.StructType(
                 [
@@ -226,20 +226,20 @@ def of_query(kind: Any) -> Any:
                         True,
                         {key: value for key, value in (field.metadata or {}).items() if key in (COMMENT, EXACT_TYPE)},
                     )
-                    for field in kind.fields
+                    for field in data_type.fields
                 ]
             )
         case spark_types.ArrayType():
-            return spark_types.ArrayType(of_query(kind.elementType), True)
+            return spark_types.ArrayType(of_query(data_type.elementType), True)
         case spark_types.MapType():
-            return spark_types.MapType(of_query(kind.keyType), of_query(kind.valueType), True)
+            return spark_types.MapType(of_query(data_type.keyType), of_query(data_type.valueType), True)
         case _:
-            return kind
+            return data_type
 
 
-def type_from_spark(kind: Any) -> types.IcebergType:
+def type_from_spark(data_type: Any) -> types.IcebergType:
     """The type of a Spark type; fields nested in it have ids only where its metadata says so, else negative ones."""
-    return _Reader().type(kind, "type")
+    return _Reader().type(data_type, "type")
 
 
 class _Reader:
@@ -253,33 +253,33 @@ class _Reader:
     def field(self, field: Any, around: str) -> types.NestedField:
         path = f"{around}.{field.name}" if around else field.name
         metadata = field.metadata or {}
-        kind = self._exact(metadata.get(EXACT_TYPE), field.dataType) or self.type(field.dataType, path)
+        field_type = self._exact(metadata.get(EXACT_TYPE), field.dataType) or self.type(field.dataType, path)
         return types.NestedField(
             self.field_id(metadata, path),
             field.name,
-            kind,
+            field_type,
             not field.nullable,
             metadata.get(COMMENT),
-            _default(metadata.get(EXISTS_DEFAULT), kind, path),
-            _default(metadata.get(CURRENT_DEFAULT), kind, path),
+            _default(metadata.get(EXISTS_DEFAULT), field_type, path),
+            _default(metadata.get(CURRENT_DEFAULT), field_type, path),
         )
 
     def field_id(self, metadata: Any, path: str) -> int:
-        found = metadata.get(FIELD_ID)
-        if found is None:
+        field_id = metadata.get(FIELD_ID)
+        if field_id is None:
             return self._missing()
-        if isinstance(found, bool) or not isinstance(found, int) or found < 0:
-            raise InvalidSchemaError(f"column {path!r}: the field id {found!r} is not a whole number from 0")
-        if found in self._seen:
+        if isinstance(field_id, bool) or not isinstance(field_id, int) or field_id < 0:
+            raise InvalidSchemaError(f"column {path!r}: the field id {field_id!r} is not a whole number from 0")
+        if field_id in self._seen:
             return self._missing()
-        self._seen.add(found)
-        return found
+        self._seen.add(field_id)
+        return field_id
 
     def _missing(self) -> int:
         self.missing_ids = True
         return next(self._negative)
 
-    def _exact(self, name: Any, kind: Any) -> types.IcebergType | None:
+    def _exact(self, name: Any, data_type: Any) -> types.IcebergType | None:
         """The type that a mark names, if the Spark type is still the one that stands for it."""
         if not isinstance(name, str):
             return None
@@ -288,49 +288,49 @@ class _Reader:
         except InvalidTypeError:
             return None
         shown = [user_type(exact, TypeMapping(time, geo)) for time in _TIME for geo in _GEO]
-        return exact if kind in shown else None
+        return exact if data_type in shown else None
 
-    def type(self, kind: Any, path: str) -> types.IcebergType:
-        match kind:
+    def type(self, data_type: Any, path: str) -> types.IcebergType:
+        match data_type:
             case spark_types.StructType():
-                return types.StructType(*(self.field(field, path) for field in kind.fields))
+                return types.StructType(*(self.field(field, path) for field in data_type.fields))
             case spark_types.ArrayType():
-                element = self.type(kind.elementType, f"{path}.element")
-                return types.ListType(self._missing(), element, not kind.containsNull)
+                element = self.type(data_type.elementType, f"{path}.element")
+                return types.ListType(self._missing(), element, not data_type.containsNull)
             case spark_types.MapType():
-                key = self.type(kind.keyType, f"{path}.key")
-                value = self.type(kind.valueType, f"{path}.value")
-                return types.MapType(self._missing(), key, self._missing(), value, not kind.valueContainsNull)
+                key = self.type(data_type.keyType, f"{path}.key")
+                value = self.type(data_type.valueType, f"{path}.value")
+                return types.MapType(self._missing(), key, self._missing(), value, not data_type.valueContainsNull)
             case _:
-                return _plain_from_spark(kind, path)
+                return _plain_from_spark(data_type, path)
 
 
 _TIME = (False, True) if hasattr(spark_types, "TimeType") else (False,)
 _GEO = (False, True) if hasattr(spark_types, "GeometryType") else (False,)
 
 
-def _plain_from_spark(kind: Any, path: str) -> types.IcebergType:
-    if isinstance(kind, spark_types.DecimalType):
-        return types.DecimalType(kind.precision, kind.scale)
-    name = kind.typeName()
+def _plain_from_spark(data_type: Any, path: str) -> types.IcebergType:
+    if isinstance(data_type, spark_types.DecimalType):
+        return types.DecimalType(data_type.precision, data_type.scale)
+    name = data_type.typeName()
     if name.startswith(("geometry", "geography")):
         # The JSON form is the one that names the coordinate system.
-        found = types.parse_type(kind.jsonValue())
-        if "SRID:ANY" not in kind.jsonValue():
-            return found
+        geo_type = types.parse_type(data_type.jsonValue())
+        if "SRID:ANY" not in data_type.jsonValue():
+            return geo_type
     elif (plain := _FROM_SPARK.get(name.split("(")[0])) is not None:
         return plain
     raise InvalidTypeError(
-        f"column {path!r}: no Iceberg type holds Spark's {kind.simpleString()}; cast the column to one that has"
+        f"column {path!r}: no Iceberg type holds Spark's {data_type.simpleString()}; cast the column to one that has"
     )
 
 
-def _default(text: Any, kind: types.IcebergType, path: str) -> Any:
+def _default(text: Any, field_type: types.IcebergType, path: str) -> Any:
     if text is None:
         return None
     try:
-        return value_of_literal(str(text), kind)
+        return value_of_literal(str(text), field_type)
     except IcefloeError as problem:
         raise InvalidSchemaError(
-            f"column {path!r}: its default {text!r} is not a literal of {kind}: {problem}"
+            f"column {path!r}: its default {text!r} is not a literal of {field_type}: {problem}"
         ) from None

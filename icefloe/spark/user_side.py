@@ -40,14 +40,16 @@ def to_user(
         case types.StructType(), types.StructType():
             if gateway is not None and _has_no_twins(given) and _has_no_twins(wanted):
                 return _changed(column, given, wanted, mapping, gateway)
-            fields = (_field(column, given, each, mapping, None).alias(each.name) for each in wanted)
+            fields = (_field(column, given, field, mapping, None).alias(field.name) for field in wanted)
             return F.when(column.isNotNull(), F.struct(*fields))
         case types.ListType(), types.ListType():
-            return F.transform(column, lambda each: to_user(each, given.element_type, wanted.element_type, mapping))
+            return F.transform(
+                column, lambda element: to_user(element, given.element_type, wanted.element_type, mapping)
+            )
         case types.MapType(), types.MapType():
-            keys = F.transform(F.map_keys(column), lambda each: to_user(each, given.key_type, wanted.key_type, mapping))
+            keys = F.transform(F.map_keys(column), lambda key: to_user(key, given.key_type, wanted.key_type, mapping))
             values = F.transform(
-                F.map_values(column), lambda each: to_user(each, given.value_type, wanted.value_type, mapping)
+                F.map_values(column), lambda value: to_user(value, given.value_type, wanted.value_type, mapping)
             )
             return F.map_from_arrays(keys, values)
         case _:
@@ -58,7 +60,7 @@ def uuid_text(column: Column) -> Column:
     """The sixteen bytes of a UUID as its text; `predicates` knows this shape."""
     parts = [F.hex(F.substring(column, at, size)) for at, size in _UUID_PARTS]
     # `concat` is null where the column is, unlike `concat_ws`.
-    dashes = [each for part in parts for each in (F.lit("-"), part)][1:]
+    dashes = [piece for part in parts for piece in (F.lit("-"), part)][1:]
     return F.lower(F.concat(*dashes))
 
 
@@ -73,8 +75,8 @@ def _changed(
         ):
             break
         same += 1
-    added = ((each.name, _field(column, given, each, mapping, gateway)) for each in wanted.fields[same:])
-    return gateway.with_fields(column, (each.name for each in given.fields[same:]), added)
+    added = ((field.name, _field(column, given, field, mapping, gateway)) for field in wanted.fields[same:])
+    return gateway.with_fields(column, (field.name for field in given.fields[same:]), added)
 
 
 def _field(
@@ -82,20 +84,20 @@ def _field(
 ) -> Column:
     if isinstance(wanted.field_type, types.UnknownType):
         return F.lit(None)
-    [source] = (each for each in given if each.field_id == wanted.field_id)
+    [source] = (field for field in given if field.field_id == wanted.field_id)
     return to_user(column.getField(source.name), source.field_type, wanted.field_type, mapping, gateway)
 
 
-def _has_no_twins(kind: types.StructType) -> bool:
+def _has_no_twins(struct: types.StructType) -> bool:
     """Whether no two names are the same but for case, which Spark would take for one where it changes a struct."""
-    return len({each.name.lower() for each in kind}) == len(kind)
+    return len({field.name.lower() for field in struct}) == len(struct)
 
 
-def _geo(column: Column, kind: Any, mapping: TypeMapping) -> Column:
-    shown = user_type(kind, mapping)
+def _geo(column: Column, field_type: Any, mapping: TypeMapping) -> Column:
+    shown = user_type(field_type, mapping)
     if shown.typeName() == "binary":
         return column
-    if isinstance(kind, types.GeographyType):
+    if isinstance(field_type, types.GeographyType):
         return F.call_function("st_geogfromwkb", column)
     return F.call_function("st_setsrid", F.call_function("st_geomfromwkb", column), F.lit(shown.srid))
 
@@ -108,7 +110,7 @@ def _differs(given: types.IcebergType, wanted: types.IcebergType, mapping: TypeM
         case _, (types.GeometryType() | types.GeographyType()):
             return mapping.geo
         case types.StructType(), types.StructType():
-            if [(each.field_id, each.name) for each in given] != [(each.field_id, each.name) for each in wanted]:
+            if [(field.field_id, field.name) for field in given] != [(field.field_id, field.name) for field in wanted]:
                 return True
             pairs = zip(given, wanted, strict=True)
             return any(_differs(one.field_type, other.field_type, mapping) for one, other in pairs)

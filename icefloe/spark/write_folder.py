@@ -115,13 +115,17 @@ def keep_only(storage: Storage, folder: str, kept: Iterable[str]) -> None:
     if not wanted:
         remove_folder(storage, folder)
         return
-    found = (info.location for info in storage.list_prefix(folder))
-    storage.delete([each for each in found if possible_identity(each) not in wanted])
+    locations = (info.location for info in storage.list_prefix(folder))
+    storage.delete([location for location in locations if possible_identity(location) not in wanted])
 
 
 def _remove_marked(storage: Storage, folder: str, mark: str, kept: Iterable[str]) -> None:
     wanted = set(map(possible_identity, kept))
-    found = (info.location for info in storage.list_prefix(folder))
+    locations = (info.location for info in storage.list_prefix(folder))
     storage.delete(
-        [each for each in found if mark in each.rpartition("/")[2] and possible_identity(each) not in wanted]
+        [
+            location
+            for location in locations
+            if mark in location.rpartition("/")[2] and possible_identity(location) not in wanted
+        ]
     )

@@ -104,29 +104,29 @@ class TableWrite:
 
     def options(self, values: Mapping[str, object] | None = None, **more: object) -> "TableWrite":
         """Several options."""
-        found = self
+        write = self
         for key, value in {**(values or {}), **more}.items():
-            found = found.option(key, value)
-        return found
+            write = write.option(key, value)
+        return write
 
     def table_property(self, key: str, value: object) -> "TableWrite":
-        """A property of the table that is made; `format-version` is one."""
+        """A property of the new table, such as `format-version`."""
         return replace(self, properties={**self.properties, key: str(value)})
 
     def using(self, file_format: str) -> "TableWrite":
-        """The file format of the table that is made: parquet, avro or orc; `iceberg` says nothing, as in Spark's SQL."""
+        """The file format of the new table: parquet, avro or orc; `iceberg` leaves it open, as in Spark's SQL."""
         return self if file_format.lower() == "iceberg" else self.table_property(WRITE_FORMAT.key, file_format)
 
     def partitioned_by(self, *terms: str) -> "TableWrite":
-        """The partitions of the table that is made: `"days(ts)", "bucket(16, id)"`."""
+        """The partitions of the new table: `"days(ts)", "bucket(16, id)"`."""
         return replace(self, spec=_terms(terms))
 
     def sorted_by(self, *terms: str) -> "TableWrite":
-        """The sort order of the table that is made: `"ts desc nulls last"`."""
+        """The sort order of the new table: `"ts desc nulls last"`."""
         return replace(self, order=_terms(terms))
 
     def location(self, place: str) -> "TableWrite":
-        """Where the table that is made has its files."""
+        """The location of the new table."""
         return replace(self, place=place)
 
     # -- into a table that is there
@@ -141,10 +141,10 @@ class TableWrite:
         return self._change(lambda rows, frame: rows.overwrite(frame, chosen))
 
     def overwrite_partitions(self) -> Snapshot | None:
-        """Add the rows in place of all others of the partitions that they fall in."""
+        """Replace the partitions that the rows fall in by the rows."""
         return self._change(lambda rows, frame: rows.dynamic_partition_overwrite(frame))
 
-    # -- into a table that is made
+    # -- into a new table
 
     def create(self) -> Snapshot | None:
         """Make the table with the frame's columns and rows, in one commit; an error if the name is taken."""
@@ -164,7 +164,7 @@ class TableWrite:
         for name in ("properties", "spec", "order", "place"):
             if getattr(self, name):
                 raise InvalidInputError(
-                    f"{name} are for a table that is made by create or replace; {'.'.join(self.identifier)} is there"
+                    f"{name} are for a new table of create or replace; {'.'.join(self.identifier)} already exists"
                 )
         self._check()
         table = self.catalog.load_table(self.identifier)
@@ -173,7 +173,7 @@ class TableWrite:
 
     def _make(self, begin: Any, change: Any) -> Snapshot | None:
         if BRANCH in self.settings:
-            raise InvalidInputError(f"a table is made on its main branch; leave out the option {BRANCH!r}")
+            raise InvalidInputError(f"a table is created on its main branch; leave out the option {BRANCH!r}")
         self._check()
         schema = schema_of_query(self.frame.schema)
         check_no_twins(schema, is_case_sensitive(self.frame.sparkSession))
@@ -183,9 +183,9 @@ class TableWrite:
     def _run(self, transaction: Transaction, change: Any) -> Snapshot | None:
         with transaction as tx:
             self._evolve(tx)
-            made: Snapshot | None = change(tx)
+            snapshot: Snapshot | None = change(tx)
             table = tx.commit_transaction()
-        return None if made is None else table.metadata.snapshot_by_id(made.snapshot_id)
+        return None if snapshot is None else table.metadata.snapshot_by_id(snapshot.snapshot_id)
 
     def _assigned(self, tx: Transaction) -> DataFrame:
         # A frame that may change the schema is no subject of Spark's rules.
@@ -205,17 +205,21 @@ class TableWrite:
 
     def _rows(self, tx: Transaction, to: Destination) -> RowOperations:
         prefix = len(SNAPSHOT_PROPERTY)
-        notes = {key[prefix:]: value for key, value in self.settings.items() if key.startswith(SNAPSHOT_PROPERTY)}
+        snapshot_properties = {
+            key[prefix:]: value for key, value in self.settings.items() if key.startswith(SNAPSHOT_PROPERTY)
+        }
         properties = self._write_properties(tx.table_metadata.properties)
-        return replace(tx.rows(to.branch, {**to.notes, **notes}), write_properties=properties)
+        return replace(
+            tx.rows(to.branch, {**to.snapshot_properties, **snapshot_properties}), write_properties=properties
+        )
 
     def _write_properties(self, table: Mapping[str, str]) -> dict[str, str]:
-        found = {_PROPERTIES[key]: value for key, value in self.settings.items() if key in _PROPERTIES}
-        file_format = WRITE_FORMAT.of({**table, **found})
+        properties = {_PROPERTIES[key]: value for key, value in self.settings.items() if key in _PROPERTIES}
+        file_format = WRITE_FORMAT.of({**table, **properties})
         for key, by_format in _COMPRESSION.items():
             if key in self.settings and file_format in by_format:
-                found[by_format[file_format]] = self.settings[key]
-        return found
+                properties[by_format[file_format]] = self.settings[key]
+        return properties
 
     def _check(self) -> None:
         """Fail on options with values that mean nothing."""

@@ -14,7 +14,7 @@ from icefloe.schema import types
 from icefloe.schema.ddl import parse_ddl
 from icefloe.schema.schema import Schema
 from icefloe.spark.schema_merge import schema_to_merge
-from icefloe.spark.shaping import shape_frame, told
+from icefloe.spark.shaping import error_in, shape_frame
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_what_only_values_tell_fails_the_job_with_a_sentence(spark: Any, ansi: s
             shaped = shape_frame(spark.createDataFrame([(value,) for value in values], frame), parse_ddl(table))
             with pytest.raises(Exception, match="icefloe<<") as caught:
                 shaped.collect()
-            found = told(caught.value)
+            found = error_in(caught.value)
             assert found is not None
             assert sentence in str(found)
     finally:

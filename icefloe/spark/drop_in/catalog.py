@@ -35,7 +35,7 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
     # -- catalogs
 
     def currentCatalog(self) -> str:
-        """The catalog of names that name none."""
+        """The catalog that names without a catalog are in."""
         current = self._ours.names.current
         return super().currentCatalog() if current is None else current[0]
 
@@ -50,8 +50,8 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
     def listCatalogs(self, pattern: str | None = None) -> list[CatalogMetadata]:
         """All catalogs."""
         ours = [CatalogMetadata(name, None) for name in self._ours.names.catalogs if matches(pattern, name)]
-        known = {each.name for each in ours}
-        return [*(each for each in super().listCatalogs(pattern) if each.name not in known), *ours]
+        known = {catalog.name for catalog in ours}
+        return [*(catalog for catalog in super().listCatalogs(pattern) if catalog.name not in known), *ours]
 
     # -- namespaces
 
@@ -77,8 +77,8 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
         if current is None:
             return list(super().listDatabases(pattern))
         catalog = self._ours.names.catalogs[current[0]]
-        found = [(*each,) for each in catalog.list_namespaces()]
-        return [_database(catalog, each) for each in found if matches(pattern, show(each))]
+        namespaces = [(*namespace,) for namespace in catalog.list_namespaces()]
+        return [_database(catalog, namespace) for namespace in namespaces if matches(pattern, show(namespace))]
 
     def getDatabase(self, dbName: str) -> Database:
         """A namespace."""
@@ -86,7 +86,7 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
         return super().getDatabase(dbName) if place is None else _database(self._check(place), place.parts)
 
     def databaseExists(self, dbName: str) -> bool:
-        """Whether there is such a namespace."""
+        """Whether the namespace exists."""
         place = self._namespace(dbName)
         return super().databaseExists(dbName) if place is None else place.catalog.namespace_exists(place.parts)
 
@@ -99,17 +99,17 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
             return list(super().listTables(dbName, pattern))
         catalog = self._check(place)
         namespace = list(place.parts)
-        found = [
-            Table(each[-1], catalog.name, namespace, None, kind, False)
-            for kind, names in (
+        tables = [
+            Table(identifier[-1], catalog.name, namespace, None, table_type, False)
+            for table_type, names in (
                 ("MANAGED", catalog.list_tables(place.parts)),
                 ("VIEW", catalog.list_views(place.parts)),
             )
-            for each in names
-            if matches(pattern, each[-1])
+            for identifier in names
+            if matches(pattern, identifier[-1])
         ]
         default = f"{quoted_name('spark_catalog')}.default"
-        return found + [each for each in super().listTables(default, pattern) if each.isTemporary]
+        return tables + [table for table in super().listTables(default, pattern) if table.isTemporary]
 
     def getTable(self, tableName: str) -> Table:
         """A table or view."""
@@ -123,7 +123,7 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
         return Table(place.parts[-1], catalog.name, namespace, table.properties.get(_COMMENT), "MANAGED", False)
 
     def tableExists(self, tableName: str, dbName: str | None = None) -> bool:
-        """Whether there is such a table or view."""
+        """Whether the table or view exists."""
         place = self._table(tableName, dbName)
         if place is None:
             return bool(super().tableExists(tableName, dbName))
@@ -137,12 +137,13 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
         if place.catalog.view_exists(place.parts):
             frame = self._spark.table(".".join(map(quoted_name, (place.catalog.name, *place.parts))))
             return [
-                _column(each.name, None, each.dataType.simpleString(), each.nullable, False) for each in frame.schema
+                _column(field.name, None, field.dataType.simpleString(), field.nullable, False)
+                for field in frame.schema
             ]
         return _columns(place.catalog.load_table(place.parts), self._spark)
 
     def refreshTable(self, tableName: str) -> None:
-        """Hold the newest rows of a table that is cached; frames and queries are of the newest snapshot anyway."""
+        """Cache the newest rows of a cached table; frames and queries read the newest snapshot anyway."""
         place = self._table(tableName, None)
         if place is None:
             super().refreshTable(tableName)
@@ -150,7 +151,7 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
             self._spark.sql(f"REFRESH TABLE {_full_name(place)}")
 
     def cacheTable(self, tableName: str, storageLevel: StorageLevel | None = None) -> None:
-        """Hold the rows of a table or view, from their first use on."""
+        """Cache the rows of a table or view, at their first use."""
         place = self._table(tableName, None)
         if place is None:
             super().cacheTable(tableName, storageLevel)
@@ -160,7 +161,7 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
         cache(frame, (place.catalog.name, *place.parts), level, Gateway(self._spark))
 
     def uncacheTable(self, tableName: str) -> None:
-        """Let go of the rows of a table or view."""
+        """Uncache the rows of a table or view."""
         place = self._table(tableName, None)
         if place is None:
             super().uncacheTable(tableName)
@@ -168,7 +169,7 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
             self._spark.sql(f"UNCACHE TABLE {_full_name(place)}")
 
     def isCached(self, tableName: str) -> bool:
-        """Whether the rows of a table or view are held, as of its newest snapshot."""
+        """Whether the newest snapshot of a table or view is cached."""
         place = self._table(tableName, None)
         if place is None:
             return bool(super().isCached(tableName))
@@ -216,17 +217,17 @@ def _columns(table: OurTable, spark: SparkSession) -> list[Column]:
     by = {field.source_id for field in table.spec().fields if isinstance(field.transform, IdentityTransform)}
     return [
         _column(
-            each.name,
-            each.doc,
-            user_type(each.field_type, mapping).simpleString(),
-            not each.required,
-            each.field_id in by,
+            field.name,
+            field.doc,
+            user_type(field.field_type, mapping).simpleString(),
+            not field.required,
+            field.field_id in by,
         )
-        for each in table.schema().fields
+        for field in table.schema().fields
     ]
 
 
-def _column(name: str, doc: str | None, kind: str, nullable: bool, partition: bool) -> Column:
+def _column(name: str, doc: str | None, data_type: str, nullable: bool, partition: bool) -> Column:
     values: dict[str, Any] = {"isPartition": partition, "isBucket": False, "isCluster": False}
     known = {key: value for key, value in values.items() if key in Column._fields}
-    return Column(name=name, description=doc, dataType=kind, nullable=nullable, **known)
+    return Column(name=name, description=doc, dataType=data_type, nullable=nullable, **known)

@@ -34,15 +34,15 @@ class DropInMerge(MergeIntoWriter):  # type: ignore[misc]  # PySpark is Any to m
         )
 
     def whenMatched(self, condition: Column | None = None) -> "_OnTarget":
-        """What becomes of a row of the table that a row of the source matches."""
+        """The action for a target row that a source row matches."""
         return _OnTarget(self, condition, self._merge.when_matched_update, self._merge.when_matched_delete)
 
     def whenNotMatched(self, condition: Column | None = None) -> "_OnSource":
-        """What becomes of a row of the source that none of the table matches."""
+        """The action for a source row that no target row matches."""
         return _OnSource(self, condition, self._merge.when_not_matched_insert)
 
     def whenNotMatchedBySource(self, condition: Column | None = None) -> "_WithoutSource":
-        """What becomes of a row of the table that none of the source matches."""
+        """The action for a target row that no source row matches."""
         merge = self._merge
         return _WithoutSource(
             self, condition, merge.when_not_matched_by_source_update, merge.when_not_matched_by_source_delete
@@ -53,7 +53,7 @@ class DropInMerge(MergeIntoWriter):  # type: ignore[misc]  # PySpark is Any to m
         return self._with(self._merge.with_schema_evolution())
 
     def merge(self) -> None:
-        """Run it in one commit."""
+        """Run the merge in one commit."""
         self._merge.execute()
 
     def _with(self, merge: MergeBuilder) -> "DropInMerge":
@@ -62,7 +62,7 @@ class DropInMerge(MergeIntoWriter):  # type: ignore[misc]  # PySpark is Any to m
 
     def _values(self, assignments: Mapping[str, Any]) -> Values:
         """By columns of the table, which may be named with it."""
-        columns = {each.name.lower() for each in self._merge.table.schema().fields}
+        columns = {field.name.lower() for field in self._merge.table.schema().fields}
         prefix = f"{self._named}."
         return {
             name.removeprefix(prefix) if self._named.lower() not in columns else name: value
@@ -115,6 +115,6 @@ class _OnSource:
 
 
 def _alias(frame: Any) -> str | None:
-    """The name that was given to the rows of the source."""
+    """The alias of the source."""
     plan = frame._jdf.queryExecution().logical()
     return str(plan.alias()) if plan.nodeName() == _ALIAS else None

@@ -22,7 +22,7 @@ _BETWEEN = ("start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-time
 
 @dataclass(frozen=True)
 class DropInNames:
-    """The names of one Spark session; `first` is the catalog of names that name none, where Iceberg's format is asked for."""
+    """The names of one Spark session; `first` is the catalog of names without one, where Iceberg's format is asked for."""
 
     spark: SparkSession
     names: Names
@@ -52,7 +52,7 @@ class DropInNames:
         return None
 
     def target(self, name: str, default: str | None = None) -> Place | None:
-        """Where a table is, or is to be, that is written to; None if that is not in a catalog of ours."""
+        """The place of a table to write to, whether it exists or not; None if it is not in a catalog of ours."""
         parts = self.parts(name)
         if len(parts) == 1 and default is None and self.names.current is None:
             return None
@@ -60,7 +60,7 @@ class DropInNames:
 
 
 def _chosen(source: Source, options: Mapping[str, str], spark: SparkSession) -> Source:
-    """The source at the snapshot that options say, by Iceberg's names or by Spark's."""
+    """The source at the snapshot that options choose, by Iceberg's names or by Spark's."""
     lower = {key.lower(): value for key, value in options.items()}
     for key in _BETWEEN:
         if key in lower:

@@ -24,7 +24,7 @@ class DropInReader(DataFrameReader):  # type: ignore[misc]  # PySpark is Any to 
         self._kind: str | None = None
 
     def format(self, source: str) -> "DropInReader":
-        """The format of what is loaded."""
+        """The format to load."""
         self._kind = source.lower()
         super().format(source)
         return self
@@ -43,22 +43,22 @@ class DropInReader(DataFrameReader):  # type: ignore[misc]  # PySpark is Any to 
 
     def table(self, tableName: str) -> DataFrame:
         """A table, of ours or of Spark's."""
-        found = self._names.frame(tableName, self._said)
-        return super().table(tableName) if found is None else found
+        frame = self._names.frame(tableName, self._said)
+        return super().table(tableName) if frame is None else frame
 
     def load(self, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> DataFrame:
         """What is at a path; a table by its name if the format is `iceberg`."""
-        kind = self._kind if format is None else str(format).lower()
-        if kind != ICEBERG:
+        source_format = self._kind if format is None else str(format).lower()
+        if source_format != ICEBERG:
             return super().load(path, format, schema, **options)
         self.options(**options)
-        found = self._names.frame(table_name(path or self._said.get("path")), self._said, self._names.first)
-        assert found is not None, "a name with a default catalog is ours"
-        return found
+        frame = self._names.frame(table_name(path or self._said.get("path")), self._said, self._names.first)
+        assert frame is not None, "a name with a default catalog is ours"
+        return frame
 
 
 def table_name(path: Any) -> str:
-    """The name of a table where Spark speaks of a path."""
+    """The name of a table, given as a path."""
     if not isinstance(path, str) or not path:
         raise InvalidInputError(f"{path!r:.100} is not the name of a table; give one such as 'catalog.shop.orders'")
     if "/" in path:

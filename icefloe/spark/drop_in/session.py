@@ -39,9 +39,9 @@ class DropInSession(SparkSession):  # type: ignore[misc]  # PySpark is Any to my
 
     def newSession(self) -> SparkSession:
         """Another session of the same Spark, of which we know nothing."""
-        made = super().newSession()
-        made.__class__ = SparkSession
-        return made
+        session = super().newSession()
+        session.__class__ = SparkSession
+        return session
 
     @property
     def read(self) -> DataFrameReader:
@@ -55,7 +55,7 @@ class DropInSession(SparkSession):  # type: ignore[misc]  # PySpark is Any to my
 
 
 def install(spark: SparkSession, names: DropInNames) -> Callable[[], None]:
-    """Let the session's own calls find our tables; what is returned undoes it."""
+    """Let the session's own calls find our tables; the returned function undoes it."""
     before, held = type(spark), spark.__dict__.get(_NAMES)
     spark.__dict__[_NAMES] = names
     spark.__class__ = DropInSession

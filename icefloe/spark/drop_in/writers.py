@@ -24,11 +24,11 @@ _DYNAMIC = "dynamic"
 _OVERWRITE_MODE = "overwrite-mode"
 _OVERWRITE_SETTING = "spark.sql.sources.partitionOverwriteMode"
 _WITHOUT_EFFECT = ("check-ordering", "handle-timestamp-without-timezone", "path")
-"""Options that people set for the Java library, and that ask for nothing here."""
+"""Options for the Java library that have no effect here."""
 
 
 class DropInWriterV2(DataFrameWriterV2):  # type: ignore[misc]  # PySpark is Any to mypy
-    """Spark's `writeTo` for a table of ours; nothing of it is Spark's."""
+    """Spark's `writeTo` for a table of ours, without any of Spark's own code."""
 
     def __init__(self, frame: DataFrame, place: Place, names: DropInNames) -> None:
         self._frame = frame
@@ -38,7 +38,7 @@ class DropInWriterV2(DataFrameWriterV2):  # type: ignore[misc]  # PySpark is Any
             self.option("branch", branch)
 
     def using(self, provider: str) -> "DropInWriterV2":
-        """`iceberg`, or the file format of the table that is made."""
+        """`iceberg`, or the file format of the new table."""
         self._write = self._write.using(_file_format(provider))
         return self
 
@@ -55,7 +55,7 @@ class DropInWriterV2(DataFrameWriterV2):  # type: ignore[misc]  # PySpark is Any
         return self
 
     def tableProperty(self, property: str, value: str) -> "DropInWriterV2":
-        """A property of the table that is made."""
+        """A property of the new table."""
         if property == "location":
             self._write = self._write.location(value)
         else:
@@ -63,16 +63,16 @@ class DropInWriterV2(DataFrameWriterV2):  # type: ignore[misc]  # PySpark is Any
         return self
 
     def partitionedBy(self, col: Any, *cols: Any) -> "DropInWriterV2":
-        """The partitions of the table that is made, as columns or transforms of `pyspark.sql.functions.partitioning`."""
-        self._write = self._write.partitioned_by(*(_term(each) for each in (col, *cols)))
+        """The partitions of the new table, as columns or transforms of `pyspark.sql.functions.partitioning`."""
+        self._write = self._write.partitioned_by(*(_term(column) for column in (col, *cols)))
         return self
 
     def clusterBy(self, col: str, *cols: str) -> "DropInWriterV2":
-        """There is no such thing in Iceberg."""
+        """Refused: Iceberg has no such clustering."""
         raise InvalidInputError(f"clusterBy {', '.join((col, *cols))}: Iceberg tables have partitions and a sort order")
 
     def create(self) -> None:
-        """Make the table with the rows."""
+        """Create the table with the rows."""
         self._write.create()
 
     def replace(self) -> None:
@@ -80,7 +80,7 @@ class DropInWriterV2(DataFrameWriterV2):  # type: ignore[misc]  # PySpark is Any
         self._write.replace()
 
     def createOrReplace(self) -> None:
-        """The one of both that fits."""
+        """Create the table, or replace it if it exists."""
         self._write.create_or_replace()
 
     def append(self) -> None:
@@ -88,14 +88,14 @@ class DropInWriterV2(DataFrameWriterV2):  # type: ignore[misc]  # PySpark is Any
         self._write.append()
 
     def overwrite(self, condition: Any) -> None:
-        """Add the rows in place of those that match."""
+        """Replace the rows that match by these rows."""
         schema = self._place.catalog.load_table(self._place.parts).schema()
         session = self._frame.sparkSession
         columns = session.createDataFrame([], user_schema(schema, mapping_of(session)))
         self._write.overwrite(predicate_of(condition, columns))
 
     def overwritePartitions(self) -> None:
-        """Add the rows in place of those of their partitions."""
+        """Replace the partitions that the rows fall in by the rows."""
         self._write.overwrite_partitions()
 
 
@@ -111,7 +111,7 @@ class DropInWriter(DataFrameWriter):  # type: ignore[misc]  # PySpark is Any to 
         self._by: tuple[str, ...] = ()
 
     def mode(self, saveMode: str | None) -> "DropInWriter":
-        """What to do about a table that is there."""
+        """What to do with an existing table."""
         if saveMode:
             self._how = saveMode.lower()
         super().mode(saveMode)
@@ -136,7 +136,7 @@ class DropInWriter(DataFrameWriter):  # type: ignore[misc]  # PySpark is Any to 
         return self
 
     def partitionBy(self, *cols: Any) -> "DropInWriter":
-        """The partition columns of a table that is made."""
+        """The partition columns of a new table."""
         self._by = tuple(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
         super().partitionBy(*cols)
         return self
@@ -149,7 +149,7 @@ class DropInWriter(DataFrameWriter):  # type: ignore[misc]  # PySpark is Any to 
         partitionBy: Any = None,
         **options: Any,
     ) -> None:
-        """Make, replace or add to a table, as the mode says."""
+        """Create, replace or append to a table, depending on the mode."""
         place = self._names.target(name)
         if place is None:
             super().saveAsTable(name, format, mode, partitionBy, **options)
@@ -157,7 +157,7 @@ class DropInWriter(DataFrameWriter):  # type: ignore[misc]  # PySpark is Any to 
         self._settings(format, mode, partitionBy, options)
         exists = place.catalog.table_exists(with_branch(place, self._names)[0].parts)
         if self._how == "overwrite":
-            self._made(place).create_or_replace()
+            self._new(place).create_or_replace()
         elif self._how == "append" and exists:
             self._added(place).append()
         else:
@@ -167,8 +167,8 @@ class DropInWriter(DataFrameWriter):  # type: ignore[misc]  # PySpark is Any to 
         self, path: Any = None, format: Any = None, mode: Any = None, partitionBy: Any = None, **options: Any
     ) -> None:
         """Write to a path; to a table by its name if the format is `iceberg`."""
-        kind = self._kind if format is None else str(format).lower()
-        if kind != ICEBERG:
+        source_format = self._kind if format is None else str(format).lower()
+        if source_format != ICEBERG:
             super().save(path, format, mode, partitionBy, **options)
             return
         self._settings(format, mode, partitionBy, options)
@@ -210,19 +210,19 @@ class DropInWriter(DataFrameWriter):  # type: ignore[misc]  # PySpark is Any to 
 
     def _added(self, place: Place) -> TableWrite:
         place, branch = with_branch(place, self._names)
-        found = TableWrite(self._df, place.catalog, place.parts, assign=store_assigned)
+        write = TableWrite(self._df, place.catalog, place.parts, assign=store_assigned)
         for key, value in self._said.items():
             if key not in (*_WITHOUT_EFFECT, _OVERWRITE_MODE):
-                found = found.option(key, value)
-        return found if branch is None else found.option("branch", branch)
+                write = write.option(key, value)
+        return write if branch is None else write.option("branch", branch)
 
-    def _made(self, place: Place) -> TableWrite:
-        found = self._added(place).using(_file_format(self._kind or ICEBERG))
-        return found.partitioned_by(*map(quoted_name, self._by)) if self._by else found
+    def _new(self, place: Place) -> TableWrite:
+        write = self._added(place).using(_file_format(self._kind or ICEBERG))
+        return write.partitioned_by(*map(quoted_name, self._by)) if self._by else write
 
     def _create(self, place: Place, exists: bool) -> None:
         if not exists:
-            self._made(place).create()
+            self._new(place).create()
         elif self._how != "ignore":
             raise TableAlreadyExistsError(
                 f"table {show(place.parts)} already exists in catalog {place.catalog.name!r}; choose mode append or overwrite"
@@ -247,7 +247,7 @@ def _file_format(provider: str) -> str:
 
 
 def _term(given: Any) -> str:
-    """A partition term: the name of a column, or what `partitioning.days(...)` and its like make."""
+    """A partition term: the name of a column, or the result of `partitioning.days(...)` and the like."""
     if isinstance(given, str):
         return quoted_name(given)
     return str(given._jc.node().sql())

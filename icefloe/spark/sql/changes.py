@@ -169,14 +169,14 @@ def _delete(node: Any, target: Source, context: SqlContext) -> None:
         alias=_qualifier(node.table(), target),
         metadata_columns=context.metadata_columns(),
         branch=to.branch,
-        notes=to.notes,
+        snapshot_properties=to.snapshot_properties,
     )
 
 
 def _truncate(target: Source, context: SqlContext) -> None:
     table = target.catalog.load_table(target.identifier)
     to = destination(context.gateway.spark, table, target.ref)
-    table.delete("true", to.notes, to.branch)
+    table.delete("true", to.snapshot_properties, to.branch)
 
 
 def _update(node: Any, target: Source, context: SqlContext) -> None:
@@ -192,7 +192,7 @@ def _update(node: Any, target: Source, context: SqlContext) -> None:
         alias=name,
         metadata_columns=context.metadata_columns(),
         branch=to.branch,
-        notes=to.notes,
+        snapshot_properties=to.snapshot_properties,
     )
 
 
@@ -219,7 +219,7 @@ def _merge(node: Any, target: Source, context: SqlContext) -> None:
         merge,
         metadata_columns=context.metadata_columns(),
         branch=to.branch,
-        notes=to.notes,
+        snapshot_properties=to.snapshot_properties,
     )
 
 

@@ -60,7 +60,7 @@ def insert(node: Any, target: Source, context: SqlContext, *, is_checked: bool =
                 take_in_columns(tx, frame)
             given = assigned(tx.table_metadata.schema())
             to = destination(context.gateway.spark, table, target.ref)
-            rows = tx.rows(to.branch, to.notes)
+            rows = tx.rows(to.branch, to.snapshot_properties)
             if where is not None:
                 rows.overwrite(given, where)
             elif not node.overwrite():
@@ -117,7 +117,7 @@ def replace_where(node: Any, target: Source, context: SqlContext) -> None:
     where = _rows_where(node.deleteExpr(), table, context)
     frame = store_assigned(frame, table.schema(), ".".join(table.name()), by_position=not node.isByName())
     to = destination(context.gateway.spark, table, target.ref)
-    table.overwrite(frame, where, to.notes, branch=to.branch)
+    table.overwrite(frame, where, to.snapshot_properties, branch=to.branch)
 
 
 def _rows_where(condition: Any, table: Table, context: SqlContext) -> str:

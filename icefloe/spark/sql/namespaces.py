@@ -57,7 +57,7 @@ def _use(node: Any, context: SqlContext) -> Any | None:
 
 
 def _is_of_home(wanted: tuple[str, ...], catalog: str, context: SqlContext) -> bool:
-    """Whether a namespace without a catalog is in the current one, as it always is after USE."""
+    """Whether a namespace without a catalog is in ours; after USE, it is unless it begins with a catalog of Spark's."""
     names = context.names
     if names.is_foreign(wanted[0]):
         return False
