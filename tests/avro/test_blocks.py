@@ -90,7 +90,7 @@ def test_any_bytes_that_zlib_reads_give_the_same(stream: bytes) -> None:
 
 
 def check_as_zlib(stream: bytes, limit: int) -> None:
-    """The same bytes or the same refusal; of codes with gaps, which zlib refuses, the library may make something."""
+    """What zlib reads gives the same bytes; of some streams that zlib refuses, the library makes something within the limit."""
     expected = by_zlib(stream)
     found = inflated(stream, limit)
     if expected is not None:
