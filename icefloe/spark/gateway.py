@@ -67,7 +67,7 @@ class Packages:
     """Java's packages by their names: nothing is asked of the JVM until something in a class is wanted.
 
     py4j asks about each part of a name, each time. Here parts in small letters are packages, and others are classes, which
-    are kept with what was found in them.
+    are kept with their members.
     """
 
     def __init__(self, client: Any, path: str) -> None:

@@ -1,7 +1,7 @@
 """How Spark's own Parquet reader reads a table: relations over Python file indexes, with deletes as part of the query.
 
 Files that no delete concerns, files with rows deleted by position, and files with rows deleted by key are a relation each,
-so that clean files cost nothing. Columns are found by field id, under names that `inner_names` chooses.
+so that clean files cost nothing. Columns are matched by field id, under names that `inner_names` chooses.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

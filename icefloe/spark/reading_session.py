@@ -4,7 +4,7 @@ Most of what the reader asks of its session is said by options of the relation i
 clone of the session, if the user has it otherwise:
 
 - Bytes are no text; variants are made of bytes.
-- Columns are found by field id. The vectorized reader does as the relation says. The other one, which gives a row at a time,
+- Columns are matched by field id. The vectorized reader does as the relation says. The other one, which gives a row at a time,
   asks the session whether ids count, and finds columns by their names if not; so where ids are needed, the first one reads.
 """
 

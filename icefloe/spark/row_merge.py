@@ -1,8 +1,8 @@
 """`MERGE` on Spark: which clause each pair of rows falls to, what becomes of it, and what is added.
 
-The source is computed once and held, whatever it is made of. The target is joined with it once, and every condition is asked
-there once, so that all later steps go by the same decisions: source rows that nothing matched are found by the numbers that
-they were given, and for copy-on-write the other rows of the files that change are found by where the changed ones are.
+The source is computed once and held, whatever its query is. The target is joined with it once, and every condition is
+evaluated there once, so that all later steps follow the same decisions: source rows without a match are identified by the
+numbers that they were given, and, for copy-on-write, the other rows of changed files by the positions of the changed ones.
 
 As soon as the source is held its size is known. A small one is sent to all tasks, and all that follows is planned once.
 """
@@ -115,15 +115,8 @@ def merge_rows(
     snapshot_properties: Mapping[str, str] | None = None,
 ) -> Snapshot | None:
     """Run a MERGE into a table in one commit; None if it changes nothing."""
-    change = RowChange(
-        spark,
-        table,
-        MERGE_MODE,
-        MERGE_ISOLATION_LEVEL,
-        branch,
-        snapshot_properties or {},
-        mentioned=tuple(metadata_columns),
-    )
+    properties, mentioned = snapshot_properties or {}, tuple(metadata_columns)
+    change = RowChange(spark, table, MERGE_MODE, MERGE_ISOLATION_LEVEL, branch, properties, mentioned=mentioned)
     if not merge.evolves:
         return _merged(change, source, merge)
     with table.transaction() as tx:
@@ -252,9 +245,7 @@ class _Merging:
         old = old_values(self.schema)
         tests = {index: action == index for index in updates}
         return wider, {
-            name: _choice(
-                tests, {index: values.get(name, old[name]) for index, values in zip(updates, new, strict=True)}
-            )
+            name: _choice(tests, {index: row.get(name, old[name]) for index, row in zip(updates, new, strict=True)})
             for name in self.change.columns
         }
 
@@ -299,10 +290,7 @@ class _Merging:
         assigner = self.change.assigner(evolves=self.merge.evolves)
         shown = []
         for clause in clauses:
-            values = {
-                resolved_path(assignment.path, self.schema): assignment.value
-                for assignment in self._assignments(clause)
-            }
+            values = {resolved_path(item.path, self.schema): item.value for item in self._assignments(clause)}
             if nested := [path for path in values if len(path) > 1]:
                 raise InvalidInputError(f"INSERT of a MERGE gives whole columns, not {'.'.join(nested[0])!r}")
             shown.append(assigner.shown(rows, values))

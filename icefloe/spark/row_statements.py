@@ -135,7 +135,7 @@ def update_rows(
 
 
 def _can_be_repeated(rows: DataFrame, condition: Column, assignments: Sequence[Assignment]) -> bool:
-    """Whether the rows can be found again by the condition, while those for which it is false pass by the assignments."""
+    """Whether the condition chooses the same rows again, and no assignment is evaluated for the other rows."""
     return is_lasting(rows, condition) and not asks_python(rows, (assignment.value for assignment in assignments))
 
 

@@ -176,7 +176,7 @@ class Session:
         branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> Snapshot | None:
-        """Delete the rows for which a condition is true, found by Spark.
+        """Delete the rows for which a condition is true, as Spark evaluates it.
 
         Args:
             name: the table.

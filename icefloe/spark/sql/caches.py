@@ -1,7 +1,7 @@
 """Cached tables and views: what is cached under a name is the newest snapshot, and is uncached by that name.
 
 Spark finds cached rows by the plan of a query, and a scan of another snapshot is another plan. So old rows are never shown
-for new ones; but after a change the cache would neither be used nor be found by its name again.
+for new ones; but after a change the cache would neither be used nor be known by its name again.
 """
 
 from collections.abc import Iterator
