@@ -266,8 +266,10 @@ def _set(node: Node, field_type: types.IcebergType) -> tuple[list[ex.Literal | N
     if len(parts) != held.size() or isinstance(field_type, types.BinaryType | types.FixedType):
         raise NotUnderstood
     has_null = bool(held.contains(None))
-    texts = [text for text in parts if not (has_null and text == "null")]
-    return [_value(text, field_type, partial(int, text)) for text in texts], has_null
+    if has_null:
+        # Only one of them is no value: the text 'null' may be in the set, too.
+        parts.remove("null")
+    return [_value(text, field_type, partial(int, text)) for text in parts], has_null
 
 
 def _field(node: Node, columns: Mapping[str, types.NestedField]) -> types.NestedField:

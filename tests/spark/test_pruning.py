@@ -279,3 +279,14 @@ def _all(frames: list[Any]) -> list[Any]:
     for each in frames[1:]:
         made = made.union(each)
     return [tuple(row) for row in made.collect()]
+
+
+def test_the_text_null_is_a_value_beside_null_in_a_long_list(ice: Session) -> None:
+    ice.sql("CREATE OR REPLACE TABLE lake.db.texts (s STRING)")
+    for text in ("null", "other"):
+        ice.load_table("db.texts").append(pa.table({"s": [text]}))
+    listed = ", ".join(f"'x{number}'" for number in range(20))
+    condition = f"s IN ({listed}, 'null', NULL)"
+    assert [row["s"] for row in ice.sql(f"SELECT s FROM lake.db.texts WHERE {condition}").collect()] == ["null"]
+    ice.sql(f"DELETE FROM lake.db.texts WHERE {condition}")
+    assert [row["s"] for row in ice.sql("SELECT s FROM lake.db.texts").collect()] == ["other"]

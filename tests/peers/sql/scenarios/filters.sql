@@ -279,3 +279,12 @@ SELECT id FROM $t WHERE s = repeat('a', 40);
 SELECT id FROM $t WHERE s > repeat('a', 16);
 SELECT id FROM $t WHERE s LIKE 'aaaaaaaaaaaaaaaaz%';
 SELECT id FROM $t WHERE b >= CAST(concat(repeat('a', 16), 'b') AS BINARY);
+
+-- name: the text null beside NULL in a long list
+-- runs: v2
+CREATE TABLE $t (s STRING) USING iceberg $props;
+INSERT INTO $t VALUES ('null');
+INSERT INTO $t VALUES ('other');
+SELECT * FROM $t WHERE s IN ('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'null', NULL);
+DELETE FROM $t WHERE s IN ('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'null', NULL);
+SELECT * FROM $t;
