@@ -66,7 +66,7 @@ def to_value_set(constants: tuple[Literal, ...]) -> Any:
     field_type = constants[0].kind
     values = [one.value.bytes if isinstance(field_type, types.UUIDType) else one.value for one in constants]
     if isinstance(field_type, types.FloatType | types.DoubleType) and 0.0 in values:
-        values += [0.0, -0.0]  # Arrow's hash tells them apart.
+        values += [0.0, -0.0]  # Arrow's hash distinguishes them.
     return pa.array(values, storage_type(field_type))
 
 

@@ -169,7 +169,7 @@ def _check_comparable(predicate: ex.Predicate, term: BoundTerm) -> None:
     ):
         raise InvalidExpressionError(f"{predicate}: {term} is of type {field_type}; it can only be tested for null")
     if isinstance(predicate, ex.StartsWith | ex.NotStartsWith) and not isinstance(field_type, types.StringType):
-        raise InvalidExpressionError(f"{predicate}: {term} is of type {field_type}; only strings start with a text")
+        raise InvalidExpressionError(f"{predicate}: {term} is of type {field_type}; only strings have prefixes")
 
 
 def _bind_set(predicate: ex.SetPredicate, term: BoundTerm) -> ex.Expression:

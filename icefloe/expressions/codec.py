@@ -63,7 +63,7 @@ _NAMES: dict[type[ex.Predicate], str] = {
     ex.NotIn: "not-in",
 }
 _NATURAL = (BooleanType, LongType, DoubleType, StringType)
-"""Types whose constants JSON tells apart by itself."""
+"""Types whose constants JSON distinguishes by itself."""
 
 
 def expression_to_json(expression: ex.Expression) -> Any:

@@ -89,7 +89,7 @@ class OperandReader:
     def literal_operand(self) -> Literal:
         start = self.token
         if start.is_word("null", "nan") and not self.tokens[self.index + 1].is_symbol("."):
-            raise self.error(f"{start.source} is no constant; test with IS {start.source.upper()}")
+            raise self.error(f"{start.source} is not a constant; test with IS {start.source.upper()}")
         operand = self.operand()
         if isinstance(operand, Term):
             raise self.error(

@@ -196,7 +196,7 @@ class _Parser(OperandReader):
         prefix = self.advance()
         self.expect_symbol(")")
         if not isinstance(term, Term) or prefix.kind is not TokenKind.TEXT:
-            raise self.error("STARTS_WITH takes a column and a text", prefix)
+            raise self.error("STARTS_WITH takes a column and a string", prefix)
         return truth(ex.StartsWith(term, prefix.content))
 
     def prefix(self, token: Token) -> tuple[str, bool]:

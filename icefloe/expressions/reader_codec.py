@@ -120,8 +120,8 @@ class ExpressionReader:
     def literal(self, constant: _Constant, term: Term) -> Literal:
         try:
             if constant.data_type is not None:
-                kind = type_from_json(constant.data_type)
-                return Literal(value_from_json(constant.value, kind), kind)
+                field_type = type_from_json(constant.data_type)
+                return Literal(value_from_json(constant.value, field_type), field_type)
             natural = literal(constant.value)
             column = self.kind_of(term)
             return natural if column is None else _typed(natural, constant.value, column)

@@ -40,9 +40,9 @@ class Literal:
 
     def __post_init__(self) -> None:
         if self.value is None:
-            raise InvalidExpressionError("null is no operand of a comparison; test with `is null` or `is not null`")
+            raise InvalidExpressionError("null cannot be compared; test with `is null` or `is not null`")
         if self.value != self.value:
-            raise InvalidExpressionError("NaN is no operand of a comparison; test with `is nan` or `is not nan`")
+            raise InvalidExpressionError("NaN cannot be compared; test with `is nan` or `is not nan`")
 
     def __str__(self) -> str:
         match self.kind:
@@ -77,7 +77,7 @@ class Reference(Term):
     def __post_init__(self) -> None:
         name: object = self.name
         if not isinstance(name, str) or not name:
-            raise InvalidExpressionError(f"{name!r} is not the name of a column; give a text such as 'a' or 'a.b'")
+            raise InvalidExpressionError(f"{name!r} is not the name of a column; give a string such as 'a' or 'a.b'")
 
     def __str__(self) -> str:
         return quote_name(self.name)
@@ -186,9 +186,9 @@ def literal(value: object) -> Literal:
         return value
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
         value = value.item()
-    kind = _kind_of(value)
+    natural_type = _natural_type(value)
     try:
-        return Literal(coerce(value, kind), kind)
+        return Literal(coerce(value, natural_type), natural_type)
     except InvalidExpressionError:
         raise
     except InvalidInputError as error:
@@ -207,10 +207,10 @@ def quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _kind_of(value: object) -> types.IcebergType:
+def _natural_type(value: object) -> types.IcebergType:
     match value:
         case None:
-            raise InvalidExpressionError("null is no operand of a comparison; test with `is null` or `is not null`")
+            raise InvalidExpressionError("null cannot be compared; test with `is null` or `is not null`")
         case bool():
             return types.BooleanType()
         case int():
@@ -233,7 +233,7 @@ def _kind_of(value: object) -> types.IcebergType:
             return types.TimeType()
         case _:
             raise InvalidExpressionError(
-                f"{value!r} is no constant of a predicate; give a bool, int, float, Decimal, str, bytes, UUID, date, time "
+                f"{value!r} is not a constant for a predicate; give a bool, int, float, Decimal, str, bytes, UUID, date, time "
                 "or datetime"
             )
 

@@ -104,7 +104,7 @@ def _token(match: re.Match[str]) -> Token | None:
 
 def _stray(character: str) -> str:
     if character == "'":
-        return "a text is not closed; end it with '"
+        return "a string is not closed; end it with '"
     if character in '"`':
         return f"a quoted name is empty or not closed; end it with {character}"
     return f"{character!r} has no meaning here"

@@ -228,7 +228,7 @@ class PrefixPredicate(LiteralPredicate):
     def __init__(self, term: str | Term, literal: object) -> None:
         LiteralPredicate.__init__(self, term, literal)
         if not isinstance(self.literal.kind, StringType):
-            raise InvalidExpressionError(f"{literal!r} is no prefix to test {self.term} for; give a text")
+            raise InvalidExpressionError(f"{literal!r} is not a prefix to test {self.term} for; give a string")
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -368,7 +368,7 @@ def with_term(predicate: Predicate, term: Term, kind: type[Predicate] | None = N
 
 def _literals(values: Iterable[object]) -> tuple[Literal, ...]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise InvalidExpressionError(f"{values!r} is no collection of constants; give a list such as [1, 2]")
+        raise InvalidExpressionError(f"{values!r} is not a collection of constants; give a list such as [1, 2]")
     return tuple(dict.fromkeys(map(as_literal, values)))
 
 

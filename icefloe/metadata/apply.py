@@ -102,7 +102,7 @@ def finish(applied: Applied, now_ms: int) -> TableMetadata:
     _check_complete(metadata)
     _check_default_spec(metadata.spec(), metadata.schema())
     check_order(metadata.sort_order(), metadata.schema())
-    # A snapshot that was current only inside of the commit was never current for anybody.
+    # A snapshot that was current only within the commit was never current for any reader.
     passing = applied.added_snapshot_ids - {metadata.current_snapshot_id}
     log = metadata.snapshot_log
     if passing and any(entry.snapshot_id in passing for entry in log):
@@ -221,7 +221,7 @@ def _added(wanted: int, last: int | None, what: str) -> int:
     if wanted != LAST_ADDED:
         return wanted
     if last is None:
-        raise InvalidInputError(f"the {what} that was added last is asked for, but this commit adds no {what}")
+        raise InvalidInputError(f"the {what} added last is requested, but this commit adds no {what}")
     return last
 
 

@@ -42,7 +42,9 @@ def set_ref(metadata: TableMetadata, name: str, ref: SnapshotRef, changed_ms: in
     if metadata.refs.get(name) == ref:
         return metadata
     if ref.snapshot_id not in metadata.snapshots_by_id:
-        raise NoSuchSnapshotError(f"{ref.ref_type} {name!r} cannot be set to snapshot {ref.snapshot_id}: there is none")
+        raise NoSuchSnapshotError(
+            f"{ref.ref_type} {name!r} cannot be set to snapshot {ref.snapshot_id}: it does not exist"
+        )
     refs = {**metadata.refs, name: ref}
     if name != MAIN_BRANCH:
         return metadata.evolve(refs=refs)

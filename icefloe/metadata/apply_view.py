@@ -121,14 +121,14 @@ def _add_version(applied: _Applied, version: ViewVersion) -> _Applied:
     view = applied.view
     if version.schema_id == LAST_ADDED:
         if applied.last_schema_id is None:
-            raise InvalidInputError("the schema that was added last is asked for, but this commit adds no schema")
+            raise InvalidInputError("the schema added last is requested, but this commit adds no schema")
         version = replace(version, schema_id=applied.last_schema_id)
     for known in view.versions:
         if known.behaves_like(version):
             return replace(applied, last_version_id=known.version_id)
     if version.schema_id not in {schema.schema_id for schema in view.schemas}:
         raise NoSuchObjectError(
-            f"view version {version.version_id} has the schema {version.schema_id}, which is not there"
+            f"view version {version.version_id} has the schema {version.schema_id}, which does not exist"
         )
     new_id = max((version.version_id, *(known.version_id + 1 for known in view.versions)))
     return replace(
@@ -143,7 +143,7 @@ def _set_current(applied: _Applied, wanted: int, now_ms: int) -> _Applied:
     view = applied.view
     if wanted == LAST_ADDED:
         if applied.last_version_id is None:
-            raise InvalidInputError("the view version that was added last is asked for, but this commit adds none")
+            raise InvalidInputError("the view version added last is requested, but this commit adds none")
         wanted = applied.last_version_id
     if wanted == view.current_version_id:
         return applied

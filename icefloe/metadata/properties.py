@@ -208,7 +208,7 @@ MIN_SNAPSHOTS_TO_KEEP = Property("history.expire.min-snapshots-to-keep", 1, _pos
 MAX_REF_AGE_MS = Property("history.expire.max-ref-age-ms", MAX_LONG, property_as_long)
 GC_ENABLED = Property("gc.enabled", True, property_as_bool)
 GC_FOREIGN_FILES = Property("gc.foreign-files.enabled", False, property_as_bool)
-"""Whether files outside of the table's own locations are deleted when nothing needs them any more; not known to the Java library."""
+"""Whether files outside the table's own locations are deleted when nothing needs them any more; unknown to the Java library."""
 
 LIMIT_FILE_BYTES = Property("read.limits.file-bytes", (1 << 31) - 1, _positive_long)
 LIMIT_METADATA_BYTES = Property("read.limits.metadata-bytes", 1024 * MIB, _positive_long)

@@ -33,8 +33,8 @@ class TableMetadata:
     """One version of a table. A change creates a new one: see `metadata.apply`.
 
     `table_uuid` may be None in v1, `location` from v4 on. `next_row_id` is 0 before v3. Locations are as stored: from v4
-    on they may be relative (see `metadata.locations`). Not slotted, so that the lookup tables are built once, when first
-    asked for.
+    on they may be relative (see `metadata.locations`). Not slotted, so that the lookup tables are built once, on first
+    use.
     """
 
     format_version: int

@@ -209,9 +209,9 @@ def _read(document: object, tag: str, readers: Mapping[str, Callable[[_Object], 
         raise InvalidMetadataError(f"a {what} is {document!r:.100}; it must be a JSON object")
     name = document.get(tag)
     if not isinstance(name, str):
-        raise InvalidMetadataError(f"a {what} has the `{tag}` {name!r:.100}; it must be a text")
+        raise InvalidMetadataError(f"a {what} has the `{tag}` {name!r:.100}; it must be a string")
     if (read := readers.get(name.lower())) is None:
-        raise InvalidMetadataError(f"{name!r:.100} is no `{tag}` of a {what}; there are: {', '.join(readers)}")
+        raise InvalidMetadataError(f"{name!r:.100} is not a `{tag}` of a {what}; known: {', '.join(readers)}")
     return read(_Object(document, name.lower()))
 
 

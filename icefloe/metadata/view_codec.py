@@ -153,7 +153,7 @@ def _representation_from_json(document: JSON, position: int) -> ViewRepresentati
     what = f"`representations[{position}]`"
     type_name = document.get("type")
     if not isinstance(type_name, str):
-        raise InvalidMetadataError(f"{what}: `type` is {type_name!r:.100}; it must be a text")
+        raise InvalidMetadataError(f"{what}: `type` is {type_name!r:.100}; it must be a string")
     if type_name.lower() != _SQL:
         return OtherViewRepresentation(type_name, {key: value for key, value in document.items() if key != "type"})
     wire = convert_wire(document, _SQLWire, what)

@@ -164,7 +164,7 @@ def _check_int(value: object, key: str, what: str) -> int:
 def _text(entries: dict[str, Any], key: str, what: str) -> str:
     value = _get(entries, key, what)
     if not isinstance(value, str):
-        raise InvalidMetadataError(f"{what}: `{key}` is {value!r}; it must be a text")
+        raise InvalidMetadataError(f"{what}: `{key}` is {value!r}; it must be a string")
     return value
 
 

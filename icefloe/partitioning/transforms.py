@@ -264,7 +264,7 @@ _PLAIN: dict[str, Transform] = {
 def parse_transform(text: str) -> Transform:
     """The transform of that text as metadata stores it, in any case: `day`, `bucket[16]`; others are kept as unknown."""
     if not isinstance(text, str):
-        raise InvalidTransformError(f"transform {text!r} is not a text such as 'day' or 'bucket[16]'")
+        raise InvalidTransformError(f"transform {text!r} is not a string such as 'day' or 'bucket[16]'")
     lower = text.lower()
     if plain := _PLAIN.get(lower):
         return plain

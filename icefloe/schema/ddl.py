@@ -108,7 +108,7 @@ def _literal(value: Any, field: types.NestedField) -> str:
             return "{}"
         case types.NestedType() as field_type:
             raise InvalidSchemaError(
-                f"column {field.name!r} of type {field_type} has a default that no definition can say"
+                f"column {field.name!r} of type {field_type} has a default that no definition can express"
             )
         case types.BooleanType() | types.IntegerType() | types.LongType() | types.DecimalType() as field_type:
             return to_text(value, field_type)
@@ -278,7 +278,7 @@ class _Parser:
             self.expect("}")
             if not isinstance(field_type, types.StructType):
                 self.fail_at(
-                    token.start, f"column {name!r} of type {field_type} is no struct, so {{}} is not its default"
+                    token.start, f"column {name!r} of type {field_type} is not a struct, so {{}} cannot be its default"
                 )
             return ()
         if token.kind == "word" and self.tokens[self.index + 1].kind == "text":
@@ -293,7 +293,7 @@ class _Parser:
             value = token.text
             self.index += 1
         else:
-            self.fail("a default value should be here: a number, true, false, null, {} or a text in quotes")
+            self.fail("a default value should be here: a number, true, false, null, {} or a quoted string")
         try:
             return parse_text(value, field_type)
         except InvalidInputError as problem:
@@ -302,7 +302,7 @@ class _Parser:
     def string(self) -> str:
         token = self.token
         if token.kind != "text":
-            self.fail("a text in quotes should be here")
+            self.fail("a quoted string should be here")
         self.index += 1
         body = token.text[1:] if token.text[0] in "xX" else token.text
         return body[1:-1].replace(body[0] * 2, body[0])

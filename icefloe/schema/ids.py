@@ -1,4 +1,4 @@
-"""Ids for the fields of a schema or type that comes from outside of the table."""
+"""Ids for the fields of a schema or type that comes from outside the table."""
 
 from collections.abc import Callable
 from dataclasses import replace

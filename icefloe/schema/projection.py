@@ -91,7 +91,7 @@ def plan_projection(wanted: Schema, file: Schema, constants: Mapping[int, Any] |
     """How to build rows of `wanted` from rows of a file with the schema `file`.
 
     `constants` are values by field id for fields that the file lacks, first of all its identity partition values.
-    A required field without any value, or a change of type that is no promotion, is an error.
+    A required field without any value, or a type change that is not a promotion, is an error.
     """
     return _project_fields(wanted.fields, file.fields, constants or {}, "")
 

@@ -57,6 +57,6 @@ def days_to_ticks(days: int, per_day: int, field_type: types.IcebergType) -> int
     ticks = days * per_day
     if not _INT64_MIN <= ticks <= _INT64_MAX:
         raise InvalidValueError(
-            f"date {format_date(days)} ({days} days from 1970-01-01) is outside of the range of {field_type}"
+            f"date {format_date(days)} ({days} days from 1970-01-01) is outside the range of {field_type}"
         )
     return ticks

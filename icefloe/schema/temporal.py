@@ -1,7 +1,7 @@
 """How dates, times and timestamps are written as ISO 8601 text, for every value that their types can hold.
 
 `datetime` ends at the years 1 and 9999 and at microseconds; the types of the format do not, so the calendar is computed
-here. Years outside of 0000 to 9999 carry a sign, as ISO 8601 and the Java library have it: `+12000-01-01`, `-0044-03-15`.
+here. Years outside 0000 to 9999 carry a sign, as ISO 8601 and the Java library have it: `+12000-01-01`, `-0044-03-15`.
 """
 
 import re

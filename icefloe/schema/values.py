@@ -145,9 +145,7 @@ def _in_datetime_range(value: int, field_type: types.IcebergType, make: Any) -> 
     try:
         return make()
     except (OverflowError, ValueError):
-        raise misfit(
-            value, field_type, "it is outside of the years 1 to 9999 that datetime has; show it with to_text"
-        ) from None
+        raise misfit(value, field_type, "it is outside the years 1 to 9999 of datetime; show it with to_text") from None
 
 
 def _float_text(value: float) -> str:

@@ -72,7 +72,7 @@ class ArrowFiles:
 
         def action() -> list[bytes]:
             with self._system.open_input_file(location.path) as file:
-                # Memory is taken for what is asked for, so no more may be asked for than is there.
+                # Memory is allocated for the requested length, so it must not exceed the file's.
                 size = int(file.size())
                 return [bytes(file.read_at(max(0, min(length, size - at)), min(at, size))) for at, length in ranges]
 

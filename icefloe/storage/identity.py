@@ -6,7 +6,7 @@ A path stays in metadata as its writer spelled it; only comparisons that decide 
   blob end of an Azure account as its dfs end. `/x`, `file:/x`, `file:///x` and `file://localhost/x` are one.
 - In `file:` and `hdfs:`, which have folders, slashes collapse and `.` and `..` are followed by name, since links are not known.
 - In object stores and in `memory:` a key is literal: `a//b`, `a/./b` and `a/b` are three objects, since they are for the store.
-- Nothing is decoded: `%20` is three characters. A path that is no location at all is its own normal form.
+- Nothing is decoded: `%20` is three characters. A path that is not a location is its own normal form.
 - `hdfs:/x`, `hdfs://host/x` and `hdfs://host:8020/x` are three paths: only Hadoop's configuration knows whether they are one
   file. So whoever deletes compares by `possible_identity`, for which they may be.
 """

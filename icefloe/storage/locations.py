@@ -68,7 +68,7 @@ def parse_location(text: str) -> Location:
     try:
         return _parsed(text)
     except TypeError:
-        raise InvalidLocationError(f"location {text!r} is not a text") from None
+        raise InvalidLocationError(f"location {text!r} is not a string") from None
 
 
 @lru_cache(maxsize=4096)

@@ -407,9 +407,7 @@ def _check_key(location: Location, key: str, *, empty_names: bool) -> None:
         raise InvalidLocationError(f"location {str(location)!r} names a folder, not a file")
     names = key.split("/")
     if "." in names or ".." in names:
-        raise InvalidLocationError(
-            f"location {str(location)!r} has a `.` or `..`, which object stores cannot be asked for"
-        )
+        raise InvalidLocationError(f"location {str(location)!r} has a `.` or `..`, which object stores do not support")
     if "" in names and not empty_names:
         raise InvalidLocationError(f"location {str(location)!r} has an empty name (`//`), which cannot be reached here")
 

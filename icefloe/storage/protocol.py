@@ -207,4 +207,4 @@ def check_length(location: Location, length: int, limit: int) -> None:
 
 def short_read(location: Location, offset: int, length: int, got: int) -> StorageError:
     """The error for a file that ends before the range does."""
-    return StorageError(str(location), f"ends early: {length} bytes from {offset} were asked for, {got} are there")
+    return StorageError(str(location), f"ends early: {length} bytes from {offset} were requested, {got} are there")

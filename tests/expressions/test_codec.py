@@ -188,7 +188,7 @@ REFUSED: list[tuple[Any, str]] = [
     ({"type": "is-null", "child": "a"}, "does not test a column"),
     ({"type": "lt", "left": REF, "right": None}, "test with `is null`"),
     ({"type": "lt", "left": REF, "right": math.nan}, "test with `is nan`"),
-    ({"type": "lt", "left": REF, "right": [1]}, "is no constant"),
+    ({"type": "lt", "left": REF, "right": [1]}, "is not a constant"),
     ({"type": "lt", "left": REF, "right": {"type": "literal", "value": "x", "data-type": "int"}}, "cannot be read"),
     ({"type": "lt", "left": REF, "right": {"type": "literal", "value": 5, "data-type": "bogus"}}, "unknown type 'bogus'"),
     ({"type": "lt", "left": REF, "right": {"type": "literal", "value": 5, "data-type": 7}}, "cannot be read"),

@@ -96,7 +96,7 @@ def test_constants_know_their_type(value: object, internal: object, kind: types.
         (float("nan"), "test with `is nan`"),
         (Decimal("NaN"), "not a finite decimal"),
         (10**50, "has 51 digits; 38 are the most"),
-        ([1], "is no constant of a predicate"),
+        ([1], "is not a constant for a predicate"),
         ("\ud800", "surrogate"),
     ],
 )

@@ -163,7 +163,7 @@ def test_transforms_are_read_without_regard_to_case_and_unknown_ones_kept(text: 
 
 @pytest.mark.parametrize("text", ["bucket[0]", "truncate[0]", "bucket[2147483648]", f"truncate[{'9' * 5000}]", None, 7])
 def test_impossible_parameters_are_refused(text: Any) -> None:
-    with pytest.raises(InvalidTransformError, match=r"whole number between 1|is not a text"):
+    with pytest.raises(InvalidTransformError, match=r"whole number between 1|is not a string"):
         parse_transform(text)
 
 

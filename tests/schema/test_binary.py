@@ -196,9 +196,9 @@ def test_dates_from_before_a_promotion_to_nanoseconds() -> None:
     expected = [106751 * 86_400_000_000_000, None, 7, -106751 * 86_400_000_000_000]
     assert out_of_arrow(decode_array(pa.array(stored), kind), kind) == expected
     beyond = encode(106752, types.DateType())
-    with pytest.raises(InvalidValueError, match="outside of the range"):
+    with pytest.raises(InvalidValueError, match="outside the range"):
         decode(beyond, kind)
-    with pytest.raises(InvalidValueError, match="outside of the range"):
+    with pytest.raises(InvalidValueError, match="outside the range"):
         decode_array(pa.array([encode(0, kind), beyond]), kind)
 
 

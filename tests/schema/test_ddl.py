@@ -146,8 +146,8 @@ def test_nothing() -> None:
         ("a int default 3000000000", 15, "default of column 'a'"),
         ("a string default b", 18, "default value"),
         ("a string default X'00'", 18, "bytes"),
-        ("a int default {}", 15, "no struct"),
-        ("a int comment 3", 15, "text in quotes"),
+        ("a int default {}", 15, "not a struct"),
+        ("a int comment 3", 15, "quoted string"),
         ("a list<int comment 'x'>", 12, "no comment"),
         ("a int; b int", 6, "begins nothing"),
         ("a int comment 'x", 15, "begins nothing"),
@@ -171,7 +171,7 @@ def test_other_errors() -> None:
         parse_ddl(3)  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(InvalidSchemaError, match="too deeply"):
         parse_ddl("a " + "list<" * 50_000 + "int" + ">" * 50_000)
-    with pytest.raises(InvalidSchemaError, match="no definition can say"):
+    with pytest.raises(InvalidSchemaError, match="no definition can express"):
         schema_to_ddl(Schema(types.NestedField(1, "l", types.ListType(2, types.DateType()), write_default=(1,))))
 
 

@@ -91,7 +91,7 @@ def test_a_date_beyond_the_range_of_the_timestamp_fails(kind: types.IcebergType,
     promote_value(last, types.DateType(), kind)
     promote_value(-last, types.DateType(), kind)
     for beyond in (last + 1, -last - 1):
-        with pytest.raises(InvalidValueError, match="outside of the range"):
+        with pytest.raises(InvalidValueError, match="outside the range"):
             promote_value(beyond, types.DateType(), kind)
 
 

@@ -78,7 +78,7 @@ def test_what_is_not_a_location_is_told(text: str, problem: str) -> None:
 
 @pytest.mark.parametrize("value", [None, 3, b"/a", ["/a"], {}])
 def test_what_is_not_a_text_is_told(value: object) -> None:
-    with pytest.raises(InvalidLocationError, match="not a text"):
+    with pytest.raises(InvalidLocationError, match="not a string"):
         parse_location(value)  # type: ignore[arg-type]  # on purpose
 
 
