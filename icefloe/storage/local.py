@@ -246,6 +246,8 @@ def check_regular(locations: Iterable[str]) -> None:
             status = os.stat(_local_path(location))
         except OSError:
             continue
+        except ValueError as error:
+            raise StorageError(location, f"cannot be the path of a file: {error}") from None
         if not modes.S_ISREG(status.st_mode):
             _check_regular(parse_location(location), status)
 

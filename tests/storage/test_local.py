@@ -14,7 +14,7 @@ import pytest
 
 from icefloe.errors import LocationExistsError, NothingStoredError, StorageError
 from icefloe.storage import Storage
-from icefloe.storage.local import TEMPORARY
+from icefloe.storage.local import TEMPORARY, check_regular
 
 STREAMER = """
 import sys
@@ -234,3 +234,9 @@ def test_a_file_that_is_too_long_to_be_read_whole_is_refused(tmp_path: Path) -> 
     assert Storage({"read.limits.file-bytes": "9"}).read(f"file://{path}") == b"123456789"
     with pytest.raises(StorageError, match="files that are read whole may have 8"):
         Storage({"read.limits.file-bytes": "8"}).read(f"file://{path}")
+
+
+@pytest.mark.parametrize("location", ["/tmp/a\0b", "file:///tmp/\ud800"])
+def test_paths_that_no_file_can_have_are_refused(location: str) -> None:
+    with pytest.raises(StorageError, match="cannot be the path of a file"):
+        check_regular([location])
