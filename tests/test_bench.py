@@ -10,22 +10,21 @@ import pytest
 from bench.__main__ import AGAINST_JAVA, names
 from bench.report import Row, shown
 
-ON_SPARK = "spark_scan"
 HEAVY = {
     "commits",
-    "inspection",
     "manifests",
     "metadata_json",
     "planning",
     "rows",
     "scaling",
     "spark_merge",
+    "spark_scan",
     "spark_write",
     "transforms",
     *AGAINST_JAVA,
 }
 """These start several processes, or take ten seconds or more each: `make test-slow` runs them."""
-PLAIN = sorted(set(names()) - HEAVY - {ON_SPARK})
+PLAIN = sorted(set(names()) - HEAVY)
 
 _IN_A_PROCESS = """
 import importlib, sys
@@ -48,10 +47,6 @@ def test_a_benchmark_runs(name: str) -> None:
     rows = list(importlib.import_module(f"bench.{name}").run("small"))
     assert len({row.case for row in rows}) == len(rows) > 0
     assert all(0 < row.ratio < math.inf for row in rows), rows
-
-
-def test_a_benchmark_runs_on_spark() -> None:
-    assert cases(ON_SPARK) > 0
 
 
 @pytest.mark.slow

@@ -164,7 +164,7 @@ class TableWrite:
         for name in ("properties", "spec", "order", "place"):
             if getattr(self, name):
                 raise InvalidInputError(
-                    f"{name} are for a new table of create or replace; {'.'.join(self.identifier)} already exists"
+                    f"{name} applies only to a table made by create or replace; {'.'.join(self.identifier)} already exists"
                 )
         self._check()
         table = self.catalog.load_table(self.identifier)
