@@ -19,8 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog as PeerCatalog
-from pyiceberg.manifest import DataFile as PeerFile
-from pyiceberg.manifest import DataFileContent, FileFormat
+from pyiceberg.manifest import DataFile as PeerFile, DataFileContent, FileFormat
 from pyiceberg.typedef import Record
 
 import icefloe

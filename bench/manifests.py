@@ -12,20 +12,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyiceberg.io.pyarrow import PyArrowFileIO
-from pyiceberg.manifest import DataFile as PeerDataFile
-from pyiceberg.manifest import DataFileContent, FileFormat, ManifestEntryStatus
-from pyiceberg.manifest import ManifestContent as PeerContent
-from pyiceberg.manifest import ManifestEntry as PeerEntry
-from pyiceberg.manifest import ManifestFile as PeerManifest
-from pyiceberg.manifest import write_manifest as peer_write_manifest
-from pyiceberg.partitioning import PartitionField as PeerPartitionField
-from pyiceberg.partitioning import PartitionSpec as PeerSpec
+from pyiceberg.manifest import (
+    DataFile as PeerDataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestContent as PeerContent,
+    ManifestEntry as PeerEntry,
+    ManifestEntryStatus,
+    ManifestFile as PeerManifest,
+    write_manifest as peer_write_manifest,
+)
+from pyiceberg.partitioning import PartitionField as PeerPartitionField, PartitionSpec as PeerSpec
 from pyiceberg.schema import Schema as PeerSchema
 from pyiceberg.transforms import IdentityTransform as PeerIdentity
 from pyiceberg.typedef import Record
-from pyiceberg.types import DateType as PeerDate
-from pyiceberg.types import LongType as PeerLong
-from pyiceberg.types import NestedField as PeerField
+from pyiceberg.types import DateType as PeerDate, LongType as PeerLong, NestedField as PeerField
 
 from bench.report import Row, interleave
 from icefloe.manifests import (
@@ -42,9 +43,8 @@ from icefloe.manifests import (
     write_manifest,
 )
 from icefloe.manifests.metrics import map_type
-from icefloe.partitioning.spec import parse_partition_spec, partition_type
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import DateType, LongType, NestedField
+from icefloe.partitioning import parse_partition_spec, partition_type
+from icefloe.schema import DateType, LongType, NestedField, Schema
 
 COLUMNS = 10
 IDS = range(1, COLUMNS + 1)

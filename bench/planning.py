@@ -29,8 +29,6 @@ from icefloe.manifests import (
 )
 from icefloe.metadata import (
     MAIN_BRANCH,
-    AddSnapshotUpdate,
-    SetSnapshotRefUpdate,
     Snapshot,
     Summary,
     TableMetadata,
@@ -38,6 +36,7 @@ from icefloe.metadata import (
     branch,
     encode_metadata_file,
     new_table_metadata,
+    updates as up,
 )
 from icefloe.planning import TableScan
 from icefloe.storage import Storage
@@ -124,8 +123,8 @@ class MadeTable:
             first_row_id=first_row_id,
             added_rows=next_row_id,
         )
-        ref = SetSnapshotRefUpdate(MAIN_BRANCH, branch(SNAPSHOT_ID))
-        return apply_all(base, [AddSnapshotUpdate(snapshot), ref], 2)
+        ref = up.SetSnapshotRefUpdate(MAIN_BRANCH, branch(SNAPSHOT_ID))
+        return apply_all(base, [up.AddSnapshotUpdate(snapshot), ref], 2)
 
 
 def filters(files: int) -> dict[str, str]:

@@ -8,16 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from bench.report import Row, interleave
-from icefloe.partitioning.arrays import transform_array
-from icefloe.partitioning.transforms import (
-    BucketTransform,
-    DayTransform,
-    MonthTransform,
-    Transform,
-    TruncateTransform,
-)
-from icefloe.schema import types
-from icefloe.schema.values import coerce
+from icefloe.partitioning import transform_array, transforms as tr
+from icefloe.schema import coerce, types
 
 ROWS = {"small": 10_000, "medium": 1_000_000, "full": 5_000_000}
 DECIMAL = types.DecimalType(18, 2)
@@ -33,21 +25,21 @@ def run(size: str) -> Iterator[Row]:
     decimals = pa.array([Decimal(number).scaleb(-2) for number in random.integers(-(10**17), 10**17, rows).tolist()])
     uuids = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([random.bytes(16) for _ in range(rows)], pa.binary(16)))
     timestamps = micros.cast(pa.timestamp("us"))
-    cases: list[tuple[str, Transform, Any, types.IcebergType, float]] = [
-        ("bucket-long", BucketTransform(16), longs, types.LongType(), 1 / 20),
-        ("bucket-string", BucketTransform(16), strings, types.StringType(), 1 / 5),
-        ("bucket-uuid", BucketTransform(16), uuids, types.UUIDType(), 1 / 5),
-        ("bucket-decimal", BucketTransform(16), decimals.cast(pa.decimal128(18, 2)), DECIMAL, 1 / 5),
-        ("truncate-long", TruncateTransform(100), pa.array(longs.to_numpy() >> 1), types.LongType(), 1 / 20),
-        ("truncate-string", TruncateTransform(4), strings, types.StringType(), 1 / 5),
-        ("day-timestamp", DayTransform(), timestamps, types.TimestampType(), 1 / 20),
-        ("month-timestamp", MonthTransform(), timestamps, types.TimestampType(), 1 / 20),
+    cases: list[tuple[str, tr.Transform, Any, types.IcebergType, float]] = [
+        ("bucket-long", tr.BucketTransform(16), longs, types.LongType(), 1 / 20),
+        ("bucket-string", tr.BucketTransform(16), strings, types.StringType(), 1 / 5),
+        ("bucket-uuid", tr.BucketTransform(16), uuids, types.UUIDType(), 1 / 5),
+        ("bucket-decimal", tr.BucketTransform(16), decimals.cast(pa.decimal128(18, 2)), DECIMAL, 1 / 5),
+        ("truncate-long", tr.TruncateTransform(100), pa.array(longs.to_numpy() >> 1), types.LongType(), 1 / 20),
+        ("truncate-string", tr.TruncateTransform(4), strings, types.StringType(), 1 / 5),
+        ("day-timestamp", tr.DayTransform(), timestamps, types.TimestampType(), 1 / 20),
+        ("month-timestamp", tr.MonthTransform(), timestamps, types.TimestampType(), 1 / 20),
     ]
     for case in cases:
         yield _measure(*case)
 
 
-def _measure(name: str, transform: Transform, array: Any, kind: types.IcebergType, goal: float) -> Row:
+def _measure(name: str, transform: tr.Transform, array: Any, kind: types.IcebergType, goal: float) -> Row:
     natural = array.cast(pa.int64()) if isinstance(kind, types.TimestampType) else array
     values = [coerce(value, kind) for value in natural.to_pylist()]
 

@@ -11,16 +11,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from icefloe.catalog import Catalog as Catalog
-    from icefloe.catalog import load_catalog as load_catalog
+    from icefloe.catalog import Catalog as Catalog, load_catalog as load_catalog
     from icefloe.errors import IcefloeError as IcefloeError
     from icefloe.expressions import col as col
     from icefloe.schema import Schema as Schema
     from icefloe.spark.connect import connect as connect
     from icefloe.spark.session import Session as Session
-    from icefloe.table import DataScan as DataScan
-    from icefloe.table import Table as Table
-    from icefloe.table import Transaction as Transaction
+    from icefloe.table import DataScan as DataScan, Table as Table, Transaction as Transaction
 
 __all__ = [
     "Catalog",

@@ -13,37 +13,41 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe import expressions as ex
-from icefloe.commit.append import Append
-from icefloe.commit.change_set import ChangeSet
-from icefloe.commit.history import Isolation, Planned
-from icefloe.commit.overwrite import Overwrite
-from icefloe.commit.producer import SnapshotChange, SnapshotOperation, Target
-from icefloe.commit.replace_partitions import ReplacePartitions
-from icefloe.commit.row_delta import RowDelta
-from icefloe.commit.wap import target_of
-from icefloe.data.engines import WriteRequest, engine_for
-from icefloe.data.incoming import incoming_tables
-from icefloe.data.matching import MatchedRows, find_matching_rows
-from icefloe.data.row_changes import RowChanges, rewrite_without, write_deletes
-from icefloe.data.shaping import shape_table
-from icefloe.data.task_reader import ReadContext
-from icefloe.data.upserting import IncomingRows, find_key_matches, plan_upsert
-from icefloe.data.writing import write_data_files
+from icefloe.commit import (
+    Append,
+    ChangeSet,
+    Isolation,
+    Overwrite,
+    Planned,
+    ReplacePartitions,
+    RowDelta,
+    SnapshotChange,
+    SnapshotOperation,
+    Target,
+    target_of,
+)
+from icefloe.data import (
+    IncomingRows,
+    MatchedRows,
+    ReadContext,
+    RowChanges,
+    WriteRequest,
+    engine_for,
+    find_key_matches,
+    find_matching_rows,
+    incoming_tables,
+    plan_upsert,
+    rewrite_without,
+    shape_table,
+    write_data_files,
+    write_deletes,
+)
 from icefloe.errors import InvalidInputError, LocationNotFoundError
 from icefloe.formats.array_metrics import internal_value
 from icefloe.manifests import DataFile
-from icefloe.metadata.properties import (
-    DELETE_ISOLATION_LEVEL,
-    DELETE_MODE,
-    MANIFEST_MERGE_ENABLED,
-    MERGE_ISOLATION_LEVEL,
-    MERGE_MODE,
-    Property,
-)
-from icefloe.metadata.snapshot import Snapshot
-from icefloe.metadata.table import TableMetadata
-from icefloe.planning.scan import TableScan
-from icefloe.schema.schema import Schema
+from icefloe.metadata import Snapshot, TableMetadata, properties as props
+from icefloe.planning import TableScan
+from icefloe.schema import Schema
 from icefloe.storage import Storage
 from icefloe.versions import Feature, allows
 
@@ -94,7 +98,7 @@ class RowOperations:
     def dynamic_partition_overwrite(self, data: Any) -> Snapshot | None:
         """Add rows in place of all others of their partitions."""
         # Rows of an engine may come from the table itself; given ones are what they are.
-        planned = replace(self._planned(DELETE_ISOLATION_LEVEL), read_nothing=engine_for(data) is None)
+        planned = replace(self._planned(props.DELETE_ISOLATION_LEVEL), read_nothing=engine_for(data) is None)
         files = self._write(data)
         return self.add(ReplacePartitions(self.metadata, files, planned, check_duplicates=False)) if files else None
 
@@ -136,7 +140,7 @@ class RowOperations:
         )
 
     def _upsert(self, incoming: IncomingRows, updates: bool, inserts: bool) -> Snapshot | None:
-        planned = self._planned(MERGE_ISOLATION_LEVEL)
+        planned = self._planned(props.MERGE_ISOLATION_LEVEL)
         touched = ex.bind(_key_filter(incoming.rows, incoming.key_schema), self.metadata.schema())
         lineage = allows(self.metadata.format_version, Feature.ROW_LINEAGE)
         tasks = self._scan(touched, True).plan_files()
@@ -157,11 +161,13 @@ class RowOperations:
             writing = pool.submit(
                 write_data_files, change.rows, self.metadata, self.storage, lineage=lineage, written=self.written
             )
-            is_copied = change.replaced and self._copies(MERGE_MODE)
+            is_copied = change.replaced and self._copies(props.MERGE_MODE)
             rewritten = self._rewritten(change.replaced, context) if is_copied else None
             files = writing.result()
         relies = change.leaves_rows
-        return self._commit(planned, MERGE_MODE, change.replaced, files, touched, rewritten, relies_on_read=relies)
+        return self._commit(
+            planned, props.MERGE_MODE, change.replaced, files, touched, rewritten, relies_on_read=relies
+        )
 
     # -- what is planned already
 
@@ -218,15 +224,15 @@ class RowOperations:
     def _replace_now(
         self, row_filter: ex.Expression, files: list[DataFile] | tuple[()], case_sensitive: bool
     ) -> Snapshot | None:
-        planned = self._planned(DELETE_ISOLATION_LEVEL)
+        planned = self._planned(props.DELETE_ISOLATION_LEVEL)
         scan = self._scan(row_filter, case_sensitive)
         matches = list(find_matching_rows(scan.plan_files(), ReadContext(self.metadata, self.storage)))
-        return self._commit(planned, DELETE_MODE, matches, files, scan.bound_filter)
+        return self._commit(planned, props.DELETE_MODE, matches, files, scan.bound_filter)
 
     def _commit(
         self,
         planned: Planned,
-        mode: Property[str],
+        mode: props.Property[str],
         matches: Sequence[MatchedRows],
         files: Sequence[DataFile],
         read: ex.Expression,
@@ -245,7 +251,7 @@ class RowOperations:
             return self.replace_files(planned, added, changes.removed_data, read, relies_on_read=relies_on_read)
         return self.delete_matches(planned, matches, files, read)
 
-    def _copies(self, mode: Property[str]) -> bool:
+    def _copies(self, mode: props.Property[str]) -> bool:
         has_deletes = allows(self.metadata.format_version, Feature.DELETE_FILES)
         return mode.of(self.metadata.properties) == _COPY or not has_deletes
 
@@ -295,7 +301,7 @@ class RowOperations:
         metadata = self.changes.table_metadata
         return replace(self, metadata=metadata, target=target_of(metadata, self.target.branch, self.target.properties))
 
-    def _planned(self, isolation: Property[str]) -> Planned:
+    def _planned(self, isolation: props.Property[str]) -> Planned:
         return Planned.on(self.metadata, self.target.branch, Isolation.of(self.metadata, isolation))
 
     def _scan(self, row_filter: ex.Expression, case_sensitive: bool) -> TableScan:
@@ -315,7 +321,7 @@ class RowOperations:
         if not files:
             return None
         # Files that were just written have names of their own: no other commit can have them.
-        merge = MANIFEST_MERGE_ENABLED.of(self.metadata.properties)
+        merge = props.MANIFEST_MERGE_ENABLED.of(self.metadata.properties)
         return self.add(Append(self.metadata, files, merge=merge, check_duplicates=False))
 
 

@@ -10,8 +10,7 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from icefloe.expressions import values as ex
-from icefloe.expressions.terms import Literal, Reference, Term, Transformed
+from icefloe.expressions import Literal, Reference, Term, Transformed, values as ex
 from icefloe.metadata import (
     MAIN_BRANCH,
     BlobMetadata,
@@ -29,22 +28,16 @@ from icefloe.metadata import (
     branch,
     new_table_metadata,
 )
-from icefloe.partitioning.sorting import NullOrder, SortDirection, SortField, SortOrder
-from icefloe.partitioning.spec import PartitionField, PartitionSpec
-from icefloe.partitioning.transforms import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    IdentityTransform,
-    MonthTransform,
-    Transform,
-    TruncateTransform,
-    UnknownTransform,
-    VoidTransform,
-    YearTransform,
+from icefloe.partitioning import (
+    NullOrder,
+    PartitionField,
+    PartitionSpec,
+    SortDirection,
+    SortField,
+    SortOrder,
+    transforms as tr,
 )
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
+from icefloe.schema import (
     EDGE_ALGORITHMS,
     BinaryType,
     BooleanType,
@@ -62,6 +55,7 @@ from icefloe.schema.types import (
     MapType,
     NestedField,
     PrimitiveType,
+    Schema,
     StringType,
     StructType,
     TimestampNanoType,
@@ -262,28 +256,32 @@ def nullable_values_of(kind: IcebergType, required: bool = False) -> st.SearchSt
 # --- partitioning ----------------------------------------------------------------------------------------------------
 
 
-def transforms() -> st.SearchStrategy[Transform]:
+def transforms() -> st.SearchStrategy[tr.Transform]:
     """Every transform but the unknown ones."""
     plain = (
-        IdentityTransform(),
-        YearTransform(),
-        MonthTransform(),
-        DayTransform(),
-        HourTransform(),
-        VoidTransform(),
+        tr.IdentityTransform(),
+        tr.YearTransform(),
+        tr.MonthTransform(),
+        tr.DayTransform(),
+        tr.HourTransform(),
+        tr.VoidTransform(),
     )
     number = st.one_of(st.integers(1, 20), st.integers(1, INT_MAX))
-    return st.one_of(st.sampled_from(plain), st.builds(BucketTransform, number), st.builds(TruncateTransform, number))
+    return st.one_of(
+        st.sampled_from(plain), st.builds(tr.BucketTransform, number), st.builds(tr.TruncateTransform, number)
+    )
 
 
-def transforms_of(kind: IcebergType) -> st.SearchStrategy[Transform]:
+def transforms_of(kind: IcebergType) -> st.SearchStrategy[tr.Transform]:
     """Every transform that takes columns of the type."""
     return transforms().filter(lambda transform: transform.can_transform(kind))
 
 
-def unknown_transforms() -> st.SearchStrategy[Transform]:
+def unknown_transforms() -> st.SearchStrategy[tr.Transform]:
     """Transforms that somebody else may have written."""
-    return st.builds(UnknownTransform, st.from_regex(r"zorder(\[[0-9]{1,3}\])?|bucketv2\[[0-9]{1,3}\]", fullmatch=True))
+    return st.builds(
+        tr.UnknownTransform, st.from_regex(r"zorder(\[[0-9]{1,3}\])?|bucketv2\[[0-9]{1,3}\]", fullmatch=True)
+    )
 
 
 def partition_sources(schema: Schema) -> list[NestedField]:
@@ -537,21 +535,21 @@ def literals_of(kind: IcebergType) -> st.SearchStrategy[Literal]:
     return values.map(lambda value: Literal(value, kind))
 
 
-def small_transforms_of(kind: IcebergType) -> st.SearchStrategy[Transform]:
+def small_transforms_of(kind: IcebergType) -> st.SearchStrategy[tr.Transform]:
     """Transforms that take columns of a type, of small parameters; `identity`, `void` and unknown ones too."""
-    found: tuple[Transform, ...] = (
-        IdentityTransform(),
-        BucketTransform(2),
-        BucketTransform(7),
-        TruncateTransform(1),
-        TruncateTransform(3),
-        TruncateTransform(10),
-        YearTransform(),
-        MonthTransform(),
-        DayTransform(),
-        HourTransform(),
-        VoidTransform(),
-        UnknownTransform("zorder"),
+    found: tuple[tr.Transform, ...] = (
+        tr.IdentityTransform(),
+        tr.BucketTransform(2),
+        tr.BucketTransform(7),
+        tr.TruncateTransform(1),
+        tr.TruncateTransform(3),
+        tr.TruncateTransform(10),
+        tr.YearTransform(),
+        tr.MonthTransform(),
+        tr.DayTransform(),
+        tr.HourTransform(),
+        tr.VoidTransform(),
+        tr.UnknownTransform("zorder"),
     )
     return st.sampled_from([transform for transform in found if transform.can_transform(kind)])
 
@@ -564,7 +562,7 @@ def terms(draw: st.DrawFn) -> tuple[Term, IcebergType]:
     if draw(st.integers(0, 3)):
         return reference, kind
     transform = draw(
-        small_transforms_of(kind).filter(lambda one: not isinstance(one, VoidTransform | UnknownTransform))
+        small_transforms_of(kind).filter(lambda one: not isinstance(one, tr.VoidTransform | tr.UnknownTransform))
     )
     return Transformed(transform, reference), transform.result_type(kind)
 

@@ -3,8 +3,7 @@
 import threading
 import time
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.bounded_cache import BoundedCache
 

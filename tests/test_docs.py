@@ -7,8 +7,8 @@ import pytest
 
 import icefloe
 from icefloe.catalog import Catalog
-from icefloe.inspect.tables import Inspect
-from icefloe.maintenance.maintenance import Maintenance
+from icefloe.inspect import Inspect
+from icefloe.maintenance import Maintenance
 from icefloe.table import DataScan, Table
 
 ROOT = Path(__file__).parents[1]

@@ -6,7 +6,7 @@ import pytest
 
 from icefloe import errors
 from icefloe.errors import CorruptFileError, IcefloeError, LocationExistsError, LocationNotFoundError, StorageError
-from icefloe.storage.locations import parse_location
+from icefloe.storage import parse_location
 
 ALL_ERRORS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)]
 

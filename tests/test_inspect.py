@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import icefloe
-from icefloe.inspect.schemas import TABLE_NAMES
+from icefloe.inspect import TABLE_NAMES
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 
 

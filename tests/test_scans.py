@@ -7,20 +7,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, note, settings
-from hypothesis import strategies as st
+from hypothesis import given, note, settings, strategies as st
 
 import icefloe
-from icefloe.data.task_reader import ReadContext, read_task
+from icefloe.data import ReadContext, read_task
 from icefloe.expressions import AlwaysTrue, Expression, bind, evaluate
 from icefloe.formats.equality_deletes import EqualityDeleteWriter
 from icefloe.manifests import FileContent
-from icefloe.partitioning.spec import UNPARTITIONED
+from icefloe.partitioning import UNPARTITIONED
 from icefloe.planning import PRUNING_SWITCHES
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.projection import select_ids
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import LongType, StructType, TimestampType
+from icefloe.schema import LongType, Schema, StructType, TimestampType, schema_to_arrow, select_ids
 from icefloe.table import Table
 from icefloe.verification import Code, silent
 from icefloe.versions import ALL_VERSIONS, Feature, allows

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import icefloe
-from icefloe.data.writing import write_data_files
+from icefloe.data import write_data_files
 from icefloe.manifests import DataFile
 from icefloe.table import Table
 from tests.written_files import checked_files

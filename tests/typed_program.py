@@ -3,7 +3,7 @@
 from typing import assert_type
 
 import icefloe
-from icefloe.metadata.snapshot import Snapshot
+from icefloe.metadata import Snapshot
 
 
 def program() -> None:

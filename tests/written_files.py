@@ -20,9 +20,8 @@ from icefloe.formats.arrow_types import stored_schema
 from icefloe.formats.field_ids import check_written_ids
 from icefloe.formats.file_formats import DATA_FORMATS, file_reader
 from icefloe.manifests import DataFile, FileContent
-from icefloe.metadata.properties import NAME_MAPPING
-from icefloe.schema.reserved import POS, ROW_LINEAGE_COLUMNS
-from icefloe.schema.schema import Schema
+from icefloe.metadata import properties as props
+from icefloe.schema import Schema, reserved
 from icefloe.verification import Level, silent
 from icefloe.verification.contents import Contents
 from icefloe.verification.report import Findings
@@ -83,7 +82,7 @@ class _Check:
             yield str(problem)
             return
         yield from (f"{code}: {message}" for code, message in found)
-        if file.content is FileContent.DATA and NAME_MAPPING.of(self._view.metadata.properties) is None:
+        if file.content is FileContent.DATA and props.NAME_MAPPING.of(self._view.metadata.properties) is None:
             yield from _other_ids(file, self._view)
 
     @cached_property
@@ -104,8 +103,8 @@ class _Check:
 def _other_ids(file: DataFile, parent: Parent) -> Iterator[str]:
     """A file of a table holds all columns of one of its schemas, and perhaps those of row lineage."""
     with parent.bench.storage.open_input(file.file_path, size=file.file_size_in_bytes) as source:
-        found = file_reader(file.file_format, source, file.file_path, Schema(POS)).file_schema
-    lineage = {each.field_id for each in ROW_LINEAGE_COLUMNS}
+        found = file_reader(file.file_format, source, file.file_path, Schema(reserved.POS)).file_schema
+    lineage = {each.field_id for each in reserved.ROW_LINEAGE_COLUMNS}
     own = Schema(*(each for each in found.fields if each.field_id not in lineage))
     told = ""
     for schema in sorted(parent.metadata.schemas, key=lambda each: each.schema_id, reverse=True):

@@ -3,26 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from icefloe.avro import operations as op
-from icefloe.avro.nodes import (
-    NULL,
-    AvroArray,
-    AvroEnum,
-    AvroFixed,
-    AvroMap,
-    AvroNode,
-    AvroPrimitive,
-    AvroRecord,
-    AvroUnion,
-    option_of,
-    smallest_size,
-)
+from icefloe.avro import nodes as av, operations as op
 from icefloe.avro.program import Compiler, ListOutput, Output, Program
 
 ROWS = -1
 """The level of what is there once for each row; the others are numbers of lists."""
 
-_STRING, _LONG = AvroPrimitive("string"), AvroPrimitive("long")
+_STRING, _LONG = av.AvroPrimitive("string"), av.AvroPrimitive("long")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,50 +26,50 @@ class Branch:
     `level` is the number of a list or map, whose parts are there once for each of its items.
     """
 
-    node: AvroNode
+    node: av.AvroNode
     output: Output | None
     children: tuple["Branch", ...] = ()
     level: int = ROWS
 
 
-def compile_rows(record: AvroRecord, part: Part) -> tuple[Program, Branch]:
+def compile_rows(record: av.AvroRecord, part: Part) -> tuple[Program, Branch]:
     """The program for the chosen parts of rows, or UnknownShape, and what comes out."""
     compiler = _Compiler()
     root = compiler.record(record, part, False)
     compiler.emit(op.END)
-    compiler.program.smallest = smallest_size(record)
+    compiler.program.smallest = av.smallest_size(record)
     return compiler.program, root
 
 
 class _Compiler(Compiler):
-    def branch(self, node: AvroNode, part: Part) -> Branch:
-        value = option_of(node)
+    def branch(self, node: av.AvroNode, part: Part) -> Branch:
+        value = av.option_of(node)
         if value is None:
             return self.value(node, part, False)
-        assert isinstance(node, AvroUnion)
+        assert isinstance(node, av.AvroUnion)
         at = self.emit(op.UNION, 2, 0, 0)
-        null = node.branches.index(NULL)
+        null = node.branches.index(av.NULL)
         self.program.ops[at + 3 - null] = len(self.program.ops)
         found = self.value(value, part, True)
         self.program.ops[at + 2 + null] = len(self.program.ops)
         return found
 
-    def value(self, node: AvroNode, part: Part, optional: bool) -> Branch:
+    def value(self, node: av.AvroNode, part: Part, optional: bool) -> Branch:
         match node:
-            case AvroRecord():
+            case av.AvroRecord():
                 return self.record(node, part, optional)
-            case AvroArray(AvroRecord() as pair, is_map=True):
-                return self.items(node, smallest_size(pair), lambda: self.record(pair, part, False).children)
-            case AvroArray(items):
-                return self.items(node, smallest_size(items), lambda: (self.branch(items, part.children[0][1]),))
-            case AvroMap(values):
+            case av.AvroArray(av.AvroRecord() as pair, is_map=True):
+                return self.items(node, av.smallest_size(pair), lambda: self.record(pair, part, False).children)
+            case av.AvroArray(items):
+                return self.items(node, av.smallest_size(items), lambda: (self.branch(items, part.children[0][1]),))
+            case av.AvroMap(values):
                 value = part.children[1][1]
-                smallest = 1 + smallest_size(values)
+                smallest = 1 + av.smallest_size(values)
                 return self.items(node, smallest, lambda: (self.leaf_branch(_STRING), self.branch(values, value)))
             case _:
                 return self.leaf_branch(node)
 
-    def record(self, node: AvroRecord, part: Part, optional: bool) -> Branch:
+    def record(self, node: av.AvroRecord, part: Part, optional: bool) -> Branch:
         marks = self.put(_LONG, op.MARK) if optional else None
         chosen = dict(part.children)
         children = []
@@ -93,7 +80,7 @@ class _Compiler(Compiler):
                 self.skip(field.node)
         return Branch(node, marks, tuple(children))
 
-    def items(self, node: AvroNode, smallest: int, entry: Callable[[], tuple[Branch, ...]]) -> Branch:
+    def items(self, node: av.AvroNode, smallest: int, entry: Callable[[], tuple[Branch, ...]]) -> Branch:
         lengths = self.put(_LONG, None)
         number = len(self.program.lists)
         self.program.lists.append(ListOutput(lengths.key, lengths.index, number, ()))
@@ -104,7 +91,7 @@ class _Compiler(Compiler):
         self.list_number, self.outputs = outer
         return Branch(node, lengths, tuple(children), number)
 
-    def put(self, node: AvroNode, code: int | None) -> Output:
+    def put(self, node: av.AvroNode, code: int | None) -> Output:
         """A new column of numbers, and the operation that fills it."""
         key = "", len(self.known)
         index = self.column(key, node, "long")
@@ -112,11 +99,11 @@ class _Compiler(Compiler):
             self.emit(code, index)
         return self.known[key]
 
-    def leaf_branch(self, node: AvroNode) -> Branch:
+    def leaf_branch(self, node: av.AvroNode) -> Branch:
         match node:
-            case AvroPrimitive("null") | AvroFixed(0):
+            case av.AvroPrimitive("null") | av.AvroFixed(0):
                 return Branch(node, None)
-            case AvroEnum():
+            case av.AvroEnum():
                 return Branch(node, self.put(node, op.LONG))
             case _:
                 key = "", len(self.known)

@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from icefloe.avro import operations as op
-from icefloe.avro import plain_walker
-from icefloe.avro.blocks import CODEC_ERRORS, CODECS, MAGIC, SYNC_SIZE
-from icefloe.avro.blocks import deflate as pack
-from icefloe.avro.blocks import inflate as unpack
+from icefloe.avro import operations as op, plain_walker
+from icefloe.avro.blocks import CODEC_ERRORS, CODECS, MAGIC, SYNC_SIZE, deflate as pack, inflate as unpack
 from icefloe.errors import CorruptFileError, InvalidPropertyError
-from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
+from icefloe.metadata import DEFAULT_LIMITS, Limits
 
 MAX_BLOCK_BYTES = 256 << 20
 """The most that one block may hold when inflated; writers stay far below it, and a hostile one may not fill the memory."""

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icefloe.avro import operations as op
+from icefloe.avro import nodes as av, operations as op
 from icefloe.avro.branches import ROWS, Branch
 from icefloe.avro.choices import Key
 from icefloe.avro.container import Container, inflate
 from icefloe.avro.kernels import walker_for
-from icefloe.avro.nodes import AvroArray, AvroFixed, AvroMap, AvroNode, AvroPrimitive, AvroRecord
 from icefloe.avro.program import ListOutput, Output, Program
 from icefloe.errors import CorruptFileError
 
@@ -36,7 +35,7 @@ class Decoded:
 
     rows: int
     columns: dict[Key, Any]
-    nodes: dict[Key, AvroNode]
+    nodes: dict[Key, av.AvroNode]
 
 
 def decode(container: Container, program: Program, threads: int = 1) -> Decoded:
@@ -123,10 +122,10 @@ class _Texts:
         self.at = int(kernels.gather(data, notes, self.data, self.offsets, self.valid, self.rows, self.at))
         self.rows += len(notes)
 
-    def array(self, node: AvroNode) -> Any:
+    def array(self, node: av.AvroNode) -> Any:
         offsets, valid = self.offsets[: self.rows + 1], self.valid[: self.rows]
-        kind = pa.string() if isinstance(node, AvroPrimitive) and node.kind == "string" else pa.binary()
-        if isinstance(node, AvroFixed):
+        kind = pa.string() if isinstance(node, av.AvroPrimitive) and node.kind == "string" else pa.binary()
+        if isinstance(node, av.AvroFixed):
             return self._fixed(node.size, valid)
         buffers = [_bitmap(valid), pa.py_buffer(offsets), pa.py_buffer(self.data[: self.at])]
         return pa.Array.from_buffers(kind, self.rows, buffers)
@@ -276,7 +275,7 @@ class _Decoder:
                     texts.append(kernels, data, nulls, 1.0, self.container.location)
                 else:
                     # Numbers are checked and narrowed while they are in cache.
-                    is_int = output.node == AvroPrimitive("int")
+                    is_int = output.node == av.AvroPrimitive("int")
                     marks = None if found.fused else item_valid[stream, :used].copy()
                     if marks is not None:
                         values = np.where(marks, values, 0)
@@ -324,16 +323,16 @@ class _Decoder:
 
     def tree(self, branch: Branch, level: int = ROWS) -> Any:
         """A value with its parts, as it is stored: structs, lists, and lists of pairs of key and value."""
-        if branch.output is None and not isinstance(branch.node, AvroRecord):
+        if branch.output is None and not isinstance(branch.node, av.AvroRecord):
             return pa.nulls(self._count(level))
         match branch.node:
-            case AvroRecord():
+            case av.AvroRecord():
                 valid = _ALL_VALID if branch.output is None else self._marked(branch.output)[1]
                 parts = [self.tree(child, level) for child in branch.children]
                 return _struct(parts, [str(place) for place in range(len(parts))], self._count(level), valid)
-            case AvroArray(is_map=False):
+            case av.AvroArray(is_map=False):
                 return self._list(branch, self.tree(branch.children[0], branch.level))
-            case AvroArray() | AvroMap():
+            case av.AvroArray() | av.AvroMap():
                 pair = [self.tree(child, branch.level) for child in branch.children]
                 return self._list(branch, _struct(pair, ["key", "value"], self._count(branch.level)))
             case _:
@@ -376,7 +375,7 @@ class _Decoder:
 def _finish(decoders: list[_Decoder], cells: _Cells) -> Decoded:
     program, location = decoders[0].program, decoders[0].container.location
     columns: dict[Key, Any] = {}
-    nodes: dict[Key, AvroNode] = {}
+    nodes: dict[Key, av.AvroNode] = {}
     is_whole = cells.valid.min(axis=1, initial=1)
     for output in program.outputs:
         nodes[output.key] = output.node
@@ -394,9 +393,9 @@ def _one(parts: list[Any]) -> Any:
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
 
-def _numbers(node: AvroNode, values: Any, valid: Bytes, location: str) -> Any:
+def _numbers(node: av.AvroNode, values: Any, valid: Bytes, location: str) -> Any:
     bitmap = _bitmap(valid)
-    match node.kind if isinstance(node, AvroPrimitive) else "int":
+    match node.kind if isinstance(node, av.AvroPrimitive) else "int":
         case "int":
             narrow = _narrow(values, location)
             return pa.Array.from_buffers(pa.int32(), len(values), [bitmap, pa.py_buffer(narrow)])

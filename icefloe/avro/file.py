@@ -8,7 +8,7 @@ import numpy as np
 from icefloe.avro.blocks import SYNC_SIZE
 from icefloe.avro.container import Container, Header, read_header
 from icefloe.errors import CorruptFileError
-from icefloe.metadata.limits import Limits
+from icefloe.metadata import Limits
 
 _PART_ROWS = 1 << 15
 _PART_BYTES = 1 << 20

@@ -3,9 +3,7 @@
 import re
 from typing import Any
 
-from icefloe.schema import types
-from icefloe.schema.projection import default_value
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, default_value, types
 
 ROOT_NAME = "table"
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -6,7 +6,7 @@ Fields are found by id, and by name only where the file carries no ids. What is 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from icefloe.avro import operations as op
+from icefloe.avro import nodes as av, operations as op
 from icefloe.avro.choices import (
     Choice,
     Key,
@@ -17,20 +17,6 @@ from icefloe.avro.choices import (
     TakePairs,
     TakeRecords,
     TakeSpread,
-)
-from icefloe.avro.nodes import (
-    AvroArray,
-    AvroEnum,
-    AvroField,
-    AvroFixed,
-    AvroMap,
-    AvroNode,
-    AvroPrimitive,
-    AvroRecord,
-    AvroRecursion,
-    AvroUnion,
-    smallest_size,
-    without_null,
 )
 
 MAX_LOOPS = 60
@@ -48,7 +34,7 @@ class Output:
     key: Key
     place: str
     index: int
-    node: AvroNode
+    node: av.AvroNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +66,18 @@ class Program:
     smallest: int = 0
 
 
-def compile_program(schema: AvroNode, choice: TakeFields) -> Program:
+def compile_program(schema: av.AvroNode, choice: TakeFields) -> Program:
     """The program that takes the chosen fields out of rows of this schema, or UnknownShape."""
-    if not isinstance(schema, AvroRecord):
+    if not isinstance(schema, av.AvroRecord):
         raise UnknownShape("the rows are not records")
     compiler = Compiler()
     compiler.read(schema, choice)
     compiler.program.ops.append(op.END)
-    compiler.program.smallest = smallest_size(schema)
+    compiler.program.smallest = av.smallest_size(schema)
     return compiler.program
 
 
-def field_of(record: AvroRecord, field_id: int, name: str) -> AvroField | None:
+def field_of(record: av.AvroRecord, field_id: int, name: str) -> av.AvroField | None:
     """The field of that id; of that name if the record carries no ids at all."""
     if any(child.field_id is not None for child in record.fields):
         return next((child for child in record.fields if child.field_id == field_id), None)
@@ -119,7 +105,7 @@ class Compiler:
         self.program.longs += count
         return self.program.longs - count
 
-    def column(self, key: Key, node: AvroNode, place: str) -> int:
+    def column(self, key: Key, node: av.AvroNode, place: str) -> int:
         """A new output column for a leaf; negative numbers name streams of items."""
         known = self.known.get(key)
         if known is not None:
@@ -140,8 +126,8 @@ class Compiler:
 
     # -- reading what is chosen
 
-    def read(self, node: AvroNode, choice: Choice) -> None:
-        if isinstance(node, AvroUnion):
+    def read(self, node: av.AvroNode, choice: Choice) -> None:
+        if isinstance(node, av.AvroUnion):
             self.union(node, choice)
             return
         match choice:
@@ -161,12 +147,12 @@ class Compiler:
             case TakeSpread():
                 self.read_spread(node, choice)
 
-    def union(self, node: AvroUnion, choice: Choice | None) -> None:
+    def union(self, node: av.AvroUnion, choice: Choice | None) -> None:
         at = self.emit(op.UNION, len(node.branches), *([0] * len(node.branches)))
         ends = []
         for i, branch in enumerate(node.branches):
             self.program.ops[at + 2 + i] = len(self.program.ops)
-            if choice is None or branch == AvroPrimitive("null"):
+            if choice is None or branch == av.AvroPrimitive("null"):
                 self.skip(branch)
             else:
                 self.read(branch, choice)
@@ -174,8 +160,8 @@ class Compiler:
         for end in ends:
             self.program.ops[end + 1] = len(self.program.ops)
 
-    def read_fields(self, node: AvroNode, choice: TakeFields) -> None:
-        if not isinstance(node, AvroRecord):
+    def read_fields(self, node: av.AvroNode, choice: TakeFields) -> None:
+        if not isinstance(node, av.AvroRecord):
             raise UnknownShape("a record was expected")
         chosen = {
             id(found): inner
@@ -188,42 +174,42 @@ class Compiler:
             else:
                 self.skip(child.node)
 
-    def read_each(self, node: AvroNode, choice: TakeEach) -> None:
-        if not isinstance(node, AvroRecord):
+    def read_each(self, node: av.AvroNode, choice: TakeEach) -> None:
+        if not isinstance(node, av.AvroRecord):
             raise UnknownShape("a record was expected")
         for place, child in enumerate(node.fields):
             number = child.field_id if child.field_id is not None else -1 - place
-            inner = without_null(child.node)
-            if inner == AvroPrimitive("null") or (choice.only is not None and number not in choice.only):
+            inner = av.without_null(child.node)
+            if inner == av.AvroPrimitive("null") or (choice.only is not None and number not in choice.only):
                 self.skip(child.node)
-            elif isinstance(inner, AvroRecord):
+            elif isinstance(inner, av.AvroRecord):
                 self.read(child.node, TakeEach(choice.role))
             else:
                 self.read(child.node, Take((choice.role, number)))
 
-    def leaf(self, node: AvroNode, key: Key) -> None:
+    def leaf(self, node: av.AvroNode, key: Key) -> None:
         match node:
-            case AvroPrimitive("int" | "long"):
+            case av.AvroPrimitive("int" | "long"):
                 self.emit(op.LONG, self.column(key, node, "long"))
-            case AvroPrimitive("boolean"):
+            case av.AvroPrimitive("boolean"):
                 self.emit(op.BOOL, self.column(key, node, "long"))
-            case AvroPrimitive("float"):
+            case av.AvroPrimitive("float"):
                 self.emit(op.FLOAT, self.column(key, node, "long"))
-            case AvroPrimitive("double"):
+            case av.AvroPrimitive("double"):
                 self.emit(op.DOUBLE, self.column(key, node, "long"))
-            case AvroPrimitive("bytes" | "string"):
+            case av.AvroPrimitive("bytes" | "string"):
                 self.emit(op.BYTES, self.column(key, node, "note"))
-            case AvroFixed(size) if size > 0:
+            case av.AvroFixed(size) if size > 0:
                 self.emit(op.FIXED, self.column(key, node, "note"), size)
-            case AvroPrimitive("null"):
+            case av.AvroPrimitive("null"):
                 pass
             case _:
                 raise UnknownShape("a primitive was expected")
 
-    def read_list(self, node: AvroNode, key: Key, element: Choice) -> None:
-        if not isinstance(node, AvroArray) or self.list_number >= 0:
+    def read_list(self, node: av.AvroNode, key: Key, element: Choice) -> None:
+        if not isinstance(node, av.AvroArray) or self.list_number >= 0:
             raise UnknownShape("a list of its own was expected")
-        smallest = smallest_size(node.items)
+        smallest = av.smallest_size(node.items)
         if smallest == 0 or any(known.key == key for known in self.program.lists):
             raise UnknownShape("a list whose items take bytes was expected")
         lengths, self.list_number, self.outputs = self.new_long(), len(self.program.lists), []
@@ -246,13 +232,13 @@ class Compiler:
         self.program.ops[at + 4] = len(self.program.ops)
         self.loops -= 1
 
-    def read_pairs(self, node: AvroNode, choice: TakePairs) -> None:
+    def read_pairs(self, node: av.AvroNode, choice: TakePairs) -> None:
         pair = pair_of(node)
         if pair is None or self.list_number >= 0 or any(known.key == choice.key for known in self.program.lists):
             raise UnknownShape("a map from int was expected")
         key, value = pair
         keys, values = (choice.key[0], 1), (choice.key[0], 2)
-        if not isinstance(key.node, AvroPrimitive) or not isinstance(value.node, AvroPrimitive):
+        if not isinstance(key.node, av.AvroPrimitive) or not isinstance(value.node, av.AvroPrimitive):
             fields = ((1, key.name, Take(keys)), (2, value.name, Take(values)))
             self.read_list(_renumbered(node), choice.key, TakeFields(fields))
             return
@@ -265,13 +251,13 @@ class Compiler:
         mode = op.PAIRS_BYTES if place == "note" else op.PAIRS_LONG
         self.emit(op.PAIRS, mode, lengths, number, first, first + 1)
 
-    def read_spread(self, node: AvroNode, choice: TakeSpread) -> None:
+    def read_spread(self, node: av.AvroNode, choice: TakeSpread) -> None:
         pair = pair_of(node)
         if pair is None or self.list_number >= 0:
             raise UnknownShape("a map from int was expected")
         key, value = pair
-        plain = without_null(value.node)
-        if not isinstance(plain, AvroPrimitive) or not isinstance(key.node, AvroPrimitive):
+        plain = av.without_null(value.node)
+        if not isinstance(plain, av.AvroPrimitive) or not isinstance(key.node, av.AvroPrimitive):
             raise UnknownShape("a map to numbers or bytes was expected")
         is_note = plain.kind in ("bytes", "string")
         start, wanted = len(self.program.keys), sorted(set(choice.keys))
@@ -281,7 +267,7 @@ class Compiler:
                 raise UnknownShape("a map may be chosen once")
             self.column((choice.role, column), plain, "note" if is_note else "long")
         first = (self.program.notes if is_note else self.program.longs) - len(wanted)
-        if isinstance(value.node, AvroPrimitive):
+        if isinstance(value.node, av.AvroPrimitive):
             self.emit(op.PAIRS, op.SPREAD_BYTES if is_note else op.SPREAD_LONG, first, len(wanted), start, 0)
             return
 
@@ -289,16 +275,16 @@ class Compiler:
             self.emit(op.KEY, len(wanted), start)
             self.slot_union(value.node, op.SLOT_BYTES if is_note else op.SLOT_LONG, first)
 
-        self.loop(-1, -1, smallest_size(node.items) if isinstance(node, AvroArray) else 1, odd_value)
+        self.loop(-1, -1, av.smallest_size(node.items) if isinstance(node, av.AvroArray) else 1, odd_value)
 
-    def slot_union(self, node: AvroNode, code: int, first: int) -> None:
-        if not isinstance(node, AvroUnion):
+    def slot_union(self, node: av.AvroNode, code: int, first: int) -> None:
+        if not isinstance(node, av.AvroUnion):
             raise UnknownShape("a union was expected")
         at = self.emit(op.UNION, len(node.branches), *([0] * len(node.branches)))
         ends = []
         for i, branch in enumerate(node.branches):
             self.program.ops[at + 2 + i] = len(self.program.ops)
-            if branch != AvroPrimitive("null"):
+            if branch != av.AvroPrimitive("null"):
                 self.emit(code, first)
             ends.append(self.emit(op.JUMP, 0))
         for end in ends:
@@ -306,67 +292,71 @@ class Compiler:
 
     # -- skipping the rest
 
-    def skip(self, node: AvroNode) -> None:
+    def skip(self, node: av.AvroNode) -> None:
         match node:
-            case AvroPrimitive("null"):
+            case av.AvroPrimitive("null"):
                 pass
-            case AvroPrimitive("int" | "long") | AvroEnum():
+            case av.AvroPrimitive("int" | "long") | av.AvroEnum():
                 self.emit(op.SKIP_LONG)
-            case AvroPrimitive("boolean"):
+            case av.AvroPrimitive("boolean"):
                 self.emit(op.SKIP, 1)
-            case AvroPrimitive("float"):
+            case av.AvroPrimitive("float"):
                 self.emit(op.SKIP, 4)
-            case AvroPrimitive("double"):
+            case av.AvroPrimitive("double"):
                 self.emit(op.SKIP, 8)
-            case AvroPrimitive():
+            case av.AvroPrimitive():
                 self.emit(op.SKIP_BYTES)
-            case AvroFixed(size):
+            case av.AvroFixed(size):
                 self.emit(op.SKIP, size)
-            case AvroRecord(fields):
+            case av.AvroRecord(fields):
                 for child in fields:
                     self.skip(child.node)
-            case AvroUnion():
+            case av.AvroUnion():
                 self.union(node, None)
-            case AvroArray(items) if smallest_size(items) == 0:
+            case av.AvroArray(items) if av.smallest_size(items) == 0:
                 self.emit(op.EMPTY_ITEMS)
-            case AvroArray(items):
+            case av.AvroArray(items):
                 self.skip_items(node, items)
-            case AvroMap(values):
-                self.loop(-1, -1, 1 + smallest_size(values), lambda: self.skip_entry(values))
-            case AvroRecursion():
+            case av.AvroMap(values):
+                self.loop(-1, -1, 1 + av.smallest_size(values), lambda: self.skip_entry(values))
+            case av.AvroRecursion():
                 raise UnknownShape("a type holds itself")
             case _:
                 raise AssertionError(f"an Avro type without a way to skip it: {node}")
 
-    def skip_items(self, node: AvroNode, items: AvroNode) -> None:
+    def skip_items(self, node: av.AvroNode, items: av.AvroNode) -> None:
         pair = pair_of(node)
-        if pair is not None and isinstance(pair[0].node, AvroPrimitive) and isinstance(pair[1].node, AvroPrimitive):
+        if (
+            pair is not None
+            and isinstance(pair[0].node, av.AvroPrimitive)
+            and isinstance(pair[1].node, av.AvroPrimitive)
+        ):
             is_note = pair[1].node.kind in ("bytes", "string")
             self.emit(op.PAIRS, op.SPREAD_BYTES if is_note else op.SPREAD_LONG, 0, 0, 0, 0)
         else:
-            self.loop(-1, -1, smallest_size(items), lambda: self.skip(items))
+            self.loop(-1, -1, av.smallest_size(items), lambda: self.skip(items))
 
-    def skip_entry(self, values: AvroNode) -> None:
+    def skip_entry(self, values: av.AvroNode) -> None:
         self.emit(op.SKIP_BYTES)
         self.skip(values)
 
 
-def pair_of(node: AvroNode) -> tuple[AvroField, AvroField] | None:
+def pair_of(node: av.AvroNode) -> tuple[av.AvroField, av.AvroField] | None:
     """Key and value of an array that stands for a map from int to numbers or bytes, in that order."""
-    if not isinstance(node, AvroArray) or not isinstance(node.items, AvroRecord) or len(node.items.fields) != 2:
+    if not isinstance(node, av.AvroArray) or not isinstance(node.items, av.AvroRecord) or len(node.items.fields) != 2:
         return None
     key, value = node.items.fields
-    if key.node not in (AvroPrimitive("int"), AvroPrimitive("long")):
+    if key.node not in (av.AvroPrimitive("int"), av.AvroPrimitive("long")):
         return None
-    plain = without_null(value.node)
-    if not isinstance(plain, AvroPrimitive) or plain.kind not in ("int", "long", "bytes", "string"):
+    plain = av.without_null(value.node)
+    if not isinstance(plain, av.AvroPrimitive) or plain.kind not in ("int", "long", "bytes", "string"):
         return None
     return key, value
 
 
-def _renumbered(node: AvroNode) -> AvroNode:
+def _renumbered(node: av.AvroNode) -> av.AvroNode:
     """The same array of pairs, with its key as field 1 and its value as field 2."""
-    assert isinstance(node, AvroArray)
-    assert isinstance(node.items, AvroRecord)
+    assert isinstance(node, av.AvroArray)
+    assert isinstance(node.items, av.AvroRecord)
     key, value = node.items.fields
-    return AvroArray(AvroRecord((AvroField(key.name, 1, key.node), AvroField(value.name, 2, value.node))))
+    return av.AvroArray(av.AvroRecord((av.AvroField(key.name, 1, key.node), av.AvroField(value.name, 2, value.node))))

@@ -7,19 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from icefloe.avro.nodes import (
-    PLAIN_TYPES,
-    AvroArray,
-    AvroEnum,
-    AvroField,
-    AvroFixed,
-    AvroMap,
-    AvroNode,
-    AvroPrimitive,
-    AvroRecord,
-    AvroRecursion,
-    AvroUnion,
-)
+from icefloe.avro import nodes as av
 from icefloe.errors import CorruptFileError
 from icefloe.schema import types
 
@@ -30,7 +18,7 @@ MAX_NODES = 100_000
 """How many nodes a schema may have with its named types written out; more are refused, since names can multiply."""
 
 
-def parse_avro_schema(text: bytes | str, location: str) -> AvroNode:
+def parse_avro_schema(text: bytes | str, location: str) -> av.AvroNode:
     """The tree of an Avro schema; `location` names the file in errors."""
     try:
         document = json.loads(text)
@@ -49,18 +37,18 @@ class _Parser:
     def bad(self, problem: str) -> CorruptFileError:
         return CorruptFileError(self._location, f"its Avro schema is not one: {problem}")
 
-    def node(self, document: Any, space: str, depth: int) -> AvroNode:
+    def node(self, document: Any, space: str, depth: int) -> av.AvroNode:
         self._nodes += 1
         if depth > MAX_DEPTH or self._nodes > MAX_NODES:
             raise self.bad(f"it is nested deeper than {MAX_DEPTH} levels or has more than {MAX_NODES} parts")
         match document:
-            case str() if document in PLAIN_TYPES:
-                return AvroPrimitive(document)
+            case str() if document in av.PLAIN_TYPES:
+                return av.AvroPrimitive(document)
             case str():
                 return self.reference(document, space, depth)
             case list():
-                return AvroUnion(tuple(self.node(branch, space, depth + 1) for branch in document))
-            case {"type": str(kind)} if kind in PLAIN_TYPES:
+                return av.AvroUnion(tuple(self.node(branch, space, depth + 1) for branch in document))
+            case {"type": str(kind)} if kind in av.PLAIN_TYPES:
                 return _logical(kind, document)
             case {"type": "record" | "error" | "fixed" | "enum"}:
                 return self.definition(document, space, depth)
@@ -68,20 +56,20 @@ class _Parser:
                 return self.array(document, self.node(document.get("items"), space, depth + 1))
             case {"type": "map"}:
                 values = self.node(document.get("values"), space, depth + 1)
-                return AvroMap(values, _id(document, "key-id"), _id(document, "value-id"))
+                return av.AvroMap(values, _id(document, "key-id"), _id(document, "value-id"))
             case {"type": (str() | dict() | list()) as inner}:
                 return self.node(inner, space, depth + 1)
             case _:
                 raise self.bad(f"{document!r:.200} is not a type")
 
-    def reference(self, name: str, space: str, depth: int) -> AvroNode:
+    def reference(self, name: str, space: str, depth: int) -> av.AvroNode:
         for full in (f"{space}.{name}", name):
             if full in self._named:
                 document, inner = self._named[full]
                 return self.named(document, full, inner, depth)
         raise self.bad(f"type {name!r:.200} is unknown")
 
-    def definition(self, document: dict[str, Any], space: str, depth: int) -> AvroNode:
+    def definition(self, document: dict[str, Any], space: str, depth: int) -> av.AvroNode:
         name = document.get("name")
         if not isinstance(name, str) or not name:
             raise self.bad("a named type has no name")
@@ -91,46 +79,46 @@ class _Parser:
         self._named[full] = document, inner
         return self.named(document, full, inner, depth)
 
-    def named(self, document: dict[str, Any], full: str, space: str, depth: int) -> AvroNode:
+    def named(self, document: dict[str, Any], full: str, space: str, depth: int) -> av.AvroNode:
         match document["type"]:
             case "fixed":
                 return self.fixed(document)
             case "enum":
                 return self.enum(document, full)
             case _ if full in self._open:
-                return AvroRecursion(len(self._open) - self._open.index(full))
+                return av.AvroRecursion(len(self._open) - self._open.index(full))
             case _:
                 self._open.append(full)
                 record = self.record(document, full, space, depth)
                 self._open.pop()
                 return record
 
-    def fixed(self, document: Mapping[str, Any]) -> AvroFixed:
+    def fixed(self, document: Mapping[str, Any]) -> av.AvroFixed:
         size = document.get("size")
         if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size < 1 << 30:
             raise self.bad(f"a fixed type has the size {size!r:.50}")
-        return AvroFixed(size, _fixed_meaning(document, size))
+        return av.AvroFixed(size, _fixed_meaning(document, size))
 
-    def enum(self, document: Mapping[str, Any], full: str) -> AvroEnum:
+    def enum(self, document: Mapping[str, Any], full: str) -> av.AvroEnum:
         symbols = document.get("symbols")
         if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
             raise self.bad(f"the enum {full!r} has no list of symbols")
-        return AvroEnum(tuple(symbols))
+        return av.AvroEnum(tuple(symbols))
 
-    def record(self, document: dict[str, Any], full: str, space: str, depth: int) -> AvroRecord:
+    def record(self, document: dict[str, Any], full: str, space: str, depth: int) -> av.AvroRecord:
         fields = document.get("fields")
         if not isinstance(fields, list):
             raise self.bad(f"record {full!r} has no list of fields")
         parsed = tuple(self.field(field, full, space, depth) for field in fields)
         is_variant = document.get("logicalType") == "variant" and {"metadata", "value"} == {f.column for f in parsed}
-        return AvroRecord(parsed, is_variant)
+        return av.AvroRecord(parsed, is_variant)
 
-    def field(self, field: Any, full: str, space: str, depth: int) -> AvroField:
+    def field(self, field: Any, full: str, space: str, depth: int) -> av.AvroField:
         if not isinstance(field, dict) or not isinstance(field.get("name"), str):
             raise self.bad(f"record {full!r} has a field without a name")
         name, column, doc = field["name"], field.get("iceberg-field-name"), field.get("doc")
         node = self.node(field.get("type"), space, depth + 1)
-        return AvroField(
+        return av.AvroField(
             name,
             _id(field, "field-id"),
             node,
@@ -138,9 +126,9 @@ class _Parser:
             doc if isinstance(doc, str) else None,
         )
 
-    def array(self, document: Mapping[str, Any], items: AvroNode) -> AvroArray:
-        is_map = document.get("logicalType") == "map" and isinstance(items, AvroRecord) and len(items.fields) == 2
-        return AvroArray(items, _id(document, "element-id"), is_map)
+    def array(self, document: Mapping[str, Any], items: av.AvroNode) -> av.AvroArray:
+        is_map = document.get("logicalType") == "map" and isinstance(items, av.AvroRecord) and len(items.fields) == 2
+        return av.AvroArray(items, _id(document, "element-id"), is_map)
 
 
 def _id(document: Mapping[str, Any], key: str) -> int | None:
@@ -148,36 +136,36 @@ def _id(document: Mapping[str, Any], key: str) -> int | None:
     return number if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 1 << 31 else None
 
 
-def _logical(kind: str, document: Mapping[str, Any]) -> AvroPrimitive:
+def _logical(kind: str, document: Mapping[str, Any]) -> av.AvroPrimitive:
     """A primitive with what its logical type says; one that is not known says nothing (Avro: Logical Types)."""
     utc = document.get("adjust-to-utc")
     micros = types.TimestamptzType() if utc is True else types.TimestampType()
     nanos = types.TimestamptzNanoType() if utc is True else types.TimestampNanoType()
     match kind, document.get("logicalType"):
         case "int", "date":
-            return AvroPrimitive(kind, types.DateType())
+            return av.AvroPrimitive(kind, types.DateType())
         case "int", "time-millis":
-            return AvroPrimitive(kind, types.TimeType(), 1000)
+            return av.AvroPrimitive(kind, types.TimeType(), 1000)
         case "long", "time-micros":
-            return AvroPrimitive(kind, types.TimeType())
+            return av.AvroPrimitive(kind, types.TimeType())
         case "long", "timestamp-millis":
-            return AvroPrimitive(kind, micros, 1000, utc is None)
+            return av.AvroPrimitive(kind, micros, 1000, utc is None)
         case "long", "timestamp-micros":
-            return AvroPrimitive(kind, micros, zone_unknown=utc is None)
+            return av.AvroPrimitive(kind, micros, zone_unknown=utc is None)
         case "long", "timestamp-nanos":
-            return AvroPrimitive(kind, nanos, zone_unknown=utc is None)
+            return av.AvroPrimitive(kind, nanos, zone_unknown=utc is None)
         case "long", "local-timestamp-millis":
-            return AvroPrimitive(kind, types.TimestampType(), 1000)
+            return av.AvroPrimitive(kind, types.TimestampType(), 1000)
         case "long", "local-timestamp-micros":
-            return AvroPrimitive(kind, types.TimestampType())
+            return av.AvroPrimitive(kind, types.TimestampType())
         case "long", "local-timestamp-nanos":
-            return AvroPrimitive(kind, types.TimestampNanoType())
+            return av.AvroPrimitive(kind, types.TimestampNanoType())
         case "string", "uuid":
-            return AvroPrimitive(kind, types.UUIDType())
+            return av.AvroPrimitive(kind, types.UUIDType())
         case "bytes", "decimal":
-            return AvroPrimitive(kind, _decimal(document))
+            return av.AvroPrimitive(kind, _decimal(document))
         case _:
-            return AvroPrimitive(kind)
+            return av.AvroPrimitive(kind)
 
 
 def _fixed_meaning(document: Mapping[str, Any], size: int) -> types.IcebergType:

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from icefloe.avro import nodes as av
 from icefloe.avro.choices import (
     Choice,
     Key,
@@ -18,17 +19,6 @@ from icefloe.avro.choices import (
 )
 from icefloe.avro.container import Container, inflate
 from icefloe.avro.decode import Decoded
-from icefloe.avro.nodes import (
-    AvroArray,
-    AvroFixed,
-    AvroNode,
-    AvroPrimitive,
-    AvroRecord,
-    AvroUnion,
-    holds_empty_items,
-    smallest_size,
-    without_null,
-)
 from icefloe.avro.program import field_of
 from icefloe.avro.values import ValueReader
 from icefloe.errors import CorruptFileError
@@ -50,9 +40,9 @@ _OBJECT_BYTES = 16
 """About what a row, and a byte of it, take as values of Python."""
 
 
-def decode_slowly(container: Container, schema: AvroNode, choice: TakeFields) -> Decoded:
+def decode_slowly(container: Container, schema: av.AvroNode, choice: TakeFields) -> Decoded:
     """The chosen fields of every row, as `decode` gives them."""
-    if holds_empty_items(schema):
+    if av.holds_empty_items(schema):
         raise CorruptFileError(container.location, "its schema has lists whose items take no bytes")
     container.check_room(container.rows * _ROW_BYTES)
     rows = list(_rows(container, schema))
@@ -64,8 +54,8 @@ def decode_slowly(container: Container, schema: AvroNode, choice: TakeFields) ->
     return found
 
 
-def _rows(container: Container, schema: AvroNode) -> Iterator[Any]:
-    inflated, smallest = 0, smallest_size(schema)
+def _rows(container: Container, schema: av.AvroNode) -> Iterator[Any]:
+    inflated, smallest = 0, av.smallest_size(schema)
     for block, count in enumerate(container.blocks[:, 0].tolist()):
         data = inflate(container, block)
         inflated += len(data)
@@ -82,11 +72,11 @@ def _rows(container: Container, schema: AvroNode) -> Iterator[Any]:
             raise CorruptFileError(container.location, f"block {block} ends after its last row")
 
 
-def _take(values: list[Any], node: AvroNode, choice: Choice, found: Decoded) -> None:
-    node = without_null(node)
+def _take(values: list[Any], node: av.AvroNode, choice: Choice, found: Decoded) -> None:
+    node = av.without_null(node)
     match choice:
         case TakeFields():
-            record = _shaped(node, AvroRecord)
+            record = _shaped(node, av.AvroRecord)
             for field_id, name, inner in choice.fields:
                 if (field := field_of(record, field_id, name)) is not None:
                     _take([value and value[field.name] for value in values], field.node, inner, found)
@@ -97,7 +87,7 @@ def _take(values: list[Any], node: AvroNode, choice: Choice, found: Decoded) -> 
                 found.columns[choice.key] = pa.array(values, kind)
                 found.nodes[choice.key] = node
         case TakeList():
-            items = without_null(_shaped(node, AvroArray).items)
+            items = av.without_null(_shaped(node, av.AvroArray).items)
             found.columns[choice.key] = pa.array(values, pa.list_(_kind(items)))
         case TakePairs():
             key, value = _pair(node)
@@ -116,23 +106,23 @@ def _take(values: list[Any], node: AvroNode, choice: Choice, found: Decoded) -> 
             _take_records(values, node, choice, found)
 
 
-def _take_each(values: list[Any], node: AvroNode, choice: TakeEach, found: Decoded) -> None:
-    for place, field in enumerate(_shaped(node, AvroRecord).fields):
+def _take_each(values: list[Any], node: av.AvroNode, choice: TakeEach, found: Decoded) -> None:
+    for place, field in enumerate(_shaped(node, av.AvroRecord).fields):
         number: int = field.field_id if field.field_id is not None else -1 - place
-        inner = without_null(field.node)
+        inner = av.without_null(field.node)
         if choice.only is not None and number not in choice.only:
             continue
         child = [value and value[field.name] for value in values]
-        is_record = isinstance(inner, AvroRecord)
+        is_record = isinstance(inner, av.AvroRecord)
         _take(child, inner, TakeEach(choice.role) if is_record else Take((choice.role, number)), found)
 
 
-def _take_records(values: list[Any], node: AvroNode, choice: TakeRecords, found: Decoded) -> None:
-    record = _shaped(without_null(_shaped(node, AvroArray).items), AvroRecord)
+def _take_records(values: list[Any], node: av.AvroNode, choice: TakeRecords, found: Decoded) -> None:
+    record = _shaped(av.without_null(_shaped(node, av.AvroArray).items), av.AvroRecord)
     fields: list[tuple[str, Key, Any]] = []
     for field_id, name, key in choice.fields:
         if (field := field_of(record, field_id, name)) is not None:
-            fields.append((field.name, key, _kind(without_null(field.node))))
+            fields.append((field.name, key, _kind(av.without_null(field.node))))
     kind = pa.list_(pa.struct([(f"{key[0]}:{key[1]}", arrow) for _, key, arrow in fields]))
     rows = [
         None if row is None else [{f"{key[0]}:{key[1]}": item[name] for name, key, _ in fields} for item in row]
@@ -141,26 +131,26 @@ def _take_records(values: list[Any], node: AvroNode, choice: TakeRecords, found:
     found.columns[choice.key] = pa.array(rows, kind)
 
 
-def _shaped(node: AvroNode, kind: type[Shape]) -> Shape:
+def _shaped(node: av.AvroNode, kind: type[Shape]) -> Shape:
     if not isinstance(node, kind):
         raise ValueError(f"{kind.__name__} was expected, not {node}")
     return node
 
 
-def _pair(node: AvroNode) -> tuple[AvroNode, AvroNode]:
-    key, value = _shaped(_shaped(node, AvroArray).items, AvroRecord).fields
-    return without_null(key.node), without_null(value.node)
+def _pair(node: av.AvroNode) -> tuple[av.AvroNode, av.AvroNode]:
+    key, value = _shaped(_shaped(node, av.AvroArray).items, av.AvroRecord).fields
+    return av.without_null(key.node), av.without_null(value.node)
 
 
-def _kind(node: AvroNode) -> Any:
+def _kind(node: av.AvroNode) -> Any:
     match node:
-        case AvroPrimitive("null"):
+        case av.AvroPrimitive("null"):
             return None
-        case AvroPrimitive(kind):
+        case av.AvroPrimitive(kind):
             return _ARROW[kind]
-        case AvroFixed(size):
+        case av.AvroFixed(size):
             return pa.binary(size)
-        case AvroUnion(branches):
+        case av.AvroUnion(branches):
             kinds = {_kind(branch) for branch in branches} - {None}
             return pa.int64() if kinds == {pa.int32(), pa.int64()} else kinds.pop() if len(kinds) == 1 else pa.binary()
         case _:

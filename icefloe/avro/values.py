@@ -4,17 +4,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from icefloe.avro.nodes import (
-    AvroArray,
-    AvroEnum,
-    AvroFixed,
-    AvroMap,
-    AvroNode,
-    AvroPrimitive,
-    AvroRecord,
-    AvroRecursion,
-    AvroUnion,
-)
+from icefloe.avro import nodes as av
 
 _FLOAT, _DOUBLE = struct.Struct("<f"), struct.Struct("<d")
 
@@ -24,7 +14,7 @@ class ValueReader:
 
     def __init__(self, data: bytes | memoryview) -> None:
         self._data = bytes(data)
-        self._records: list[AvroRecord] = []
+        self._records: list[av.AvroRecord] = []
         self.at = 0
 
     @property
@@ -32,29 +22,29 @@ class ValueReader:
         """How many bytes are left."""
         return len(self._data) - self.at
 
-    def value(self, node: AvroNode) -> Any:
+    def value(self, node: av.AvroNode) -> Any:
         """The next value."""
         match node:
-            case AvroPrimitive(kind):
+            case av.AvroPrimitive(kind):
                 return self._primitive(kind)
-            case AvroFixed(size):
+            case av.AvroFixed(size):
                 return self._take(size)
-            case AvroEnum(symbols):
+            case av.AvroEnum(symbols):
                 return self._one_of(symbols)
-            case AvroUnion(branches):
+            case av.AvroUnion(branches):
                 return self.value(self._one_of(branches))
-            case AvroRecord():
+            case av.AvroRecord():
                 return self._record(node)
-            case AvroRecursion(up):
+            case av.AvroRecursion(up):
                 return self._again(up)
-            case AvroArray(items):
+            case av.AvroArray(items):
                 return [self.value(items) for _ in self._items()]
-            case AvroMap(values):
+            case av.AvroMap(values):
                 return {self._primitive("string"): self.value(values) for _ in self._items()}
             case _:
                 raise AssertionError(f"an Avro type without values: {node}")
 
-    def _record(self, node: AvroRecord) -> dict[str, Any]:
+    def _record(self, node: av.AvroRecord) -> dict[str, Any]:
         self._records.append(node)
         row = {field.name: self.value(field.node) for field in node.fields}
         self._records.pop()

@@ -2,23 +2,9 @@
 
 from icefloe.catalog.catalog import Catalog
 from icefloe.catalog.hadoop import HadoopCatalog
-from icefloe.catalog.identifiers import Identifier, parse_identifier, parse_namespace, show
+from icefloe.catalog.identifiers import Identifier, parse_identifier, parse_namespace, show, show_part
 from icefloe.catalog.loading import load_catalog
 from icefloe.catalog.memory import MemoryCatalog
 from icefloe.catalog.namespaces import PropertiesUpdateSummary
 from icefloe.catalog.sql import SqlCatalog
 from icefloe.catalog.views import View
-
-__all__ = [
-    "Catalog",
-    "HadoopCatalog",
-    "Identifier",
-    "MemoryCatalog",
-    "PropertiesUpdateSummary",
-    "SqlCatalog",
-    "View",
-    "load_catalog",
-    "parse_identifier",
-    "parse_namespace",
-    "show",
-]

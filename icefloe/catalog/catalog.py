@@ -27,20 +27,17 @@ from icefloe.catalog.namespaces import NamespaceOperations
 from icefloe.catalog.purge import check_purgeable, delete_reachable
 from icefloe.catalog.staging import CreateTable, ReplaceTable, StagedCommitter
 from icefloe.catalog.views import ViewOperations
-from icefloe.commit.committer import Committer, TableState
+from icefloe.commit import Committer, TableState
 from icefloe.errors import (
     CommitFailed,
     InvalidLocationError,
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from icefloe.maintenance.ownership import Ownership
-from icefloe.maintenance.reachable import reachable_files
-from icefloe.metadata.locations import strip_trailing_slash
-from icefloe.metadata.table import TableMetadata
-from icefloe.planning.report import LOGGING, Reporter, reporter_named
-from icefloe.storage.locations import absolute_location
-from icefloe.storage.storage import Storage
+from icefloe.maintenance import Ownership, reachable_files
+from icefloe.metadata import TableMetadata, strip_trailing_slash
+from icefloe.planning import LOGGING, Reporter, reporter_named
+from icefloe.storage import Storage, absolute_location
 from icefloe.table import Table, Transaction
 
 _TABLE_DEFAULT = "table-default."

@@ -12,14 +12,16 @@ from icefloe.errors import (
     InvalidSchemaError,
     InvalidSortOrderError,
 )
-from icefloe.metadata.creation import new_table_metadata
-from icefloe.metadata.properties import FORMAT_VERSION, RESERVED, refuse_misspelt, requested_version
-from icefloe.metadata.table import TableMetadata
-from icefloe.partitioning.sorting import UNSORTED, SortOrder, parse_sort_order
-from icefloe.partitioning.spec import UNPARTITIONED, PartitionSpec, parse_partition_spec
-from icefloe.schema.arrow import schema_from_arrow
-from icefloe.schema.ddl import parse_ddl
-from icefloe.schema.schema import Schema
+from icefloe.metadata import TableMetadata, new_table_metadata, properties as props
+from icefloe.partitioning import (
+    UNPARTITIONED,
+    UNSORTED,
+    PartitionSpec,
+    SortOrder,
+    parse_partition_spec,
+    parse_sort_order,
+)
+from icefloe.schema import Schema, parse_ddl, schema_from_arrow
 from icefloe.versions import Feature, allows
 
 SchemaLike: TypeAlias = Schema | pa.Schema | str
@@ -44,7 +46,9 @@ class TableDefinition:
 
     def new_metadata(self, location: str, uuid: str, timestamp_ms: int) -> TableMetadata:
         """The metadata of a new table with this definition."""
-        version = requested_version({} if self.format_version is None else {FORMAT_VERSION: str(self.format_version)})
+        version = props.requested_version(
+            {} if self.format_version is None else {props.FORMAT_VERSION: str(self.format_version)}
+        )
         return new_table_metadata(
             self.schema,
             self.spec,
@@ -62,8 +66,8 @@ def define_table(
 ) -> TableDefinition:
     """The definition, with everything that can be wrong in it checked as far as it can be without a table."""
     texts = checked_table_properties(properties)
-    version = requested_version(texts) if FORMAT_VERSION in texts else None
-    stored = {key: value for key, value in texts.items() if key != FORMAT_VERSION}
+    version = props.requested_version(texts) if props.FORMAT_VERSION in texts else None
+    stored = {key: value for key, value in texts.items() if key != props.FORMAT_VERSION}
     real = read_schema(schema, version)
     return TableDefinition(real, _spec(spec, real), _order(order, real), stored, version)
 
@@ -78,7 +82,7 @@ def read_schema(schema: SchemaLike, format_version: int | None = None) -> Schema
             return parse_ddl(given)
         case pa.Schema():
             fine = allows(
-                requested_version({}) if format_version is None else format_version, Feature.NANOSECOND_TIMESTAMPS
+                props.requested_version({}) if format_version is None else format_version, Feature.NANOSECOND_TIMESTAMPS
             )
             return schema_from_arrow(schema, downcast_ns_timestamp_to_us=not fine)
         case _:
@@ -97,9 +101,9 @@ def checked_table_properties(properties: Mapping[str, object] | None) -> dict[st
     for key, value in (given or {}).items():
         if not isinstance(key, str) or not isinstance(value, str | int | float):
             raise InvalidPropertyError(f"property {key!r} is {value!r:.100}; a text, number or truth value is expected")
-        if key in RESERVED and key != FORMAT_VERSION:
+        if key in props.RESERVED and key != props.FORMAT_VERSION:
             raise InvalidPropertyError(f"property {key!r} is reserved: it describes the table and cannot be set")
-        refuse_misspelt([key])
+        props.refuse_misspelt([key])
         checked[key] = str(value).lower() if isinstance(value, bool) else str(value)
     return checked
 

@@ -15,8 +15,7 @@ from icefloe.catalog.identifiers import Identifier, show
 from icefloe.catalog.metadata_files import LOG, compression_for, read_table_metadata
 from icefloe.catalog.purge import check_purgeable
 from icefloe.catalog.views import View
-from icefloe.commit.committer import BeforeSwap, Committer, TableState
-from icefloe.commit.swap import check_same_table, next_state, stale
+from icefloe.commit import BeforeSwap, Committer, TableState, check_same_table, next_state, stale
 from icefloe.errors import (
     CommitFailed,
     CommitStateUnknown,
@@ -32,16 +31,18 @@ from icefloe.errors import (
     StorageError,
     TableAlreadyExistsError,
 )
-from icefloe.maintenance.deleting import delete_quietly
-from icefloe.metadata.codec import encode_metadata_file
-from icefloe.metadata.files import MetadataCompression, versioned_file_name
-from icefloe.metadata.properties import METADATA_PATH
-from icefloe.metadata.requirements import TableRequirement
-from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import TableUpdate
-from icefloe.metadata.view import ViewMetadata
-from icefloe.storage.locations import absolute_location, parse_location, same_location
-from icefloe.storage.storage import Storage
+from icefloe.maintenance import delete_quietly
+from icefloe.metadata import (
+    MetadataCompression,
+    TableMetadata,
+    ViewMetadata,
+    encode_metadata_file,
+    properties as props,
+    requirements as req,
+    updates as up,
+    versioned_file_name,
+)
+from icefloe.storage import Storage, absolute_location, parse_location, same_location
 from icefloe.versions import Feature, require
 
 VERSION_HINT = "version-hint.text"
@@ -220,9 +221,9 @@ class HadoopCatalog(Catalog):
             raise InvalidLocationError(
                 f"table {show(identifier)} cannot move to {metadata.location!r}: its folder {folder!r} is its name"
             )
-        if METADATA_PATH.of(metadata.properties) is not None:
+        if props.METADATA_PATH.of(metadata.properties) is not None:
             raise InvalidPropertyError(
-                f"property {METADATA_PATH.key!r} cannot be set on table {show(identifier)}: a table in a file system is"
+                f"property {props.METADATA_PATH.key!r} cannot be set on table {show(identifier)}: a table in a file system is"
                 " found by its metadata folder"
             )
         if not self._storage.supports_exclusive_create(f"{folder}/metadata/{versioned_file_name(1)}"):
@@ -325,8 +326,8 @@ class HadoopCommitter:
     def commit(
         self,
         base: TableState,
-        requirements: Sequence[TableRequirement],
-        updates: Sequence[TableUpdate],
+        requirements: Sequence[req.TableRequirement],
+        updates: Sequence[up.TableUpdate],
         before_swap: BeforeSwap,
     ) -> TableState:
         """One attempt to change the table: see `Committer.commit`."""

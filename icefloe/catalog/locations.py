@@ -7,10 +7,8 @@ from collections.abc import Mapping
 
 from icefloe.catalog.identifiers import Identifier
 from icefloe.errors import InvalidLocationError
-from icefloe.metadata.locations import strip_trailing_slash
-from icefloe.metadata.properties import property_as_bool
-from icefloe.storage.locations import absolute_location
-from icefloe.storage.storage import Storage
+from icefloe.metadata import properties as props, strip_trailing_slash
+from icefloe.storage import Storage, absolute_location
 
 UNIQUE_TABLE_LOCATION = "unique-table-location"
 """Property that puts a suffix of its own behind every default location, as in the Java library."""
@@ -70,7 +68,7 @@ def new_location(folder: str, name: str, properties: Mapping[str, str], storage:
     tables in one folder would take each other's files for leftovers.
     """
     place = f"{folder.rstrip('/')}/{folder_name(name)}"
-    unique = property_as_bool(properties, UNIQUE_TABLE_LOCATION, False)
+    unique = props.property_as_bool(properties, UNIQUE_TABLE_LOCATION, False)
     if unique or any(itertools.islice(storage.list_prefix(place), 1)):
         return f"{place}-{uuid.uuid4().hex}"
     return place

@@ -5,20 +5,25 @@ import uuid
 from collections.abc import Callable
 from typing import TypeVar
 
-from icefloe.commit.committer import TableState
-from icefloe.commit.swap import superseded_metadata_files
-from icefloe.commit.workbench import metadata_folder
+from icefloe.commit import TableState, metadata_folder, superseded_metadata_files
 from icefloe.errors import CorruptFileError, InvalidInputError, InvalidLocationError, UnsupportedVersionError
-from icefloe.maintenance.ownership import Ownership, delete_own
-from icefloe.metadata.codec import decode_metadata_file, encode_metadata_file
-from icefloe.metadata.files import MetadataCompression, metadata_file_name, next_metadata_version
-from icefloe.metadata.limits import Limits
-from icefloe.metadata.locations import resolve_location, strip_trailing_slash
-from icefloe.metadata.properties import METADATA_COMPRESSION, METADATA_DELETE_AFTER_COMMIT, METADATA_PATH, Properties
-from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.view import ViewMetadata
-from icefloe.metadata.view_codec import decode_view_file, encode_view_file
-from icefloe.storage.storage import Storage
+from icefloe.maintenance import Ownership, delete_own
+from icefloe.metadata import (
+    Limits,
+    MetadataCompression,
+    TableMetadata,
+    ViewMetadata,
+    decode_metadata_file,
+    decode_view_file,
+    encode_metadata_file,
+    encode_view_file,
+    metadata_file_name,
+    next_metadata_version,
+    properties as props,
+    resolve_location,
+    strip_trailing_slash,
+)
+from icefloe.storage import Storage
 
 Document = TypeVar("Document", TableMetadata, ViewMetadata)
 
@@ -52,21 +57,21 @@ def write_table_metadata(storage: Storage, metadata: TableMetadata, previous: st
 
 def write_view_metadata(storage: Storage, view: ViewMetadata, previous: str | None) -> str:
     """The same for a view."""
-    folder = METADATA_PATH.of(view.properties) or f"{strip_trailing_slash(view.location)}/metadata"
+    folder = props.METADATA_PATH.of(view.properties) or f"{strip_trailing_slash(view.location)}/metadata"
     location = f"{strip_trailing_slash(folder)}/{_new_name(previous, view.properties)}"
     storage.write(location, encode_view_file(view, compression_for(view.properties)))
     return location
 
 
-def compression_for(properties: Properties) -> MetadataCompression:
+def compression_for(properties: props.Properties) -> MetadataCompression:
     """How new metadata files are compressed."""
-    return MetadataCompression(METADATA_COMPRESSION.of(properties))
+    return MetadataCompression(props.METADATA_COMPRESSION.of(properties))
 
 
 def delete_superseded(storage: Storage, base: TableState | None, changed: TableMetadata) -> None:
     """After a commit: delete the metadata files that fell out of the log, if the table asks for that."""
     try:
-        wanted = METADATA_DELETE_AFTER_COMMIT.of(changed.properties)
+        wanted = props.METADATA_DELETE_AFTER_COMMIT.of(changed.properties)
         old = [resolve_location(changed.location, each) for each in superseded_metadata_files(base, changed)]
     except InvalidInputError as error:
         LOG.warning("old metadata files stay behind: %s", error)
@@ -75,7 +80,7 @@ def delete_superseded(storage: Storage, base: TableState | None, changed: TableM
         delete_own(storage, Ownership.of(changed, base.metadata_location, base.metadata), old, "superseded")
 
 
-def _new_name(previous: str | None, properties: Properties) -> str:
+def _new_name(previous: str | None, properties: props.Properties) -> str:
     return metadata_file_name(next_metadata_version(previous), str(uuid.uuid4()), compression_for(properties))
 
 

@@ -20,8 +20,7 @@ from icefloe.catalog.metadata_files import (
     write_view_metadata,
 )
 from icefloe.catalog.views import View
-from icefloe.commit.committer import BeforeSwap, Committer, TableState
-from icefloe.commit.swap import next_state, stale
+from icefloe.commit import BeforeSwap, Committer, TableState, next_state, stale
 from icefloe.errors import (
     AlreadyExistsError,
     CommitFailed,
@@ -34,12 +33,9 @@ from icefloe.errors import (
     TableAlreadyExistsError,
     ViewAlreadyExistsError,
 )
-from icefloe.maintenance.deleting import delete_quietly
-from icefloe.metadata.requirements import TableRequirement
-from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import TableUpdate
-from icefloe.metadata.view import ViewMetadata
-from icefloe.storage.storage import Storage
+from icefloe.maintenance import delete_quietly
+from icefloe.metadata import TableMetadata, ViewMetadata, requirements as req, updates as up
+from icefloe.storage import Storage
 
 
 class Kind(Enum):
@@ -240,8 +236,8 @@ class PointerCommitter:
     def commit(
         self,
         base: TableState,
-        requirements: Sequence[TableRequirement],
-        updates: Sequence[TableUpdate],
+        requirements: Sequence[req.TableRequirement],
+        updates: Sequence[up.TableUpdate],
         before_swap: BeforeSwap,
     ) -> TableState:
         """One attempt to change the table: see `Committer.commit`.

@@ -1,18 +1,16 @@
 """Decides whether a table's files may be deleted with its name, and deletes them after the name is gone."""
 
 from icefloe.errors import ValidationError
-from icefloe.maintenance.ownership import Ownership, delete_own
-from icefloe.maintenance.reachable import ReachableFiles
-from icefloe.metadata.properties import GC_ENABLED
-from icefloe.metadata.table import TableMetadata
-from icefloe.storage.storage import Storage
+from icefloe.maintenance import Ownership, ReachableFiles, delete_own
+from icefloe.metadata import TableMetadata, properties as props
+from icefloe.storage import Storage
 
 
 def check_purgeable(metadata: TableMetadata, name: str) -> None:
     """Fail if the table says that its files may belong to others too."""
-    if not GC_ENABLED.of(metadata.properties):
+    if not props.GC_ENABLED.of(metadata.properties):
         raise ValidationError(
-            f"table {name} has {GC_ENABLED.key}=false: its files may belong to other tables and are not deleted;"
+            f"table {name} has {props.GC_ENABLED.key}=false: its files may belong to other tables and are not deleted;"
             " drop_table drops the name alone"
         )
 

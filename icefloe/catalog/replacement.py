@@ -8,25 +8,9 @@ from collections.abc import Iterator
 from itertools import count
 
 from icefloe.catalog.definitions import TableDefinition
-from icefloe.metadata.refs import MAIN_BRANCH
-from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import (
-    AddPartitionSpecUpdate,
-    AddSchemaUpdate,
-    AddSortOrderUpdate,
-    RemoveSnapshotRefUpdate,
-    SetCurrentSchemaUpdate,
-    SetDefaultSortOrderUpdate,
-    SetDefaultSpecUpdate,
-    SetLocationUpdate,
-    SetPropertiesUpdate,
-    TableUpdate,
-    UpgradeFormatVersionUpdate,
-)
-from icefloe.partitioning.sorting import rebind_order
-from icefloe.partitioning.spec import PartitionField, PartitionSpec, rebind_spec
-from icefloe.partitioning.transforms import VoidTransform
-from icefloe.schema.ids import assign_fresh_ids
+from icefloe.metadata import MAIN_BRANCH, TableMetadata, updates as up
+from icefloe.partitioning import PartitionField, PartitionSpec, rebind_order, rebind_spec, transforms as tr
+from icefloe.schema import assign_fresh_ids
 from icefloe.versions import Feature, allows
 
 _Key = tuple[tuple[int, ...], str]
@@ -34,29 +18,29 @@ _Key = tuple[tuple[int, ...], str]
 
 def replacement_updates(
     base: TableMetadata, definition: TableDefinition, location: str | None
-) -> tuple[TableUpdate, ...]:
+) -> tuple[up.TableUpdate, ...]:
     """The updates that make the table what the definition says."""
     return tuple(_updates(base, definition, location))
 
 
-def _updates(base: TableMetadata, definition: TableDefinition, location: str | None) -> Iterator[TableUpdate]:
+def _updates(base: TableMetadata, definition: TableDefinition, location: str | None) -> Iterator[up.TableUpdate]:
     version = base.format_version if definition.format_version is None else definition.format_version
     if version != base.format_version:
-        yield UpgradeFormatVersionUpdate(version)
+        yield up.UpgradeFormatVersionUpdate(version)
     if MAIN_BRANCH in base.refs:
-        yield RemoveSnapshotRefUpdate(MAIN_BRANCH)
+        yield up.RemoveSnapshotRefUpdate(MAIN_BRANCH)
     schema = assign_fresh_ids(definition.schema, base.last_column_id + 1, base.schema())
     spec = rebind_spec(definition.spec, definition.schema, schema)
-    yield AddSchemaUpdate(schema)
-    yield SetCurrentSchemaUpdate()
-    yield AddPartitionSpecUpdate(_with_known_ids(spec, base))
-    yield SetDefaultSpecUpdate()
-    yield AddSortOrderUpdate(rebind_order(definition.order, definition.schema, schema))
-    yield SetDefaultSortOrderUpdate()
+    yield up.AddSchemaUpdate(schema)
+    yield up.SetCurrentSchemaUpdate()
+    yield up.AddPartitionSpecUpdate(_with_known_ids(spec, base))
+    yield up.SetDefaultSpecUpdate()
+    yield up.AddSortOrderUpdate(rebind_order(definition.order, definition.schema, schema))
+    yield up.SetDefaultSortOrderUpdate()
     if location is not None and location != base.location:
-        yield SetLocationUpdate(location)
+        yield up.SetLocationUpdate(location)
     if definition.properties:
-        yield SetPropertiesUpdate(dict(definition.properties))
+        yield up.SetPropertiesUpdate(dict(definition.properties))
 
 
 def _with_known_ids(spec: PartitionSpec, base: TableMetadata) -> PartitionSpec:
@@ -91,7 +75,7 @@ def _carried_forward(spec: PartitionSpec, current: PartitionSpec, numbers: Itera
             fields.append(PartitionField(new.source_ids, old.field_id, new.transform, new.name))
         else:
             name = f"{old.name}_{old.field_id}" if old.name in names else old.name
-            fields.append(PartitionField(old.source_ids, old.field_id, VoidTransform(), name))
+            fields.append(PartitionField(old.source_ids, old.field_id, tr.VoidTransform(), name))
     fields.extend(
         PartitionField(field.source_ids, next(numbers), field.transform, field.name) for field in wanted.values()
     )

@@ -23,8 +23,7 @@ from icefloe.errors import (
     StateError,
     StorageError,
 )
-from icefloe.metadata.properties import property_as_bool, property_as_choice
-from icefloe.metadata.view import ViewMetadata
+from icefloe.metadata import ViewMetadata, properties as props
 
 NAME_LENGTH = 255
 """The longest name of a catalog, a namespace with its dots, a table, or a property."""
@@ -90,7 +89,7 @@ class SqlCatalog(PointerCatalog):
         if "iceberg_type" in columns:
             return True
         key = "schema_version" if "schema_version" in self._properties else "jdbc.schema-version"
-        if property_as_choice(self._properties, key, "v0", ("v0", "v1")) == "v0":
+        if props.property_as_choice(self._properties, key, "v0", ("v0", "v1")) == "v0":
             return False
         self._database.write(
             lambda c: c.execute(sa.text("ALTER TABLE iceberg_tables ADD COLUMN iceberg_type VARCHAR(5)"))
@@ -108,7 +107,7 @@ class SqlCatalog(PointerCatalog):
         return self._database.inspect(look)
 
     def _setting_is_true(self, *keys: str) -> bool:
-        return all(property_as_bool(self._properties, key, True) for key in keys)
+        return all(props.property_as_bool(self._properties, key, True) for key in keys)
 
     # Names
 

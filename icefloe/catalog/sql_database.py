@@ -17,7 +17,7 @@ from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 
 from icefloe.errors import CommitStateUnknown, InvalidPropertyError, NotInstalledError, StorageError
-from icefloe.storage.properties import redacted
+from icefloe.storage import redacted
 
 Result = TypeVar("Result")
 

@@ -6,16 +6,10 @@ from dataclasses import dataclass
 from icefloe.catalog.definitions import TableDefinition
 from icefloe.catalog.identifiers import Identifier
 from icefloe.catalog.replacement import replacement_updates
-from icefloe.commit.change import Prepared
-from icefloe.commit.committer import BeforeSwap, Committer, TableState
-from icefloe.commit.swap import next_state
-from icefloe.commit.workbench import Workbench
+from icefloe.commit import BeforeSwap, Committer, Prepared, TableState, Workbench, next_state
 from icefloe.errors import CommitFailed, StorageError, ValidationError
-from icefloe.metadata.refs import MAIN_BRANCH
-from icefloe.metadata.requirements import AssertRefSnapshotId, TableRequirement
-from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import AddPartitionSpecUpdate, AddSchemaUpdate, AssignUUIDUpdate, TableUpdate
-from icefloe.storage.storage import Storage
+from icefloe.metadata import MAIN_BRANCH, TableMetadata, requirements as req, updates as up
+from icefloe.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +25,7 @@ class CreateTable:
 
     def prepare(self, metadata: TableMetadata, bench: Workbench) -> Prepared:  # noqa: ARG002 - the same whatever is there
         """The identity of the new table."""
-        return Prepared((AssignUUIDUpdate(str(self.staged.table_uuid)),))
+        return Prepared((up.AssignUUIDUpdate(str(self.staged.table_uuid)),))
 
 
 class ReplaceTable:
@@ -44,7 +38,7 @@ class ReplaceTable:
     def __init__(self, definition: TableDefinition, location: str | None) -> None:
         self._definition = definition
         self._location = location
-        self._structure: tuple[TableUpdate, ...] | None = None
+        self._structure: tuple[up.TableUpdate, ...] | None = None
 
     @property
     def snapshot_ids(self) -> tuple[int, ...]:
@@ -54,9 +48,9 @@ class ReplaceTable:
     def prepare(self, metadata: TableMetadata, bench: Workbench) -> Prepared:
         """The updates for the table as it is then; rows that come meanwhile are to be replaced too."""
         main = metadata.refs.get(MAIN_BRANCH)
-        same_rows = AssertRefSnapshotId(MAIN_BRANCH, None if main is None else main.snapshot_id)
+        same_rows = req.AssertRefSnapshotId(MAIN_BRANCH, None if main is None else main.snapshot_id)
         updates = replacement_updates(metadata, self._definition, self._location)
-        structure = tuple(each for each in updates if isinstance(each, AddSchemaUpdate | AddPartitionSpecUpdate))
+        structure = tuple(each for each in updates if isinstance(each, up.AddSchemaUpdate | up.AddPartitionSpecUpdate))
         if self._structure is None or not bench.first_parents:
             self._structure = structure
         if structure != self._structure:
@@ -106,8 +100,8 @@ class StagedCommitter:
     def commit(
         self,
         base: TableState,
-        requirements: Sequence[TableRequirement],
-        updates: Sequence[TableUpdate],
+        requirements: Sequence[req.TableRequirement],
+        updates: Sequence[up.TableUpdate],
         before_swap: BeforeSwap,
     ) -> TableState:
         """Create the table; later commits are those of any table."""

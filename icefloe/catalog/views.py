@@ -10,20 +10,8 @@ from icefloe.catalog.definitions import SchemaLike, read_schema
 from icefloe.catalog.identifiers import Identifier, Name, parse_identifier, parse_namespace, show
 from icefloe.catalog.namespaces import checked_namespace_properties
 from icefloe.errors import CommitFailed, InvalidInputError, NoSuchViewError
-from icefloe.metadata.apply_view import apply_view_all
-from icefloe.metadata.updates import (
-    LAST_ADDED,
-    AddSchemaUpdate,
-    AddViewVersionUpdate,
-    AssignUUIDUpdate,
-    RemovePropertiesUpdate,
-    SetCurrentViewVersionUpdate,
-    SetLocationUpdate,
-    SetPropertiesUpdate,
-    ViewUpdate,
-)
-from icefloe.metadata.view import SQLViewRepresentation, ViewMetadata, ViewVersion
-from icefloe.schema.schema import Schema
+from icefloe.metadata import SQLViewRepresentation, ViewMetadata, ViewVersion, apply_view_all, updates as up
+from icefloe.schema import Schema
 
 DEFAULT_DIALECT = "spark"
 """The dialect of a query that is given as a bare text."""
@@ -147,9 +135,9 @@ class ViewOperations(ABC):
         wanted = self._free_name(identifier, "view")
         place = self._default_location(wanted) if location is None else self._given_location(wanted, location)
         settings = checked_namespace_properties(properties)
-        updates: list[ViewUpdate] = [AssignUUIDUpdate(str(uuid.uuid4())), SetLocationUpdate(place)]
+        updates: list[up.ViewUpdate] = [up.AssignUUIDUpdate(str(uuid.uuid4())), up.SetLocationUpdate(place)]
         if settings:
-            updates.append(SetPropertiesUpdate(settings))
+            updates.append(up.SetPropertiesUpdate(settings))
         updates += _definition(wanted, schema, sql, default_namespace, default_catalog)
         return self._create_view(wanted, apply_view_all(None, updates, now_ms()))
 
@@ -167,7 +155,7 @@ class ViewOperations(ABC):
         wanted = parse_identifier(identifier, "view")
         updates = _definition(wanted, schema, sql, default_namespace, default_catalog)
         if settings := checked_namespace_properties(properties):
-            updates.append(SetPropertiesUpdate(settings))
+            updates.append(up.SetPropertiesUpdate(settings))
         return self._change_view(wanted, updates)
 
     def create_or_replace_view(
@@ -197,11 +185,11 @@ class ViewOperations(ABC):
         """Remove and set properties of a view."""
         if isinstance(removals, str):
             raise InvalidInputError(f"removals are a set of keys, not the text {removals!r}")
-        changes: list[ViewUpdate] = []
+        changes: list[up.ViewUpdate] = []
         if removals:
-            changes.append(RemovePropertiesUpdate(tuple(sorted(removals))))
+            changes.append(up.RemovePropertiesUpdate(tuple(sorted(removals))))
         if settings := checked_namespace_properties(updates):
-            changes.append(SetPropertiesUpdate(settings))
+            changes.append(up.SetPropertiesUpdate(settings))
         return self._change_view(parse_identifier(identifier, "view"), changes)
 
     def load_view(self, identifier: Name) -> View:
@@ -235,7 +223,7 @@ class ViewOperations(ABC):
         if not self._drop_view(wanted):
             raise self._no_view(wanted)
 
-    def _change_view(self, identifier: Identifier, updates: Sequence[ViewUpdate]) -> View:
+    def _change_view(self, identifier: Identifier, updates: Sequence[up.ViewUpdate]) -> View:
         """Change a view, as often as it takes: what is asked for does not depend on what others did meanwhile."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
@@ -245,7 +233,7 @@ class ViewOperations(ABC):
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _commit_view(self, base: View, updates: Sequence[ViewUpdate]) -> View:
+    def _commit_view(self, base: View, updates: Sequence[up.ViewUpdate]) -> View:
         changed = apply_view_all(base.metadata, updates, now_ms())
         return base if changed is base.metadata else self._swap_view(base, changed)
 
@@ -267,7 +255,7 @@ def _definition(
     sql: str | Mapping[str, str],
     default_namespace: Name | None,
     default_catalog: str | None,
-) -> list[ViewUpdate]:
+) -> list[up.ViewUpdate]:
     queries: object = {DEFAULT_DIALECT: sql} if isinstance(sql, str) else sql
     if not isinstance(queries, Mapping) or not queries:
         raise InvalidInputError(
@@ -278,11 +266,11 @@ def _definition(
             raise InvalidInputError(f"the query of view {show(identifier)} for dialect {dialect!r} is {query!r:.100}")
     version = ViewVersion(
         version_id=1,
-        schema_id=LAST_ADDED,
+        schema_id=up.LAST_ADDED,
         timestamp_ms=now_ms(),
         representations=tuple(SQLViewRepresentation(query, dialect) for dialect, query in queries.items()),
         default_namespace=identifier[:-1] if default_namespace is None else parse_namespace(default_namespace),
         default_catalog=default_catalog,
         summary=_ENGINE,
     )
-    return [AddSchemaUpdate(read_schema(schema)), AddViewVersionUpdate(version), SetCurrentViewVersionUpdate()]
+    return [up.AddSchemaUpdate(read_schema(schema)), up.AddViewVersionUpdate(version), up.SetCurrentViewVersionUpdate()]

@@ -10,15 +10,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InvalidInputError, InvalidPartitionSpecError, InvalidSchemaError
-from icefloe.manifests.columns import ManifestColumns, columns_of_files
-from icefloe.manifests.values import DataFile, EntryStatus, FileContent, ManifestContent, Metric
-from icefloe.metadata.table import TableMetadata
-from icefloe.partitioning.arrays import transform_array
-from icefloe.partitioning.spec import PartitionField, PartitionSpec
-from icefloe.partitioning.transforms import BucketTransform, VoidTransform
-from icefloe.schema import types
-from icefloe.schema.reserved import is_reserved_id
-from icefloe.storage.identity import identities
+from icefloe.manifests import (
+    DataFile,
+    EntryStatus,
+    FileContent,
+    ManifestColumns,
+    ManifestContent,
+    Metric,
+    columns_of_files,
+)
+from icefloe.metadata import TableMetadata
+from icefloe.partitioning import PartitionField, PartitionSpec, transform_array, transforms as tr
+from icefloe.schema import reserved, types
+from icefloe.storage.identities import identities
 from icefloe.versions import Feature, allows, require
 
 FilesInput = Iterable[DataFile] | ManifestColumns | Sequence[ManifestColumns]
@@ -212,7 +216,7 @@ def _check_metric_ids(columns: ManifestColumns, metadata: TableMetadata) -> None
         if all(each is None or 0 < each <= metadata.last_column_id for each in (*ends, *spread)):
             continue
         for field_id in sorted(columns.metrics.field_ids(metric)):
-            if not 0 < field_id <= metadata.last_column_id and not is_reserved_id(field_id):
+            if not 0 < field_id <= metadata.last_column_id and not reserved.is_reserved_id(field_id):
                 problem = (
                     f"has {metric.value} of column {field_id}, which the table never had;"
                     f" the ids of its columns are 1 to {metadata.last_column_id}"
@@ -225,9 +229,9 @@ def _check_values(columns: ManifestColumns, field: PartitionField) -> None:
     if values is None:
         return
     match field.transform:
-        case VoidTransform():
+        case tr.VoidTransform():
             _refuse(columns, pc.is_valid(values), f"has a value for the partition field {field.name!r}, which is void")
-        case BucketTransform(num_buckets):
+        case tr.BucketTransform(num_buckets):
             outside = pc.or_(pc.less(values, 0), pc.greater_equal(values, num_buckets))
             _refuse(columns, outside, f"is not in a bucket of {field.name!r}, which has {num_buckets}")
         case _:

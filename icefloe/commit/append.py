@@ -12,9 +12,8 @@ from icefloe.commit.parent import Parent
 from icefloe.commit.producer import Delta
 from icefloe.commit.specs import fitted
 from icefloe.commit.writing import write_added
-from icefloe.manifests.values import ManifestContent
-from icefloe.metadata.snapshot import Operation
-from icefloe.metadata.table import TableMetadata
+from icefloe.manifests import ManifestContent
+from icefloe.metadata import Operation, TableMetadata
 
 
 class Append:

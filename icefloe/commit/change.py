@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from icefloe.commit.workbench import Workbench
-from icefloe.metadata.requirements import TableRequirement
-from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import TableUpdate
+from icefloe.metadata import TableMetadata, requirements as req, updates as up
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +14,8 @@ class Prepared:
     `requirements` are those that the updates do not imply by themselves (see `metadata.requirements_for`).
     """
 
-    updates: tuple[TableUpdate, ...] = ()
-    requirements: tuple[TableRequirement, ...] = ()
+    updates: tuple[up.TableUpdate, ...] = ()
+    requirements: tuple[req.TableRequirement, ...] = ()
 
 
 class Change(Protocol):

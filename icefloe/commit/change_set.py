@@ -13,15 +13,19 @@ from icefloe.commit.retry import CommitLoop, Timing, result_of
 from icefloe.commit.swap import check_same_table
 from icefloe.commit.workbench import Caches, Workbench
 from icefloe.errors import CommitFailed, InvalidInputError, LocationNotFoundError
-from icefloe.manifests.values import DataFile
-from icefloe.metadata.apply import Applied, finish, step
-from icefloe.metadata.requirements import TableRequirement, requirements_for
-from icefloe.metadata.snapshot import Snapshot
-from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.update_codec import check_codable
-from icefloe.metadata.updates import AddSnapshotUpdate, TableUpdate
-from icefloe.planning.report import LoggingReporter, Reporter
-from icefloe.storage.storage import Storage
+from icefloe.manifests import DataFile
+from icefloe.metadata import (
+    Applied,
+    Snapshot,
+    TableMetadata,
+    check_codable,
+    finish,
+    requirements as req,
+    step,
+    updates as up,
+)
+from icefloe.planning import LoggingReporter, Reporter
+from icefloe.storage import Storage
 
 
 class ChangeSet:
@@ -95,7 +99,7 @@ class ChangeSet:
         self._changes.append(change)
         self._prepared.append(prepared)
         # Not from the metadata: to ask for that is to wait for all files that it names.
-        added = (each.snapshot for each in prepared.updates if isinstance(each, AddSnapshotUpdate))
+        added = (each.snapshot for each in prepared.updates if isinstance(each, up.AddSnapshotUpdate))
         return next((each for each in added if each.snapshot_id in change.snapshot_ids), None)
 
     def rebase(self) -> bool:
@@ -190,15 +194,15 @@ class ChangeSet:
 
 def _combined(base: TableMetadata, parts: Sequence[Prepared]) -> Prepared:
     """All updates in order, with what they rely on in the table as it is, not as earlier ones of them leave it."""
-    updates: tuple[TableUpdate, ...] = tuple(update for part in parts for update in part.updates)
+    updates: tuple[up.TableUpdate, ...] = tuple(update for part in parts for update in part.updates)
     if not updates:
         return Prepared()
-    implied = requirements_for(base, updates)
+    implied = req.requirements_for(base, updates)
     own = (each for part in parts for each in part.requirements if _holds(each, base))
     return Prepared(updates, tuple(dict.fromkeys((*implied, *own))))
 
 
-def _holds(requirement: TableRequirement, base: TableMetadata) -> bool:
+def _holds(requirement: req.TableRequirement, base: TableMetadata) -> bool:
     """Whether it is about the base: what an earlier change of the same commit brings about is no condition."""
     try:
         requirement.check(base)

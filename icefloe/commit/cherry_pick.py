@@ -17,14 +17,18 @@ from icefloe.commit.wap import check_not_published
 from icefloe.commit.workbench import Workbench
 from icefloe.commit.writing import write_added
 from icefloe.errors import ValidationError
-from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.values import EntryStatus, ManifestContent
-from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRefType, branch
-from icefloe.metadata.requirements import AssertRefSnapshotId
-from icefloe.metadata.snapshot import Operation, Snapshot
-from icefloe.metadata.summary import PUBLISHED_WAP_ID, REPLACE_PARTITIONS, SOURCE_SNAPSHOT_ID, WAP_ID
-from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import SetSnapshotRefUpdate
+from icefloe.manifests import EntryStatus, ManifestColumns, ManifestContent
+from icefloe.metadata import (
+    MAIN_BRANCH,
+    Operation,
+    Snapshot,
+    SnapshotRefType,
+    TableMetadata,
+    branch,
+    requirements as req,
+    summary as totals,
+    updates as up,
+)
 
 
 class CherryPick:
@@ -49,8 +53,8 @@ class CherryPick:
             return self._change.prepare(metadata, bench)
         if self._branch in metadata.refs:
             return replace_ref(self._branch, SnapshotRefType.BRANCH, picked.snapshot_id).prepare(metadata, bench)
-        moved = SetSnapshotRefUpdate(self._branch, branch(picked.snapshot_id))
-        return Prepared((moved,), (AssertRefSnapshotId(self._branch, None),))
+        moved = up.SetSnapshotRefUpdate(self._branch, branch(picked.snapshot_id))
+        return Prepared((moved,), (req.AssertRefSnapshotId(self._branch, None),))
 
 
 class _Pick:
@@ -66,23 +70,23 @@ class _Pick:
     def apply(self, parent: Parent) -> Delta:
         picked = parent.metadata.snapshot(self._picked_id)
         summary = {} if picked.summary is None else picked.summary.properties
-        is_replacement = picked.operation == Operation.OVERWRITE and summary.get(REPLACE_PARTITIONS) == "true"
+        is_replacement = picked.operation == Operation.OVERWRITE and summary.get(totals.REPLACE_PARTITIONS) == "true"
         if picked.operation != Operation.APPEND and not is_replacement:
             raise ValidationError(
                 f"snapshot {picked.snapshot_id} cannot be picked: it is {picked.operation}, and neither an append, nor a"
                 f" replacement of partitions, nor the one right after the head of {self._branch!r}"
             )
-        notes = {SOURCE_SNAPSHOT_ID: str(picked.snapshot_id)}
-        if WAP_ID in summary:
-            check_not_published(parent.metadata, summary[WAP_ID], self._branch)
-            notes[PUBLISHED_WAP_ID] = summary[WAP_ID]
+        notes = {totals.SOURCE_SNAPSHOT_ID: str(picked.snapshot_id)}
+        if totals.WAP_ID in summary:
+            check_not_published(parent.metadata, summary[totals.WAP_ID], self._branch)
+            notes[totals.PUBLISHED_WAP_ID] = summary[totals.WAP_ID]
         added = parent.bench.remember(("picked", self), lambda: _added(parent, picked))
         if not is_replacement:
             check_not_live(parent, added)
             new = write_added(parent, self, added)
             kept = tuple(each for each in parent.manifests() if each.has_live_files)
             return Delta(Operation.APPEND, (*new, *kept), [each.columns for each in added], notes=notes)
-        return self._replacement(parent, picked, added, {**notes, REPLACE_PARTITIONS: "true"})
+        return self._replacement(parent, picked, added, {**notes, totals.REPLACE_PARTITIONS: "true"})
 
     def _replacement(
         self, parent: Parent, picked: Snapshot, added: tuple[FileGroup, ...], notes: dict[str, str]
@@ -124,7 +128,7 @@ def _check_not_there(metadata: TableMetadata, picked: Snapshot, head: Snapshot |
     for each in () if head is None else metadata.ancestors(head.snapshot_id):
         if each.snapshot_id == picked.snapshot_id:
             raise ValidationError(f"snapshot {picked.snapshot_id} cannot be picked: it is in the branch already")
-        if each.summary is not None and each.summary.get(SOURCE_SNAPSHOT_ID) == str(picked.snapshot_id):
+        if each.summary is not None and each.summary.get(totals.SOURCE_SNAPSHOT_ID) == str(picked.snapshot_id):
             raise ValidationError(
                 f"snapshot {picked.snapshot_id} cannot be picked: it was picked already, as {each.snapshot_id}"
             )

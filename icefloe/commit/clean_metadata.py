@@ -8,13 +8,10 @@ import pyarrow.compute as pc
 from icefloe.commit.change import Prepared
 from icefloe.commit.parent import manifests_of, read_entries
 from icefloe.commit.workbench import Workbench
-from icefloe.manifests.values import ManifestContent, ManifestFile
-from icefloe.manifests.wanted import WITHOUT_METRICS
-from icefloe.metadata.requirements import AssertCurrentSchemaId, AssertDefaultSpecId, AssertRefSnapshotId
-from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import RemovePartitionSpecsUpdate, RemoveSchemasUpdate, TableUpdate
-from icefloe.partitioning.transforms import Transform, VoidTransform
-from icefloe.schema.types import UnknownType
+from icefloe.manifests import WITHOUT_METRICS, ManifestContent, ManifestFile
+from icefloe.metadata import TableMetadata, requirements as req, updates as up
+from icefloe.partitioning import transforms as tr
+from icefloe.schema import UnknownType
 
 
 @dataclass(frozen=True)
@@ -47,27 +44,27 @@ class CleanMetadata:
             needed |= _equality_ids(manifests, metadata, bench)
             telling = _last_schemas(needed, metadata, schemas)
             unused_schemas = tuple(each for each in unused_schemas if each not in telling)
-        updates: list[TableUpdate] = []
+        updates: list[up.TableUpdate] = []
         if unused_specs:
-            updates.append(RemovePartitionSpecsUpdate(unused_specs))
+            updates.append(up.RemovePartitionSpecsUpdate(unused_specs))
         if unused_schemas:
-            updates.append(RemoveSchemasUpdate(unused_schemas))
+            updates.append(up.RemoveSchemasUpdate(unused_schemas))
         if not updates:
             return Prepared()
-        unmoved = (AssertRefSnapshotId(name, ref.snapshot_id) for name, ref in metadata.refs.items())
+        unmoved = (req.AssertRefSnapshotId(name, ref.snapshot_id) for name, ref in metadata.refs.items())
         return Prepared(
             tuple(updates),
             (
                 *unmoved,
-                AssertCurrentSchemaId(metadata.current_schema_id),
-                AssertDefaultSpecId(metadata.default_spec_id),
+                req.AssertCurrentSchemaId(metadata.current_schema_id),
+                req.AssertDefaultSpecId(metadata.default_spec_id),
             ),
         )
 
 
-def _has_type_of_column(transform: Transform) -> bool:
+def _has_type_of_column(transform: tr.Transform) -> bool:
     """Whether the type of the values is that of the column; void has no values."""
-    is_void = isinstance(transform, VoidTransform)
+    is_void = isinstance(transform, tr.VoidTransform)
     return not is_void and isinstance(transform.result_type(UnknownType()), UnknownType)
 
 

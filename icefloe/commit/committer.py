@@ -4,10 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from icefloe.metadata.requirements import TableRequirement
-from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import TableUpdate
-from icefloe.storage.storage import Storage
+from icefloe.metadata import TableMetadata, requirements as req, updates as up
+from icefloe.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +37,8 @@ class Committer(Protocol):
     def commit(
         self,
         base: TableState,
-        requirements: Sequence[TableRequirement],
-        updates: Sequence[TableUpdate],
+        requirements: Sequence[req.TableRequirement],
+        updates: Sequence[up.TableUpdate],
         before_swap: BeforeSwap,
     ) -> TableState:
         """Change the table in one conditional step, once, and say what it is then.

@@ -13,11 +13,9 @@ from icefloe.commit.named_files import NamedFiles
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask, PartitionSet
 from icefloe.errors import ValidationError
-from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.values import FileContent, ManifestFile
-from icefloe.manifests.wanted import WITHOUT_METRICS, Wanted
-from icefloe.metadata.table import TableMetadata
-from icefloe.storage.identity import identity
+from icefloe.manifests import WITHOUT_METRICS, FileContent, ManifestColumns, ManifestFile, Wanted
+from icefloe.metadata import TableMetadata
+from icefloe.storage import identity
 
 
 class Scope(Protocol):

@@ -8,28 +8,25 @@ import pyarrow.compute as pc
 
 from icefloe.commit.added import vector_mask
 from icefloe.commit.partitions import count_partitions, partition_codes
-from icefloe.manifests.arrow_values import to_internal
-from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.values import FileContent
-from icefloe.metadata.summary import ChangeCounts, FileCounts, PartitionCounts
-from icefloe.metadata.table import TableMetadata
-from icefloe.partitioning.paths import partition_path
+from icefloe.manifests import FileContent, ManifestColumns, to_internal
+from icefloe.metadata import TableMetadata, summary as totals
+from icefloe.partitioning import partition_path
 
 
-def count_files(columns: ManifestColumns) -> FileCounts:
+def count_files(columns: ManifestColumns) -> totals.FileCounts:
     """What these files are, all together. The size of a deletion vector is its own, not that of the file it is in."""
     kinds = columns.column("content").to_numpy(zero_copy_only=False)
     rows = columns.column("record_count").to_numpy(zero_copy_only=False)
     if not kinds.any():
         total = pc.sum(columns.column("file_size_in_bytes"), min_count=0).as_py()
-        return FileCounts(data_files=len(columns), records=int(rows.sum()), size_in_bytes=int(total))
+        return totals.FileCounts(data_files=len(columns), records=int(rows.sum()), size_in_bytes=int(total))
     is_vector = vector_mask(columns)
     sizes = pc.if_else(is_vector, columns.column("content_size_in_bytes"), columns.column("file_size_in_bytes"))
     vectors = is_vector.to_numpy(zero_copy_only=False)
     data = kinds == int(FileContent.DATA)
     positions = kinds == int(FileContent.POSITION_DELETES)
     equality = kinds == int(FileContent.EQUALITY_DELETES)
-    return FileCounts(
+    return totals.FileCounts(
         data_files=int(data.sum()),
         records=int(rows[data].sum()),
         position_delete_files=int((positions & ~vectors).sum()),
@@ -47,12 +44,12 @@ def count_changes(
     metadata: TableMetadata,
     partition_limit: int,
     duplicates: int = 0,
-) -> ChangeCounts:
+) -> totals.ChangeCounts:
     """All that a commit adds and removes; single partitions only as far as there are no more than the limit."""
     changed = count_partitions((*added, *removed))
-    return ChangeCounts(
-        added=sum((count_files(each) for each in added), FileCounts()),
-        removed=sum((count_files(each) for each in removed), FileCounts()),
+    return totals.ChangeCounts(
+        added=sum((count_files(each) for each in added), totals.FileCounts()),
+        removed=sum((count_files(each) for each in removed), totals.FileCounts()),
         deleted_duplicate_files=duplicates,
         changed_partition_count=changed,
         partitions=_by_partition(added, removed, metadata) if 0 < changed <= partition_limit else {},
@@ -61,16 +58,16 @@ def count_changes(
 
 def _by_partition(
     added: Sequence[ManifestColumns], removed: Sequence[ManifestColumns], metadata: TableMetadata
-) -> dict[str, PartitionCounts]:
-    found: dict[str, PartitionCounts] = {}
+) -> dict[str, totals.PartitionCounts]:
+    found: dict[str, totals.PartitionCounts] = {}
     for is_added, groups in ((True, added), (False, removed)):
         for columns in groups:
             for path, members in _split(columns, metadata):
-                counts, before = count_files(members), found.get(path, PartitionCounts())
+                counts, before = count_files(members), found.get(path, totals.PartitionCounts())
                 found[path] = (
-                    PartitionCounts(before.added + counts, before.removed)
+                    totals.PartitionCounts(before.added + counts, before.removed)
                     if is_added
-                    else PartitionCounts(before.added, before.removed + counts)
+                    else totals.PartitionCounts(before.added, before.removed + counts)
                 )
     return found
 

@@ -7,9 +7,7 @@ from icefloe.commit.change import Prepared
 from icefloe.commit.producer import SnapshotChange, Target
 from icefloe.commit.refs import Retention, create_ref
 from icefloe.commit.workbench import Workbench
-from icefloe.metadata.refs import SnapshotRefType
-from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import SetSnapshotRefUpdate, TableUpdate
+from icefloe.metadata import SnapshotRefType, TableMetadata, updates as up
 
 
 class CreateBranch:
@@ -38,11 +36,11 @@ class CreateBranch:
         made = self._first.prepare(metadata, bench)
         return replace(made, updates=tuple(map(self._kept, made.updates)))
 
-    def _kept(self, update: TableUpdate) -> TableUpdate:
-        if not isinstance(update, SetSnapshotRefUpdate):
+    def _kept(self, update: up.TableUpdate) -> up.TableUpdate:
+        if not isinstance(update, up.SetSnapshotRefUpdate):
             return update
         kept = self._retention
-        return SetSnapshotRefUpdate(
+        return up.SetSnapshotRefUpdate(
             update.ref_name,
             replace(
                 update.ref,

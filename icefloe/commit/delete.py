@@ -8,11 +8,8 @@ from icefloe.commit.overwrite import Overwrite
 from icefloe.commit.parent import Parent
 from icefloe.commit.producer import head_of
 from icefloe.commit.workbench import Workbench
-from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.values import DataFile, ManifestContent
-from icefloe.manifests.wanted import EVERYTHING
-from icefloe.metadata.refs import MAIN_BRANCH
-from icefloe.metadata.table import TableMetadata
+from icefloe.manifests import EVERYTHING, DataFile, ManifestColumns, ManifestContent
+from icefloe.metadata import MAIN_BRANCH, TableMetadata
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,10 +19,9 @@ from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import PartitionSet
 from icefloe.commit.path_index import hashes_of
 from icefloe.errors import ValidationError
-from icefloe.manifests.values import ManifestContent, ManifestFile
-from icefloe.manifests.wanted import wanted
+from icefloe.manifests import ManifestContent, ManifestFile, wanted
 from icefloe.parallel import in_order
-from icefloe.storage.identity import identities
+from icefloe.storage.identities import identities
 
 _PATHS = wanted("file_path", partition=False)
 _READERS = 8

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from icefloe.commit.change import Prepared
 from icefloe.commit.workbench import Workbench
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
-from icefloe.metadata.properties import GC_ENABLED
-from icefloe.metadata.requirements import AssertRefSnapshotId
-from icefloe.metadata.retention import (
+from icefloe.metadata import (
     RetentionDefaults,
+    TableMetadata,
     expired_refs,
     expired_snapshots,
+    properties as props,
+    requirements as req,
     retention_defaults,
     unreferenced_snapshots,
+    updates as up,
 )
-from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import RemoveSnapshotRefUpdate, RemoveSnapshotsUpdate, TableUpdate
 
 
 @dataclass(frozen=True)
@@ -44,17 +44,17 @@ class Expire:
 
     def prepare(self, metadata: TableMetadata, bench: Workbench, /) -> Prepared:
         """The refs and snapshots to drop; every branch and tag must stay where it is until then."""
-        if not GC_ENABLED.of(metadata.properties):
+        if not props.GC_ENABLED.of(metadata.properties):
             raise InvalidPropertyError(
-                f"property {GC_ENABLED.key!r} is false: files of this table may be used elsewhere"
+                f"property {props.GC_ENABLED.key!r} is false: files of this table may be used elsewhere"
             )
         gone_refs, gone = self._expired(metadata, bench.clock_ms())
-        updates: list[TableUpdate] = [RemoveSnapshotRefUpdate(name) for name in gone_refs]
+        updates: list[up.TableUpdate] = [up.RemoveSnapshotRefUpdate(name) for name in gone_refs]
         if gone:
-            updates.append(RemoveSnapshotsUpdate(gone))
+            updates.append(up.RemoveSnapshotsUpdate(gone))
         if not updates:
             return Prepared()
-        unmoved = tuple(AssertRefSnapshotId(name, ref.snapshot_id) for name, ref in metadata.refs.items())
+        unmoved = tuple(req.AssertRefSnapshotId(name, ref.snapshot_id) for name, ref in metadata.refs.items())
         return Prepared(tuple(updates), unmoved)
 
     def _expired(self, metadata: TableMetadata, now_ms: int) -> tuple[tuple[str, ...], tuple[int, ...]]:

@@ -12,10 +12,8 @@ from icefloe.commit.named_files import NamedFiles
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask, PartitionSet
 from icefloe.commit.writing import form_of, write_entries
-from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.values import EntryStatus, ManifestFile
-from icefloe.manifests.wanted import WITHOUT_METRICS, Wanted
-from icefloe.storage.identity import identities
+from icefloe.manifests import WITHOUT_METRICS, EntryStatus, ManifestColumns, ManifestFile, Wanted
+from icefloe.storage.identities import identities
 
 MayHold = Callable[[ManifestFile], bool]
 Choose = Callable[[ManifestColumns], Mask]

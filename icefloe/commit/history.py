@@ -7,13 +7,8 @@ from enum import Enum
 from icefloe.commit.parent import Parent, manifests_of, read_entries
 from icefloe.commit.workbench import Workbench
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
-from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.values import EntryStatus, ManifestContent, ManifestFile
-from icefloe.manifests.wanted import WITHOUT_METRICS, Wanted
-from icefloe.metadata.properties import Property
-from icefloe.metadata.refs import MAIN_BRANCH
-from icefloe.metadata.snapshot import Operation, Snapshot
-from icefloe.metadata.table import TableMetadata
+from icefloe.manifests import WITHOUT_METRICS, EntryStatus, ManifestColumns, ManifestContent, ManifestFile, Wanted
+from icefloe.metadata import MAIN_BRANCH, Operation, Snapshot, TableMetadata, properties as props
 
 _NOT_REWRITES = (Operation.REPLACE,)
 
@@ -29,7 +24,7 @@ class Isolation(Enum):
     SNAPSHOT = "snapshot"
 
     @staticmethod
-    def of(metadata: TableMetadata, setting: Property[str]) -> "Isolation":
+    def of(metadata: TableMetadata, setting: props.Property[str]) -> "Isolation":
         """What a table says for one kind of command."""
         text = setting.of(metadata.properties)
         try:

@@ -6,9 +6,9 @@ from icefloe.commit.outcome import Committed
 from icefloe.commit.parent import list_location, manifests_of, read_entries
 from icefloe.commit.producer import committed_manifests
 from icefloe.commit.workbench import Workbench
-from icefloe.manifests.values import FileContent, ManifestContent
-from icefloe.manifests.wanted import WITHOUT_METRICS
-from icefloe.storage.identity import identities, identity
+from icefloe.manifests import WITHOUT_METRICS, FileContent, ManifestContent
+from icefloe.storage import identity
+from icefloe.storage.identities import identities
 from icefloe.versions import Feature, allows
 
 

@@ -10,13 +10,11 @@ import pyarrow.compute as pc
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import PartitionSet
 from icefloe.errors import ValidationError
-from icefloe.manifests.arrow_values import to_internal
-from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.values import ManifestContent, ManifestFile
-from icefloe.manifests.wanted import wanted
-from icefloe.metadata.table import TableMetadata
-from icefloe.planning.replaced_columns import ReplacedColumns, differing_types
-from icefloe.storage.identity import identities, identity
+from icefloe.manifests import ManifestColumns, ManifestContent, ManifestFile, to_internal, wanted
+from icefloe.metadata import TableMetadata
+from icefloe.planning import ReplacedColumns, differing_types
+from icefloe.storage import identity
+from icefloe.storage.identities import identities
 
 _PLACES = wanted("file_path")
 

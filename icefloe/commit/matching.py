@@ -12,20 +12,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.partitions import Mask, partition_table
-from icefloe.expressions import values as ex
-from icefloe.expressions.arrow import mask
-from icefloe.expressions.binding import bind, bound_references
-from icefloe.expressions.parser import as_expression
-from icefloe.expressions.projection import inclusive_projection, strict_projection
-from icefloe.expressions.statistics import might_match, must_match, partitions_might_match
-from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.summaries import SummaryColumns
-from icefloe.manifests.values import ManifestFile
-from icefloe.manifests.wanted import WITHOUT_METRICS, Wanted, wanted
-from icefloe.metadata.table import TableMetadata
-from icefloe.partitioning.spec import PartitionSpec
-from icefloe.planning.replaced_columns import ReplacedColumns, differing_types, without_values
-from icefloe.schema.schema import Schema
+from icefloe.expressions import (
+    as_expression,
+    bind,
+    bound_references,
+    inclusive_projection,
+    mask,
+    might_match,
+    must_match,
+    partitions_might_match,
+    strict_projection,
+    values as ex,
+)
+from icefloe.manifests import WITHOUT_METRICS, ManifestColumns, ManifestFile, SummaryColumns, Wanted, wanted
+from icefloe.metadata import TableMetadata
+from icefloe.partitioning import PartitionSpec
+from icefloe.planning import ReplacedColumns, differing_types, without_values
+from icefloe.schema import Schema
 
 FilterInput = ex.Expression | str | bool
 

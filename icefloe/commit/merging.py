@@ -11,10 +11,8 @@ import pyarrow.compute as pc
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import by_partition_type
 from icefloe.commit.writing import form_of, write_entries
-from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.metrics import MetricColumns
-from icefloe.manifests.values import EntryStatus, ManifestContent, ManifestFile, Metric
-from icefloe.metadata.properties import MANIFEST_MERGE_ENABLED, MANIFEST_MIN_COUNT_TO_MERGE, MANIFEST_TARGET_SIZE_BYTES
+from icefloe.manifests import EntryStatus, ManifestColumns, ManifestContent, ManifestFile, Metric, MetricColumns
+from icefloe.metadata import properties as props
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,7 @@ def merge_manifests(parent: Parent, manifests: Sequence[ManifestFile]) -> Merged
     The newest ones are packed last, so that a bin with them is filled only when there are enough: what every append adds
     is then merged once in a while, not each time.
     """
-    if not MANIFEST_MERGE_ENABLED.of(parent.metadata.properties):
+    if not props.MANIFEST_MERGE_ENABLED.of(parent.metadata.properties):
         return Merged(tuple(manifests))
     groups: dict[tuple[ManifestContent, int], list[ManifestFile]] = {}
     for manifest in manifests:
@@ -39,7 +37,7 @@ def merge_manifests(parent: Parent, manifests: Sequence[ManifestFile]) -> Merged
     found: list[ManifestFile] = []
     replaced = 0
     for _, members in sorted(groups.items(), key=lambda item: item[0]):
-        for packed in _bins(members, MANIFEST_TARGET_SIZE_BYTES.of(parent.metadata.properties)):
+        for packed in _bins(members, props.MANIFEST_TARGET_SIZE_BYTES.of(parent.metadata.properties)):
             if not _is_worth_it(parent, members, packed):
                 found += packed
                 continue
@@ -54,7 +52,7 @@ def _is_worth_it(parent: Parent, members: list[ManifestFile], packed: list[Manif
         return False
     # The first manifest is the newest one. Its bin grows with every commit and is merged only when it is large enough.
     is_newest = packed[0] is members[0]
-    return not is_newest or len(packed) >= MANIFEST_MIN_COUNT_TO_MERGE.of(parent.metadata.properties)
+    return not is_newest or len(packed) >= props.MANIFEST_MIN_COUNT_TO_MERGE.of(parent.metadata.properties)
 
 
 def _bins(manifests: list[ManifestFile], target: int) -> list[list[ManifestFile]]:

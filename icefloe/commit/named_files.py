@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 from icefloe.commit.added import listed, vector_mask
 from icefloe.commit.partitions import Mask, PartitionSet
 from icefloe.errors import InvalidInputError, ValidationError
-from icefloe.manifests.columns import ManifestColumns, columns_of
-from icefloe.manifests.values import DataFile, EntryStatus, ManifestEntry, ManifestFile
-from icefloe.metadata.table import TableMetadata
-from icefloe.planning.replaced_columns import ReplacedColumns
-from icefloe.storage.identity import identities, identity
+from icefloe.manifests import DataFile, EntryStatus, ManifestColumns, ManifestEntry, ManifestFile, columns_of
+from icefloe.metadata import TableMetadata
+from icefloe.planning import ReplacedColumns
+from icefloe.storage import identity
+from icefloe.storage.identities import identities
 
 NamedInput = Iterable[DataFile] | Iterable[str] | ManifestColumns | Sequence[ManifestColumns]
 """Files as values, in columns, or by their paths alone."""

@@ -26,11 +26,9 @@ from icefloe.commit.producer import Delta
 from icefloe.commit.specs import fitted
 from icefloe.commit.writing import write_added
 from icefloe.errors import InvalidInputError, ValidationError
-from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.values import ManifestContent, ManifestFile
-from icefloe.metadata.snapshot import Operation
-from icefloe.metadata.table import TableMetadata
-from icefloe.storage.identity import identities
+from icefloe.manifests import ManifestColumns, ManifestContent, ManifestFile
+from icefloe.metadata import Operation, TableMetadata
+from icefloe.storage.identities import identities
 
 
 class Overwrite:

@@ -4,14 +4,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from icefloe.commit.workbench import Workbench
-from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.list_codec import inline_manifests, read_manifest_list
-from icefloe.manifests.reader import read_manifest
-from icefloe.manifests.summaries import count_entries, min_sequence_number
-from icefloe.manifests.values import ManifestContent, ManifestFile
-from icefloe.manifests.wanted import EVERYTHING, WITHOUT_METRICS, Wanted
-from icefloe.metadata.snapshot import Snapshot
-from icefloe.metadata.table import TableMetadata
+from icefloe.manifests import (
+    EVERYTHING,
+    WITHOUT_METRICS,
+    ManifestColumns,
+    ManifestContent,
+    ManifestFile,
+    Wanted,
+    count_entries,
+    inline_manifests,
+    min_sequence_number,
+    read_manifest,
+    read_manifest_list,
+)
+from icefloe.metadata import Snapshot, TableMetadata
 
 
 @dataclass(frozen=True, slots=True)

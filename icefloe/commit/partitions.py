@@ -10,13 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InvalidValueError
-from icefloe.manifests.arrow_values import value_array_type
-from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.metrics import MetricColumns
-from icefloe.manifests.values import ManifestFile
-from icefloe.schema import types
-from icefloe.schema.binary import decode_array
-from icefloe.schema.promotion import is_promotion
+from icefloe.manifests import ManifestColumns, ManifestFile, MetricColumns, value_array_type
+from icefloe.schema import decode_array, is_promotion, types
 
 Mask = npt.NDArray[np.bool_]
 

@@ -8,12 +8,11 @@ from icefloe.formats.avro_reader import AvroFileReader
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.formats.orc.reader import OrcFileReader
 from icefloe.formats.parquet.reader import ParquetFileReader
-from icefloe.manifests.values import DataFile
-from icefloe.schema.reserved import DELETE_FILE_PATH, DELETE_FILE_POS
-from icefloe.schema.schema import Schema
-from icefloe.storage.identity import identities
+from icefloe.manifests import DataFile
+from icefloe.schema import Schema, reserved
+from icefloe.storage.identities import identities
 
-_POSITIONS = Schema(DELETE_FILE_PATH, DELETE_FILE_POS)
+_POSITIONS = Schema(reserved.DELETE_FILE_PATH, reserved.DELETE_FILE_POS)
 _READERS: dict[str, type[ParquetFileReader] | type[AvroFileReader] | type[OrcFileReader]] = {
     "parquet": ParquetFileReader,
     "avro": AvroFileReader,

@@ -15,23 +15,27 @@ from icefloe.commit.parent import Parent, manifests_of
 from icefloe.commit.specs import with_specs
 from icefloe.commit.workbench import Workbench
 from icefloe.errors import InvalidInputError, NoSuchSnapshotError, ValidationError
-from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.inheritance import assign_first_row_ids, assign_sequence_numbers
-from icefloe.manifests.list_codec import encode_manifest_list
-from icefloe.manifests.values import ManifestContent, ManifestFile
-from icefloe.metadata.locations import relativize
-from icefloe.metadata.properties import PARTITION_SUMMARY_LIMIT
-from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef, branch
-from icefloe.metadata.requirements import (
-    AssertCurrentSchemaId,
-    AssertDefaultSpecId,
-    AssertRefSnapshotId,
-    TableRequirement,
+from icefloe.manifests import (
+    ManifestColumns,
+    ManifestContent,
+    ManifestFile,
+    assign_first_row_ids,
+    assign_sequence_numbers,
+    encode_manifest_list,
 )
-from icefloe.metadata.snapshot import Operation, Snapshot
-from icefloe.metadata.summary import ChangeCounts, summarize
-from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import AddSnapshotUpdate, SetSnapshotRefUpdate, TableUpdate
+from icefloe.metadata import (
+    MAIN_BRANCH,
+    Operation,
+    Snapshot,
+    SnapshotRef,
+    TableMetadata,
+    branch,
+    properties as props,
+    relativize,
+    requirements as req,
+    summary as totals,
+    updates as up,
+)
 from icefloe.versions import Feature, allows
 
 
@@ -101,13 +105,13 @@ class SnapshotChange:
             return Prepared()
         self._was_made = True
         snapshot = make_snapshot(parent, delta, self.target)
-        updates: tuple[TableUpdate, ...] = (*specs.updates, AddSnapshotUpdate(snapshot))
+        updates: tuple[up.TableUpdate, ...] = (*specs.updates, up.AddSnapshotUpdate(snapshot))
         needed = _relied_on(metadata, self.target.branch)
         if self.target.staged:
             return Prepared(updates, needed)
         ref = metadata.refs.get(self.target.branch)
         moved = branch(snapshot.snapshot_id) if ref is None else replace(ref, snapshot_id=snapshot.snapshot_id)
-        return Prepared((*updates, SetSnapshotRefUpdate(self.target.branch, moved)), needed)
+        return Prepared((*updates, up.SetSnapshotRefUpdate(self.target.branch, moved)), needed)
 
     def _check_branch(self, metadata: TableMetadata) -> None:
         """The branch must not be gone since this was first prepared: another of its name would be made, of other rows."""
@@ -119,7 +123,7 @@ class SnapshotChange:
         self._had_branch = has_branch
 
 
-def _relied_on(metadata: TableMetadata, name: str) -> tuple[TableRequirement, ...]:
+def _relied_on(metadata: TableMetadata, name: str) -> tuple[req.TableRequirement, ...]:
     """What a new snapshot on top of the branch relies on, as far as requirements can say it.
 
     Manifests of the head are part of it, and go with the head once that expires; files are of the default spec as a rule, and
@@ -128,9 +132,9 @@ def _relied_on(metadata: TableMetadata, name: str) -> tuple[TableRequirement, ..
     names = (name,) if name in metadata.refs else (name, MAIN_BRANCH)
     heads = {each: metadata.refs.get(each) for each in names}
     return (
-        *(AssertRefSnapshotId(each, None if ref is None else ref.snapshot_id) for each, ref in heads.items()),
-        AssertCurrentSchemaId(metadata.current_schema_id),
-        AssertDefaultSpecId(metadata.default_spec_id),
+        *(req.AssertRefSnapshotId(each, None if ref is None else ref.snapshot_id) for each, ref in heads.items()),
+        req.AssertCurrentSchemaId(metadata.current_schema_id),
+        req.AssertDefaultSpecId(metadata.default_spec_id),
     )
 
 
@@ -184,12 +188,12 @@ def make_snapshot(parent: Parent, delta: Delta, target: Target) -> Snapshot:
         snapshot_id=parent.snapshot_id,
         timestamp_ms=parent.bench.clock_ms(),
         manifest_list=relativize(metadata.relative_to, location),
-        summary=summarize(
+        summary=totals.summarize(
             delta.operation,
             _counts(parent, delta, manifests),
             _previous_summary(parent.snapshot),
             {**target.properties, **delta.notes},
-            PARTITION_SUMMARY_LIMIT.of(metadata.properties),
+            props.PARTITION_SUMMARY_LIMIT.of(metadata.properties),
         ),
         parent_snapshot_id=parent_id,
         sequence_number=number,
@@ -204,8 +208,8 @@ def _in_order(manifests: tuple[ManifestFile, ...]) -> tuple[ManifestFile, ...]:
     return tuple(sorted(manifests, key=lambda each: each.content is ManifestContent.DELETES))
 
 
-def _counts(parent: Parent, delta: Delta, manifests: Sequence[ManifestFile]) -> ChangeCounts:
-    limit = PARTITION_SUMMARY_LIMIT.of(parent.metadata.properties)
+def _counts(parent: Parent, delta: Delta, manifests: Sequence[ManifestFile]) -> totals.ChangeCounts:
+    limit = props.PARTITION_SUMMARY_LIMIT.of(parent.metadata.properties)
     created = sum(each.added_snapshot_id == parent.snapshot_id for each in manifests)
     return replace(
         count_changes(delta.added, delta.removed, parent.metadata, limit, delta.duplicates),

@@ -11,10 +11,14 @@ from dataclasses import dataclass, replace
 from icefloe.commit.change import Prepared
 from icefloe.commit.workbench import Workbench
 from icefloe.errors import AlreadyExistsError, InvalidInputError, NoSuchSnapshotError, ValidationError
-from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
-from icefloe.metadata.requirements import AssertRefSnapshotId
-from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import RemoveSnapshotRefUpdate, SetSnapshotRefUpdate, TableUpdate
+from icefloe.metadata import (
+    MAIN_BRANCH,
+    SnapshotRef,
+    SnapshotRefType,
+    TableMetadata,
+    requirements as req,
+    updates as up,
+)
 
 
 class RefChange:
@@ -24,7 +28,7 @@ class RefChange:
     """
 
     def __init__(
-        self, change: Callable[[TableMetadata], tuple[TableUpdate, ...]], *names: str, anywhere: bool = False
+        self, change: Callable[[TableMetadata], tuple[up.TableUpdate, ...]], *names: str, anywhere: bool = False
     ) -> None:
         self._change = change
         self._names = names
@@ -49,7 +53,7 @@ class RefChange:
         updates = self._change(metadata)
         if not updates:
             return Prepared()
-        return Prepared(updates, tuple(AssertRefSnapshotId(name, each) for name, each in found.items()))
+        return Prepared(updates, tuple(req.AssertRefSnapshotId(name, each) for name, each in found.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ def create_ref(
     _check_name(name)
     kept = retention or Retention()
 
-    def change(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
+    def change(metadata: TableMetadata) -> tuple[up.TableUpdate, ...]:
         if name in metadata.refs:
             raise AlreadyExistsError(f"there is a {metadata.refs[name].ref_type} {name!r} already")
         if name == MAIN_BRANCH and kind is SnapshotRefType.TAG:
@@ -78,7 +82,7 @@ def create_ref(
             raise NoSuchSnapshotError(f"{kind} {name!r} needs a snapshot, and the table has none yet")
         ref = SnapshotRef(at, kind, kept.min_snapshots_to_keep, kept.max_snapshot_age_ms, kept.max_ref_age_ms)
         metadata.snapshot(at)
-        return (SetSnapshotRefUpdate(name, ref),)
+        return (up.SetSnapshotRefUpdate(name, ref),)
 
     return RefChange(change, name)
 
@@ -86,7 +90,7 @@ def create_ref(
 def replace_ref(name: str, kind: SnapshotRefType, snapshot_id: int) -> RefChange:
     """A branch or tag at another snapshot; its retention stays."""
 
-    def change(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
+    def change(metadata: TableMetadata) -> tuple[up.TableUpdate, ...]:
         ref = _ref(metadata, name, kind)
         metadata.snapshot(snapshot_id)
         return () if ref.snapshot_id == snapshot_id else (_moved(name, ref, snapshot_id),)
@@ -97,11 +101,11 @@ def replace_ref(name: str, kind: SnapshotRefType, snapshot_id: int) -> RefChange
 def remove_ref(name: str, kind: SnapshotRefType) -> RefChange:
     """No such branch or tag any more; its snapshots stay until they expire."""
 
-    def change(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
+    def change(metadata: TableMetadata) -> tuple[up.TableUpdate, ...]:
         if name == MAIN_BRANCH:
             raise InvalidInputError(f"branch {name!r} cannot be removed; every table has it")
         _ref(metadata, name, kind)
-        return (RemoveSnapshotRefUpdate(name),)
+        return (up.RemoveSnapshotRefUpdate(name),)
 
     return RefChange(change, name)
 
@@ -110,13 +114,13 @@ def rename_branch(name: str, new_name: str) -> RefChange:
     """The branch under another name."""
     _check_name(new_name)
 
-    def change(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
+    def change(metadata: TableMetadata) -> tuple[up.TableUpdate, ...]:
         if name == MAIN_BRANCH:
             raise InvalidInputError(f"branch {name!r} cannot be renamed; every table has it")
         ref = _ref(metadata, name, SnapshotRefType.BRANCH)
         if new_name in metadata.refs:
             raise AlreadyExistsError(f"there is a {metadata.refs[new_name].ref_type} {new_name!r} already")
-        return (RemoveSnapshotRefUpdate(name), SetSnapshotRefUpdate(new_name, ref))
+        return (up.RemoveSnapshotRefUpdate(name), up.SetSnapshotRefUpdate(new_name, ref))
 
     return RefChange(change, name, new_name)
 
@@ -124,7 +128,7 @@ def rename_branch(name: str, new_name: str) -> RefChange:
 def set_retention(name: str, retention: Retention) -> RefChange:
     """The ref with these rules; what is None in them stays as it is."""
 
-    def change(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
+    def change(metadata: TableMetadata) -> tuple[up.TableUpdate, ...]:
         ref = metadata.refs.get(name)
         if ref is None:
             raise _missing(metadata, name)
@@ -135,7 +139,7 @@ def set_retention(name: str, retention: Retention) -> RefChange:
             _first(retention.max_snapshot_age_ms, ref.max_snapshot_age_ms),
             _first(retention.max_ref_age_ms, ref.max_ref_age_ms),
         )
-        return () if changed == ref else (SetSnapshotRefUpdate(name, changed),)
+        return () if changed == ref else (up.SetSnapshotRefUpdate(name, changed),)
 
     return RefChange(change, name, anywhere=True)
 
@@ -143,12 +147,12 @@ def set_retention(name: str, retention: Retention) -> RefChange:
 def fast_forward(name: str, to: str) -> RefChange:
     """The branch at the head of another ref, which must have come from it; a branch that does not exist is made."""
 
-    def change(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
+    def change(metadata: TableMetadata) -> tuple[up.TableUpdate, ...]:
         if to not in metadata.refs:
             raise _missing(metadata, to)
         target = metadata.refs[to].snapshot_id
         if name not in metadata.refs:
-            return (SetSnapshotRefUpdate(name, SnapshotRef(target, SnapshotRefType.BRANCH)),)
+            return (up.SetSnapshotRefUpdate(name, SnapshotRef(target, SnapshotRefType.BRANCH)),)
         ref = _ref(metadata, name, SnapshotRefType.BRANCH)
         if ref.snapshot_id == target:
             return ()
@@ -164,7 +168,7 @@ def fast_forward(name: str, to: str) -> RefChange:
 def set_current_snapshot(snapshot_id: int) -> RefChange:
     """`main` at any snapshot of the table."""
 
-    def change(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
+    def change(metadata: TableMetadata) -> tuple[up.TableUpdate, ...]:
         metadata.snapshot(snapshot_id)
         return _main_at(metadata, snapshot_id)
 
@@ -174,7 +178,7 @@ def set_current_snapshot(snapshot_id: int) -> RefChange:
 def rollback_to_snapshot(snapshot_id: int) -> RefChange:
     """`main` at one of its own earlier snapshots."""
 
-    def change(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
+    def change(metadata: TableMetadata) -> tuple[up.TableUpdate, ...]:
         metadata.snapshot(snapshot_id)
         current = metadata.current_snapshot_id
         if current is None or not metadata.is_ancestor(snapshot_id, of=current):
@@ -189,7 +193,7 @@ def rollback_to_snapshot(snapshot_id: int) -> RefChange:
 def rollback_to_timestamp(timestamp_ms: int) -> RefChange:
     """`main` at the newest of its own snapshots from before that time."""
 
-    def change(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
+    def change(metadata: TableMetadata) -> tuple[up.TableUpdate, ...]:
         current = metadata.current_snapshot_id
         ancestors = () if current is None else tuple(metadata.ancestors(current))
         older = [each for each in ancestors if each.timestamp_ms < timestamp_ms]
@@ -202,15 +206,15 @@ def rollback_to_timestamp(timestamp_ms: int) -> RefChange:
     return RefChange(change, MAIN_BRANCH)
 
 
-def _main_at(metadata: TableMetadata, snapshot_id: int) -> tuple[TableUpdate, ...]:
+def _main_at(metadata: TableMetadata, snapshot_id: int) -> tuple[up.TableUpdate, ...]:
     if metadata.current_snapshot_id == snapshot_id:
         return ()
     ref = metadata.refs.get(MAIN_BRANCH, SnapshotRef(snapshot_id, SnapshotRefType.BRANCH))
     return (_moved(MAIN_BRANCH, ref, snapshot_id),)
 
 
-def _moved(name: str, ref: SnapshotRef, snapshot_id: int) -> SetSnapshotRefUpdate:
-    return SetSnapshotRefUpdate(name, replace(ref, snapshot_id=snapshot_id))
+def _moved(name: str, ref: SnapshotRef, snapshot_id: int) -> up.SetSnapshotRefUpdate:
+    return up.SetSnapshotRefUpdate(name, replace(ref, snapshot_id=snapshot_id))
 
 
 def _ref(metadata: TableMetadata, name: str, kind: SnapshotRefType) -> SnapshotRef:

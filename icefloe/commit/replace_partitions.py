@@ -21,10 +21,8 @@ from icefloe.commit.producer import Delta
 from icefloe.commit.specs import fitted
 from icefloe.commit.writing import write_added
 from icefloe.errors import InvalidInputError
-from icefloe.manifests.values import ManifestContent
-from icefloe.metadata.snapshot import Operation
-from icefloe.metadata.summary import REPLACE_PARTITIONS
-from icefloe.metadata.table import TableMetadata
+from icefloe.manifests import ManifestContent
+from icefloe.metadata import Operation, TableMetadata, summary as totals
 
 
 class ReplacePartitions:
@@ -70,7 +68,7 @@ class ReplacePartitions:
             [group.columns for group in groups],
             (*data.removed, *deletes.removed),
             replaced_manifests=data.replaced + deletes.replaced + merged.replaced,
-            notes={REPLACE_PARTITIONS: "true"},
+            notes={totals.REPLACE_PARTITIONS: "true"},
         )
 
     def _check_conflicts(self, parent: Parent, partitions: PartitionSet) -> None:

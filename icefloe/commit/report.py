@@ -4,10 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from icefloe.commit.outcome import Committed, Outcome, Rejected, Unknown
-from icefloe.metadata import summary as keys
-from icefloe.metadata.snapshot import Snapshot
-from icefloe.metadata.table import TableMetadata
-from icefloe.planning.report import Reporter, deliver
+from icefloe.metadata import Snapshot, TableMetadata, summary as keys
+from icefloe.planning import Reporter, deliver
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,21 +24,7 @@ from icefloe.errors import (
     StaleBaseError,
     StateError,
 )
-from icefloe.metadata.apply import apply_all
-from icefloe.metadata.properties import (
-    COMMIT_MAX_WAIT_MS,
-    COMMIT_MIN_WAIT_MS,
-    COMMIT_NUM_RETRIES,
-    COMMIT_STATUS_MAX_WAIT_MS,
-    COMMIT_STATUS_MIN_WAIT_MS,
-    COMMIT_STATUS_NUM_RETRIES,
-    COMMIT_STATUS_TOTAL_TIMEOUT_MS,
-    COMMIT_TOTAL_TIMEOUT_MS,
-    Properties,
-)
-from icefloe.metadata.summary import SOURCE_SNAPSHOT_ID
-from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import TableUpdate
+from icefloe.metadata import TableMetadata, apply_all, properties as props, summary as totals, updates as up
 
 
 def _clock_ms() -> int:
@@ -69,27 +55,27 @@ class Backoff:
         return longest * (0.5 + 0.5 * jitter)
 
 
-def commit_backoff(properties: Properties) -> Backoff:
+def commit_backoff(properties: props.Properties) -> Backoff:
     """What a table says about trying a commit again."""
     return Backoff(
-        COMMIT_NUM_RETRIES.of(properties),
-        COMMIT_MIN_WAIT_MS.of(properties),
-        COMMIT_MAX_WAIT_MS.of(properties),
-        COMMIT_TOTAL_TIMEOUT_MS.of(properties),
+        props.COMMIT_NUM_RETRIES.of(properties),
+        props.COMMIT_MIN_WAIT_MS.of(properties),
+        props.COMMIT_MAX_WAIT_MS.of(properties),
+        props.COMMIT_TOTAL_TIMEOUT_MS.of(properties),
     )
 
 
-def status_backoff(properties: Properties) -> Backoff:
+def status_backoff(properties: props.Properties) -> Backoff:
     """What a table says about reading it back after a commit whose outcome is not known."""
     return Backoff(
-        COMMIT_STATUS_NUM_RETRIES.of(properties),
-        COMMIT_STATUS_MIN_WAIT_MS.of(properties),
-        COMMIT_STATUS_MAX_WAIT_MS.of(properties),
-        COMMIT_STATUS_TOTAL_TIMEOUT_MS.of(properties),
+        props.COMMIT_STATUS_NUM_RETRIES.of(properties),
+        props.COMMIT_STATUS_MIN_WAIT_MS.of(properties),
+        props.COMMIT_STATUS_MAX_WAIT_MS.of(properties),
+        props.COMMIT_STATUS_TOTAL_TIMEOUT_MS.of(properties),
     )
 
 
-def _readable(read: Callable[[Properties], Backoff], properties: Properties) -> Backoff:
+def _readable(read: Callable[[props.Properties], Backoff], properties: props.Properties) -> Backoff:
     """The same, or the defaults if another writer stored nonsense: a table must not become uncommittable by that."""
     try:
         return read(properties)
@@ -109,7 +95,7 @@ class _Tried:
     prepared: Prepared | None = None
 
     @property
-    def updates(self) -> tuple[TableUpdate, ...]:
+    def updates(self) -> tuple[up.TableUpdate, ...]:
         """What was to be sent."""
         return () if self.prepared is None else self.prepared.updates
 
@@ -220,7 +206,7 @@ class CommitLoop:
             self._timing.sleep(backoff.wait_ms(check, self._timing.jitter()) / 1000)
         return Unknown(error, attempts)
 
-    def _is_there(self, found: TableState, updates: Sequence[TableUpdate]) -> bool:
+    def _is_there(self, found: TableState, updates: Sequence[up.TableUpdate]) -> bool:
         """Whether the commit is in the table: by its snapshots, or, without any, if doing it again would change nothing."""
         if found.metadata_location is None:
             # Not created yet: that is what is to be committed, not what the catalog holds.
@@ -236,7 +222,7 @@ class CommitLoop:
     def _committed(self, state: TableState, attempts: int, tried: _Tried) -> Committed:
         return Committed(state, tuple(self._snapshot_ids()), attempts, tried.state)
 
-    def _rejected(self, tried: _Tried, error: Exception, attempts: int, sent: Sequence[TableUpdate] = ()) -> Outcome:
+    def _rejected(self, tried: _Tried, error: Exception, attempts: int, sent: Sequence[up.TableUpdate] = ()) -> Outcome:
         """Delete what was written, but only if the table can be read and our commit is nowhere in it."""
         if not self._bench.written and not sent:
             return Rejected(error, attempts, self._bench.discard_all())
@@ -261,7 +247,7 @@ def is_in_history(snapshot_id: int, metadata: TableMetadata) -> bool:
         or any(ref.snapshot_id == snapshot_id for ref in metadata.refs.values())
         or any(each.parent_snapshot_id == snapshot_id for each in metadata.snapshots)
         or any(
-            each.summary is not None and each.summary.get(SOURCE_SNAPSHOT_ID) == str(snapshot_id)
+            each.summary is not None and each.summary.get(totals.SOURCE_SNAPSHOT_ID) == str(snapshot_id)
             for each in metadata.snapshots
         )
     )

@@ -25,12 +25,9 @@ from icefloe.commit.specs import check_still_taken, fitted
 from icefloe.commit.vectors import check_not_revived, check_one_for_each
 from icefloe.commit.writing import write_added
 from icefloe.errors import InvalidInputError, ValidationError
-from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.values import ManifestContent
-from icefloe.manifests.wanted import WITHOUT_METRICS
-from icefloe.metadata.snapshot import Operation
-from icefloe.metadata.table import TableMetadata
-from icefloe.storage.identity import identities
+from icefloe.manifests import WITHOUT_METRICS, ManifestColumns, ManifestContent
+from icefloe.metadata import Operation, TableMetadata
+from icefloe.storage.identities import identities
 from icefloe.versions import Feature, allows
 
 

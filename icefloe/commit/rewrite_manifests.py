@@ -10,9 +10,8 @@ from icefloe.commit.partitions import partition_order
 from icefloe.commit.producer import Delta
 from icefloe.commit.writing import form_of, write_entries
 from icefloe.errors import ValidationError
-from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.values import ManifestContent, ManifestFile
-from icefloe.metadata.snapshot import Operation
+from icefloe.manifests import ManifestColumns, ManifestContent, ManifestFile
+from icefloe.metadata import Operation
 
 
 class RewriteManifests:

@@ -46,12 +46,10 @@ from icefloe.commit.workbench import Workbench
 from icefloe.commit.writing import write_added
 from icefloe.errors import InvalidInputError, ValidationError
 from icefloe.formats.deletion_vectors import DeletionVector, Positions
-from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.values import DataFile, FileContent, ManifestContent, ManifestFile
-from icefloe.manifests.wanted import WITHOUT_METRICS
-from icefloe.metadata.snapshot import Operation
-from icefloe.metadata.table import TableMetadata
-from icefloe.storage.identity import identities, identity
+from icefloe.manifests import WITHOUT_METRICS, DataFile, FileContent, ManifestColumns, ManifestContent, ManifestFile
+from icefloe.metadata import Operation, TableMetadata
+from icefloe.storage import identity
+from icefloe.storage.identities import identities
 from icefloe.versions import Feature, allows, require
 
 

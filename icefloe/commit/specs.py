@@ -8,10 +8,8 @@ from dataclasses import dataclass, replace
 
 from icefloe.commit.added import FileGroup, check_delete_files
 from icefloe.errors import InvalidInputError, InvalidPartitionSpecError, ValidationError
-from icefloe.metadata.apply_structure import add_spec
-from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import AddPartitionSpecUpdate
-from icefloe.partitioning.spec import PartitionSpec
+from icefloe.metadata import TableMetadata, add_spec, updates as up
+from icefloe.partitioning import PartitionSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +17,7 @@ class WithSpecs:
     """Metadata that has the specs of all new files, and the updates that add those that it lacked."""
 
     metadata: TableMetadata
-    updates: tuple[AddPartitionSpecUpdate, ...] = ()
+    updates: tuple[up.AddPartitionSpecUpdate, ...] = ()
 
 
 def with_specs(metadata: TableMetadata, groups: Iterable[FileGroup]) -> WithSpecs:
@@ -37,7 +35,7 @@ def with_specs(metadata: TableMetadata, groups: Iterable[FileGroup]) -> WithSpec
                     f"the files were written for partition spec {group.spec}, which another commit removed, and which the"
                     f" table cannot have again: {error}; write them anew"
                 ) from error
-            updates.append(AddPartitionSpecUpdate(group.spec))
+            updates.append(up.AddPartitionSpecUpdate(group.spec))
     return WithSpecs(found, tuple(updates))
 
 

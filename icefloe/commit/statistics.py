@@ -4,15 +4,7 @@ from dataclasses import dataclass
 
 from icefloe.commit.change import Prepared
 from icefloe.commit.workbench import Workbench
-from icefloe.metadata.statistics import PartitionStatisticsFile, StatisticsFile
-from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import (
-    RemovePartitionStatisticsUpdate,
-    RemoveStatisticsUpdate,
-    SetPartitionStatisticsUpdate,
-    SetStatisticsUpdate,
-    TableUpdate,
-)
+from icefloe.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata, updates as up
 
 
 @dataclass(frozen=True)
@@ -31,17 +23,17 @@ class StatisticsChange:
 
     def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
         """What is not so already."""
-        updates: list[TableUpdate] = []
+        updates: list[up.TableUpdate] = []
         for file in self.set_files:
             metadata.snapshot(file.snapshot_id)
             if file not in metadata.statistics:
-                updates.append(SetStatisticsUpdate(file))
+                updates.append(up.SetStatisticsUpdate(file))
         for partition_file in self.set_partition_files:
             metadata.snapshot(partition_file.snapshot_id)
             if partition_file not in metadata.partition_statistics:
-                updates.append(SetPartitionStatisticsUpdate(partition_file))
+                updates.append(up.SetPartitionStatisticsUpdate(partition_file))
         held = {each.snapshot_id for each in metadata.statistics}
-        updates += [RemoveStatisticsUpdate(each) for each in self.remove_for if each in held]
+        updates += [up.RemoveStatisticsUpdate(each) for each in self.remove_for if each in held]
         held = {each.snapshot_id for each in metadata.partition_statistics}
-        updates += [RemovePartitionStatisticsUpdate(each) for each in self.remove_partition_for if each in held]
+        updates += [up.RemovePartitionStatisticsUpdate(each) for each in self.remove_partition_for if each in held]
         return Prepared(tuple(updates))

@@ -11,32 +11,15 @@ from typing import Any
 from icefloe.commit.change import Prepared
 from icefloe.commit.workbench import Workbench
 from icefloe.errors import CommitFailed, IncompatibleChangeError, InvalidPropertyError, ValidationError
-from icefloe.metadata import properties as known_properties
-from icefloe.metadata.properties import NAME_MAPPING, Property, refuse_misspelt, refuse_reserved
-from icefloe.metadata.requirements import AssertCurrentSchemaId, check_all, requirements_for
-from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import (
-    AddPartitionSpecUpdate,
-    AddSchemaUpdate,
-    AddSortOrderUpdate,
-    RemovePropertiesUpdate,
-    RemoveSnapshotsUpdate,
-    SetCurrentSchemaUpdate,
-    SetDefaultSortOrderUpdate,
-    SetDefaultSpecUpdate,
-    SetLocationUpdate,
-    SetPropertiesUpdate,
-    TableUpdate,
-    UpgradeFormatVersionUpdate,
+from icefloe.metadata import (
+    TableMetadata,
+    properties as known_properties,
+    properties as props,
+    requirements as req,
+    updates as up,
 )
-from icefloe.partitioning.evolution import PartitionSpecUpdate, SortOrderUpdate
-from icefloe.partitioning.sorting import SortOrder
-from icefloe.partitioning.spec import PartitionSpec
-from icefloe.partitioning.transforms import IdentityTransform, VoidTransform
-from icefloe.schema.evolution import SchemaUpdate
-from icefloe.schema.name_mapping import update_name_mapping
-from icefloe.schema.name_mapping_codec import format_name_mapping, parse_name_mapping
-from icefloe.schema.schema import Schema
+from icefloe.partitioning import PartitionSpec, PartitionSpecUpdate, SortOrder, SortOrderUpdate, transforms as tr
+from icefloe.schema import Schema, SchemaUpdate, format_name_mapping, parse_name_mapping, update_name_mapping
 from icefloe.versions import check_version
 
 
@@ -64,7 +47,7 @@ class SetSchema(_WithoutSnapshots):
             return Prepared()
         self._check_new_uses(metadata)
         self._check_new_names(metadata)
-        return Prepared((AddSchemaUpdate(self.schema), SetCurrentSchemaUpdate(), *self._mapping(metadata)))
+        return Prepared((up.AddSchemaUpdate(self.schema), up.SetCurrentSchemaUpdate(), *self._mapping(metadata)))
 
     def _check_new_uses(self, metadata: TableMetadata) -> None:
         """No partition spec or sort order came to use a column that this change drops or gives another type."""
@@ -89,15 +72,15 @@ class SetSchema(_WithoutSnapshots):
                         f" {self.schema.names_by_id[sources[0]]!r} in spec {spec.spec_id}; choose another name"
                     )
 
-    def _mapping(self, metadata: TableMetadata) -> Iterator[TableUpdate]:
+    def _mapping(self, metadata: TableMetadata) -> Iterator[up.TableUpdate]:
         """A name mapping goes along: files without ids may come with the new names, too."""
-        text = NAME_MAPPING.of(metadata.properties)
+        text = props.NAME_MAPPING.of(metadata.properties)
         if text is None:
             return
         mapping = parse_name_mapping(text)
         updated = update_name_mapping(mapping, metadata.schema(), self.schema)
         if updated != mapping:
-            yield SetPropertiesUpdate({NAME_MAPPING.key: format_name_mapping(updated)})
+            yield up.SetPropertiesUpdate({props.NAME_MAPPING.key: format_name_mapping(updated)})
 
 
 @dataclass(frozen=True)
@@ -116,8 +99,8 @@ class SetSpec(_WithoutSnapshots):
         # By its fields, not by its id: others may have removed specs meanwhile, and given ids again.
         known = next((each for each in metadata.partition_specs if each.equivalent(self.spec)), None)
         if known is not None:
-            return Prepared((SetDefaultSpecUpdate(known.spec_id),))
-        return Prepared((AddPartitionSpecUpdate(self.spec), SetDefaultSpecUpdate()))
+            return Prepared((up.SetDefaultSpecUpdate(known.spec_id),))
+        return Prepared((up.AddPartitionSpecUpdate(self.spec), up.SetDefaultSpecUpdate()))
 
 
 @dataclass(frozen=True)
@@ -131,13 +114,13 @@ class SetSortOrder(_WithoutSnapshots):
         """The order added and made the default; nothing when it is already."""
         _check_same("default sort order", metadata.sort_order(), self.planned.sort_order())
         # An order says columns by id: of another schema, it may mean other columns.
-        schema = (AssertCurrentSchemaId(metadata.current_schema_id),)
+        schema = (req.AssertCurrentSchemaId(metadata.current_schema_id),)
         if self.order.same_order(metadata.sort_order()):
             return Prepared()
         known = next((each for each in metadata.sort_orders if each.same_order(self.order)), None)
         if known is not None:
-            return Prepared((SetDefaultSortOrderUpdate(known.order_id),), schema)
-        return Prepared((AddSortOrderUpdate(self.order), SetDefaultSortOrderUpdate()), schema)
+            return Prepared((up.SetDefaultSortOrderUpdate(known.order_id),), schema)
+        return Prepared((up.AddSortOrderUpdate(self.order), up.SetDefaultSortOrderUpdate()), schema)
 
 
 @dataclass(frozen=True)
@@ -150,18 +133,18 @@ class SetProperties(_WithoutSnapshots):
     def __post_init__(self) -> None:
         if both := sorted(self.updates.keys() & set(self.removals)):
             raise InvalidPropertyError(f"property {both[0]!r} is set and removed in one change")
-        refuse_reserved((*self.updates, *self.removals))
+        props.refuse_reserved((*self.updates, *self.removals))
         check_properties(self.updates)
-        refuse_misspelt(self.updates)
+        props.refuse_misspelt(self.updates)
 
     def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
         """What is not so already."""
-        updates: list[TableUpdate] = []
+        updates: list[up.TableUpdate] = []
         changed = {key: value for key, value in self.updates.items() if metadata.properties.get(key) != value}
         if changed:
-            updates.append(SetPropertiesUpdate(changed))
+            updates.append(up.SetPropertiesUpdate(changed))
         if removed := tuple(key for key in self.removals if key in metadata.properties):
-            updates.append(RemovePropertiesUpdate(removed))
+            updates.append(up.RemovePropertiesUpdate(removed))
         return Prepared(tuple(updates))
 
 
@@ -173,9 +156,9 @@ class GiveNameMapping(_WithoutSnapshots):
 
     def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
         """The mapping, if there is none; another one, that came by another commit, is neither replaced nor relied on."""
-        found = NAME_MAPPING.of(metadata.properties)
+        found = props.NAME_MAPPING.of(metadata.properties)
         if found is None:
-            return Prepared((SetPropertiesUpdate({NAME_MAPPING.key: self.mapping}),))
+            return Prepared((up.SetPropertiesUpdate({props.NAME_MAPPING.key: self.mapping}),))
         if not parse_name_mapping(found).holds(parse_name_mapping(self.mapping)):
             raise ValidationError(
                 "the name mapping of the table was changed by another commit since the files were read by it; load the table"
@@ -192,7 +175,7 @@ class SetLocation(_WithoutSnapshots):
 
     def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
         """The new location, unless it is that already."""
-        return Prepared(() if metadata.location == self.location else (SetLocationUpdate(self.location),))
+        return Prepared(() if metadata.location == self.location else (up.SetLocationUpdate(self.location),))
 
 
 @dataclass(frozen=True)
@@ -208,7 +191,7 @@ class UpgradeFormatVersion(_WithoutSnapshots):
         """The upgrade; a version below the table's is an error of the metadata."""
         if metadata.format_version == self.version:
             return Prepared()
-        return Prepared((UpgradeFormatVersionUpdate(self.version),))
+        return Prepared((up.UpgradeFormatVersionUpdate(self.version),))
 
 
 class SendUpdates(_WithoutSnapshots):
@@ -216,7 +199,7 @@ class SendUpdates(_WithoutSnapshots):
     if anything that they rely on is not as it was when they were given.
     """
 
-    def __init__(self, updates: Sequence[TableUpdate]) -> None:
+    def __init__(self, updates: Sequence[up.TableUpdate]) -> None:
         self._updates = tuple(updates)
         self._given_on: TableMetadata | None = None
 
@@ -225,7 +208,7 @@ class SendUpdates(_WithoutSnapshots):
         if self._given_on is None:
             self._given_on = metadata
         try:
-            check_all(requirements_for(self._given_on, self._updates), metadata)
+            req.check_all(req.requirements_for(self._given_on, self._updates), metadata)
         except CommitFailed as error:
             raise ValidationError(f"the updates were given for another state of the table: {error}") from error
         for name, ref in metadata.refs.items():
@@ -234,7 +217,7 @@ class SendUpdates(_WithoutSnapshots):
         return Prepared(self._updates)
 
     def _removed(self) -> frozenset[int]:
-        removals = (each.snapshot_ids for each in self._updates if isinstance(each, RemoveSnapshotsUpdate))
+        removals = (each.snapshot_ids for each in self._updates if isinstance(each, up.RemoveSnapshotsUpdate))
         return frozenset(each for ids in removals for each in ids)
 
 
@@ -246,7 +229,7 @@ def _used_columns(metadata: TableMetadata) -> set[int]:
 
 def schema_update(metadata: TableMetadata, **options: bool) -> SchemaUpdate:
     """The evolution of the current schema, with what its rules must know of the table."""
-    keeps_values = (IdentityTransform, VoidTransform)
+    keeps_values = (tr.IdentityTransform, tr.VoidTransform)
     bound = {
         source
         for spec in metadata.partition_specs
@@ -255,7 +238,7 @@ def schema_update(metadata: TableMetadata, **options: bool) -> SchemaUpdate:
         for source in each.source_ids
     }
     # A void field may outlive its source column: it has no values of it.
-    used = [each for each in metadata.spec().fields if not isinstance(each.transform, VoidTransform)]
+    used = [each for each in metadata.spec().fields if not isinstance(each.transform, tr.VoidTransform)]
     return SchemaUpdate(
         metadata.schema(),
         metadata.last_column_id,
@@ -304,9 +287,9 @@ def text_check(properties: Mapping[Any, Any], what: str) -> None:
             ) from None
 
 
-def _known() -> Iterator[Property[object]]:
+def _known() -> Iterator[props.Property[object]]:
     for value in vars(known_properties).values():
-        if isinstance(value, Property):
+        if isinstance(value, props.Property):
             yield value
 
 

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 from icefloe.commit.committer import TableState
 from icefloe.errors import CommitFailed, CommitStateUnknown
-from icefloe.metadata.apply import apply_all, with_previous
-from icefloe.metadata.requirements import TableRequirement, check_all
-from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import AddSnapshotUpdate, RemoveSnapshotsUpdate, TableUpdate
-from icefloe.storage.identity import identity
+from icefloe.metadata import TableMetadata, apply_all, requirements as req, updates as up, with_previous
+from icefloe.storage import identity
 
 
 def next_state(
-    base: TableState | None, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate], now_ms: int
+    base: TableState | None,
+    requirements: Sequence[req.TableRequirement],
+    updates: Sequence[up.TableUpdate],
+    now_ms: int,
 ) -> TableMetadata:
     """The metadata after the updates, with the base's file in its metadata log; `base` is what the catalog holds now.
 
@@ -20,7 +20,7 @@ def next_state(
     nothing to write then. CommitFailed when a requirement does not hold.
     """
     metadata = None if base is None else base.metadata
-    check_all(requirements, metadata)
+    req.check_all(requirements, metadata)
     changed = apply_all(metadata, updates, now_ms)
     if base is None or changed is base.metadata or base.metadata_location is None:
         return changed
@@ -48,11 +48,11 @@ def check_same_table(base: TableMetadata, found: TableMetadata, name: str) -> No
         )
 
 
-def check_committed(state: TableState, updates: Sequence[TableUpdate], name: str) -> TableState:
+def check_committed(state: TableState, updates: Sequence[up.TableUpdate], name: str) -> TableState:
     """The state that a catalog says it committed, if it holds every snapshot that was sent."""
     for update in updates:
         if (
-            isinstance(update, AddSnapshotUpdate)
+            isinstance(update, up.AddSnapshotUpdate)
             and update.snapshot.snapshot_id not in state.metadata.snapshots_by_id
             and not _removed_again(update, updates)
         ):
@@ -63,7 +63,8 @@ def check_committed(state: TableState, updates: Sequence[TableUpdate], name: str
     return state
 
 
-def _removed_again(added: AddSnapshotUpdate, updates: Sequence[TableUpdate]) -> bool:
+def _removed_again(added: up.AddSnapshotUpdate, updates: Sequence[up.TableUpdate]) -> bool:
     return any(
-        isinstance(each, RemoveSnapshotsUpdate) and added.snapshot.snapshot_id in each.snapshot_ids for each in updates
+        isinstance(each, up.RemoveSnapshotsUpdate) and added.snapshot.snapshot_id in each.snapshot_ids
+        for each in updates
     )

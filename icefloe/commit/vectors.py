@@ -18,12 +18,10 @@ from icefloe.commit.position_deletes import positions_in
 from icefloe.errors import InvalidInputError, ValidationError
 from icefloe.formats.deletion_vector_codec import read_vector, write_deletion_vectors
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.values import DataFile, FileContent, ManifestContent, ManifestFile
-from icefloe.manifests.wanted import WITHOUT_METRICS
-from icefloe.metadata.snapshot import Snapshot
-from icefloe.storage.identity import identities, identity
-from icefloe.storage.storage import Storage
+from icefloe.manifests import WITHOUT_METRICS, DataFile, FileContent, ManifestColumns, ManifestContent, ManifestFile
+from icefloe.metadata import Snapshot
+from icefloe.storage import Storage, identity
+from icefloe.storage.identities import identities
 
 
 @dataclass(frozen=True, slots=True)

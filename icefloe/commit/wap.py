@@ -5,10 +5,7 @@ from collections.abc import Mapping
 from icefloe.commit.producer import Target
 from icefloe.commit.structure import text_check
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
-from icefloe.metadata.properties import WAP_ENABLED
-from icefloe.metadata.refs import MAIN_BRANCH
-from icefloe.metadata.summary import PUBLISHED_WAP_ID, WAP_ID
-from icefloe.metadata.table import TableMetadata
+from icefloe.metadata import MAIN_BRANCH, TableMetadata, properties as props, summary as totals
 
 WAP_BRANCH = "wap.branch"
 
@@ -28,19 +25,19 @@ def target_of(
     notes = dict(properties or {})
     text_check(notes, "snapshot property")
     to_branch = notes.pop(WAP_BRANCH, None)
-    if to_branch is None and WAP_ID not in notes:
+    if to_branch is None and totals.WAP_ID not in notes:
         return Target(branch or MAIN_BRANCH, stage_only, notes)
-    if not WAP_ENABLED.of(metadata.properties):
+    if not props.WAP_ENABLED.of(metadata.properties):
         raise InvalidPropertyError(
-            f"{WAP_ID!r} and {WAP_BRANCH!r} need the table property {WAP_ENABLED.key!r} to be true"
+            f"{totals.WAP_ID!r} and {WAP_BRANCH!r} need the table property {props.WAP_ENABLED.key!r} to be true"
         )
-    if to_branch is not None and WAP_ID in notes:
-        raise InvalidInputError(f"{WAP_ID!r} and {WAP_BRANCH!r} exclude each other; give one")
+    if to_branch is not None and totals.WAP_ID in notes:
+        raise InvalidInputError(f"{totals.WAP_ID!r} and {WAP_BRANCH!r} exclude each other; give one")
     if to_branch is not None:
         if branch not in (None, to_branch):
             raise InvalidInputError(f"the commit is to go to branch {branch!r} and by {WAP_BRANCH!r} to {to_branch!r}")
         return Target(to_branch, stage_only, notes)
-    check_not_published(metadata, notes[WAP_ID])
+    check_not_published(metadata, notes[totals.WAP_ID])
     return Target(branch or MAIN_BRANCH, True, notes)
 
 
@@ -49,5 +46,5 @@ def check_not_published(metadata: TableMetadata, wap_id: str, branch: str = MAIN
     ref = metadata.refs.get(branch)
     for each in () if ref is None else metadata.ancestors(ref.snapshot_id):
         summary = each.summary
-        if summary is not None and wap_id in (summary.get(WAP_ID), summary.get(PUBLISHED_WAP_ID)):
-            raise ValidationError(f"{WAP_ID} {wap_id!r} was published already, with snapshot {each.snapshot_id}")
+        if summary is not None and wap_id in (summary.get(totals.WAP_ID), summary.get(totals.PUBLISHED_WAP_ID)):
+            raise ValidationError(f"{totals.WAP_ID} {wap_id!r} was published already, with snapshot {each.snapshot_id}")

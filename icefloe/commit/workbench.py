@@ -14,12 +14,9 @@ from typing import Any, TypeVar
 
 from icefloe.commit.path_index import PathIndex
 from icefloe.errors import InvalidLocationError
-from icefloe.manifests.cache import ManifestCache, ManifestLists, manifest_lists
-from icefloe.manifests.values import DataFile
-from icefloe.metadata.locations import is_absolute
-from icefloe.metadata.properties import METADATA_PATH
-from icefloe.metadata.table import TableMetadata
-from icefloe.storage.storage import Storage
+from icefloe.manifests import DataFile, ManifestCache, ManifestLists, manifest_lists
+from icefloe.metadata import TableMetadata, is_absolute, properties as props
+from icefloe.storage import Storage
 
 Kept = TypeVar("Kept")
 
@@ -169,7 +166,7 @@ def table_location(metadata: TableMetadata) -> str:
 
 def metadata_folder(metadata: TableMetadata) -> str:
     """Where manifests, manifest lists and metadata files go (spec: Appendix F, Path Construction)."""
-    wanted = METADATA_PATH.of(metadata.properties)
+    wanted = props.METADATA_PATH.of(metadata.properties)
     if wanted is None:
         return f"{table_location(metadata)}/metadata"
     path = wanted.rstrip("/")

@@ -6,14 +6,11 @@ from functools import partial
 from icefloe.commit.added import FileGroup
 from icefloe.commit.parent import Parent
 from icefloe.errors import InvalidPropertyError
-from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.values import ManifestContent, ManifestFile
-from icefloe.manifests.writer import ManifestFormat, write_manifests
-from icefloe.metadata.properties import MANIFEST_COMPRESSION, MANIFEST_COMPRESSION_LEVEL, MANIFEST_TARGET_SIZE_BYTES
-from icefloe.metadata.table import TableMetadata
-from icefloe.partitioning.spec import PartitionSpec, partition_type
-from icefloe.planning.replaced_columns import differing_types
-from icefloe.schema.schema import Schema
+from icefloe.manifests import ManifestColumns, ManifestContent, ManifestFile, ManifestFormat, write_manifests
+from icefloe.metadata import TableMetadata, properties as props
+from icefloe.partitioning import PartitionSpec, partition_type
+from icefloe.planning import differing_types
+from icefloe.schema import Schema
 
 
 def write_entries(parent: Parent, columns: ManifestColumns, content: ManifestContent) -> tuple[ManifestFile, ...]:
@@ -27,8 +24,8 @@ def write_entries(parent: Parent, columns: ManifestColumns, content: ManifestCon
         spec=spec,
         snapshot_id=parent.snapshot_id,
         content=content,
-        codec=MANIFEST_COMPRESSION.of(metadata.properties),
-        level=_level(metadata.properties.get(MANIFEST_COMPRESSION_LEVEL.key)),
+        codec=props.MANIFEST_COMPRESSION.of(metadata.properties),
+        level=_level(metadata.properties.get(props.MANIFEST_COMPRESSION_LEVEL.key)),
         table_location=metadata.relative_to,
         older_schemas=metadata.schemas_newest_first,
     )
@@ -38,7 +35,7 @@ def write_entries(parent: Parent, columns: ManifestColumns, content: ManifestCon
             form,
             parent.bench.manifest_names(metadata),
             parent.bench.write,
-            target_size=MANIFEST_TARGET_SIZE_BYTES.of(metadata.properties),
+            target_size=props.MANIFEST_TARGET_SIZE_BYTES.of(metadata.properties),
         )
     )
 
@@ -79,5 +76,7 @@ def _level(text: str | None) -> int | None:
     if text is None:
         return None
     if not text.strip().lstrip("-").isdigit():
-        raise InvalidPropertyError(f"property {MANIFEST_COMPRESSION_LEVEL.key!r} is {text!r}; it must be a number")
+        raise InvalidPropertyError(
+            f"property {props.MANIFEST_COMPRESSION_LEVEL.key!r} is {text!r}; it must be a number"
+        )
     return int(text)

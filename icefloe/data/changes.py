@@ -15,12 +15,10 @@ import pyarrow.compute as pc
 
 from icefloe.data.task_reader import ReadContext, read_task
 from icefloe.formats.projection import constant_array
-from icefloe.planning.changelog import ChangelogScan, ChangelogScanTask, ChangeType
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.reserved import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT_ID, POS, ROW_LINEAGE_COLUMNS
-from icefloe.schema.schema import Schema
+from icefloe.planning import ChangelogScan, ChangelogScanTask, ChangeType
+from icefloe.schema import Schema, reserved, schema_to_arrow
 
-CHANGE_COLUMNS = (CHANGE_TYPE, CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID)
+CHANGE_COLUMNS = (reserved.CHANGE_TYPE, reserved.CHANGE_ORDINAL, reserved.COMMIT_SNAPSHOT_ID)
 """What is said of each change, after its columns."""
 
 
@@ -60,7 +58,7 @@ class _ChangeReader:
         self._target = schema_to_arrow(change_schema(scan))
         fields = _own_columns(scan)
         present = {each.field_id for each in fields}
-        lineage = [each for each in ROW_LINEAGE_COLUMNS if each.field_id not in present]
+        lineage = [each for each in reserved.ROW_LINEAGE_COLUMNS if each.field_id not in present]
         self._plain = Schema(*fields)
         self._with_lineage = Schema(*fields, *lineage)
 
@@ -115,13 +113,13 @@ class _ChangeReader:
         # Those that were there under the deletes of before and are not under those of now.
         left = [
             batch.column(0).to_numpy()
-            for batch in read_task(replace(task, deletes=change.deleted_by), Schema(POS), self._context)
+            for batch in read_task(replace(task, deletes=change.deleted_by), Schema(reserved.POS), self._context)
         ]
         stays = pa.array(np.concatenate(left) if left else np.zeros(0, np.int64))
-        has_position = any(each.field_id == POS.field_id for each in wanted.fields)
-        with_position = wanted if has_position else Schema(*wanted.fields, POS)
+        has_position = any(each.field_id == reserved.POS.field_id for each in wanted.fields)
+        with_position = wanted if has_position else Schema(*wanted.fields, reserved.POS)
         for batch in read_task(task, with_position, self._context):
-            found = batch.filter(pc.invert(pc.is_in(batch.column(POS.name), stays)))
+            found = batch.filter(pc.invert(pc.is_in(batch.column(reserved.POS.name), stays)))
             if found.num_rows:
                 yield found.select([each.name for each in wanted.fields])
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from icefloe.errors import NotInstalledError
 from icefloe.manifests import DataFile
-from icefloe.metadata.table import TableMetadata
+from icefloe.metadata import TableMetadata
 from icefloe.storage import Storage
 
 GROUP = "icefloe.engines"

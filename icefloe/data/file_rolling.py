@@ -9,10 +9,9 @@ from icefloe.formats.file_formats import FileWriter, file_writer
 from icefloe.formats.metrics import MetricsMode
 from icefloe.formats.written_file import WrittenFile
 from icefloe.manifests import DataFile
-from icefloe.metadata.properties import WRITE_FORMAT, WRITE_TARGET_FILE_SIZE_BYTES
-from icefloe.metadata.table import TableMetadata
+from icefloe.metadata import TableMetadata, properties as props
 from icefloe.partitioning import UNSORTED, PartitionSpec, SortOrder
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema
 from icefloe.storage import OutputStream, Storage
 
 _PIECE_BYTES = 8 << 20
@@ -37,7 +36,7 @@ class WritePlan:
     @property
     def target_bytes(self) -> int:
         """How large a file gets before the next one is begun."""
-        return WRITE_TARGET_FILE_SIZE_BYTES.of(self.metadata.properties)
+        return props.WRITE_TARGET_FILE_SIZE_BYTES.of(self.metadata.properties)
 
 
 class RollingWriter:
@@ -46,7 +45,7 @@ class RollingWriter:
     def __init__(self, plan: WritePlan, partition: tuple[Any, ...]) -> None:
         self._plan = plan
         self._partition = partition
-        self._format = WRITE_FORMAT.of(plan.metadata.properties)
+        self._format = props.WRITE_FORMAT.of(plan.metadata.properties)
         self._target = plan.target_bytes
         self._writer: FileWriter | None = None
         self._sink: _Sink | None = None

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from icefloe.avro.iceberg_schema_codec import avro_name
+from icefloe.avro import avro_name
 from icefloe.data.foreign_partitions import check_told, infer_partition
 from icefloe.data.opening import open_file, partition_constants
 from icefloe.data.scanning import default_workers
@@ -19,19 +19,20 @@ from icefloe.formats.metrics import FULL, Metrics, MetricsMode, metrics_modes
 from icefloe.formats.parquet.metrics import parquet_metrics, split_offsets
 from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.manifests import DataFile
-from icefloe.metadata.properties import NAME_MAPPING
-from icefloe.metadata.table import TableMetadata
+from icefloe.metadata import TableMetadata, properties as props
 from icefloe.parallel import in_order
-from icefloe.partitioning import PartitionSpec
-from icefloe.partitioning.paths import HIVE_NULL, partition_values, split_hive_path
-from icefloe.schema.name_mapping import NameMapping, create_name_mapping
-from icefloe.schema.name_mapping_codec import parse_name_mapping
-from icefloe.schema.projection import select_ids
-from icefloe.schema.reserved import POS
-from icefloe.schema.schema import MAX_COLUMN_ID, Schema
-from icefloe.schema.types import NestedType
-from icefloe.storage import Storage
-from icefloe.storage.locations import absolute_location, names_below
+from icefloe.partitioning import HIVE_NULL, PartitionSpec, partition_values, split_hive_path
+from icefloe.schema import (
+    MAX_COLUMN_ID,
+    NameMapping,
+    NestedType,
+    Schema,
+    create_name_mapping,
+    parse_name_mapping,
+    reserved,
+    select_ids,
+)
+from icefloe.storage import Storage, absolute_location, names_below
 
 _HIDDEN = ("_", ".")
 
@@ -94,7 +95,7 @@ def describe_files(
 
 def mapping_of(metadata: TableMetadata) -> NameMapping:
     """The table's name mapping; without one, every column by the name that it has now."""
-    text = NAME_MAPPING.of(metadata.properties)
+    text = props.NAME_MAPPING.of(metadata.properties)
     return create_name_mapping(metadata.schema()) if text is None else parse_name_mapping(text)
 
 
@@ -119,7 +120,7 @@ class _Describe:
             raise type(problem)(f"{given.location} cannot be added: {problem}") from None
 
     def _describe(self, given: ForeignFile, source: Any) -> tuple[DataFile, bool]:
-        probe = file_reader(given.file_format, source, given.location, Schema(POS))
+        probe = file_reader(given.file_format, source, given.location, Schema(reserved.POS))
         footer = probe.footer if isinstance(probe, ParquetFileReader) else None
         rows = sum(each.num_rows for each in probe.batches()) if footer is None else footer.num_rows
         self._check_ids(probe.file_schema)

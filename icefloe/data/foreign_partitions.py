@@ -5,11 +5,8 @@ from typing import Any
 
 from icefloe.errors import InvalidInputError
 from icefloe.formats.metrics import Metrics
-from icefloe.partitioning import PartitionField, PartitionSpec
-from icefloe.partitioning.transforms import VoidTransform
-from icefloe.schema.binary import decode
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import BinaryType, DoubleType, FloatType, StringType
+from icefloe.partitioning import PartitionField, PartitionSpec, transforms as tr
+from icefloe.schema import BinaryType, DoubleType, FloatType, Schema, StringType, decode
 
 
 class _Doubt(Exception):
@@ -49,7 +46,7 @@ def check_told(values: Sequence[Any], spec: PartitionSpec, schema: Schema, metri
 
 
 def _value(field: PartitionField, schema: Schema, metrics: Metrics) -> Any:
-    if isinstance(field.transform, VoidTransform) or not metrics.record_count:
+    if isinstance(field.transform, tr.VoidTransform) or not metrics.record_count:
         return None
     source = field.source_id
     column, kind = schema.names_by_id.get(source, str(source)), schema.fields_by_id[source].field_type

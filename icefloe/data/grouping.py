@@ -9,10 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InvalidPartitionSpecError, InvalidValueError
-from icefloe.manifests.arrow_values import to_internal
-from icefloe.partitioning import PartitionField, PartitionSpec, VoidTransform, transform_array
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import UnknownType
+from icefloe.manifests import to_internal
+from icefloe.partitioning import PartitionField, PartitionSpec, transform_array, transforms as tr
+from icefloe.schema import Schema, UnknownType
 
 Partition = tuple[Any, ...]
 
@@ -65,7 +64,7 @@ class _Column:
 
     def __init__(self, table: Any, field: PartitionField, schema: Schema) -> None:
         self.codes: npt.NDArray[np.int64]
-        if isinstance(field.transform, VoidTransform):
+        if isinstance(field.transform, tr.VoidTransform):
             self.codes, self._values, self.count = np.zeros(table.num_rows, np.int64), [None], 1
             return
         source = schema.fields_by_id.get(field.source_id)

@@ -9,17 +9,14 @@ from dataclasses import replace
 
 from icefloe.errors import NoSuchColumnError
 from icefloe.expressions import BoundReference, bound_references
-from icefloe.metadata.table import TableMetadata
-from icefloe.planning.tasks import FileScanTask
-from icefloe.schema.projection import select_ids
-from icefloe.schema.reserved import LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID, is_reserved_id
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import NestedField, StructType
+from icefloe.metadata import TableMetadata
+from icefloe.planning import FileScanTask
+from icefloe.schema import NestedField, Schema, StructType, reserved, select_ids
 
 
 def table_columns(wanted: Schema) -> Schema:
     """The wanted columns that are columns of the table."""
-    return Schema(*(field for field in wanted.fields if not is_reserved_id(field.field_id)))
+    return Schema(*(field for field in wanted.fields if not reserved.is_reserved_id(field.field_id)))
 
 
 def columns_to_read(task: FileScanTask, wanted: Schema, metadata: TableMetadata) -> Schema:
@@ -33,16 +30,18 @@ def columns_to_read(task: FileScanTask, wanted: Schema, metadata: TableMetadata)
             found = select_ids(_schema_with(field_id, wanted, metadata), [field_id]).fields
             fields = _merged(fields, [_optional(field) for field in found])
     # Without any column, nothing would tell how many rows there are.
-    return Schema(*fields, *(tuple(_about_rows(task, wanted)) or (() if fields else (POS,))))
+    return Schema(*fields, *(tuple(_about_rows(task, wanted)) or (() if fields else (reserved.POS,))))
 
 
 def _about_rows(task: FileScanTask, wanted: Schema) -> Iterator[NestedField]:
     ids = {field.field_id for field in wanted.fields}
     has_ids = task.first_row_id is not None
     by_position = task.deletion_vector is not None or bool(task.position_deletes)
-    if POS.field_id in ids or by_position or (has_ids and ROW_ID.field_id in ids):
-        yield POS
-    yield from (field for field in (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER) if has_ids and field.field_id in ids)
+    if reserved.POS.field_id in ids or by_position or (has_ids and reserved.ROW_ID.field_id in ids):
+        yield reserved.POS
+    yield from (
+        field for field in (reserved.ROW_ID, reserved.LAST_UPDATED_SEQUENCE_NUMBER) if has_ids and field.field_id in ids
+    )
 
 
 def _equality_ids(task: FileScanTask) -> set[int]:

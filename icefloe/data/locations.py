@@ -10,9 +10,7 @@ from typing import Any
 import mmh3
 
 from icefloe.errors import InvalidLocationError
-from icefloe.metadata.locations import resolve_location, strip_trailing_slash
-from icefloe.metadata.properties import DATA_PATH, OBJECT_STORAGE_ENABLED, OBJECT_STORAGE_PARTITIONED_PATHS
-from icefloe.metadata.table import TableMetadata
+from icefloe.metadata import TableMetadata, properties as props, resolve_location, strip_trailing_slash
 from icefloe.partitioning import PartitionSpec, partition_path
 
 _HASH_BITS = 20
@@ -37,8 +35,8 @@ class NewLocations:
         name = f"{number:05d}-{self._unique}{suffix}.{extension}"
         folder = partition_path(spec, partition, self._metadata.schema()) if spec.fields else ""
         properties = self._metadata.properties
-        if OBJECT_STORAGE_ENABLED.of(properties):
-            return self._hashed(name, folder, OBJECT_STORAGE_PARTITIONED_PATHS.of(properties))
+        if props.OBJECT_STORAGE_ENABLED.of(properties):
+            return self._hashed(name, folder, props.OBJECT_STORAGE_PARTITIONED_PATHS.of(properties))
         return "/".join(part for part in (self._folder, folder, name) if part)
 
     def _hashed(self, name: str, folder: str, with_partition: bool) -> str:
@@ -53,7 +51,7 @@ class NewLocations:
 
 def data_folder(metadata: TableMetadata) -> str:
     """The folder of all data files of a table, without a slash at its end."""
-    path = DATA_PATH.of(metadata.properties)
+    path = props.DATA_PATH.of(metadata.properties)
     if path is not None:
         return strip_trailing_slash(resolve_location(metadata.location, path))
     if metadata.location is None:

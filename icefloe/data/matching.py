@@ -16,9 +16,8 @@ from icefloe.data.task_reader import ReadContext, read_task
 from icefloe.errors import InvalidInputError
 from icefloe.expressions import AlwaysTrue, Expression
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.planning.tasks import FileScanTask
-from icefloe.schema.reserved import POS
-from icefloe.schema.schema import Schema
+from icefloe.planning import FileScanTask
+from icefloe.schema import Schema, reserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +119,7 @@ def _positions(task: FileScanTask, context: ReadContext) -> npt.NDArray[np.int64
         # Known without the file: its first part stands for all of it.
         gone = context.deletes.positions(task).mask(0, task.file.record_count if task.start == 0 else 0)
         return np.flatnonzero(~gone)
-    parts = [batch.column(0).to_numpy() for batch in read_task(task, Schema(POS), context)]
+    parts = [batch.column(0).to_numpy() for batch in read_task(task, Schema(reserved.POS), context)]
     return np.concatenate([np.empty(0, np.int64), *parts])
 
 
@@ -140,7 +139,7 @@ def matched_rows(task: FileScanTask, positions: DeletionVector, context: ReadCon
 
 def positions_mask(positions: DeletionVector, batch: Any) -> npt.NDArray[np.bool_]:
     """Which rows of a batch with `_pos` are at these positions."""
-    found = batch.column(POS.name).to_numpy()
+    found = batch.column(reserved.POS.name).to_numpy()
     first = int(found[0])
     is_there: npt.NDArray[np.bool_] = positions.mask(first, int(found[-1]) + 1)[found - first]
     return is_there

@@ -11,19 +11,9 @@ import pyarrow.compute as pc
 from icefloe.data.opening import partition_by_field
 from icefloe.errors import InvalidInputError
 from icefloe.formats.projection import constant_array
-from icefloe.metadata.table import TableMetadata
-from icefloe.planning.tasks import FileScanTask
-from icefloe.schema.arrow import type_to_arrow
-from icefloe.schema.reserved import (
-    DELETED,
-    FILE,
-    LAST_UPDATED_SEQUENCE_NUMBER,
-    PARTITION_ID,
-    POS,
-    ROW_ID,
-    SPEC_ID,
-)
-from icefloe.schema.types import NestedField, StructType
+from icefloe.metadata import TableMetadata
+from icefloe.planning import FileScanTask
+from icefloe.schema import NestedField, StructType, reserved, type_to_arrow
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,19 +32,19 @@ def metadata_array(field: NestedField, facts: RowFacts, metadata: TableMetadata)
     """A metadata column of these rows."""
     task, rows = facts.task, facts.rows
     match field.field_id:
-        case FILE.field_id:
+        case reserved.FILE.field_id:
             return constant_array(task.file.file_path, field.field_type, pa.string(), rows)
-        case POS.field_id:
+        case reserved.POS.field_id:
             return facts.positions
-        case DELETED.field_id:
+        case reserved.DELETED.field_id:
             return pa.array(np.zeros(rows, np.bool_) if facts.deleted is None else facts.deleted)
-        case SPEC_ID.field_id:
+        case reserved.SPEC_ID.field_id:
             return constant_array(task.spec_id, field.field_type, pa.int32(), rows)
-        case _ if field.field_id == PARTITION_ID and isinstance(field.field_type, StructType):
+        case _ if field.field_id == reserved.PARTITION_ID and isinstance(field.field_type, StructType):
             return _partition(field.field_type, facts, metadata)
-        case ROW_ID.field_id:
+        case reserved.ROW_ID.field_id:
             return _row_ids(facts)
-        case LAST_UPDATED_SEQUENCE_NUMBER.field_id:
+        case reserved.LAST_UPDATED_SEQUENCE_NUMBER.field_id:
             return _sequence_numbers(facts)
         case _:
             raise InvalidInputError(f"the metadata column {field.name!r} is not known to a scan of files")

@@ -7,9 +7,8 @@ from typing import Any
 
 from icefloe.errors import IncompatibleChangeError, StateError
 from icefloe.manifests import DataFile
-from icefloe.metadata.table import TableMetadata
-from icefloe.partitioning import IdentityTransform
-from icefloe.partitioning.spec import PartitionSpec
+from icefloe.metadata import TableMetadata
+from icefloe.partitioning import PartitionSpec, transforms as tr
 from icefloe.schema import types
 from icefloe.storage import Storage
 
@@ -67,5 +66,5 @@ def partition_constants(file: DataFile, metadata: TableMetadata) -> dict[int, An
     return {
         field.source_id: value
         for field, value in zip(spec.fields, file.partition, strict=True)
-        if isinstance(field.transform, IdentityTransform)
+        if isinstance(field.transform, tr.IdentityTransform)
     }

@@ -8,9 +8,8 @@ import pyarrow.compute as pc
 
 from icefloe.data.grouping import source_column
 from icefloe.errors import InvalidSortOrderError
-from icefloe.partitioning import NullOrder, SortDirection, SortField, SortOrder, UnknownTransform, transform_array
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import UnknownType
+from icefloe.partitioning import NullOrder, SortDirection, SortField, SortOrder, transform_array, transforms as tr
+from icefloe.schema import Schema, UnknownType
 
 
 def sort_rows(table: Any, order: SortOrder, schema: Schema) -> Any:
@@ -36,7 +35,7 @@ def sort_rows(table: Any, order: SortOrder, schema: Schema) -> Any:
 def _key(table: Any, field: SortField, schema: Schema) -> Any:
     """What rows are compared by; None if they are all equal."""
     source = schema.fields_by_id.get(field.source_id)
-    if source is None or isinstance(field.transform, UnknownTransform):
+    if source is None or isinstance(field.transform, tr.UnknownTransform):
         raise InvalidSortOrderError(f"rows cannot be sorted by {field}, as its column or its transform is not known")
     if isinstance(source.field_type, UnknownType):
         return None

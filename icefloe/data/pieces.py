@@ -5,8 +5,7 @@ from itertools import islice
 
 from icefloe.data.in_order import close_iterator
 from icefloe.formats.written_file import DEFAULT_BATCH_ROWS
-from icefloe.planning.splits import cut_task
-from icefloe.planning.tasks import FileScanTask
+from icefloe.planning import FileScanTask, cut_task
 
 LEAST_ROWS = 2 * DEFAULT_BATCH_ROWS
 """A file with fewer rows is read by one thread: to open it once more would take as long."""

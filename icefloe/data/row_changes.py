@@ -25,18 +25,10 @@ from icefloe.expressions import AlwaysTrue
 from icefloe.formats.deletion_vector_codec import stream_vectors
 from icefloe.formats.position_deletes import write_position_deletes
 from icefloe.manifests import DataFile, FileContent
-from icefloe.metadata.properties import (
-    DELETE_GRANULARITY,
-    ENCRYPTION_KEY_ID,
-    WRITE_DELETE_FORMAT,
-    WRITE_FORMAT,
-)
-from icefloe.metadata.table import TableMetadata
-from icefloe.planning.tasks import FileScanTask
-from icefloe.schema.reserved import POS, ROW_LINEAGE_COLUMNS
-from icefloe.schema.schema import Schema
-from icefloe.storage import Storage
-from icefloe.storage.identity import is_same_file
+from icefloe.metadata import TableMetadata, properties as props
+from icefloe.planning import FileScanTask
+from icefloe.schema import Schema, reserved
+from icefloe.storage import Storage, is_same_file
 from icefloe.versions import Feature, allows, require
 
 _PUFFIN = "puffin"
@@ -65,7 +57,7 @@ def write_deletes(
     Delete files that are whole when an error comes are in `written`, for the caller to delete.
     """
     require(metadata.format_version, Feature.DELETE_FILES, "deleting rows without rewriting their files")
-    if ENCRYPTION_KEY_ID.of(metadata.properties) is not None:
+    if props.ENCRYPTION_KEY_ID.of(metadata.properties) is not None:
         raise StateError("the table is encrypted; delete files of encrypted tables cannot be written yet")
     kept = list(matches)
     whole = [match for match in kept if match.is_whole_file]
@@ -99,7 +91,7 @@ def rewrite_without(
     removed: dict[str, MatchedRows] = {}
     metadata = context.metadata
     lineage = allows(metadata.format_version, Feature.ROW_LINEAGE)
-    wanted = Schema(*metadata.schema().fields, *(ROW_LINEAGE_COLUMNS if lineage else ()), POS)
+    wanted = Schema(*metadata.schema().fields, *(reserved.ROW_LINEAGE_COLUMNS if lineage else ()), reserved.POS)
     count = default_workers() if workers is None else workers
 
     def partly_left() -> Iterator[FileScanTask]:
@@ -113,7 +105,7 @@ def rewrite_without(
         for batch in read_task(task, wanted, context):
             kept = batch.filter(pa.array(~positions_mask(gone, batch)))
             if kept.num_rows:
-                yield kept.drop_columns([POS.name])
+                yield kept.drop_columns([reserved.POS.name])
 
     with closing(read_in_order(in_pieces(partly_left(), count), rest, count, READ_AHEAD_BYTES)) as batches:
         added = write_data_files(batches, metadata, context.storage, lineage=lineage, workers=workers, written=written)
@@ -168,13 +160,13 @@ def _write_positions(
     matches: list[MatchedRows], metadata: TableMetadata, storage: Storage, written: list[DataFile]
 ) -> list[DataFile]:
     """Position delete files: one for each partition, or one for each data file."""
-    per_file = DELETE_GRANULARITY.of(metadata.properties) == "file"
+    per_file = props.DELETE_GRANULARITY.of(metadata.properties) == "file"
     groups: dict[Any, list[MatchedRows]] = {}
     for match in matches:
         task = match.task
         groups.setdefault((task.spec_id, task.partition, task.file.file_path if per_file else ""), []).append(match)
     locations = NewLocations(metadata, str(uuid.uuid4()))
-    file_format = WRITE_DELETE_FORMAT.of(metadata.properties) or WRITE_FORMAT.of(metadata.properties)
+    file_format = props.WRITE_DELETE_FORMAT.of(metadata.properties) or props.WRITE_FORMAT.of(metadata.properties)
     found = []
     for (spec_id, partition, _), group in groups.items():
         location = locations.next(metadata.spec(spec_id), partition, file_format, "-deletes")

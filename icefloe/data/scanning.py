@@ -15,13 +15,9 @@ from icefloe.data.task_reader import ReadContext, read_task
 from icefloe.errors import CorruptFileError, InvalidValueError, NotInstalledError, StorageError
 from icefloe.expressions import AlwaysFalse, AlwaysTrue
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.metadata.table import TableMetadata
-from icefloe.planning.reading import of_snapshot
-from icefloe.planning.scan import TableScan
-from icefloe.planning.tasks import FileScanTask
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.reserved import POS
-from icefloe.schema.schema import Schema
+from icefloe.metadata import TableMetadata
+from icefloe.planning import FileScanTask, TableScan, of_snapshot
+from icefloe.schema import Schema, reserved, schema_to_arrow
 from icefloe.storage import Storage
 
 READ_AHEAD_BYTES = 256 << 20
@@ -180,7 +176,7 @@ def count(scan: Scan, *, workers: int | None = None) -> int:
 
     batches = read_tasks(
         unknown(),
-        Schema(POS),
+        Schema(reserved.POS),
         scan.metadata,
         scan.storage,
         limit=scan.limit,

@@ -15,9 +15,7 @@ from icefloe.data.casting import cast_leaf
 from icefloe.errors import InvalidValueError
 from icefloe.formats.projection import constant_array, null_array, without_nulls
 from icefloe.formats.variant.shredding import unshred
-from icefloe.schema import types
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, schema_to_arrow, types
 
 
 def shape_table(table: Any, schema: Schema) -> Any:

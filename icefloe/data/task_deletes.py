@@ -22,12 +22,10 @@ from icefloe.formats.equality_deletes import read_equality_deletes
 from icefloe.formats.equality_keys import EqualityKeys
 from icefloe.formats.position_deletes import read_position_deletes
 from icefloe.manifests import DataFile
-from icefloe.metadata.locations import relativize
-from icefloe.metadata.table import TableMetadata
-from icefloe.planning.tasks import FileScanTask
-from icefloe.schema.schema import Schema
-from icefloe.storage import Storage
-from icefloe.storage.identity import identity, is_same_file
+from icefloe.metadata import TableMetadata, relativize
+from icefloe.planning import FileScanTask
+from icefloe.schema import Schema
+from icefloe.storage import Storage, identity, is_same_file
 
 CACHE_BYTES = 256 << 20
 """How much memory deletes that may be asked for again take."""

@@ -18,15 +18,17 @@ from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.formats.parquet.row_groups import row_group_filter
 from icefloe.formats.projection import project_batch
 from icefloe.formats.written_file import DEFAULT_BATCH_ROWS
-from icefloe.metadata.properties import NAME_MAPPING
-from icefloe.metadata.table import TableMetadata
-from icefloe.planning.tasks import FileScanTask
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.name_mapping import NameMapping
-from icefloe.schema.name_mapping_codec import parse_name_mapping
-from icefloe.schema.projection import ProjectStruct, plan_projection
-from icefloe.schema.reserved import DELETED, LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID, is_reserved_id
-from icefloe.schema.schema import Schema
+from icefloe.metadata import TableMetadata, properties as props
+from icefloe.planning import FileScanTask
+from icefloe.schema import (
+    NameMapping,
+    ProjectStruct,
+    Schema,
+    parse_name_mapping,
+    plan_projection,
+    reserved,
+    schema_to_arrow,
+)
 from icefloe.storage import Storage
 
 
@@ -48,7 +50,7 @@ class ReadContext:
     @cached_property
     def name_mapping(self) -> NameMapping | None:
         """The ids of columns of files that have none."""
-        text = NAME_MAPPING.of(self.metadata.properties)
+        text = props.NAME_MAPPING.of(self.metadata.properties)
         return None if text is None else parse_name_mapping(text)
 
 
@@ -97,13 +99,13 @@ class _Finish:
         self._target = schema_to_arrow(wanted)
         self._plain = table_columns(wanted)
         self._places = {each.field_id: place for place, each in enumerate(columns.fields)}
-        self._marks_deleted = any(each.field_id == DELETED.field_id for each in wanted.fields)
+        self._marks_deleted = any(each.field_id == reserved.DELETED.field_id for each in wanted.fields)
         self._is_same = columns.fields[: len(self._plain.fields)] == self._plain.fields
         self._plan: ProjectStruct | None = None if self._is_same else plan_projection(self._plain, columns)
 
     def batch(self, batch: Any, deletes: TaskDeletes) -> Any:
         """The wanted rows and columns of a batch."""
-        positions = self._column(batch, POS.field_id)
+        positions = self._column(batch, reserved.POS.field_id)
         deleted = deletes.mask(batch, None if positions is None else positions.to_numpy())
         keep = None if deleted is None or self._marks_deleted else ~deleted
         if not isinstance(self._task.residual, AlwaysTrue):
@@ -118,14 +120,14 @@ class _Finish:
         facts = RowFacts(
             self._task,
             batch.num_rows,
-            self._column(batch, POS.field_id),
-            self._column(batch, ROW_ID.field_id),
-            self._column(batch, LAST_UPDATED_SEQUENCE_NUMBER.field_id),
+            self._column(batch, reserved.POS.field_id),
+            self._column(batch, reserved.ROW_ID.field_id),
+            self._column(batch, reserved.LAST_UPDATED_SEQUENCE_NUMBER.field_id),
             deleted,
         )
         plain = iter(self._table_columns(batch))
         arrays = [
-            metadata_array(each, facts, self._metadata) if is_reserved_id(each.field_id) else next(plain)
+            metadata_array(each, facts, self._metadata) if reserved.is_reserved_id(each.field_id) else next(plain)
             for each in self._wanted.fields
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._target)

@@ -18,11 +18,8 @@ from icefloe.data.task_reader import ReadContext, read_task
 from icefloe.errors import InvalidValueError
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.formats.equality_keys import EqualityKeys, key_columns
-from icefloe.planning.tasks import FileScanTask
-from icefloe.schema import types
-from icefloe.schema.projection import select_ids
-from icefloe.schema.reserved import POS, ROW_ID
-from icefloe.schema.schema import Schema
+from icefloe.planning import FileScanTask
+from icefloe.schema import Schema, reserved, select_ids, types
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -103,7 +100,7 @@ def find_key_matches(
 
     Only key columns are read of a file that has none. Where nothing is compared, no row counts as the same.
     """
-    wanted = Schema(*incoming.key_schema.fields, *((ROW_ID,) if lineage else ()), POS)
+    wanted = Schema(*incoming.key_schema.fields, *((reserved.ROW_ID,) if lineage else ()), reserved.POS)
 
     def search(task: FileScanTask) -> Iterator[KeyMatches]:
         found: list[tuple[Numbers, Numbers, Numbers]] = []
@@ -111,7 +108,7 @@ def find_key_matches(
             numbers = incoming.keys.numbers(batch)
             rows = np.flatnonzero(numbers >= 0)
             if len(rows):
-                positions = batch.column(POS.name).to_numpy()[rows]
+                positions = batch.column(reserved.POS.name).to_numpy()[rows]
                 ids = _row_ids(batch)[rows] if lineage else np.empty(0, np.int64)
                 found.append((positions, incoming.places[numbers[rows]], ids))
         if found:
@@ -131,7 +128,7 @@ def find_key_matches(
 
 
 def _row_ids(batch: Any) -> Numbers:
-    found: Numbers = batch.column(ROW_ID.name).fill_null(_NO_ID).to_numpy()
+    found: Numbers = batch.column(reserved.ROW_ID.name).fill_null(_NO_ID).to_numpy()
     return found
 
 
@@ -166,8 +163,8 @@ def _same_rows(
 ) -> Mask:
     found = np.zeros(len(positions), bool)
     done = 0
-    for batch in read_task(task, Schema(*fields, POS), context):
-        there = batch.column(POS.name).to_numpy()
+    for batch in read_task(task, Schema(*fields, reserved.POS), context):
+        there = batch.column(reserved.POS.name).to_numpy()
         # Both ascend, and every position is one of a live row.
         end = int(np.searchsorted(positions, there[-1], "right"))
         rows = np.searchsorted(there, positions[done:end])
@@ -218,7 +215,7 @@ def plan_upsert(
     if lineage:
         ids = np.full(len(counts), _NO_ID)
         np.minimum.at(ids, places, row_ids)
-        rows = rows.append_column(ROW_ID.name, pa.array(ids, mask=ids == _NO_ID))
+        rows = rows.append_column(reserved.ROW_ID.name, pa.array(ids, mask=ids == _NO_ID))
     replaced = _replaced(matches, is_unchanged, context) if updates else ()
     written = rows if is_written.all() else rows.filter(pa.array(is_written))
     return Upsert(written, tuple(replaced), bool((is_matched & ~is_written).any()))

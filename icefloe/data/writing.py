@@ -25,11 +25,9 @@ from icefloe.errors import InvalidPartitionSpecError, StateError
 from icefloe.formats.arrow_types import stored_schema
 from icefloe.formats.metrics import metrics_modes
 from icefloe.manifests import DataFile
-from icefloe.metadata.properties import ENCRYPTION_KEY_ID
-from icefloe.metadata.table import TableMetadata
-from icefloe.partitioning import UNSORTED, SortOrder, UnknownTransform
-from icefloe.schema.reserved import ROW_LINEAGE_COLUMNS
-from icefloe.schema.schema import Schema
+from icefloe.metadata import TableMetadata, properties as props
+from icefloe.partitioning import UNSORTED, SortOrder, transforms as tr
+from icefloe.schema import Schema, reserved
 from icefloe.storage import Storage
 from icefloe.versions import Feature, require
 
@@ -270,7 +268,7 @@ def _told_apart(partition: Partition) -> Partition:
 
 
 def _check(metadata: TableMetadata, lineage: bool) -> None:
-    if ENCRYPTION_KEY_ID.of(metadata.properties) is not None:
+    if props.ENCRYPTION_KEY_ID.of(metadata.properties) is not None:
         raise StateError("the table is encrypted; data files of encrypted tables cannot be written yet")
     if lineage:
         require(metadata.format_version, Feature.ROW_LINEAGE, "keeping row ids")
@@ -282,7 +280,7 @@ def _check(metadata: TableMetadata, lineage: bool) -> None:
 
 def _plan(metadata: TableMetadata, storage: Storage, lineage: bool, finished: Any, unique: str) -> WritePlan:
     table = metadata.schema()
-    schema = Schema(*table.fields, *(ROW_LINEAGE_COLUMNS if lineage else ()), schema_id=table.schema_id)
+    schema = Schema(*table.fields, *(reserved.ROW_LINEAGE_COLUMNS if lineage else ()), schema_id=table.schema_id)
     order = _usable(metadata.sort_order())
     return WritePlan(
         metadata,
@@ -298,4 +296,4 @@ def _plan(metadata: TableMetadata, storage: Storage, lineage: bool, finished: An
 
 def _usable(order: SortOrder) -> SortOrder:
     """The order, if all of its transforms are known; rows are not sorted by what they are not."""
-    return UNSORTED if any(isinstance(field.transform, UnknownTransform) for field in order.fields) else order
+    return UNSORTED if any(isinstance(field.transform, tr.UnknownTransform) for field in order.fields) else order

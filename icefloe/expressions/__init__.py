@@ -1,59 +1,16 @@
 """Which rows are wanted: predicates, parsing, binding, projection through a spec, evaluation on values or statistics."""
 
-from icefloe.expressions.arrow import (
-    filter_rows,
-    mask,
-    to_arrow,
-)
-from icefloe.expressions.binding import (
-    bind,
-    bound_references,
-    unbind,
-)
-from icefloe.expressions.codec import (
-    expression_from_json,
-    expression_to_json,
-    expression_to_term_json,
-)
-from icefloe.expressions.columns import (
-    Column,
-    bucket,
-    col,
-    days,
-    hours,
-    months,
-    truncate,
-    years,
-)
-from icefloe.expressions.evaluate import (
-    evaluate,
-)
-from icefloe.expressions.facts import (
-    PartitionSummaries,
-    Statistics,
-)
-from icefloe.expressions.normal import (
-    rewrite_not,
-    simplify,
-)
-from icefloe.expressions.parser import (
-    as_expression,
-    parse_expression,
-)
-from icefloe.expressions.projection import (
-    inclusive_projection,
-    strict_projection,
-)
-from icefloe.expressions.residual import (
-    Residuals,
-    residual,
-)
-from icefloe.expressions.statistics import (
-    FileAnswers,
-    might_match,
-    must_match,
-    partitions_might_match,
-)
+from icefloe.expressions.arrow import filter_rows, mask, to_arrow
+from icefloe.expressions.binding import bind, bound_references, unbind
+from icefloe.expressions.codec import expression_from_json, expression_to_json, expression_to_term_json
+from icefloe.expressions.columns import Column, bucket, col, days, hours, months, truncate, years
+from icefloe.expressions.evaluate import evaluate
+from icefloe.expressions.facts import Mask, PartitionSummaries, Statistics
+from icefloe.expressions.normal import rewrite_not, simplify
+from icefloe.expressions.parser import as_expression, parse_expression
+from icefloe.expressions.projection import inclusive_projection, strict_projection
+from icefloe.expressions.residual import Residuals, residual
+from icefloe.expressions.statistics import FileAnswers, might_match, must_match, partitions_might_match
 from icefloe.expressions.terms import (
     BoundReference,
     BoundTransform,
@@ -64,13 +21,8 @@ from icefloe.expressions.terms import (
     Transformed,
     literal,
 )
-from icefloe.expressions.three_valued import (
-    Truth,
-    all_of,
-    any_of,
-    certain,
-    truth,
-)
+from icefloe.expressions.three_valued import Truth, all_of, any_of, certain, truth
+from icefloe.expressions.tokens import Token, TokenKind, tokenize
 from icefloe.expressions.values import (
     AlwaysFalse,
     AlwaysTrue,
@@ -96,76 +48,6 @@ from icefloe.expressions.values import (
     SetPredicate,
     StartsWith,
     UnaryPredicate,
+    conjunction,
+    disjunction,
 )
-
-__all__ = [
-    "AlwaysFalse",
-    "AlwaysTrue",
-    "And",
-    "BoundReference",
-    "BoundTransform",
-    "Column",
-    "EqualTo",
-    "Expression",
-    "FileAnswers",
-    "GreaterThan",
-    "GreaterThanOrEqual",
-    "IdReference",
-    "In",
-    "IsNaN",
-    "IsNull",
-    "LessThan",
-    "LessThanOrEqual",
-    "Literal",
-    "LiteralPredicate",
-    "Not",
-    "NotEqualTo",
-    "NotIn",
-    "NotNaN",
-    "NotNull",
-    "NotStartsWith",
-    "Or",
-    "PartitionSummaries",
-    "Predicate",
-    "Reference",
-    "Residuals",
-    "SetPredicate",
-    "StartsWith",
-    "Statistics",
-    "Term",
-    "Transformed",
-    "Truth",
-    "UnaryPredicate",
-    "all_of",
-    "any_of",
-    "as_expression",
-    "bind",
-    "bound_references",
-    "bucket",
-    "certain",
-    "col",
-    "days",
-    "evaluate",
-    "expression_from_json",
-    "expression_to_json",
-    "expression_to_term_json",
-    "filter_rows",
-    "hours",
-    "inclusive_projection",
-    "literal",
-    "mask",
-    "might_match",
-    "months",
-    "must_match",
-    "parse_expression",
-    "partitions_might_match",
-    "residual",
-    "rewrite_not",
-    "simplify",
-    "strict_projection",
-    "to_arrow",
-    "truncate",
-    "truth",
-    "unbind",
-    "years",
-]

@@ -16,9 +16,8 @@ from icefloe.errors import InvalidExpressionError
 from icefloe.expressions import values as ex
 from icefloe.expressions.binding import bound_term
 from icefloe.expressions.terms import BoundReference, BoundTerm, Literal
-from icefloe.partitioning.arrays import transform_array
-from icefloe.schema import types
-from icefloe.schema.arrow import type_to_arrow
+from icefloe.partitioning import transform_array
+from icefloe.schema import type_to_arrow, types
 
 _UUID_STORAGE = pa.binary(16)
 _COMPARISONS: dict[type[ex.LiteralPredicate], Callable[[Any, Any], Any]] = {

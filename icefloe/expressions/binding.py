@@ -22,16 +22,8 @@ from icefloe.expressions.terms import (
     Term,
     Transformed,
 )
-from icefloe.partitioning.transforms import (
-    DayTransform,
-    IdentityTransform,
-    TimeTransform,
-    Transform,
-    UnknownTransform,
-    VoidTransform,
-)
-from icefloe.schema import types
-from icefloe.schema.schema import Schema
+from icefloe.partitioning import transforms as tr
+from icefloe.schema import Schema, types
 
 _LONGEST_SHOWN = 200
 
@@ -149,12 +141,12 @@ def _bind_term(term: Term, schema: Schema, case_sensitive: bool) -> BoundTerm:
             raise InvalidExpressionError(f"{term!r} is not a column or a transform of one")
 
 
-def _bind_transform(transform: Transform, column: BoundReference) -> BoundTerm:
-    if isinstance(transform, VoidTransform | UnknownTransform):
+def _bind_transform(transform: tr.Transform, column: BoundReference) -> BoundTerm:
+    if isinstance(transform, tr.VoidTransform | tr.UnknownTransform):
         raise InvalidExpressionError(f"transform {transform} of {column} cannot be used in a predicate")
     if not transform.can_transform(column.kind):
         raise InvalidExpressionError(f"{transform} does not take columns of type {column.kind}, as {column} is")
-    return column if isinstance(transform, IdentityTransform) else BoundTransform(transform, column)
+    return column if isinstance(transform, tr.IdentityTransform) else BoundTransform(transform, column)
 
 
 def _not_null(term: BoundTerm) -> ex.Expression:
@@ -196,8 +188,8 @@ def _locate(predicate: ex.Predicate, constant: Literal, term: BoundTerm) -> Posi
     try:
         if (
             isinstance(term, BoundTransform)
-            and isinstance(term.transform, TimeTransform)
-            and not isinstance(term.transform, DayTransform)
+            and isinstance(term.transform, tr.TimeTransform)
+            and not isinstance(term.transform, tr.DayTransform)
             and isinstance(constant.kind, types.StringType)
         ):
             constant = Literal(unit_count(term.transform, constant.value), types.LongType())

@@ -44,17 +44,8 @@ from icefloe.expressions.terms import (
     Term,
     Transformed,
 )
-from icefloe.partitioning.transforms import (
-    BucketTransform,
-    Transform,
-    TruncateTransform,
-    UnknownTransform,
-    VoidTransform,
-)
-from icefloe.schema.codec import type_to_json
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import BooleanType, DoubleType, LongType, StringType
-from icefloe.schema.value_codec import value_to_json
+from icefloe.partitioning import transforms as tr
+from icefloe.schema import BooleanType, DoubleType, LongType, Schema, StringType, type_to_json, value_to_json
 
 _NAMES: dict[type[ex.Predicate], str] = {
     **{predicate: name for name, predicate in UNARY.items()},
@@ -160,11 +151,11 @@ def _old_term_to_json(term: Term) -> Any:
             raise InvalidExpressionError(f"{term} has no form in the older JSON, which names columns")
 
 
-def _parameters(transform: Transform) -> list[int]:
+def _parameters(transform: tr.Transform) -> list[int]:
     match transform:
-        case BucketTransform(num_buckets=number) | TruncateTransform(width=number):
+        case tr.BucketTransform(num_buckets=number) | tr.TruncateTransform(width=number):
             return [number]
-        case VoidTransform() | UnknownTransform():
+        case tr.VoidTransform() | tr.UnknownTransform():
             raise InvalidExpressionError(f"transform {transform} cannot be used in a predicate")
         case _:
             return []

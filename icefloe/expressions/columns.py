@@ -22,15 +22,7 @@ from icefloe.expressions.values import (
     is_in,
     not_in,
 )
-from icefloe.partitioning.transforms import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    MonthTransform,
-    Transform,
-    TruncateTransform,
-    YearTransform,
-)
+from icefloe.partitioning import transforms as tr
 
 
 class Column:
@@ -108,35 +100,35 @@ def col(name: str) -> Column:
 
 def years(column: str | Column) -> Column:
     """Years since 1970 of a date or timestamp: compare with that number, or with a text such as '2024'."""
-    return _transformed(YearTransform(), column)
+    return _transformed(tr.YearTransform(), column)
 
 
 def months(column: str | Column) -> Column:
     """Months since 1970-01 of a date or timestamp: compare with that number, or with a text such as '2024-01'."""
-    return _transformed(MonthTransform(), column)
+    return _transformed(tr.MonthTransform(), column)
 
 
 def days(column: str | Column) -> Column:
     """The day of a timestamp: compare with a date, or a text such as '2024-01-31'."""
-    return _transformed(DayTransform(), column)
+    return _transformed(tr.DayTransform(), column)
 
 
 def hours(column: str | Column) -> Column:
     """Hours since 1970 of a timestamp: compare with that number, or with a text such as '2024-01-31-07'."""
-    return _transformed(HourTransform(), column)
+    return _transformed(tr.HourTransform(), column)
 
 
 def bucket(number: int, column: str | Column) -> Column:
     """The bucket, out of so many, that the value falls in."""
-    return _transformed(BucketTransform(number), column)
+    return _transformed(tr.BucketTransform(number), column)
 
 
 def truncate(width: int, column: str | Column) -> Column:
     """The value cut to a width."""
-    return _transformed(TruncateTransform(width), column)
+    return _transformed(tr.TruncateTransform(width), column)
 
 
-def _transformed(transform: Transform, column: str | Column) -> Column:
+def _transformed(transform: tr.Transform, column: str | Column) -> Column:
     term = column.term if isinstance(column, Column) else as_term(column)
     if not isinstance(term, Reference | IdReference):
         raise InvalidExpressionError(f"{transform} of {term} is not a transform of a column; give a column")

@@ -5,9 +5,7 @@ from decimal import Decimal, DecimalException
 
 from icefloe.errors import InvalidExpressionError
 from icefloe.expressions.terms import Literal, literal
-from icefloe.schema import types
-from icefloe.schema.temporal import NANOS_PER_SECOND, parse_timestamp
-from icefloe.schema.values import coerce, parse_text
+from icefloe.schema import NANOS_PER_SECOND, coerce, parse_text, parse_timestamp, types
 
 _TIMESTAMPS = types.TimestampType | types.TimestamptzType | types.TimestampNanoType | types.TimestamptzNanoType
 _TYPES: dict[str, types.IcebergType] = {

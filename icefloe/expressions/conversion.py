@@ -17,9 +17,7 @@ from typing import Any
 from icefloe.errors import InvalidExpressionError, InvalidInputError
 from icefloe.expressions import values as ex
 from icefloe.expressions.terms import BoundTerm, Literal
-from icefloe.schema import types
-from icefloe.schema.temporal import MICROS_PER_DAY, NANOS_PER_DAY, NANOS_PER_SECOND, parse_timestamp
-from icefloe.schema.values import coerce
+from icefloe.schema import MICROS_PER_DAY, NANOS_PER_DAY, NANOS_PER_SECOND, coerce, parse_timestamp, types
 
 _INT32 = (-(2**31), 2**31 - 1)
 _INT64 = (-(2**63), 2**63 - 1)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from icefloe.expressions.arrow import storage_type
 from icefloe.expressions.terms import BoundReference
-from icefloe.schema.types import DoubleType, FloatType, IcebergType, UUIDType
+from icefloe.schema import DoubleType, FloatType, IcebergType, UUIDType
 
 Mask = npt.NDArray[np.bool_]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from icefloe.expressions import values as ex
 from icefloe.expressions.terms import BoundReference, BoundTransform, Term
-from icefloe.schema.types import DoubleType, FloatType
+from icefloe.schema import DoubleType, FloatType
 
 _REVERSED: dict[type[ex.LiteralPredicate], type[ex.LiteralPredicate]] = {
     ex.LessThan: ex.GreaterThanOrEqual,

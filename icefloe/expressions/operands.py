@@ -14,25 +14,19 @@ from icefloe.expressions.constants import (
 )
 from icefloe.expressions.terms import RESERVED_WORDS, IdReference, Literal, Reference, Term, Transformed, literal
 from icefloe.expressions.tokens import Token, TokenKind, problem_at, tokenize
-from icefloe.partitioning.transforms import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    IdentityTransform,
-    MonthTransform,
-    Transform,
-    TruncateTransform,
-    YearTransform,
-)
+from icefloe.partitioning import transforms as tr
 
-_TRANSFORMS: dict[str, Transform] = {
-    "years": YearTransform(),
-    "months": MonthTransform(),
-    "days": DayTransform(),
-    "hours": HourTransform(),
-    "identity": IdentityTransform(),
+_TRANSFORMS: dict[str, tr.Transform] = {
+    "years": tr.YearTransform(),
+    "months": tr.MonthTransform(),
+    "days": tr.DayTransform(),
+    "hours": tr.HourTransform(),
+    "identity": tr.IdentityTransform(),
 }
-_WITH_NUMBER: dict[str, Callable[[int], Transform]] = {"bucket": BucketTransform, "truncate": TruncateTransform}
+_WITH_NUMBER: dict[str, Callable[[int], tr.Transform]] = {
+    "bucket": tr.BucketTransform,
+    "truncate": tr.TruncateTransform,
+}
 _SQL_FUNCTIONS = ("year", "month", "day", "hour")
 
 Made = TypeVar("Made")
@@ -157,7 +151,7 @@ class OperandReader:
         self.expect_symbol(")")
         return Transformed(_TRANSFORMS[word], reference)
 
-    def call_with_number(self, name: Token, make: Callable[[int], Transform]) -> Term:
+    def call_with_number(self, name: Token, make: Callable[[int], tr.Transform]) -> Term:
         number = self.advance() if self.token.kind is TokenKind.INTEGER else None
         if number is not None:
             self.expect_symbol(",")

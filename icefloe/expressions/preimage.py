@@ -9,34 +9,22 @@ from icefloe.errors import InvalidExpressionError
 from icefloe.expressions import values as ex
 from icefloe.expressions.conversion import Exact, Position, compare, not_null, position_of_steps, steps
 from icefloe.expressions.terms import BoundReference, Literal
-from icefloe.partitioning.transforms import (
-    MICROS_PER_HOUR,
-    NANOS_PER_HOUR,
-    DayTransform,
-    HourTransform,
-    MonthTransform,
-    TimeTransform,
-    Transform,
-    TruncateTransform,
-    YearTransform,
-    wrapped_range,
-)
-from icefloe.schema import types
-from icefloe.schema.temporal import days_from_civil
+from icefloe.partitioning import transforms as tr
+from icefloe.schema import days_from_civil, types
 
 _HOURS_PER_DAY = 24
 _MONTHS_PER_YEAR = 12
 _EPOCH_YEAR = 1970
 _LAST_CODE_POINT = "\U0010ffff"
 _FIRST_SURROGATE, _AFTER_SURROGATES = 0xD800, 0xE000
-_UNIT_TEXTS: dict[type[TimeTransform], tuple[re.Pattern[str], str]] = {
-    YearTransform: (re.compile(r"([+-]?[0-9]{4,9})"), "2024"),
-    MonthTransform: (re.compile(r"([+-]?[0-9]{4,9})-([0-9]{2})"), "2024-01"),
-    HourTransform: (re.compile(r"([+-]?[0-9]{4,9})-([0-9]{2})-([0-9]{2})[-T ]([0-9]{2})"), "2024-01-31-07"),
+_UNIT_TEXTS: dict[type[tr.TimeTransform], tuple[re.Pattern[str], str]] = {
+    tr.YearTransform: (re.compile(r"([+-]?[0-9]{4,9})"), "2024"),
+    tr.MonthTransform: (re.compile(r"([+-]?[0-9]{4,9})-([0-9]{2})"), "2024-01"),
+    tr.HourTransform: (re.compile(r"([+-]?[0-9]{4,9})-([0-9]{2})-([0-9]{2})[-T ]([0-9]{2})"), "2024-01-31-07"),
 }
 
 
-def unit_count(transform: TimeTransform, text: str) -> int:
+def unit_count(transform: tr.TimeTransform, text: str) -> int:
     """Years, months or hours from 1970 to a text such as '2024-01'."""
     pattern, example = _UNIT_TEXTS[type(transform)]
     match = pattern.fullmatch(text)
@@ -45,19 +33,19 @@ def unit_count(transform: TimeTransform, text: str) -> int:
             f"{text!r} is not a text for {transform.unit}s; write it like {example!r}, or a number"
         )
     year, month, day, hour = (int(part) for part in (*match.groups(), "01", "01", "00")[:4])
-    if isinstance(transform, YearTransform):
+    if isinstance(transform, tr.YearTransform):
         return year - _EPOCH_YEAR
     if not (1 <= month <= _MONTHS_PER_YEAR and 1 <= day <= 31 and hour < _HOURS_PER_DAY):
         raise InvalidExpressionError(f"{text!r} is not a moment of the calendar; write it like {example!r}")
-    if isinstance(transform, MonthTransform):
+    if isinstance(transform, tr.MonthTransform):
         return (year - _EPOCH_YEAR) * _MONTHS_PER_YEAR + month - 1
     return days_from_civil(year, month, day) * _HOURS_PER_DAY + hour
 
 
-def without_transform(predicate: ex.LiteralPredicate, transform: Transform, column: BoundReference) -> ex.Expression:
+def without_transform(predicate: ex.LiteralPredicate, transform: tr.Transform, column: BoundReference) -> ex.Expression:
     """The predicate on the column that is equivalent to this one on its transform."""
     test = _in_order(predicate, transform, column)
-    wrapped = wrapped_range(transform, column.kind)
+    wrapped = tr.wrapped_range(transform, column.kind)
     if wrapped is None or isinstance(predicate, ex.NotEqualTo):
         return test
     edge = Literal(wrapped.end, column.kind)
@@ -82,7 +70,7 @@ def _holds(predicate: ex.LiteralPredicate, result: int) -> bool:
             return bool(result == constant)
 
 
-def _in_order(predicate: ex.LiteralPredicate, transform: Transform, column: BoundReference) -> ex.Expression:
+def _in_order(predicate: ex.LiteralPredicate, transform: tr.Transform, column: BoundReference) -> ex.Expression:
     """The same for a transform that preserves the order of all values."""
     constant = predicate.literal
     match predicate:
@@ -101,7 +89,7 @@ def _in_order(predicate: ex.LiteralPredicate, transform: Transform, column: Boun
         case ex.NotEqualTo():
             return ex.negation(without_transform(ex.EqualTo(column, constant), transform, column))
         case ex.StartsWith():
-            assert isinstance(transform, TruncateTransform), f"{transform} gives no text"
+            assert isinstance(transform, tr.TruncateTransform), f"{transform} gives no text"
             return ex.StartsWith(column, constant) if len(constant.value) <= transform.width else ex.AlwaysFalse()
         case _:
             return ex.negation(without_transform(ex.StartsWith(column, constant), transform, column))
@@ -115,34 +103,34 @@ def _from(edge: Position | None, column: BoundReference) -> ex.Expression:
     return ex.AlwaysFalse() if edge is None else compare(ex.GreaterThanOrEqual, column, edge)
 
 
-def _first(constant: Literal, transform: Transform, field_type: types.IcebergType) -> Position | None:
+def _first(constant: Literal, transform: tr.Transform, field_type: types.IcebergType) -> Position | None:
     """The least column value whose result is at least the constant; None if no result is."""
     match transform:
-        case TruncateTransform() if isinstance(field_type, types.StringType | types.BinaryType):
+        case tr.TruncateTransform() if isinstance(field_type, types.StringType | types.BinaryType):
             is_result = len(constant.value) <= transform.width
             # Between a longer text and its own beginning there is no result.
             return Exact(constant.value) if is_result else _after(constant, transform, field_type)
-        case TruncateTransform():
+        case tr.TruncateTransform():
             return position_of_steps(
                 -(-steps(constant.value, field_type) // transform.width) * transform.width, True, field_type
             )
-        case TimeTransform():
+        case tr.TimeTransform():
             return position_of_steps(_start(transform, constant.value, field_type), True, field_type)
         case _:
             raise AssertionError(f"{transform} does not preserve order")
 
 
-def _after(constant: Literal, transform: Transform, field_type: types.IcebergType) -> Position | None:
+def _after(constant: Literal, transform: tr.Transform, field_type: types.IcebergType) -> Position | None:
     """The least column value whose result is greater than the constant; None if no result is."""
     match transform:
-        case TruncateTransform() if isinstance(field_type, types.StringType | types.BinaryType):
+        case tr.TruncateTransform() if isinstance(field_type, types.StringType | types.BinaryType):
             following = _following(constant.value, transform.width)
             return None if following is None else Exact(following)
-        case TruncateTransform():
+        case tr.TruncateTransform():
             return position_of_steps(
                 (steps(constant.value, field_type) // transform.width + 1) * transform.width, True, field_type
             )
-        case TimeTransform():
+        case tr.TimeTransform():
             return position_of_steps(_start(transform, constant.value + 1, field_type), True, field_type)
         case _:
             raise AssertionError(f"{transform} does not preserve order")
@@ -166,22 +154,22 @@ def _next_code_point(character: str) -> str:
     return chr(_AFTER_SURROGATES if point == _FIRST_SURROGATE else point)
 
 
-def _start(transform: TimeTransform, count: int, field_type: types.IcebergType) -> int:
+def _start(transform: tr.TimeTransform, count: int, field_type: types.IcebergType) -> int:
     """The start of the unit with that number, in steps of the column."""
     per_hour = (
-        NANOS_PER_HOUR
+        tr.NANOS_PER_HOUR
         if isinstance(field_type, types.TimestampNanoType | types.TimestamptzNanoType)
-        else MICROS_PER_HOUR
+        else tr.MICROS_PER_HOUR
     )
     match transform:
-        case HourTransform():
+        case tr.HourTransform():
             return count * per_hour
-        case DayTransform():
+        case tr.DayTransform():
             days = count
-        case MonthTransform():
+        case tr.MonthTransform():
             years, month = divmod(count, _MONTHS_PER_YEAR)
             days = days_from_civil(_EPOCH_YEAR + years, month + 1, 1)
-        case YearTransform():
+        case tr.YearTransform():
             days = days_from_civil(_EPOCH_YEAR + count, 1, 1)
         case _:
             raise AssertionError(f"{transform} is no unit of time")

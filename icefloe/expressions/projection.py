@@ -18,20 +18,8 @@ from icefloe.expressions.binding import bind, bound_term
 from icefloe.expressions.conversion import from_steps, limits, steps
 from icefloe.expressions.normal import simplify
 from icefloe.expressions.terms import BoundReference, BoundTransform, Literal
-from icefloe.partitioning.spec import PartitionSpec
-from icefloe.partitioning.transforms import (
-    DayTransform,
-    IdentityTransform,
-    TimeTransform,
-    Transform,
-    TruncateTransform,
-    UnknownTransform,
-    VoidTransform,
-    WrappedRange,
-    wrapped_range,
-)
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import DateType, IcebergType, NestedField
+from icefloe.partitioning import PartitionSpec, transforms as tr
+from icefloe.schema import DateType, IcebergType, NestedField, Schema
 
 _OPEN_EDGES: dict[type[ex.LiteralPredicate], int] = {ex.LessThan: -1, ex.GreaterThan: 1}
 _CLOSED_EDGES: dict[type[ex.LiteralPredicate], int] = {ex.LessThanOrEqual: 1, ex.GreaterThanOrEqual: -1}
@@ -82,7 +70,7 @@ def _project(expression: ex.Expression, of: Callable[[ex.Predicate], ex.Expressi
 class _Part:
     """A partition field whose source is the column of a predicate."""
 
-    transform: Transform
+    transform: tr.Transform
     partition: BoundReference
     source: IcebergType
 
@@ -99,9 +87,9 @@ class _Part:
         return None if None in results else results
 
     @property
-    def wrapped(self) -> WrappedRange | None:
+    def wrapped(self) -> tr.WrappedRange | None:
         """The lowest column values, if their results are not the lowest ones."""
-        return wrapped_range(self.transform, self.source)
+        return tr.wrapped_range(self.transform, self.source)
 
     def literal(self, value: Any) -> Literal:
         return Literal(value, self.partition.kind)
@@ -117,9 +105,9 @@ def _parts(predicate: ex.Predicate, spec: PartitionSpec) -> Iterator[_Part]:
         # Nothing is known of what a transform makes from several columns.
         if field.source_ids != (column.field_id,) or not transform.can_transform(column.kind):
             continue
-        if isinstance(transform, DayTransform) and isinstance(column.kind, DateType):
-            transform = IdentityTransform()
-        if not isinstance(transform, VoidTransform | UnknownTransform):
+        if isinstance(transform, tr.DayTransform) and isinstance(column.kind, DateType):
+            transform = tr.IdentityTransform()
+        if not isinstance(transform, tr.VoidTransform | tr.UnknownTransform):
             made = NestedField(field.field_id, field.name, field.transform.result_type(column.kind))
             yield _Part(transform, BoundReference(made, (made.field_id,), (made.name,), position, True), column.kind)
 
@@ -127,14 +115,14 @@ def _parts(predicate: ex.Predicate, spec: PartitionSpec) -> Iterator[_Part]:
 def _exact(predicate: ex.Predicate, part: _Part) -> ex.Expression | None:
     """The test that the partition value answers as well as the column value does, if there is one."""
     term = bound_term(predicate)
-    if isinstance(part.transform, IdentityTransform):
+    if isinstance(part.transform, tr.IdentityTransform):
         if isinstance(term, BoundTransform):
             return ex.with_term(predicate, BoundTransform(term.transform, part.partition))
         return ex.with_term(predicate, part.partition)
     is_same = isinstance(term, BoundTransform) and term.transform == part.transform
     if is_same or isinstance(predicate, ex.IsNull | ex.NotNull):
         return ex.with_term(predicate, part.partition)
-    if isinstance(predicate, ex.StartsWith | ex.NotStartsWith) and isinstance(part.transform, TruncateTransform):
+    if isinstance(predicate, ex.StartsWith | ex.NotStartsWith) and isinstance(part.transform, tr.TruncateTransform):
         length = len(predicate.literal.value)
         if length < part.transform.width:
             return ex.with_term(predicate, part.partition)
@@ -220,7 +208,7 @@ def _strict(predicate: ex.Predicate, part: _Part) -> ex.Expression:
             if limits(part.source) is None:
                 return _strict_text_range(predicate, part)
             return _strict_range(predicate, part)
-        case ex.EqualTo() | ex.In() if isinstance(part.transform, TruncateTransform) and limits(part.source) is None:
+        case ex.EqualTo() | ex.In() if isinstance(part.transform, tr.TruncateTransform) and limits(part.source) is None:
             return ex.is_in(part.partition, [one for one in _constants(predicate) if _is_whole(one.value, part)])
         case _:
             return ex.AlwaysFalse()
@@ -263,7 +251,7 @@ def _strict_text_range(predicate: ex.LiteralPredicate, part: _Part) -> ex.Expres
 
 def _is_whole(value: str | bytes, part: _Part) -> bool:
     """Whether a result like this text can only come from this text."""
-    return isinstance(part.transform, TruncateTransform) and len(value) < part.transform.width
+    return isinstance(part.transform, tr.TruncateTransform) and len(value) < part.transform.width
 
 
 def _is_within(count: int, field_type: IcebergType) -> bool:
@@ -274,7 +262,7 @@ def _is_within(count: int, field_type: IcebergType) -> bool:
 
 def _one_larger(results: list[Any], part: _Part) -> list[Any]:
     """The results and, for units of time before 1970, those that old Java writers computed."""
-    if not isinstance(part.transform, TimeTransform):
+    if not isinstance(part.transform, tr.TimeTransform):
         return results
     return [*results, *(result + 1 for result in results if result < 0)]
 

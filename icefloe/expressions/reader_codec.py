@@ -13,16 +13,8 @@ from icefloe.expressions.terms import (
     Transformed,
     literal,
 )
-from icefloe.partitioning.transforms import (
-    Transform,
-    UnknownTransform,
-    VoidTransform,
-    parse_transform,
-)
-from icefloe.schema.codec import type_from_json
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import IcebergType
-from icefloe.schema.value_codec import value_from_json
+from icefloe.partitioning import transforms as tr
+from icefloe.schema import IcebergType, Schema, type_from_json, value_from_json
 
 TYPE, CHILD, LEFT, RIGHT, TERM, VALUE, VALUES = "type", "child", "left", "right", "term", "value", "values"
 REFERENCE, NAME, ID, LITERAL, LITERALS, DATA_TYPE = "reference", "name", "id", "literal", "literals", "data-type"
@@ -223,12 +215,12 @@ def _function_name(function: object) -> str:
     return str(parts[0])
 
 
-def _known_transform(text: object) -> Transform:
+def _known_transform(text: object) -> tr.Transform:
     try:
-        transform = parse_transform(text) if isinstance(text, str) else None
+        transform = tr.parse_transform(text) if isinstance(text, str) else None
     except InvalidInputError as error:
         raise InvalidExpressionError(str(error)) from None
-    if transform is None or isinstance(transform, VoidTransform | UnknownTransform):
+    if transform is None or isinstance(transform, tr.VoidTransform | tr.UnknownTransform):
         raise InvalidExpressionError(f"{_shown(text)} is not a transform such as day or bucket[16]")
     return transform
 

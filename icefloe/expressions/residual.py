@@ -11,8 +11,8 @@ from icefloe.expressions.binding import bind
 from icefloe.expressions.evaluate import evaluate
 from icefloe.expressions.normal import simplify
 from icefloe.expressions.projection import project, project_inclusive, project_strict
-from icefloe.partitioning.spec import PartitionSpec
-from icefloe.schema.schema import Schema
+from icefloe.partitioning import PartitionSpec
+from icefloe.schema import Schema
 
 
 class Residuals:

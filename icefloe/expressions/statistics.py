@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from icefloe.errors import InvalidExpressionError
-from icefloe.expressions import kernels
-from icefloe.expressions import values as ex
+from icefloe.expressions import kernels, values as ex
 from icefloe.expressions.binding import bound_term
 from icefloe.expressions.facts import (
     Facts,

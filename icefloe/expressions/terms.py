@@ -14,15 +14,8 @@ from uuid import UUID
 import numpy as np
 
 from icefloe.errors import InvalidExpressionError, InvalidInputError
-from icefloe.partitioning.transforms import (
-    BucketTransform,
-    IdentityTransform,
-    TimeTransform,
-    Transform,
-    TruncateTransform,
-)
-from icefloe.schema import types
-from icefloe.schema.values import coerce, to_text
+from icefloe.partitioning import transforms as tr
+from icefloe.schema import coerce, to_text, types
 
 RESERVED_WORDS = frozenset(("and", "or", "not", "in", "is", "null", "nan", "like", "between", "true", "false"))
 """Words that are no column names unless they are quoted."""
@@ -140,7 +133,7 @@ class BoundReference(Term):
 class Transformed(Term):
     """A transform of a column: `bucket(16, id)`."""
 
-    transform: Transform
+    transform: tr.Transform
     reference: Reference | IdReference
 
     def __str__(self) -> str:
@@ -151,7 +144,7 @@ class Transformed(Term):
 class BoundTransform(Term):
     """A transform of a column of a schema; binding keeps only buckets in this form, and turns the others into ranges."""
 
-    transform: Transform
+    transform: tr.Transform
     reference: BoundReference
 
     @property
@@ -273,15 +266,15 @@ def _float_text(value: float) -> str:
     return text if "e" in text else f"{text}e0"
 
 
-def _call_text(transform: Transform, column: Term) -> str:
+def _call_text(transform: tr.Transform, column: Term) -> str:
     match transform:
-        case BucketTransform(num_buckets=number):
+        case tr.BucketTransform(num_buckets=number):
             return f"bucket({number}, {column})"
-        case TruncateTransform(width=number):
+        case tr.TruncateTransform(width=number):
             return f"truncate({number}, {column})"
-        case TimeTransform():
+        case tr.TimeTransform():
             return f"{transform.unit}s({column})"
-        case IdentityTransform():
+        case tr.IdentityTransform():
             return f"identity({column})"
         case _:
             raise InvalidExpressionError(f"transform {transform} cannot be used in a predicate")

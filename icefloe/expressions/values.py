@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from icefloe.errors import InvalidExpressionError
-from icefloe.expressions.terms import Literal, Term, as_term, quote_text
-from icefloe.expressions.terms import literal as as_literal
-from icefloe.schema.types import StringType
+from icefloe.expressions.terms import Literal, Term, as_term, literal as as_literal, quote_text
+from icefloe.schema import StringType
 
 MAX_DEPTH = 100
 """How deep and, or and not may be nested in each other. A chain of one of them is one level, however long."""

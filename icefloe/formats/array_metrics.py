@@ -8,11 +8,7 @@ import pyarrow.compute as pc
 
 from icefloe.errors import InvalidValueError
 from icefloe.formats.metrics import Metrics, MetricsMode, leaves
-from icefloe.schema import types
-from icefloe.schema.bounds import encode_bound, truncate_lower, truncate_upper
-from icefloe.schema.schema import Schema
-from icefloe.schema.values import coerce
-from icefloe.schema.wkb import GeoPoint, bounding_box
+from icefloe.schema import GeoPoint, Schema, bounding_box, coerce, encode_bound, truncate_lower, truncate_upper, types
 
 
 class MetricsCollector:

@@ -11,9 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from icefloe.errors import InvalidSchemaError, InvalidValueError
-from icefloe.schema import types
-from icefloe.schema.arrow import EXTENSION_METADATA_KEY, EXTENSION_NAME_KEY, WKB_EXTENSION, schema_to_arrow
-from icefloe.schema.schema import Schema
+from icefloe.schema import EXTENSION_METADATA_KEY, EXTENSION_NAME_KEY, WKB_EXTENSION, Schema, schema_to_arrow, types
 
 
 class WkbType(pa.ExtensionType):  # type: ignore[misc]  # pyarrow has no types

@@ -4,41 +4,26 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 
-from icefloe.avro.branches import Part
-from icefloe.avro.nodes import (
-    PLAIN_TYPES,
-    AvroArray,
-    AvroEnum,
-    AvroFixed,
-    AvroMap,
-    AvroNode,
-    AvroPrimitive,
-    AvroRecord,
-    holds_empty_items,
-    holds_itself,
-    option_of,
-)
-from icefloe.avro.schema_codec import parse_avro_schema
+from icefloe.avro import Part, nodes as av, parse_avro_schema
 from icefloe.errors import CorruptFileError, InvalidInputError
-from icefloe.schema import types
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, types
 
-_KEY = AvroPrimitive("string")
+_KEY = av.AvroPrimitive("string")
 
 
-def file_record(text: bytes | str, location: str) -> AvroRecord:
+def file_record(text: bytes | str, location: str) -> av.AvroRecord:
     """What rows of a file are by its Avro schema, which must be one that a table can have."""
     record = parse_avro_schema(text, location)
-    if not isinstance(record, AvroRecord):
+    if not isinstance(record, av.AvroRecord):
         raise CorruptFileError(location, "its rows are not Avro records")
-    if holds_itself(record):
+    if av.holds_itself(record):
         raise CorruptFileError(location, "its Avro schema has a type that holds itself, which no table can")
-    if holds_empty_items(record):
+    if av.holds_empty_items(record):
         raise CorruptFileError(location, "its Avro schema has an array whose items take no bytes, which no table can")
     return record
 
 
-def iceberg_schema(record: AvroRecord, location: str) -> Schema:
+def iceberg_schema(record: av.AvroRecord, location: str) -> Schema:
     """The columns of a file; those without a field id get negative ids, which no column of a table has."""
     try:
         return Schema(*_struct(record, count(-1, -1).__next__).fields)
@@ -46,54 +31,54 @@ def iceberg_schema(record: AvroRecord, location: str) -> Schema:
         raise CorruptFileError(location, f"its Avro schema is not one of a table: {problem}") from None
 
 
-def nodes_below(node: AvroNode) -> tuple[AvroNode, ...]:
+def nodes_below(node: av.AvroNode) -> tuple[av.AvroNode, ...]:
     """The nodes of the fields of the type that a node holds: those of a struct, an element, or a key and a value."""
-    match option_of(node) or node:
-        case AvroRecord(fields, is_variant=False):
+    match av.option_of(node) or node:
+        case av.AvroRecord(fields, is_variant=False):
             return tuple(field.node for field in fields)
-        case AvroArray(AvroRecord(fields), is_map=True):
+        case av.AvroArray(av.AvroRecord(fields), is_map=True):
             return tuple(field.node for field in fields)
-        case AvroArray(items):
+        case av.AvroArray(items):
             return (items,)
-        case AvroMap(values):
+        case av.AvroMap(values):
             return _KEY, values
         case _:
             return ()
 
 
-def _struct(record: AvroRecord, fresh: Callable[[], int]) -> types.StructType:
+def _struct(record: av.AvroRecord, fresh: Callable[[], int]) -> types.StructType:
     return types.StructType(
         *(_field(field.field_id, field.column, field.node, fresh, field.doc) for field in record.fields)
     )
 
 
 def _field(
-    field_id: int | None, name: str, node: AvroNode, fresh: Callable[[], int], doc: str | None = None
+    field_id: int | None, name: str, node: av.AvroNode, fresh: Callable[[], int], doc: str | None = None
 ) -> types.NestedField:
     number = fresh() if field_id is None else field_id
-    value = option_of(node)
+    value = av.option_of(node)
     kind = _kind(node if value is None else value, fresh)
     return types.NestedField(number, name, kind, value is None and not isinstance(kind, types.UnknownType), doc)
 
 
-def _kind(node: AvroNode, fresh: Callable[[], int]) -> types.IcebergType:
+def _kind(node: av.AvroNode, fresh: Callable[[], int]) -> types.IcebergType:
     match node:
-        case AvroPrimitive(kind, meaning):
-            return meaning or PLAIN_TYPES[kind]
-        case AvroFixed(_, meaning):
+        case av.AvroPrimitive(kind, meaning):
+            return meaning or av.PLAIN_TYPES[kind]
+        case av.AvroFixed(_, meaning):
             return meaning
-        case AvroEnum():
+        case av.AvroEnum():
             return types.StringType()
-        case AvroRecord(is_variant=True):
+        case av.AvroRecord(is_variant=True):
             return types.VariantType()
-        case AvroRecord():
+        case av.AvroRecord():
             return _struct(node, fresh)
-        case AvroArray(AvroRecord((key, value)), is_map=True):
+        case av.AvroArray(av.AvroRecord((key, value)), is_map=True):
             return _map((key.field_id, value.field_id), (key.node, value.node), fresh)
-        case AvroArray(items, element_id):
+        case av.AvroArray(items, element_id):
             element = _field(element_id, "element", items, fresh)
             return types.ListType(element.field_id, element.field_type, element.required)
-        case AvroMap(values, key_id, value_id):
+        case av.AvroMap(values, key_id, value_id):
             return _map((key_id, value_id), (_KEY, values), fresh)
         case _:
             # A union of several types: there is no Iceberg type for it, and it can only be left out.
@@ -101,7 +86,7 @@ def _kind(node: AvroNode, fresh: Callable[[], int]) -> types.IcebergType:
 
 
 def _map(
-    ids: tuple[int | None, int | None], nodes: tuple[AvroNode, AvroNode], fresh: Callable[[], int]
+    ids: tuple[int | None, int | None], nodes: tuple[av.AvroNode, av.AvroNode], fresh: Callable[[], int]
 ) -> types.MapType:
     key, value = (
         _field(field_id, name, node, fresh) for field_id, name, node in zip(ids, ("key", "value"), nodes, strict=True)
@@ -126,17 +111,19 @@ def chosen_part(file_kind: types.IcebergType, read_kind: types.IcebergType) -> P
 
 
 def with_wanted_zones(
-    fields: tuple[types.NestedField, ...], nodes: tuple[AvroNode, ...], wanted: Schema
+    fields: tuple[types.NestedField, ...], nodes: tuple[av.AvroNode, ...], wanted: Schema
 ) -> tuple[types.NestedField, ...]:
     """The fields of a file with the table's word on zones where the file's writer said nothing."""
     return tuple(_with_zone(field, node, wanted) for field, node in zip(fields, nodes, strict=True))
 
 
-def _with_zone(field: types.NestedField, node: AvroNode, wanted: Schema) -> types.NestedField:
-    node = option_of(node) or node
+def _with_zone(field: types.NestedField, node: av.AvroNode, wanted: Schema) -> types.NestedField:
+    node = av.option_of(node) or node
     kind = field.field_type
     match kind:
-        case types.TimestampType() | types.TimestampNanoType() if isinstance(node, AvroPrimitive) and node.zone_unknown:
+        case types.TimestampType() | types.TimestampNanoType() if (
+            isinstance(node, av.AvroPrimitive) and node.zone_unknown
+        ):
             zoned = types.TimestamptzType() if isinstance(kind, types.TimestampType) else types.TimestamptzNanoType()
             asked = wanted.fields_by_id.get(field.field_id)
             return field if asked is None or asked.field_type != zoned else replace(field, field_type=zoned)

@@ -7,16 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.avro.branches import Branch, compile_rows
-from icefloe.avro.container import Container
-from icefloe.avro.decode import decode_tree
-from icefloe.avro.nodes import AvroEnum, AvroPrimitive, AvroRecord
-from icefloe.avro.program import UnknownShape
+from icefloe.avro import Branch, Container, UnknownShape, compile_rows, decode_tree, nodes as av
 from icefloe.errors import CorruptFileError
 from icefloe.formats.avro_columns import chosen_part
-from icefloe.schema import types
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, schema_to_arrow, types
 
 _MOST_ROWS = 1 << 22
 """How many rows one block may hold; writers end a block after some ten thousand bytes."""
@@ -25,7 +19,7 @@ _MOST_ROWS = 1 << 22
 class RowDecoder:
     """Decodes parts of one file, whose rows are `record`, with the columns `file`, of which `schema` has some."""
 
-    def __init__(self, record: AvroRecord, file: Schema, schema: Schema, location: str) -> None:
+    def __init__(self, record: av.AvroRecord, file: Schema, schema: Schema, location: str) -> None:
         self._location = location
         self._schema = schema
         self._target = schema_to_arrow(schema)
@@ -56,7 +50,7 @@ def _values(array: Any, branch: Branch, kind: types.IcebergType, arrow_type: Any
     """An array as it is stored, as one of the type that it stands for."""
     match kind:
         case types.VariantType():
-            assert isinstance(branch.node, AvroRecord)
+            assert isinstance(branch.node, av.AvroRecord)
             parts = {field.column: array.field(place) for place, field in enumerate(branch.node.fields)}
             return pa.StructArray.from_arrays(
                 [parts["metadata"], parts["value"]], fields=list(arrow_type), mask=_nulls(array)
@@ -86,15 +80,15 @@ def _values(array: Any, branch: Branch, kind: types.IcebergType, arrow_type: Any
 def _leaf(array: Any, branch: Branch, kind: types.IcebergType, arrow_type: Any) -> Any:
     node = branch.node
     match kind:
-        case _ if isinstance(node, AvroEnum):
+        case _ if isinstance(node, av.AvroEnum):
             return pa.array(node.symbols, pa.string()).take(array)
         case types.DecimalType():
             return _decimals(array, arrow_type)
-        case types.UUIDType() if isinstance(node, AvroPrimitive):
+        case types.UUIDType() if isinstance(node, av.AvroPrimitive):
             found = [None if text is None else uuid.UUID(text).bytes for text in array.to_pylist()]
             return pa.array(found, pa.binary(16)).cast(arrow_type)
         case _:
-            if isinstance(node, AvroPrimitive) and node.scale != 1:
+            if isinstance(node, av.AvroPrimitive) and node.scale != 1:
                 array = pc.multiply_checked(array.cast(pa.int64()), node.scale)
             return array if array.type.equals(arrow_type) else array.cast(arrow_type)
 

@@ -11,11 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.avro.iceberg_schema_codec import decimal_width, null_comes_second
+from icefloe.avro import decimal_width, null_comes_second
 from icefloe.errors import InvalidValueError
 from icefloe.formats.projection import as_stored, compacted
-from icefloe.schema import types
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, types
 
 _FIRST, _SECOND = b"\x00", b"\x02"
 """The numbers of the branches of a union."""

@@ -5,20 +5,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe.avro.container import Container
-from icefloe.avro.file import AvroFile
-from icefloe.avro.nodes import AvroNode, AvroUnion, option_of
+from icefloe.avro import AvroFile, Container, nodes as av
 from icefloe.errors import IncompatibleChangeError
 from icefloe.formats.avro_columns import file_record, iceberg_schema, nodes_below, with_wanted_zones
 from icefloe.formats.avro_decoding import RowDecoder
 from icefloe.formats.file_schema import columns_to_read, known_columns, without_positions
 from icefloe.formats.projection import position_array, project_batch, with_positions
 from icefloe.formats.written_file import DEFAULT_BATCH_ROWS
-from icefloe.schema.name_mapping import NameMapping
-from icefloe.schema.projection import plan_projection
-from icefloe.schema.reserved import POS
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import NestedField, NestedType
+from icefloe.schema import NameMapping, NestedField, NestedType, Schema, plan_projection, reserved
 
 _BATCH_BYTES = 1 << 26
 
@@ -49,7 +43,7 @@ class AvroFileReader:
             _check_unions(field, inner.node, wanted, location)
         self._read_schema = columns_to_read(wanted, self.file_schema, constants)
         self._plan = plan_projection(without_positions(wanted), self._read_schema, constants)
-        self._with_rows = any(field.field_id == POS.field_id for field in wanted.fields)
+        self._with_rows = any(field.field_id == reserved.POS.field_id for field in wanted.fields)
         self._decoder = RowDecoder(record, self.file_schema, self._read_schema, location)
 
     @property
@@ -81,16 +75,16 @@ class AvroFileReader:
             piece = decoded.slice(start, rows) if self._read_schema.fields else decoded
             projected = project_batch(piece, self._plan, without_positions(self._wanted), self._location, rows)
             positions = position_array(first_row + start, rows)
-            yield with_positions(projected, self._wanted, positions, POS.field_id)
+            yield with_positions(projected, self._wanted, positions, reserved.POS.field_id)
 
 
 def _together(batches: list[Any]) -> Any:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
-def _check_unions(field: NestedField, node: AvroNode, wanted: Schema, location: str) -> None:
+def _check_unions(field: NestedField, node: av.AvroNode, wanted: Schema, location: str) -> None:
     """A union of several types is not a column; to read it as missing would hide its values."""
-    if isinstance(option_of(node) or node, AvroUnion):
+    if isinstance(av.option_of(node) or node, av.AvroUnion):
         if field.field_id in wanted.fields_by_id:
             raise IncompatibleChangeError(
                 f"{location}: column {field.name!r} is a union of several Avro types;"

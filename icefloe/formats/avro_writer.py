@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icefloe.avro.blocks import CODECS, SYNC_SIZE, container_block, container_header, deflate
-from icefloe.avro.iceberg_schema_codec import avro_schema_of
+from icefloe.avro import CODECS, SYNC_SIZE, avro_schema_of, container_block, container_header
+from icefloe.avro.blocks import deflate
 from icefloe.errors import InvalidPropertyError
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.arrow_types import conform, stored_schema
@@ -19,10 +19,9 @@ from icefloe.formats.field_ids import check_written_ids
 from icefloe.formats.metrics import MetricsMode, metrics_modes
 from icefloe.formats.parquet.footer import Sink
 from icefloe.formats.written_file import JUST_WRITTEN, WrittenFile
-from icefloe.metadata.properties import AVRO_COMPRESSION, AVRO_COMPRESSION_LEVEL, property_as_int
-from icefloe.partitioning.sorting import UNSORTED, SortOrder
-from icefloe.schema.codec import schema_to_json
-from icefloe.schema.schema import Schema
+from icefloe.metadata import properties as props
+from icefloe.partitioning import UNSORTED, SortOrder
+from icefloe.schema import Schema, schema_to_json
 
 BLOCK_BYTES = 1 << 18
 """About how many bytes of rows one block holds before it is compressed."""
@@ -128,20 +127,20 @@ def _slices(batch: Any) -> Iterator[Any]:
 
 def _codec_of(properties: Mapping[str, str]) -> tuple[str, int]:
     """Avro's name of the codec that the table's properties ask for, and the level where there is one."""
-    text = AVRO_COMPRESSION.of(properties).lower()
+    text = props.AVRO_COMPRESSION.of(properties).lower()
     if text not in CODECS:
         raise InvalidPropertyError(
-            f"property {AVRO_COMPRESSION.key!r} is {text!r}; it must be one of {', '.join(CODECS)}"
+            f"property {props.AVRO_COMPRESSION.key!r} is {text!r}; it must be one of {', '.join(CODECS)}"
         )
     name = CODECS[text]
     if name not in _LEVELS:
         return name, 0
     default, lowest, highest = _LEVELS[name]
     level = default
-    if AVRO_COMPRESSION_LEVEL.of(properties) is not None:
-        level = property_as_int(properties, AVRO_COMPRESSION_LEVEL.key, default)
+    if props.AVRO_COMPRESSION_LEVEL.of(properties) is not None:
+        level = props.property_as_int(properties, props.AVRO_COMPRESSION_LEVEL.key, default)
     if not lowest <= level <= highest:
         raise InvalidPropertyError(
-            f"property {AVRO_COMPRESSION_LEVEL.key!r} is {level}; {text} takes {lowest} to {highest}"
+            f"property {props.AVRO_COMPRESSION_LEVEL.key!r} is {level}; {text} takes {lowest} to {highest}"
         )
     return name, level

@@ -12,10 +12,10 @@ from icefloe.formats.deletion_vectors import MAX_KEY, DeletionVector
 from icefloe.formats.puffin.files import MAX_BLOB_BYTES, PuffinWriter, read_blob, read_footer
 from icefloe.formats.puffin.values import Blob, BlobMetadata, ReadRange
 from icefloe.formats.roaring import COOKIE_WITHOUT_RUNS, EMPTY_BITMAP_SIZE, read_bitmap, write_bitmap
-from icefloe.schema.reserved import POS
+from icefloe.schema import reserved
 
 BLOB_TYPE = "deletion-vector-v1"
-POSITION_FIELD_ID = POS.field_id
+POSITION_FIELD_ID = reserved.POS.field_id
 """The id of the metadata column `_pos`, which vectors are said to be about."""
 
 _MAGIC = bytes.fromhex("d1d33964")

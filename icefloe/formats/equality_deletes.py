@@ -16,10 +16,7 @@ from icefloe.formats.file_formats import PARQUET, delete_file_properties, file_r
 from icefloe.formats.metrics import MetricsMode
 from icefloe.formats.parquet.footer import Sink
 from icefloe.formats.written_file import WrittenFile
-from icefloe.schema import types
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.projection import select_ids
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, schema_to_arrow, select_ids, types
 from icefloe.versions import Feature, require
 
 

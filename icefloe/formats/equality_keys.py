@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InvalidValueError
-from icefloe.schema.arrow import FIELD_ID_KEY
+from icefloe.schema import FIELD_ID_KEY
 
 _MISSING = -1
 _SPARSE = 16

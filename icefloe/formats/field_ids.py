@@ -7,9 +7,7 @@ wants ids on columns, fields of structs, elements of lists, keys and values of m
 from collections.abc import Collection, Iterable, Iterator
 
 from icefloe.errors import CorruptFileError
-from icefloe.schema import types
-from icefloe.schema.reserved import is_reserved_id
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, reserved, types
 
 
 def check_written_ids(file: Schema, schema: Schema, location: str) -> None:
@@ -73,7 +71,7 @@ def foreign_ids(file: Schema, schemas: Iterable[Schema], variants: Collection[in
     return [
         f"{file.names_by_id[field.field_id]!r} has the field id {field.field_id}"
         for field in _with_ids_wanted(file.fields, variants)
-        if field.field_id >= 0 and field.field_id not in known and not is_reserved_id(field.field_id)
+        if field.field_id >= 0 and field.field_id not in known and not reserved.is_reserved_id(field.field_id)
     ]
 
 

@@ -13,9 +13,8 @@ from icefloe.formats.parquet.footer import Sink
 from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.formats.parquet.writer import ParquetFileWriter
 from icefloe.formats.written_file import WrittenFile
-from icefloe.partitioning.sorting import UNSORTED, SortOrder
-from icefloe.schema.name_mapping import NameMapping
-from icefloe.schema.schema import Schema
+from icefloe.partitioning import UNSORTED, SortOrder
+from icefloe.schema import NameMapping, Schema
 
 PARQUET, AVRO, ORC = "parquet", "avro", "orc"
 DATA_FORMATS = (PARQUET, AVRO, ORC)

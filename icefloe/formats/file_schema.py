@@ -7,28 +7,27 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from icefloe.schema.arrow import file_schema_from_arrow
-from icefloe.schema.name_mapping import NameMapping, apply_name_mapping
-from icefloe.schema.projection import (
+from icefloe.schema import (
     FromFile,
+    IcebergType,
     Keep,
+    ListType,
+    MapType,
+    NameMapping,
+    NestedField,
+    NestedType,
     ProjectList,
     ProjectMap,
     ProjectStruct,
-    ValuePlan,
-    plan_projection,
-    select_ids,
-)
-from icefloe.schema.reserved import POS
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    NestedType,
+    Schema,
     StructType,
+    ValuePlan,
     VariantType,
+    apply_name_mapping,
+    file_schema_from_arrow,
+    plan_projection,
+    reserved,
+    select_ids,
     walk_fields,
 )
 
@@ -119,7 +118,9 @@ def columns_to_read(wanted: Schema, file: Schema, constants: Mapping[int, Any] |
 
 def without_positions(wanted: Schema) -> Schema:
     """The wanted columns that come from the file or from constants."""
-    return Schema(*(field for field in wanted.fields if field.field_id != POS.field_id), schema_id=wanted.schema_id)
+    return Schema(
+        *(field for field in wanted.fields if field.field_id != reserved.POS.field_id), schema_id=wanted.schema_id
+    )
 
 
 def _needed(plan: ProjectStruct) -> set[int]:

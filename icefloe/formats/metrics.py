@@ -9,12 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from icefloe.errors import InvalidPropertyError
-from icefloe.metadata.properties import METRICS_COLUMN_PREFIX, METRICS_DEFAULT_MODE, METRICS_MAX_INFERRED_COLUMNS
-from icefloe.partitioning.sorting import UNSORTED, SortOrder
-from icefloe.schema import types
-from icefloe.schema.bounds import DEFAULT_BOUND_WIDTH
-from icefloe.schema.reserved import DELETE_FILE_PATH, DELETE_FILE_POS
-from icefloe.schema.schema import Schema
+from icefloe.metadata import properties as props
+from icefloe.partitioning import UNSORTED, SortOrder
+from icefloe.schema import DEFAULT_BOUND_WIDTH, Schema, reserved, types
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,27 +59,30 @@ def metrics_modes(
 ) -> dict[int, MetricsMode]:
     """The mode of every primitive and variant column, by field id."""
     eligible = [each.field_id for each in _breadth_first(schema.fields) if _has_metrics(each.field_type)]
-    if METRICS_DEFAULT_MODE.key in properties:
-        default = parse_mode(METRICS_DEFAULT_MODE.of(properties), METRICS_DEFAULT_MODE.key)
+    if props.METRICS_DEFAULT_MODE.key in properties:
+        default = parse_mode(props.METRICS_DEFAULT_MODE.of(properties), props.METRICS_DEFAULT_MODE.key)
         modes = dict.fromkeys(eligible, default)
     else:
-        limit = METRICS_MAX_INFERRED_COLUMNS.of(properties)
+        limit = props.METRICS_MAX_INFERRED_COLUMNS.of(properties)
         default = DEFAULT_MODE if len(schema.fields_by_id) <= limit else NO_METRICS
         modes = dict.fromkeys(eligible, default) | dict.fromkeys(eligible[:limit], DEFAULT_MODE)
     for each in sort_order.fields:
         if each.transform.preserves_order and each.source_id in modes and not modes[each.source_id].bounds:
             modes[each.source_id] = DEFAULT_MODE
     for key, text in properties.items():
-        if key.startswith(METRICS_COLUMN_PREFIX):
+        if key.startswith(props.METRICS_COLUMN_PREFIX):
             mode = parse_mode(text, key)
-            field_id = schema.find_id(key.removeprefix(METRICS_COLUMN_PREFIX))
+            field_id = schema.find_id(key.removeprefix(props.METRICS_COLUMN_PREFIX))
             # A column may have been dropped since the property was set.
             if field_id in modes:
                 modes[field_id] = mode
     return modes
 
 
-POSITION_DELETE_MODES: dict[int, MetricsMode] = {DELETE_FILE_PATH.field_id: FULL, DELETE_FILE_POS.field_id: FULL}
+POSITION_DELETE_MODES: dict[int, MetricsMode] = {
+    reserved.DELETE_FILE_PATH.field_id: FULL,
+    reserved.DELETE_FILE_POS.field_id: FULL,
+}
 """Position delete files keep whole bounds: equal bounds of the path say that all deletes are for one file."""
 
 

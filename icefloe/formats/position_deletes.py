@@ -16,14 +16,11 @@ from icefloe.formats.metrics import POSITION_DELETE_MODES
 from icefloe.formats.parquet.footer import Sink
 from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.formats.written_file import WrittenFile
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.reserved import DELETE_FILE_PATH, DELETE_FILE_POS
-from icefloe.schema.schema import Schema
-from icefloe.storage.identity import identity
-from icefloe.storage.locations import parse_location
+from icefloe.schema import Schema, reserved, schema_to_arrow
+from icefloe.storage import identity, parse_location
 from icefloe.versions import Feature, require
 
-POSITION_DELETE_SCHEMA = Schema(DELETE_FILE_PATH, DELETE_FILE_POS)
+POSITION_DELETE_SCHEMA = Schema(reserved.DELETE_FILE_PATH, reserved.DELETE_FILE_POS)
 """The columns of a position delete file. The deleted row itself is never written, and not read where others wrote it."""
 
 _BATCH_ROWS = 1 << 20
@@ -150,7 +147,7 @@ def _grouped(paths: Any, positions: Any) -> Iterator[tuple[str, npt.NDArray[np.i
 
 def _groups_with(footer: Any, data_file: str) -> list[bool]:
     """Whether each row group of a Parquet file may hold deletes of the data file."""
-    places = [i for i in range(footer.num_columns) if footer.schema.column(i).path == DELETE_FILE_PATH.name]
+    places = [i for i in range(footer.num_columns) if footer.schema.column(i).path == reserved.DELETE_FILE_PATH.name]
     wanted = data_file.encode()
     root = _root(data_file)
     found = []

@@ -8,9 +8,7 @@ import pyarrow.compute as pc
 
 from icefloe.errors import CorruptFileError, InvalidValueError
 from icefloe.formats.variant.shredding import unshred
-from icefloe.schema import types
-from icefloe.schema.arrow import field_to_arrow, schema_to_arrow
-from icefloe.schema.projection import (
+from icefloe.schema import (
     Constant,
     Default,
     FromFile,
@@ -21,9 +19,12 @@ from icefloe.schema.projection import (
     ProjectMap,
     ProjectStruct,
     Promote,
+    Schema,
     ValuePlan,
+    field_to_arrow,
+    schema_to_arrow,
+    types,
 )
-from icefloe.schema.schema import Schema
 
 MICROS_PER_DAY = 86_400_000_000
 

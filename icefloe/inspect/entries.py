@@ -12,16 +12,11 @@ from icefloe.inspect.pruning import prune_manifests
 from icefloe.inspect.readable_metrics import READABLE_METRICS, metrics_needed, readable_metrics
 from icefloe.inspect.request import MetadataRequest, retyped
 from icefloe.inspect.schemas import table_partition_type
-from icefloe.manifests import ManifestColumns, ManifestContent, ManifestFile, Metric, Wanted
-from icefloe.manifests.entry_codec import COLUMN_TYPES
-from icefloe.manifests.wanted import ALWAYS
+from icefloe.manifests import ALWAYS, COLUMN_TYPES, ManifestColumns, ManifestContent, ManifestFile, Metric, Wanted
 from icefloe.parallel import in_order
-from icefloe.planning.reading import ManifestSource
-from icefloe.planning.shown_partitions import shown_values
-from icefloe.schema.arrow import schema_to_arrow, type_to_arrow
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import NestedField, StructType
-from icefloe.storage.identity import identity
+from icefloe.planning import ManifestSource, shown_values
+from icefloe.schema import NestedField, Schema, StructType, schema_to_arrow, type_to_arrow
+from icefloe.storage import identity
 
 NEEDED = ALWAYS | {"file_path", "file_size_in_bytes"}
 """What is read of a manifest in any case."""

@@ -11,14 +11,12 @@ from icefloe.expressions import might_match
 from icefloe.inspect.entries import NEEDED
 from icefloe.inspect.pruning import KnownValues
 from icefloe.inspect.request import MetadataRequest, table_batches
-from icefloe.manifests import ManifestContent, ManifestFile, PartitionFieldSummary, Wanted
-from icefloe.manifests.summaries import count_entries
+from icefloe.manifests import ManifestContent, ManifestFile, PartitionFieldSummary, Wanted, count_entries
 from icefloe.metadata import Snapshot
 from icefloe.parallel import in_order
-from icefloe.partitioning.transforms import Transform
-from icefloe.planning.reading import ManifestSource
-from icefloe.schema.binary import decode
-from icefloe.schema.types import DoubleType, FloatType, IcebergType
+from icefloe.partitioning import transforms as tr
+from icefloe.planning import ManifestSource
+from icefloe.schema import DoubleType, FloatType, IcebergType, decode
 
 _COUNTS = ("added_files_count", "existing_files_count", "deleted_files_count")
 _ONLY_STATUS = Wanted(NEEDED, False, frozenset(), ())
@@ -108,7 +106,9 @@ def _summaries(manifest: ManifestFile, source: ManifestSource, is_all: bool) -> 
     ]
 
 
-def _summary(summary: PartitionFieldSummary, transform: Transform, kind: IcebergType, is_all: bool) -> dict[str, Any]:
+def _summary(
+    summary: PartitionFieldSummary, transform: tr.Transform, kind: IcebergType, is_all: bool
+) -> dict[str, Any]:
     nan = summary.contains_nan
     if nan is None and is_all:
         # The column is required there. What is not known may be, and only these types have NaN at all.
@@ -121,7 +121,7 @@ def _summary(summary: PartitionFieldSummary, transform: Transform, kind: Iceberg
     }
 
 
-def _text(bound: bytes | None, transform: Transform, kind: IcebergType) -> str | None:
+def _text(bound: bytes | None, transform: tr.Transform, kind: IcebergType) -> str | None:
     if bound is None:
         return None
     try:

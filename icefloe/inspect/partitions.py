@@ -18,9 +18,8 @@ from icefloe.inspect.schemas import table_partition_type
 from icefloe.manifests import FileContent, ManifestColumns, MetricColumns, Wanted
 from icefloe.metadata import TableMetadata
 from icefloe.parallel import in_order
-from icefloe.planning.partitions import Numbers, group_partitions
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.types import IntegerType, NestedField, StructType, UnknownType
+from icefloe.planning import Numbers, group_partitions
+from icefloe.schema import IntegerType, NestedField, StructType, UnknownType, schema_to_arrow
 
 _FIELD_COUNT_ID = -1
 _NEVER = -1

@@ -17,20 +17,16 @@ from icefloe.inspect.entries import FoundManifest, manifests_of, partition_colum
 from icefloe.inspect.pruning import KnownValues, partition_field_ids, prune_manifests
 from icefloe.inspect.request import MetadataRequest
 from icefloe.inspect.schemas import table_partition_type
-from icefloe.manifests import DataFile, FileContent, ManifestColumns, ManifestContent, Metric, Wanted
-from icefloe.manifests.wanted import ALL_COLUMNS
+from icefloe.manifests import ALL_COLUMNS, DataFile, FileContent, ManifestColumns, ManifestContent, Metric, Wanted
 from icefloe.parallel import in_order
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.reserved import DELETE_FILE_PATH, DELETE_FILE_POS
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import LongType, StringType, StructType
+from icefloe.schema import LongType, Schema, StringType, StructType, reserved, schema_to_arrow
 from icefloe.versions import Feature, allows
 
 _BATCH_ROWS = 1 << 16
 _SMALL_ROWS = 1 << 17
 """Files of no more rows are read ahead as a whole, others while their rows are asked for."""
 
-_BOUNDS_OF = (DELETE_FILE_PATH.field_id, DELETE_FILE_POS.field_id)
+_BOUNDS_OF = (reserved.DELETE_FILE_PATH.field_id, reserved.DELETE_FILE_POS.field_id)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,11 +107,11 @@ class DeleteRows:
             lower, upper = columns.lower_bounds(field_id, kind), columns.upper_bounds(field_id, kind)
             if lower is not None and upper is not None and not self._is_relative:
                 known[field_id] = (lower, upper)
-        if DELETE_FILE_PATH.field_id in known:
+        if reserved.DELETE_FILE_PATH.field_id in known:
             # The bounds of vectors are those of the one file that they are about.
             about = columns.column("referenced_data_file")
-            lower, upper = known[DELETE_FILE_PATH.field_id]
-            known[DELETE_FILE_PATH.field_id] = (pc.coalesce(about, lower), pc.coalesce(about, upper))
+            lower, upper = known[reserved.DELETE_FILE_PATH.field_id]
+            known[reserved.DELETE_FILE_PATH.field_id] = (pc.coalesce(about, lower), pc.coalesce(about, upper))
         return KnownValues(len(columns), known)
 
     @property

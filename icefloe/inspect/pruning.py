@@ -10,15 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icefloe.expressions import inclusive_projection, might_match, partitions_might_match
-from icefloe.expressions.facts import Mask
+from icefloe.expressions import Mask, inclusive_projection, might_match, partitions_might_match
 from icefloe.inspect.request import MetadataRequest
 from icefloe.manifests import FileContent, ManifestContent, ManifestFile, SummaryColumns
-from icefloe.partitioning.spec import PartitionField, PartitionSpec
-from icefloe.partitioning.transforms import IdentityTransform, VoidTransform
-from icefloe.planning.replaced_columns import ReplacedColumns
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import IcebergType, StructType
+from icefloe.partitioning import PartitionField, PartitionSpec, transforms as tr
+from icefloe.planning import ReplacedColumns
+from icefloe.schema import IcebergType, Schema, StructType
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,9 +107,9 @@ def _by_summaries(
 ) -> Mask:
     # The partition column seen as a spec of its own: each field of the tuple is what it is.
     fields = [
-        PartitionField(ids[field.field_id], field.field_id, IdentityTransform(), field.name)
+        PartitionField(ids[field.field_id], field.field_id, tr.IdentityTransform(), field.name)
         if field.field_id in ids
-        else PartitionField(-1 - place, field.field_id, VoidTransform(), field.name)
+        else PartitionField(-1 - place, field.field_id, tr.VoidTransform(), field.name)
         for place, field in enumerate(spec.fields)
     ]
     projected = inclusive_projection(request.bound, PartitionSpec(*fields, spec_id=spec.spec_id), request.schema)

@@ -9,10 +9,7 @@ import pyarrow.compute as pc
 
 from icefloe.errors import InvalidValueError
 from icefloe.manifests import Metric, MetricColumns
-from icefloe.schema import types
-from icefloe.schema.binary import decode_array
-from icefloe.schema.bounds import decode_bounds
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, decode_array, decode_bounds, types
 
 READABLE_METRICS = "readable_metrics"
 

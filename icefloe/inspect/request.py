@@ -11,11 +11,8 @@ import pyarrow.compute as pc
 from icefloe.expressions import AlwaysTrue, Expression, bound_references, mask
 from icefloe.manifests import ManifestFile
 from icefloe.metadata import Snapshot, TableMetadata
-from icefloe.planning.reading import ManifestSource
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.projection import select_ids
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import NestedField, StructType
+from icefloe.planning import ManifestSource
+from icefloe.schema import NestedField, Schema, StructType, schema_to_arrow, select_ids
 from icefloe.storage import Storage
 
 _MEMORY_PER_BYTE = 10

@@ -5,15 +5,10 @@ from itertools import count
 
 from icefloe.errors import InvalidInputError
 from icefloe.inspect.readable_metrics import readable_metrics_field
-from icefloe.manifests import Metric
-from icefloe.manifests.entry_codec import COLUMN_TYPES, DATA_FILE_ID, ENTRY_COLUMNS, FILE_COLUMNS
+from icefloe.manifests import COLUMN_TYPES, DATA_FILE_ID, ENTRY_COLUMNS, FILE_COLUMNS, Metric
 from icefloe.metadata import TableMetadata
-from icefloe.partitioning.spec import PartitionSpec, unified_partition_type
-from icefloe.schema import types
-from icefloe.schema.reserved import DELETE_FILE_PATH, DELETE_FILE_POS, PARTITION_ID, deleted_row_column
-from icefloe.schema.reserved import FILE as FILE_COLUMN
-from icefloe.schema.reserved import SPEC_ID as SPEC_ID_COLUMN
-from icefloe.schema.schema import Schema
+from icefloe.partitioning import PartitionSpec, unified_partition_type
+from icefloe.schema import Schema, reserved, types
 from icefloe.versions import Feature, allows
 
 _BOOL, _INT, _LONG, _TEXT, _BYTES = (
@@ -212,18 +207,18 @@ def _partition_fields(partition: types.StructType) -> Iterator[types.NestedField
 
 
 def _position_delete_fields(partition: types.StructType, metadata: TableMetadata) -> Iterator[types.NestedField]:
-    yield _required(DELETE_FILE_PATH.field_id, DELETE_FILE_PATH.name, _TEXT)
-    yield _required(DELETE_FILE_POS.field_id, DELETE_FILE_POS.name, _LONG)
-    row = deleted_row_column(metadata.schema().as_struct)
+    yield _required(reserved.DELETE_FILE_PATH.field_id, reserved.DELETE_FILE_PATH.name, _TEXT)
+    yield _required(reserved.DELETE_FILE_POS.field_id, reserved.DELETE_FILE_POS.name, _LONG)
+    row = reserved.deleted_row_column(metadata.schema().as_struct)
     yield types.NestedField(row.field_id, row.name, row.field_type)
     if partition.fields:
         # The columns of the row keep their ids, so the partition fields must have others than these.
         used = {each.field_id for schema in metadata.schemas for each in types.walk_fields(schema.fields)}
         free = (number for number in count(1) if number not in used)
         moved = (types.NestedField(next(free), each.name, each.field_type) for each in partition.fields)
-        yield _required(PARTITION_ID, "partition", types.StructType(*moved))
-    yield _required(SPEC_ID_COLUMN.field_id, "spec_id", _INT)
-    yield _required(FILE_COLUMN.field_id, "delete_file_path", _TEXT)
+        yield _required(reserved.PARTITION_ID, "partition", types.StructType(*moved))
+    yield _required(reserved.SPEC_ID.field_id, "spec_id", _INT)
+    yield _required(reserved.FILE.field_id, "delete_file_path", _TEXT)
     if allows(metadata.format_version, Feature.DELETION_VECTORS):
         yield types.NestedField(_CONTENT_OFFSET_ID, "content_offset", _LONG)
         yield types.NestedField(_CONTENT_SIZE_ID, "content_size_in_bytes", _LONG)

@@ -18,11 +18,8 @@ from icefloe.inspect.request import MetadataRequest
 from icefloe.inspect.schemas import TABLE_NAMES, metadata_table_schema
 from icefloe.inspect.snapshots import history_batches, metadata_log_batches, ref_batches, snapshot_batches
 from icefloe.metadata import Snapshot, TableMetadata
-from icefloe.planning.options import scan_options
-from icefloe.planning.scan import ALL_COLUMNS
-from icefloe.planning.selection import choose_snapshot
-from icefloe.schema.projection import select
-from icefloe.schema.schema import Schema
+from icefloe.planning import ALL_COLUMNS, choose_snapshot, scan_options
+from icefloe.schema import Schema, select
 from icefloe.storage import Storage
 
 OF_ONE_SNAPSHOT = frozenset(

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable
 
-from icefloe.storage.storage import Storage
+from icefloe.storage import Storage
 
 LOG = logging.getLogger(__name__)
 

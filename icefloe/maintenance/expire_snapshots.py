@@ -7,17 +7,15 @@ is an error any more: files that cannot be told to be unneeded stay behind, with
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from icefloe.commit.clean_metadata import CleanMetadata
-from icefloe.commit.expire import Expire
+from icefloe.commit import CleanMetadata, Expire
 from icefloe.errors import LocationNotFoundError
 from icefloe.maintenance.deleting import LOG, delete_quietly
 from icefloe.maintenance.maintained import MaintainedTable
 from icefloe.maintenance.ownership import Ownership, note_foreign
 from icefloe.maintenance.reachable import live_content, manifest_lists_of, manifests_of, statistics_of
-from icefloe.manifests.values import FileContent, ManifestFile
-from icefloe.metadata.table import TableMetadata
-from icefloe.storage.identity import deletion_key
-from icefloe.storage.storage import Storage
+from icefloe.manifests import FileContent, ManifestFile
+from icefloe.metadata import TableMetadata
+from icefloe.storage import Storage, deletion_key
 
 _ATTEMPTS = 3
 

@@ -3,9 +3,9 @@
 from contextlib import AbstractContextManager
 from typing import Protocol, Self
 
-from icefloe.commit.change_set import ChangeSet
-from icefloe.metadata.table import TableMetadata
-from icefloe.storage.storage import Storage
+from icefloe.commit import ChangeSet
+from icefloe.metadata import TableMetadata
+from icefloe.storage import Storage
 
 
 class MaintainedTable(Protocol):

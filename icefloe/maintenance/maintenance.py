@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Self, overload
 
-from icefloe.commit.expire import Expire
+from icefloe.commit import Expire
 from icefloe.maintenance.expire_snapshots import ExpiredFiles, expire_snapshots
 from icefloe.maintenance.maintained import MaintainedTable
-from icefloe.planning.selection import milliseconds
+from icefloe.planning import milliseconds
 
 
 class Maintenance:

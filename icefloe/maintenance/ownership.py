@@ -8,14 +8,11 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from icefloe.commit.workbench import metadata_folder
+from icefloe.commit import metadata_folder
 from icefloe.errors import InvalidLocationError
 from icefloe.maintenance.deleting import delete_quietly
-from icefloe.metadata.locations import resolve_location
-from icefloe.metadata.properties import DATA_PATH, FOLDER_STORAGE_PATH, GC_FOREIGN_FILES, OBJECT_STORAGE_PATH
-from icefloe.metadata.table import TableMetadata
-from icefloe.storage.locations import is_beneath
-from icefloe.storage.storage import Storage
+from icefloe.metadata import TableMetadata, properties as props, resolve_location
+from icefloe.storage import Storage, is_beneath
 
 LOG = logging.getLogger(__name__)
 
@@ -33,7 +30,7 @@ class Ownership:
         folders = [folder for each in (metadata, *earlier) for folder in _folders(each)]
         if metadata_location is not None and "/" in metadata_location:
             folders.append(metadata_location.rpartition("/")[0])
-        return Ownership(tuple(dict.fromkeys(folders)), GC_FOREIGN_FILES.of(metadata.properties))
+        return Ownership(tuple(dict.fromkeys(folders)), props.GC_FOREIGN_FILES.of(metadata.properties))
 
     def owns(self, location: str) -> bool:
         """Whether the file may be deleted."""
@@ -68,7 +65,7 @@ def note_foreign(foreign: list[str], why: str) -> None:
             len(foreign),
             why,
             foreign[0],
-            GC_FOREIGN_FILES.key,
+            props.GC_FOREIGN_FILES.key,
         )
 
 
@@ -77,7 +74,7 @@ def _folders(metadata: TableMetadata) -> Iterable[str]:
         return
     yield metadata.location
     yield metadata_folder(metadata)
-    for known in (DATA_PATH, OBJECT_STORAGE_PATH, FOLDER_STORAGE_PATH):
+    for known in (props.DATA_PATH, props.OBJECT_STORAGE_PATH, props.FOLDER_STORAGE_PATH):
         path = known.of(metadata.properties)
         if path is not None:
             yield resolve_location(metadata.location, path)

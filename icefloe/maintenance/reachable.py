@@ -7,14 +7,10 @@ An unreadable list or manifest is an error, so that nothing is ever deleted on h
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from icefloe.manifests.list_codec import inline_manifests, read_manifest_list
-from icefloe.manifests.reader import read_manifests
-from icefloe.manifests.values import ManifestFile
-from icefloe.manifests.wanted import wanted
-from icefloe.metadata.snapshot import Snapshot
-from icefloe.metadata.table import TableMetadata
-from icefloe.storage.identity import identities, identity
-from icefloe.storage.storage import Storage
+from icefloe.manifests import ManifestFile, inline_manifests, read_manifest_list, read_manifests, wanted
+from icefloe.metadata import Snapshot, TableMetadata
+from icefloe.storage import Storage, identity
+from icefloe.storage.identities import identities
 
 _WORKERS = 4
 

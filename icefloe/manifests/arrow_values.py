@@ -7,9 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from icefloe.errors import InvalidValueError
-from icefloe.schema import types
-from icefloe.schema.binary import arrow_value_type, decode_array
-from icefloe.schema.bounds import decode_bounds
+from icefloe.schema import arrow_value_type, decode_array, decode_bounds, types
 
 _MICROS_AND_NANOS = (
     types.TimeType,

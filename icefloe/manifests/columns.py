@@ -16,8 +16,7 @@ from icefloe.manifests.arrow_values import bound_values, from_internal, to_inter
 from icefloe.manifests.entry_codec import COLUMN_TYPES
 from icefloe.manifests.metrics import MetricColumns, map_type, take_columns
 from icefloe.manifests.values import DataFile, EntryStatus, FileContent, ManifestEntry, Metric
-from icefloe.schema.binary import arrow_value_type
-from icefloe.schema.types import IcebergType, ListType, StructType, UnknownType
+from icefloe.schema import IcebergType, ListType, StructType, UnknownType, arrow_value_type
 
 
 def column_type(name: str) -> Any:

@@ -11,16 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.avro.choices import Key
-from icefloe.avro.nodes import AvroNode, plain_meaning
+from icefloe.avro import Key, nodes as av
 from icefloe.manifests.arrow_values import as_values
 from icefloe.manifests.entry_codec import CONTENT_STATS_ROLE, stats_base_id, stats_field_of
 from icefloe.manifests.metrics import MetricColumns
 from icefloe.manifests.values import Metric
-from icefloe.schema import types
-from icefloe.schema.binary import encode_array
-from icefloe.schema.bounds import decode_bounds
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, decode_bounds, encode_array, types
 
 _LOWER, _UPPER, _VALUES, _NULLS, _NANS = 1, 2, 4, 5, 6
 _METRIC_OFFSETS = {_VALUES: Metric.VALUE_COUNTS, _NULLS: Metric.NULL_VALUE_COUNTS, _NANS: Metric.NAN_VALUE_COUNTS}
@@ -29,9 +25,9 @@ _GEO_OFFSETS = {_LOWER: 10, _UPPER: 14}
 _AXES = ("x", "y", "z", "m")
 
 
-def metrics_from_stats(columns: Mapping[Key, Any], nodes: Mapping[Key, AvroNode]) -> dict[tuple[Metric, int], Any]:
+def metrics_from_stats(columns: Mapping[Key, Any], nodes: Mapping[Key, av.AvroNode]) -> dict[tuple[Metric, int], Any]:
     """Metrics of each field from the columns of `content_stats`, with bounds in binary form."""
-    kinds = {key: plain_meaning(node) for key, node in nodes.items()}
+    kinds = {key: av.plain_meaning(node) for key, node in nodes.items()}
     return metrics_of_members(
         {key[1]: column for key, column in columns.items() if key[0] == CONTENT_STATS_ROLE},
         {key[1]: kind for key, kind in kinds.items() if key[0] == CONTENT_STATS_ROLE},

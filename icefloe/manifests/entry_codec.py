@@ -3,13 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from icefloe.avro.choices import Choice, Take, TakeEach, TakeFields, TakeList, TakePairs, TakeSpread
+from icefloe.avro import Choice, Take, TakeEach, TakeFields, TakeList, TakePairs, TakeSpread
 from icefloe.manifests.values import ManifestContent, Metric
-from icefloe.partitioning.codec import fields_to_json
-from icefloe.partitioning.spec import PartitionSpec
-from icefloe.schema import types
-from icefloe.schema.codec import schema_to_json
-from icefloe.schema.schema import Schema
+from icefloe.partitioning import PartitionSpec, fields_to_json
+from icefloe.schema import Schema, schema_to_json, types
 from icefloe.versions import Feature, allows
 
 ENTRY_NAME = "manifest_entry"

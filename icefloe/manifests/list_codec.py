@@ -10,21 +10,25 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icefloe.avro.blocks import SYNC_SIZE, container_block, container_header
-from icefloe.avro.choices import Take, TakeFields, TakeRecords
-from icefloe.avro.container import codec_named, deflate, open_container
-from icefloe.avro.encode import encode_rows
-from icefloe.avro.iceberg_schema_codec import avro_record
+from icefloe.avro import (
+    SYNC_SIZE,
+    Take,
+    TakeFields,
+    TakeRecords,
+    avro_record,
+    codec_named,
+    container_block,
+    container_header,
+    encode_rows,
+    open_container,
+)
+from icefloe.avro.container import deflate
 from icefloe.errors import CorruptFileError, InvalidInputError
 from icefloe.manifests.inheritance import assign_first_row_ids, assign_sequence_numbers
 from icefloe.manifests.reader import Read, decode_rows
 from icefloe.manifests.values import ManifestContent, ManifestFile, PartitionFieldSummary
-from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
-from icefloe.metadata.locations import relativize, resolve_location
-from icefloe.schema import types
-from icefloe.schema.binary import arrow_value_type
-from icefloe.schema.codec import schema_to_json
-from icefloe.schema.schema import Schema
+from icefloe.metadata import DEFAULT_LIMITS, Limits, relativize, resolve_location
+from icefloe.schema import Schema, arrow_value_type, schema_to_json, types
 from icefloe.versions import Feature, allows, check_version
 
 LIST_NAME = "manifest_file"

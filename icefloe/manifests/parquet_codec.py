@@ -22,10 +22,9 @@ from icefloe.manifests.entry_codec import (
 from icefloe.manifests.metrics import MetricColumns, map_type
 from icefloe.manifests.partition_values import partition_columns
 from icefloe.manifests.reader import check_columns, scalar_column, zeros
-from icefloe.manifests.wanted import ALWAYS, Wanted
-from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
-from icefloe.schema.arrow import schema_from_arrow
-from icefloe.schema.types import IcebergType, StructType
+from icefloe.manifests.wanted_columns import ALWAYS, Wanted
+from icefloe.metadata import DEFAULT_LIMITS, Limits
+from icefloe.schema import IcebergType, StructType, schema_from_arrow
 
 _FIELD_ID = b"PARQUET:field_id"
 

@@ -7,11 +7,8 @@ from typing import Any
 
 from icefloe.errors import IcefloeError
 from icefloe.manifests.arrow_values import as_values
-from icefloe.partitioning.codec import fields_from_json
-from icefloe.partitioning.spec import partition_type
-from icefloe.schema import types
-from icefloe.schema.codec import schema_from_json
-from icefloe.schema.promotion import is_promotion
+from icefloe.partitioning import fields_from_json, partition_type
+from icefloe.schema import is_promotion, schema_from_json, types
 
 
 def partition_columns(

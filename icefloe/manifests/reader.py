@@ -8,13 +8,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.avro.blocks import MAGIC
-from icefloe.avro.choices import Key, TakeFields
-from icefloe.avro.container import Container, open_container
-from icefloe.avro.decode import Decoded, decode
-from icefloe.avro.nodes import AvroNode, plain_meaning
-from icefloe.avro.program import Program, UnknownShape, compile_program
-from icefloe.avro.schema_codec import parse_avro_schema
+from icefloe.avro import (
+    MAGIC,
+    Container,
+    Decoded,
+    Key,
+    Program,
+    TakeFields,
+    UnknownShape,
+    compile_program,
+    nodes as av,
+    open_container,
+    parse_avro_schema,
+)
+from icefloe.avro.decode import decode
 from icefloe.errors import CorruptFileError, InvalidValueError
 from icefloe.manifests.cache import ManifestCache
 from icefloe.manifests.columns import ManifestColumns, column_type
@@ -25,10 +32,10 @@ from icefloe.manifests.metrics import MetricColumns, map_type, value_type
 from icefloe.manifests.partition_values import partition_columns
 from icefloe.manifests.paths import resolve_paths
 from icefloe.manifests.values import ManifestFile, Metric
-from icefloe.manifests.wanted import ALWAYS, EVERYTHING, Wanted
-from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
+from icefloe.manifests.wanted_columns import ALWAYS, EVERYTHING, Wanted
+from icefloe.metadata import DEFAULT_LIMITS, Limits
 from icefloe.parallel import in_order
-from icefloe.schema.types import IcebergType, StructType, UnknownType
+from icefloe.schema import IcebergType, StructType, UnknownType
 
 Read = Callable[[str], bytes]
 """Gives the bytes at a location."""
@@ -118,7 +125,7 @@ def decode_manifest(
         wanted.columns | ALWAYS, partition=wanted.partition, metrics=wanted.metrics, field_ids=wanted.field_ids
     )
     decoded = decode_rows(container, choice, threads)
-    kinds = {key: plain_meaning(node) for key, node in decoded.nodes.items()}
+    kinds = {key: av.plain_meaning(node) for key, node in decoded.nodes.items()}
     try:
         return assemble(decoded.columns, kinds, decoded, wanted, container, partition_type, spec_id)
     except (InvalidValueError, pa.ArrowException) as error:
@@ -139,7 +146,7 @@ def decode_rows(container: Container, choice: TakeFields, threads: int = 1) -> D
 
 
 def _decoded(
-    container: Container, schema: AvroNode, program: Program | None, choice: TakeFields, threads: int
+    container: Container, schema: av.AvroNode, program: Program | None, choice: TakeFields, threads: int
 ) -> Decoded:
     if program is None:
         from icefloe.avro.slow_decode import decode_slowly
@@ -149,7 +156,7 @@ def _decoded(
 
 
 @lru_cache(maxsize=64)
-def _compiled(schema_text: bytes, choice: TakeFields) -> tuple[AvroNode, Program | None]:
+def _compiled(schema_text: bytes, choice: TakeFields) -> tuple[av.AvroNode, Program | None]:
     """The program for rows of a schema; the manifests of a table mostly share a few schemas."""
     schema = parse_avro_schema(schema_text, "")
     try:
@@ -207,7 +214,7 @@ def scalar_column(name: str, column: Any) -> Any:
     return column if column.type == target else column.cast(target)
 
 
-def _metrics(columns: dict[Key, Any], nodes: dict[Key, AvroNode], rows: int) -> MetricColumns:
+def _metrics(columns: dict[Key, Any], nodes: dict[Key, av.AvroNode], rows: int) -> MetricColumns:
     maps: dict[Metric, Any] = {}
     spread: dict[tuple[Metric, int], Any] = metrics_from_stats(columns, nodes)
     names = {metric.value: metric for metric in Metric}

@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 from icefloe.manifests.arrow_values import bound_values
 from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.values import UNASSIGNED_SEQUENCE_NUMBER, EntryStatus, ManifestFile, PartitionFieldSummary
-from icefloe.schema.binary import encode_array
-from icefloe.schema.types import IcebergType
+from icefloe.schema import IcebergType, encode_array
 
 
 class SummaryColumns:

@@ -13,10 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.avro.blocks import SYNC_SIZE, container_block, container_header, zigzag
-from icefloe.avro.container import codec_named, deflate
-from icefloe.avro.encode import encode_rows
-from icefloe.avro.iceberg_schema_codec import avro_record
+from icefloe.avro import SYNC_SIZE, avro_record, codec_named, container_block, container_header, encode_rows, zigzag
+from icefloe.avro.container import deflate
 from icefloe.errors import InvalidInputError
 from icefloe.manifests.checks import check_entries
 from icefloe.manifests.columns import ManifestColumns, columns_of
@@ -43,9 +41,8 @@ from icefloe.manifests.values import (
     ManifestFile,
     Metric,
 )
-from icefloe.partitioning.spec import PartitionSpec, partition_type
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import StructType
+from icefloe.partitioning import PartitionSpec, partition_type
+from icefloe.schema import Schema, StructType
 from icefloe.versions import Feature, allows, check_version, require
 
 DEFAULT_TARGET_SIZE = 8 << 20

@@ -9,64 +9,38 @@ from dataclasses import dataclass, replace
 from typing import Never
 
 from icefloe.errors import IncompatibleChangeError, InvalidInputError, InvalidMetadataError
-from icefloe.metadata import apply_snapshots as snapshots
-from icefloe.metadata import apply_structure as structure
+from icefloe.metadata import (
+    apply_snapshots as snapshots,
+    apply_structure as structure,
+    properties as props,
+    updates as up,
+)
 from icefloe.metadata.creation import checked_location
-from icefloe.metadata.properties import METADATA_PREVIOUS_VERSIONS_MAX, refuse_reserved
 from icefloe.metadata.refs import MAIN_BRANCH
 from icefloe.metadata.snapshot import MetadataLogEntry
 from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import (
-    LAST_ADDED,
-    AddEncryptionKeyUpdate,
-    AddPartitionSpecUpdate,
-    AddSchemaUpdate,
-    AddSnapshotUpdate,
-    AddSortOrderUpdate,
-    AssignUUIDUpdate,
-    RemoveEncryptionKeyUpdate,
-    RemovePartitionSpecsUpdate,
-    RemovePartitionStatisticsUpdate,
-    RemovePropertiesUpdate,
-    RemoveSchemasUpdate,
-    RemoveSnapshotRefUpdate,
-    RemoveSnapshotsUpdate,
-    RemoveStatisticsUpdate,
-    SetCurrentSchemaUpdate,
-    SetDefaultSortOrderUpdate,
-    SetDefaultSpecUpdate,
-    SetLocationUpdate,
-    SetPartitionStatisticsUpdate,
-    SetPropertiesUpdate,
-    SetSnapshotRefUpdate,
-    SetStatisticsUpdate,
-    TableUpdate,
-    UpgradeFormatVersionUpdate,
-)
-from icefloe.partitioning.sorting import check_order
-from icefloe.partitioning.spec import NO_PARTITION_FIELD_ID, PartitionField, PartitionSpec
-from icefloe.partitioning.transforms import VoidTransform
-from icefloe.schema.schema import Schema
+from icefloe.partitioning import NO_PARTITION_FIELD_ID, PartitionField, PartitionSpec, check_order, transforms as tr
+from icefloe.schema import Schema
 from icefloe.versions import DEFAULT_VERSION, Feature, allows, check_version
 
 _NOT_SET = -1
 
 _LoneUpdate = (
-    AssignUUIDUpdate
-    | UpgradeFormatVersionUpdate
-    | SetLocationUpdate
-    | SetPropertiesUpdate
-    | RemovePropertiesUpdate
-    | RemoveSchemasUpdate
-    | RemovePartitionSpecsUpdate
-    | RemoveSnapshotsUpdate
-    | RemoveSnapshotRefUpdate
-    | SetStatisticsUpdate
-    | RemoveStatisticsUpdate
-    | SetPartitionStatisticsUpdate
-    | RemovePartitionStatisticsUpdate
-    | AddEncryptionKeyUpdate
-    | RemoveEncryptionKeyUpdate
+    up.AssignUUIDUpdate
+    | up.UpgradeFormatVersionUpdate
+    | up.SetLocationUpdate
+    | up.SetPropertiesUpdate
+    | up.RemovePropertiesUpdate
+    | up.RemoveSchemasUpdate
+    | up.RemovePartitionSpecsUpdate
+    | up.RemoveSnapshotsUpdate
+    | up.RemoveSnapshotRefUpdate
+    | up.SetStatisticsUpdate
+    | up.RemoveStatisticsUpdate
+    | up.SetPartitionStatisticsUpdate
+    | up.RemovePartitionStatisticsUpdate
+    | up.AddEncryptionKeyUpdate
+    | up.RemoveEncryptionKeyUpdate
 )
 
 
@@ -81,12 +55,12 @@ class Applied:
     added_snapshot_ids: frozenset[int] = frozenset()
 
 
-def apply(metadata: TableMetadata, update: TableUpdate, *, timestamp_ms: int) -> TableMetadata:
+def apply(metadata: TableMetadata, update: up.TableUpdate, *, timestamp_ms: int) -> TableMetadata:
     """The metadata after one update; the rules for the end of a commit are left to `finish`."""
     return step(Applied(metadata), update, timestamp_ms).metadata
 
 
-def apply_all(base: TableMetadata | None, updates: Sequence[TableUpdate], now_ms: int) -> TableMetadata:
+def apply_all(base: TableMetadata | None, updates: Sequence[up.TableUpdate], now_ms: int) -> TableMetadata:
     """The metadata after all updates of a commit; without a base they create the table."""
     applied = Applied(_nothing(updates) if base is None else base)
     for update in updates:
@@ -115,38 +89,38 @@ def with_previous(
     metadata: TableMetadata, base: TableMetadata, base_location: str, max_entries: int | None = None
 ) -> TableMetadata:
     """The metadata with the file of its base as the newest entry of the metadata log, which keeps only the newest entries."""
-    limit = METADATA_PREVIOUS_VERSIONS_MAX.of(metadata.properties) if max_entries is None else max_entries
+    limit = props.METADATA_PREVIOUS_VERSIONS_MAX.of(metadata.properties) if max_entries is None else max_entries
     kept = max(1, limit)
     log = (*base.metadata_log, MetadataLogEntry(base_location, base.last_updated_ms))
     return metadata.evolve(metadata_log=log[-kept:])
 
 
-def step(applied: Applied, update: TableUpdate, now_ms: int) -> Applied:
+def step(applied: Applied, update: up.TableUpdate, now_ms: int) -> Applied:
     """The state after one more update of a commit."""
     metadata = applied.metadata
     match update:
-        case AddSchemaUpdate(schema):
+        case up.AddSchemaUpdate(schema):
             changed, schema_id = structure.add_schema(metadata, schema)
             return replace(applied, metadata=changed, last_schema_id=schema_id)
-        case AddPartitionSpecUpdate(spec):
+        case up.AddPartitionSpecUpdate(spec):
             changed, spec_id = structure.add_spec(metadata, spec)
             return replace(applied, metadata=changed, last_spec_id=spec_id)
-        case AddSortOrderUpdate(order):
+        case up.AddSortOrderUpdate(order):
             changed, order_id = structure.add_sort_order(metadata, order)
             return replace(applied, metadata=changed, last_order_id=order_id)
-        case SetCurrentSchemaUpdate(wanted):
+        case up.SetCurrentSchemaUpdate(wanted):
             schema_id = _added(wanted, applied.last_schema_id, "schema")
             return replace(applied, metadata=structure.set_current_schema(metadata, schema_id))
-        case SetDefaultSpecUpdate(wanted):
+        case up.SetDefaultSpecUpdate(wanted):
             spec_id = _added(wanted, applied.last_spec_id, "partition spec")
             return replace(applied, metadata=structure.set_default_spec(metadata, spec_id))
-        case SetDefaultSortOrderUpdate(wanted):
+        case up.SetDefaultSortOrderUpdate(wanted):
             order_id = _added(wanted, applied.last_order_id, "sort order")
             return replace(applied, metadata=structure.set_default_sort_order(metadata, order_id))
-        case AddSnapshotUpdate(snapshot):
+        case up.AddSnapshotUpdate(snapshot):
             added = applied.added_snapshot_ids | {snapshot.snapshot_id}
             return replace(applied, metadata=snapshots.add_snapshot(metadata, snapshot), added_snapshot_ids=added)
-        case SetSnapshotRefUpdate(name, ref):
+        case up.SetSnapshotRefUpdate(name, ref):
             changed_ms = _changed_ms(applied, ref.snapshot_id, now_ms)
             return replace(applied, metadata=snapshots.set_ref(metadata, name, ref, changed_ms))
         case _:
@@ -156,38 +130,38 @@ def step(applied: Applied, update: TableUpdate, now_ms: int) -> Applied:
 def _alone(metadata: TableMetadata, update: _LoneUpdate) -> TableMetadata:
     """The metadata after an update that does not depend on the rest of the commit."""
     match update:
-        case AssignUUIDUpdate(uuid):
+        case up.AssignUUIDUpdate(uuid):
             return _assign_uuid(metadata, uuid)
-        case UpgradeFormatVersionUpdate(version):
+        case up.UpgradeFormatVersionUpdate(version):
             return structure.upgrade(metadata, version)
-        case SetLocationUpdate(location):
+        case up.SetLocationUpdate(location):
             checked = checked_location(location, metadata.format_version)
             return metadata if checked == metadata.location else metadata.evolve(location=checked)
-        case SetPropertiesUpdate(updates):
-            refuse_reserved(updates)
+        case up.SetPropertiesUpdate(updates):
+            props.refuse_reserved(updates)
             return _with_properties(metadata, {**metadata.properties, **updates})
-        case RemovePropertiesUpdate(removals):
+        case up.RemovePropertiesUpdate(removals):
             left = {key: value for key, value in metadata.properties.items() if key not in removals}
             return _with_properties(metadata, left)
-        case RemoveSchemasUpdate(schema_ids):
+        case up.RemoveSchemasUpdate(schema_ids):
             return structure.remove_schemas(metadata, schema_ids)
-        case RemovePartitionSpecsUpdate(spec_ids):
+        case up.RemovePartitionSpecsUpdate(spec_ids):
             return structure.remove_specs(metadata, spec_ids)
-        case RemoveSnapshotsUpdate(snapshot_ids):
+        case up.RemoveSnapshotsUpdate(snapshot_ids):
             return snapshots.remove_snapshots(metadata, snapshot_ids)
-        case RemoveSnapshotRefUpdate(name):
+        case up.RemoveSnapshotRefUpdate(name):
             return snapshots.remove_ref(metadata, name)
-        case SetStatisticsUpdate(statistics):
+        case up.SetStatisticsUpdate(statistics):
             return snapshots.set_statistics(metadata, statistics)
-        case RemoveStatisticsUpdate(snapshot_id):
+        case up.RemoveStatisticsUpdate(snapshot_id):
             return snapshots.remove_statistics(metadata, snapshot_id)
-        case SetPartitionStatisticsUpdate(partition_statistics):
+        case up.SetPartitionStatisticsUpdate(partition_statistics):
             return snapshots.set_partition_statistics(metadata, partition_statistics)
-        case RemovePartitionStatisticsUpdate(snapshot_id):
+        case up.RemovePartitionStatisticsUpdate(snapshot_id):
             return snapshots.remove_partition_statistics(metadata, snapshot_id)
-        case AddEncryptionKeyUpdate(key):
+        case up.AddEncryptionKeyUpdate(key):
             return snapshots.add_encryption_key(metadata, key)
-        case RemoveEncryptionKeyUpdate(key_id):
+        case up.RemoveEncryptionKeyUpdate(key_id):
             return snapshots.remove_encryption_key(metadata, key_id)
         case _:
             raise _foreign(update)
@@ -198,9 +172,9 @@ def _foreign(update: Never) -> InvalidInputError:
     return InvalidInputError(f"{type(update).__name__} is not a change of a table")
 
 
-def _nothing(updates: Iterable[TableUpdate]) -> TableMetadata:
+def _nothing(updates: Iterable[up.TableUpdate]) -> TableMetadata:
     """An empty table; its version is the one that the commit sets, so that v1 can be created too."""
-    wanted = [update.format_version for update in updates if isinstance(update, UpgradeFormatVersionUpdate)]
+    wanted = [update.format_version for update in updates if isinstance(update, up.UpgradeFormatVersionUpdate)]
     return TableMetadata(
         format_version=check_version(wanted[0], "format version") if wanted else DEFAULT_VERSION,
         table_uuid=None,
@@ -218,7 +192,7 @@ def _nothing(updates: Iterable[TableUpdate]) -> TableMetadata:
 
 
 def _added(wanted: int, last: int | None, what: str) -> int:
-    if wanted != LAST_ADDED:
+    if wanted != up.LAST_ADDED:
         return wanted
     if last is None:
         raise InvalidInputError(f"the {what} added last is requested, but this commit adds no {what}")
@@ -270,7 +244,7 @@ def _check_complete(metadata: TableMetadata) -> None:
 def _check_default_spec(spec: PartitionSpec, schema: Schema) -> None:
     """The default spec must still fit the current schema after columns changed."""
     for field in spec.fields:
-        if not isinstance(field.transform, VoidTransform):
+        if not isinstance(field.transform, tr.VoidTransform):
             _check_partition_source(field, schema)
 
 

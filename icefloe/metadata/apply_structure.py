@@ -13,11 +13,18 @@ from icefloe.metadata.creation import INITIAL_SCHEMA_ID, INITIAL_SPEC_ID, checke
 from icefloe.metadata.locations import qualify
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.metadata.table import TableMetadata
-from icefloe.partitioning.sorting import FIRST_ORDER_ID, UNSORTED, SortOrder, check_order
-from icefloe.partitioning.spec import FIRST_PARTITION_FIELD_ID, PartitionField, PartitionSpec, check_spec
-from icefloe.partitioning.transforms import VoidTransform
-from icefloe.schema.rules import check_schema_for_version
-from icefloe.schema.schema import Schema
+from icefloe.partitioning import (
+    FIRST_ORDER_ID,
+    FIRST_PARTITION_FIELD_ID,
+    UNSORTED,
+    PartitionField,
+    PartitionSpec,
+    SortOrder,
+    check_order,
+    check_spec,
+    transforms as tr,
+)
+from icefloe.schema import Schema, check_schema_for_version
 from icefloe.versions import Feature, allows, check_version
 
 
@@ -147,7 +154,7 @@ def _check_field_ids(metadata: TableMetadata, spec: PartitionSpec) -> None:
 
 def _is_same_field(one: PartitionField, other: PartitionField) -> bool:
     """Whether the fields may share an id: the same values, or one of them is the void replacement of the other."""
-    void = isinstance(one.transform, VoidTransform) or isinstance(other.transform, VoidTransform)
+    void = isinstance(one.transform, tr.VoidTransform) or isinstance(other.transform, tr.VoidTransform)
     return one.same_values(other) or (void and one.source_ids == other.source_ids)
 
 

@@ -11,19 +11,7 @@ from icefloe.errors import (
     NoSuchObjectError,
     UnsupportedVersionError,
 )
-from icefloe.metadata.properties import VIEW_DROP_DIALECT_ALLOWED, VIEW_VERSION_HISTORY_SIZE
-from icefloe.metadata.updates import (
-    LAST_ADDED,
-    AddSchemaUpdate,
-    AddViewVersionUpdate,
-    AssignUUIDUpdate,
-    RemovePropertiesUpdate,
-    SetCurrentViewVersionUpdate,
-    SetLocationUpdate,
-    SetPropertiesUpdate,
-    UpgradeFormatVersionUpdate,
-    ViewUpdate,
-)
+from icefloe.metadata import properties as props, updates as up
 from icefloe.metadata.view import (
     VIEW_FORMAT_VERSION,
     ViewMetadata,
@@ -31,7 +19,7 @@ from icefloe.metadata.view import (
     ViewVersionLogEntry,
     check_view_format_version,
 )
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema
 
 _NOT_SET = -1
 _INITIAL_SCHEMA_ID = 0
@@ -48,7 +36,7 @@ class _Applied:
     log_entry: ViewVersionLogEntry | None = None
 
 
-def apply_view_all(base: ViewMetadata | None, updates: Sequence[ViewUpdate], now_ms: int) -> ViewMetadata:
+def apply_view_all(base: ViewMetadata | None, updates: Sequence[up.ViewUpdate], now_ms: int) -> ViewMetadata:
     """The view after all updates of a commit; without a base they create it."""
     nothing = ViewMetadata("", "", (), _NOT_SET, (), ())
     applied = _Applied(nothing if base is None else base)
@@ -58,39 +46,39 @@ def apply_view_all(base: ViewMetadata | None, updates: Sequence[ViewUpdate], now
     if view is base:
         return base
     _check_complete(view)
-    if base is not None and not VIEW_DROP_DIALECT_ALLOWED.of(view.properties):
+    if base is not None and not props.VIEW_DROP_DIALECT_ALLOWED.of(view.properties):
         _check_dialects_kept(base.version(), view.version())
     if applied.log_entry is not None:
         view = replace(view, version_log=(*view.version_log, applied.log_entry))
     return _trimmed(view, applied.added_version_ids)
 
 
-def _step(applied: _Applied, update: ViewUpdate, now_ms: int) -> _Applied:
+def _step(applied: _Applied, update: up.ViewUpdate, now_ms: int) -> _Applied:
     view = applied.view
     match update:
-        case AddSchemaUpdate(schema):
+        case up.AddSchemaUpdate(schema):
             changed, schema_id = _add_schema(view, schema)
             return replace(applied, view=changed, last_schema_id=schema_id)
-        case AddViewVersionUpdate(version):
+        case up.AddViewVersionUpdate(version):
             return _add_version(applied, version)
-        case SetCurrentViewVersionUpdate(wanted):
+        case up.SetCurrentViewVersionUpdate(wanted):
             return _set_current(applied, wanted, now_ms)
-        case AssignUUIDUpdate(uuid):
+        case up.AssignUUIDUpdate(uuid):
             if view.view_uuid and view.view_uuid.lower() != uuid.lower():
                 raise IncompatibleChangeError(
                     f"the view's UUID is {view.view_uuid}; it cannot become {uuid}, since it never changes"
                 )
             return applied if view.view_uuid else replace(applied, view=replace(view, view_uuid=uuid))
-        case UpgradeFormatVersionUpdate(format_version):
+        case up.UpgradeFormatVersionUpdate(format_version):
             if format_version < view.format_version:
                 raise UnsupportedVersionError(f"a v{view.format_version} view cannot go back to v{format_version}")
             check_view_format_version(format_version)
             return applied
-        case SetLocationUpdate(location):
+        case up.SetLocationUpdate(location):
             return applied if location == view.location else replace(applied, view=replace(view, location=location))
-        case SetPropertiesUpdate(updates):
+        case up.SetPropertiesUpdate(updates):
             return _with_properties(applied, {**view.properties, **updates})
-        case RemovePropertiesUpdate(removals):
+        case up.RemovePropertiesUpdate(removals):
             return _with_properties(
                 applied, {key: value for key, value in view.properties.items() if key not in removals}
             )
@@ -119,7 +107,7 @@ def _add_schema(view: ViewMetadata, schema: Schema) -> tuple[ViewMetadata, int]:
 
 def _add_version(applied: _Applied, version: ViewVersion) -> _Applied:
     view = applied.view
-    if version.schema_id == LAST_ADDED:
+    if version.schema_id == up.LAST_ADDED:
         if applied.last_schema_id is None:
             raise InvalidInputError("the schema added last is requested, but this commit adds no schema")
         version = replace(version, schema_id=applied.last_schema_id)
@@ -141,7 +129,7 @@ def _add_version(applied: _Applied, version: ViewVersion) -> _Applied:
 
 def _set_current(applied: _Applied, wanted: int, now_ms: int) -> _Applied:
     view = applied.view
-    if wanted == LAST_ADDED:
+    if wanted == up.LAST_ADDED:
         if applied.last_version_id is None:
             raise InvalidInputError("the view version added last is requested, but this commit adds none")
         wanted = applied.last_version_id
@@ -171,13 +159,13 @@ def _check_dialects_kept(before: ViewVersion, after: ViewVersion) -> None:
     if lost := sorted(set(before.dialects) - set(after.dialects)):
         raise IncompatibleChangeError(
             f"the new view version has no query in {', '.join(lost)}, which the current one has;"
-            f" set property {VIEW_DROP_DIALECT_ALLOWED.key!r} to true to allow that"
+            f" set property {props.VIEW_DROP_DIALECT_ALLOWED.key!r} to true to allow that"
         )
 
 
 def _trimmed(view: ViewMetadata, added: frozenset[int]) -> ViewMetadata:
     """The view with its newest versions only: as many as the property says, and never fewer than the commit added."""
-    kept_count = max(VIEW_VERSION_HISTORY_SIZE.of(view.properties), len(added | {view.current_version_id}))
+    kept_count = max(props.VIEW_VERSION_HISTORY_SIZE.of(view.properties), len(added | {view.current_version_id}))
     if len(view.versions) <= kept_count:
         return view
     others = sorted(

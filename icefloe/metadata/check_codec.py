@@ -8,7 +8,7 @@ from icefloe.errors import InvalidMetadataError
 from icefloe.metadata.locations import is_absolute
 from icefloe.metadata.refs import MAIN_BRANCH
 from icefloe.metadata.table import TableMetadata
-from icefloe.partitioning.transforms import VoidTransform
+from icefloe.partitioning import transforms as tr
 from icefloe.versions import Feature, allows
 
 
@@ -63,7 +63,7 @@ def _check_sources(metadata: TableMetadata) -> None:
     columns = metadata.schema().fields_by_id
     for partition_field in metadata.spec().fields:
         missing = [source_id for source_id in partition_field.source_ids if source_id not in columns]
-        if missing and not isinstance(partition_field.transform, VoidTransform):
+        if missing and not isinstance(partition_field.transform, tr.VoidTransform):
             _refuse(
                 "default-spec-id",
                 f"{metadata.default_spec_id} has the partition field {partition_field.name!r} of column {missing[0]},"

@@ -45,12 +45,20 @@ from icefloe.metadata.wire_codec import (
     statistics_from_wire,
     statistics_to_json,
 )
-from icefloe.partitioning.codec import fields_from_json, fields_to_json, order_from_json, order_to_json, spec_from_json
-from icefloe.partitioning.codec import spec_to_json as partition_spec_to_json
-from icefloe.partitioning.sorting import UNSORTED, UNSORTED_ORDER_ID, SortOrder
-from icefloe.partitioning.spec import NO_PARTITION_FIELD_ID, PartitionSpec
-from icefloe.schema.codec import schema_from_json, schema_to_json
-from icefloe.schema.schema import Schema
+from icefloe.partitioning import (
+    NO_PARTITION_FIELD_ID,
+    UNSORTED,
+    UNSORTED_ORDER_ID,
+    PartitionSpec,
+    SortOrder,
+    fields_from_json,
+    fields_to_json,
+    order_from_json,
+    order_to_json,
+    spec_from_json,
+    spec_to_json as partition_spec_to_json,
+)
+from icefloe.schema import Schema, schema_from_json, schema_to_json
 from icefloe.versions import Feature, allows, check_version
 
 _WHAT = "table metadata"

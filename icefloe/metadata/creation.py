@@ -4,14 +4,19 @@ import uuid as uuids
 from collections.abc import Mapping
 
 from icefloe.errors import InvalidLocationError
+from icefloe.metadata import properties as props
 from icefloe.metadata.locations import is_absolute, strip_trailing_slash
-from icefloe.metadata.properties import check_new_table_properties
 from icefloe.metadata.table import TableMetadata
-from icefloe.partitioning.sorting import FIRST_ORDER_ID, UNSORTED, SortOrder, rebind_order
-from icefloe.partitioning.spec import UNPARTITIONED, PartitionSpec, rebind_spec
-from icefloe.schema.ids import assign_fresh_ids
-from icefloe.schema.rules import check_schema_for_version
-from icefloe.schema.schema import Schema
+from icefloe.partitioning import (
+    FIRST_ORDER_ID,
+    UNPARTITIONED,
+    UNSORTED,
+    PartitionSpec,
+    SortOrder,
+    rebind_order,
+    rebind_spec,
+)
+from icefloe.schema import Schema, assign_fresh_ids, check_schema_for_version
 from icefloe.versions import DEFAULT_VERSION, Feature, allows, check_version
 
 INITIAL_SCHEMA_ID = 0
@@ -32,7 +37,7 @@ def new_table_metadata(
     """Metadata of a new table. All ids are assigned afresh; the spec and the order are rebound to the columns by name."""
     version = check_version(format_version)
     settings = dict(properties or {})
-    check_new_table_properties(settings, version)
+    props.check_new_table_properties(settings, version)
     fresh = assign_fresh_ids(schema).with_id(INITIAL_SCHEMA_ID)
     check_schema_for_version(fresh, version)
     first_spec = rebind_spec(spec, schema, fresh).with_id(INITIAL_SPEC_ID)

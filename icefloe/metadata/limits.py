@@ -5,12 +5,7 @@ They are properties of the catalog or of the storage, never of a table: a table'
 
 from dataclasses import dataclass
 
-from icefloe.metadata.properties import (
-    LIMIT_EXPANSION,
-    LIMIT_FILE_BYTES,
-    LIMIT_METADATA_BYTES,
-    Properties,
-)
+from icefloe.metadata import properties as props
 
 _ALWAYS_ALLOWED = 64 << 20
 """So much a file may take however small it is."""
@@ -20,18 +15,20 @@ _ALWAYS_ALLOWED = 64 << 20
 class Limits:
     """How much may be read at once, and how much it may expand to."""
 
-    file_bytes: int = LIMIT_FILE_BYTES.default
+    file_bytes: int = props.LIMIT_FILE_BYTES.default
     """The longest file that is read whole: metadata, manifest lists and manifests."""
-    metadata_bytes: int = LIMIT_METADATA_BYTES.default
+    metadata_bytes: int = props.LIMIT_METADATA_BYTES.default
     """The most that such a file may take in memory, decompressed or as columns."""
-    expansion: int = LIMIT_EXPANSION.default
+    expansion: int = props.LIMIT_EXPANSION.default
     """How many times its length that may be, beyond the first 64 MiB."""
 
     @staticmethod
-    def of(properties: Properties) -> "Limits":
+    def of(properties: props.Properties) -> "Limits":
         """The limits that the properties set."""
         return Limits(
-            LIMIT_FILE_BYTES.of(properties), LIMIT_METADATA_BYTES.of(properties), LIMIT_EXPANSION.of(properties)
+            props.LIMIT_FILE_BYTES.of(properties),
+            props.LIMIT_METADATA_BYTES.of(properties),
+            props.LIMIT_EXPANSION.of(properties),
         )
 
     def allowed(self, length: int) -> int:
@@ -42,7 +39,7 @@ class Limits:
         """The error text for a file of this length that would take more."""
         return (
             f"its {length} bytes would take more than {self.allowed(length)} in memory; if that is right, raise"
-            f" {LIMIT_METADATA_BYTES.key} or {LIMIT_EXPANSION.key} of the catalog"
+            f" {props.LIMIT_METADATA_BYTES.key} or {props.LIMIT_EXPANSION.key} of the catalog"
         )
 
 

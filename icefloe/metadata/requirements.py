@@ -5,21 +5,9 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from icefloe.errors import CommitFailed, InvalidInputError
+from icefloe.metadata import updates as up
 from icefloe.metadata.refs import MAIN_BRANCH
 from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import (
-    AddPartitionSpecUpdate,
-    AddSchemaUpdate,
-    RemovePartitionSpecsUpdate,
-    RemoveSchemasUpdate,
-    RemoveSnapshotRefUpdate,
-    RemoveSnapshotsUpdate,
-    SetCurrentSchemaUpdate,
-    SetDefaultSortOrderUpdate,
-    SetDefaultSpecUpdate,
-    SetSnapshotRefUpdate,
-    TableUpdate,
-)
 from icefloe.metadata.view import ViewMetadata
 
 State = TableMetadata | ViewMetadata | None
@@ -160,14 +148,14 @@ Requirement = TableRequirement | ViewRequirement
 """Every condition on either."""
 
 
-def requirements_for(base: TableMetadata | None, updates: Sequence[TableUpdate]) -> tuple[TableRequirement, ...]:
+def requirements_for(base: TableMetadata | None, updates: Sequence[up.TableUpdate]) -> tuple[TableRequirement, ...]:
     """The requirements of updates built on `base`; without a base they create the table."""
     if base is None:
         return (AssertCreate(),)
     return _distinct(_identity(base), (requirement for update in updates for requirement in _relied_on(base, update)))
 
 
-def requirements_for_replace(base: TableMetadata, updates: Sequence[TableUpdate]) -> tuple[TableRequirement, ...]:
+def requirements_for_replace(base: TableMetadata, updates: Sequence[up.TableUpdate]) -> tuple[TableRequirement, ...]:
     """The requirements of updates that replace the table whatever its state: only ids must not have been assigned in between."""
     assigned = (requirement for update in updates for requirement in _assigned_ids(base, update))
     return _distinct(_identity(base), assigned)
@@ -190,38 +178,38 @@ def _identity(base: TableMetadata) -> Iterator[TableRequirement]:
         yield AssertTableUUID(base.table_uuid)
 
 
-def _assigned_ids(base: TableMetadata, update: TableUpdate) -> Iterator[TableRequirement]:
+def _assigned_ids(base: TableMetadata, update: up.TableUpdate) -> Iterator[TableRequirement]:
     match update:
-        case AddSchemaUpdate():
+        case up.AddSchemaUpdate():
             yield AssertLastAssignedFieldId(base.last_column_id)
-        case AddPartitionSpecUpdate():
+        case up.AddPartitionSpecUpdate():
             yield AssertLastAssignedPartitionId(base.last_partition_id)
         case _:
             pass
 
 
-def _relied_on(base: TableMetadata, update: TableUpdate) -> Iterator[TableRequirement]:
+def _relied_on(base: TableMetadata, update: up.TableUpdate) -> Iterator[TableRequirement]:
     match update:
-        case SetSnapshotRefUpdate(name, _):
+        case up.SetSnapshotRefUpdate(name, _):
             ref = base.refs.get(name)
             yield AssertRefSnapshotId(name, None if ref is None else ref.snapshot_id)
-        case SetCurrentSchemaUpdate():
+        case up.SetCurrentSchemaUpdate():
             yield AssertCurrentSchemaId(base.current_schema_id)
-        case SetDefaultSpecUpdate():
+        case up.SetDefaultSpecUpdate():
             yield AssertDefaultSpecId(base.default_spec_id)
-        case SetDefaultSortOrderUpdate():
+        case up.SetDefaultSortOrderUpdate():
             yield AssertDefaultSortOrderId(base.default_sort_order_id)
-        case RemoveSnapshotRefUpdate(name):
+        case up.RemoveSnapshotRefUpdate(name):
             ref = base.refs.get(name)
             yield AssertRefSnapshotId(name, None if ref is None else ref.snapshot_id)
-        case RemoveSnapshotsUpdate():
+        case up.RemoveSnapshotsUpdate():
             # A ref to one of them would go with it. Of refs that come in between, no requirement can tell.
             for name, ref in base.refs.items():
                 yield AssertRefSnapshotId(name, ref.snapshot_id)
-        case RemoveSchemasUpdate():
+        case up.RemoveSchemasUpdate():
             yield AssertCurrentSchemaId(base.current_schema_id)
             yield from _branches(base)
-        case RemovePartitionSpecsUpdate():
+        case up.RemovePartitionSpecsUpdate():
             yield AssertDefaultSpecId(base.default_spec_id)
             yield from _branches(base)
         case _:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from icefloe.metadata.properties import MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS, MIN_SNAPSHOTS_TO_KEEP
+from icefloe.metadata import properties as props
 from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef
 from icefloe.metadata.table import TableMetadata
 
@@ -12,15 +12,17 @@ from icefloe.metadata.table import TableMetadata
 class RetentionDefaults:
     """Retention for refs that do not set their own."""
 
-    max_snapshot_age_ms: int = MAX_SNAPSHOT_AGE_MS.default
-    min_snapshots_to_keep: int = MIN_SNAPSHOTS_TO_KEEP.default
-    max_ref_age_ms: int = MAX_REF_AGE_MS.default
+    max_snapshot_age_ms: int = props.MAX_SNAPSHOT_AGE_MS.default
+    min_snapshots_to_keep: int = props.MIN_SNAPSHOTS_TO_KEEP.default
+    max_ref_age_ms: int = props.MAX_REF_AGE_MS.default
 
 
 def retention_defaults(properties: Mapping[str, str]) -> RetentionDefaults:
     """The retention that the table's properties set."""
     return RetentionDefaults(
-        MAX_SNAPSHOT_AGE_MS.of(properties), MIN_SNAPSHOTS_TO_KEEP.of(properties), MAX_REF_AGE_MS.of(properties)
+        props.MAX_SNAPSHOT_AGE_MS.of(properties),
+        props.MIN_SNAPSHOTS_TO_KEEP.of(properties),
+        props.MAX_REF_AGE_MS.of(properties),
     )
 
 

@@ -11,10 +11,8 @@ from icefloe.metadata.locations import resolve_location
 from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef
 from icefloe.metadata.snapshot import INITIAL_SEQUENCE_NUMBER, MetadataLogEntry, Snapshot, SnapshotLogEntry
 from icefloe.metadata.statistics import PartitionStatisticsFile, StatisticsFile
-from icefloe.partitioning.sorting import SortOrder
-from icefloe.partitioning.spec import PartitionSpec, partition_type
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import StructType
+from icefloe.partitioning import PartitionSpec, SortOrder, partition_type
+from icefloe.schema import Schema, StructType
 from icefloe.versions import Feature, allows
 
 Item = TypeVar("Item")

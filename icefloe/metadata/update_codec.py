@@ -6,8 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from icefloe.errors import InvalidMetadataError
-from icefloe.metadata import requirements as r
-from icefloe.metadata import updates as u
+from icefloe.metadata import requirements as r, updates as u
 from icefloe.metadata.refs import SnapshotRef
 from icefloe.metadata.view_codec import view_version_from_json, view_version_to_json
 from icefloe.metadata.wire_codec import (
@@ -31,10 +30,8 @@ from icefloe.metadata.wire_codec import (
     statistics_from_wire,
     statistics_to_json,
 )
-from icefloe.partitioning.codec import order_from_json, order_to_json, spec_from_json, spec_to_json
-from icefloe.partitioning.sorting import SortOrder
-from icefloe.partitioning.spec import PartitionSpec
-from icefloe.schema.codec import schema_from_json, schema_to_json
+from icefloe.partitioning import PartitionSpec, SortOrder, order_from_json, order_to_json, spec_from_json, spec_to_json
+from icefloe.schema import schema_from_json, schema_to_json
 from icefloe.versions import ALL_VERSIONS
 
 Value = TypeVar("Value")

@@ -8,9 +8,8 @@ from icefloe.metadata.refs import SnapshotRef
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from icefloe.metadata.view import ViewVersion
-from icefloe.partitioning.sorting import SortOrder
-from icefloe.partitioning.spec import PartitionSpec
-from icefloe.schema.schema import Schema
+from icefloe.partitioning import PartitionSpec, SortOrder
+from icefloe.schema import Schema
 
 LAST_ADDED = -1
 """Instead of the id of a schema, spec, order or view version: the one that the same commit added last."""

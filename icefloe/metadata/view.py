@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from icefloe.errors import InvalidMetadataError, NoSuchObjectError, UnsupportedVersionError
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema
 
 VIEW_FORMAT_VERSION = 1
 """The one version of the view format."""

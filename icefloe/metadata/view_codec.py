@@ -19,7 +19,7 @@ from icefloe.metadata.view import (
     check_view_format_version,
 )
 from icefloe.metadata.wire_codec import JSON, Int, Long, WireStruct, convert_wire, named, present, read_wire
-from icefloe.schema.codec import schema_from_json, schema_to_json
+from icefloe.schema import schema_from_json, schema_to_json
 
 _WHAT = "view metadata"
 _SQL = "sql"

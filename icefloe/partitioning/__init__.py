@@ -1,63 +1,48 @@
 """How rows are grouped and ordered: transforms, partition specs, sort orders."""
 
 from icefloe.partitioning.arrays import transform_array
+from icefloe.partitioning.codec import (
+    fields_from_json,
+    fields_to_json,
+    order_from_json,
+    order_to_json,
+    spec_from_json,
+    spec_to_json,
+)
 from icefloe.partitioning.evolution import EvolvedSpec, PartitionSpecUpdate, SortOrderUpdate
-from icefloe.partitioning.paths import parse_hive_path, parse_partition_path, partition_path, partition_text
-from icefloe.partitioning.sorting import UNSORTED, NullOrder, SortDirection, SortField, SortOrder, parse_sort_order
+from icefloe.partitioning.hashing import minimal_big_endian, unscaled
+from icefloe.partitioning.human import human_value
+from icefloe.partitioning.paths import (
+    HIVE_NULL,
+    parse_hive_path,
+    parse_partition_path,
+    partition_path,
+    partition_text,
+    partition_values,
+    split_hive_path,
+)
+from icefloe.partitioning.sorting import (
+    FIRST_ORDER_ID,
+    UNSORTED,
+    UNSORTED_ORDER_ID,
+    NullOrder,
+    SortDirection,
+    SortField,
+    SortOrder,
+    check_order,
+    parse_sort_order,
+    rebind_order,
+)
 from icefloe.partitioning.spec import (
+    FIRST_PARTITION_FIELD_ID,
+    NO_PARTITION_FIELD_ID,
     UNPARTITIONED,
     PartitionField,
     PartitionSpec,
+    check_spec,
     parse_partition_spec,
     partition_type,
+    rebind_spec,
     unified_partition_type,
 )
-from icefloe.partitioning.transforms import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    IdentityTransform,
-    MonthTransform,
-    TimeTransform,
-    Transform,
-    TruncateTransform,
-    UnknownTransform,
-    VoidTransform,
-    YearTransform,
-    parse_transform,
-)
-
-__all__ = [
-    "UNPARTITIONED",
-    "UNSORTED",
-    "BucketTransform",
-    "DayTransform",
-    "EvolvedSpec",
-    "HourTransform",
-    "IdentityTransform",
-    "MonthTransform",
-    "NullOrder",
-    "PartitionField",
-    "PartitionSpec",
-    "PartitionSpecUpdate",
-    "SortDirection",
-    "SortField",
-    "SortOrder",
-    "SortOrderUpdate",
-    "TimeTransform",
-    "Transform",
-    "TruncateTransform",
-    "UnknownTransform",
-    "VoidTransform",
-    "YearTransform",
-    "parse_hive_path",
-    "parse_partition_path",
-    "parse_partition_spec",
-    "parse_sort_order",
-    "parse_transform",
-    "partition_path",
-    "partition_text",
-    "partition_type",
-    "transform_array",
-    "unified_partition_type",
-]
+from icefloe.partitioning.terms import parse_term

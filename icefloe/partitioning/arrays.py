@@ -12,35 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InvalidTransformError, InvalidValueError
+from icefloe.partitioning import transforms as tr
 from icefloe.partitioning.murmur import BLOCK, hash_longs, hash_ranges
-from icefloe.partitioning.transforms import (
-    HOURS_PER_DAY,
-    MAX_INT,
-    MICROS_PER_HOUR,
-    NANOS_PER_HOUR,
-    NANOSECOND_TYPES,
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    IdentityTransform,
-    MonthTransform,
-    TimeTransform,
-    Transform,
-    TruncateTransform,
-    UnknownTransform,
-    VoidTransform,
-    YearTransform,
-)
-from icefloe.schema import types
-from icefloe.schema.arrow import type_to_arrow
+from icefloe.schema import type_to_arrow, types
 
 DECIMAL_BYTES = 16
 NANOS_PER_MICRO = 1000
 
 
-def transform_array(transform: Transform, array: Any, field_type: types.IcebergType) -> Any:
+def transform_array(transform: tr.Transform, array: Any, field_type: types.IcebergType) -> Any:
     """The partition values of a column of the type: an `Array` for an `Array`, a `ChunkedArray` for a `ChunkedArray`."""
-    if isinstance(transform, UnknownTransform):
+    if isinstance(transform, tr.UnknownTransform):
         raise InvalidTransformError(f"transform {transform.text!r} is not known, so it cannot be applied")
     if not transform.can_transform(field_type):
         raise InvalidTransformError(f"transform {transform} does not take columns of type {field_type}")
@@ -50,9 +32,9 @@ def transform_array(transform: Transform, array: Any, field_type: types.IcebergT
     return _transform(transform, array, field_type)
 
 
-def _transform(transform: Transform, array: Any, field_type: types.IcebergType) -> Any:
+def _transform(transform: tr.Transform, array: Any, field_type: types.IcebergType) -> Any:
     result_type = type_to_arrow(transform.result_type(field_type))
-    if len(array) == 0 or isinstance(transform, VoidTransform):
+    if len(array) == 0 or isinstance(transform, tr.VoidTransform):
         return pa.nulls(len(array), result_type)
     if pa.types.is_dictionary(array.type):
         if len(array.dictionary) <= len(array):
@@ -61,16 +43,16 @@ def _transform(transform: Transform, array: Any, field_type: types.IcebergType) 
     if pa.types.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
     match transform:
-        case IdentityTransform():
+        case tr.IdentityTransform():
             return _as_type(array, field_type)
-        case BucketTransform():
+        case tr.BucketTransform():
             hashes = _hashes(array, field_type)
-            hashes &= np.uint32(MAX_INT)
+            hashes &= np.uint32(tr.MAX_INT)
             hashes %= np.uint32(transform.num_buckets)
             return _with_nulls_of(array, hashes.astype(np.int32), result_type)
-        case TruncateTransform():
+        case tr.TruncateTransform():
             return _truncated(transform, array, field_type)
-        case TimeTransform():
+        case tr.TimeTransform():
             return _with_nulls_of(array, _units(transform, _as_type(array, field_type), field_type), result_type)
         case _:
             raise AssertionError(f"transform {transform!r} has no form for arrays")
@@ -90,7 +72,7 @@ def _hashes(array: Any, field_type: types.IcebergType) -> npt.NDArray[np.uint32]
             return np.concatenate([hash_ranges(*_decimal_ranges(block)) for block in blocks])
         case _:
             values = _integers(_as_type(array, field_type))
-            return hash_longs(values // NANOS_PER_MICRO if isinstance(field_type, NANOSECOND_TYPES) else values)
+            return hash_longs(values // NANOS_PER_MICRO if isinstance(field_type, tr.NANOSECOND_TYPES) else values)
 
 
 def _hash_fixed(array: Any) -> npt.NDArray[np.uint32]:
@@ -130,7 +112,7 @@ def _decimal_ranges(array: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.i
     return big.reshape(-1), starts, lengths
 
 
-def _truncated(transform: TruncateTransform, array: Any, field_type: types.IcebergType) -> Any:
+def _truncated(transform: tr.TruncateTransform, array: Any, field_type: types.IcebergType) -> Any:
     match field_type:
         case types.StringType():
             text = _as_type(array, field_type) if not pa.types.is_large_string(array.type) else array
@@ -148,7 +130,7 @@ def _truncated(transform: TruncateTransform, array: Any, field_type: types.Icebe
             return _with_nulls_of(typed, values - values % width, typed.type)
 
 
-def _truncated_decimals(transform: TruncateTransform, array: Any, field_type: types.DecimalType) -> Any:
+def _truncated_decimals(transform: tr.TruncateTransform, array: Any, field_type: types.DecimalType) -> Any:
     high, low = _halves(array)
     width = np.int64(transform.width)
     words = low.view("<u4").reshape(-1, 2).astype(np.int64)
@@ -168,21 +150,21 @@ def _truncated_decimals(transform: TruncateTransform, array: Any, field_type: ty
     return truncated
 
 
-def _units(transform: TimeTransform, array: Any, field_type: types.IcebergType) -> npt.NDArray[np.int32]:
+def _units(transform: tr.TimeTransform, array: Any, field_type: types.IcebergType) -> npt.NDArray[np.int32]:
     values = _integers(array)
-    if isinstance(transform, HourTransform):
-        hours = values // (NANOS_PER_HOUR if isinstance(field_type, NANOSECOND_TYPES) else MICROS_PER_HOUR)
-        _refuse(array, (hours > MAX_INT) | (hours < -MAX_INT - 1), "its hours from 1970 do not fit in an int")
+    if isinstance(transform, tr.HourTransform):
+        hours = values // (tr.NANOS_PER_HOUR if isinstance(field_type, tr.NANOSECOND_TYPES) else tr.MICROS_PER_HOUR)
+        _refuse(array, (hours > tr.MAX_INT) | (hours < -tr.MAX_INT - 1), "its hours from 1970 do not fit in an int")
         return hours.astype(np.int32)
     if not isinstance(field_type, types.DateType):
-        per_hour = NANOS_PER_HOUR if isinstance(field_type, NANOSECOND_TYPES) else MICROS_PER_HOUR
-        values = values // (per_hour * HOURS_PER_DAY)
+        per_hour = tr.NANOS_PER_HOUR if isinstance(field_type, tr.NANOSECOND_TYPES) else tr.MICROS_PER_HOUR
+        values = values // (per_hour * tr.HOURS_PER_DAY)
     match transform:
-        case DayTransform():
+        case tr.DayTransform():
             return values.astype(np.int32)
-        case MonthTransform():
+        case tr.MonthTransform():
             return values.view("datetime64[D]").astype("datetime64[M]").astype(np.int32)
-        case YearTransform():
+        case tr.YearTransform():
             return values.view("datetime64[D]").astype("datetime64[Y]").astype(np.int32)
         case _:
             raise AssertionError(f"{transform!r} is not counted in days")

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from icefloe.errors import InvalidInputError, InvalidMetadataError
+from icefloe.partitioning import transforms as tr
 from icefloe.partitioning.sorting import NullOrder, SortDirection, SortField, SortOrder
 from icefloe.partitioning.spec import FIRST_PARTITION_FIELD_ID, PartitionField, PartitionSpec
-from icefloe.partitioning.transforms import Transform, UnknownTransform, parse_transform
 from icefloe.versions import Feature, require
 
 MAX_INT = 2**31 - 1
@@ -109,15 +109,15 @@ def _sources_to_json(source_ids: Sequence[int], version: int, what: str) -> dict
     return {"source-ids": list(source_ids)}
 
 
-def _source_and_transform(entry: dict[str, Any], what: str) -> tuple[tuple[int, ...], Transform]:
+def _source_and_transform(entry: dict[str, Any], what: str) -> tuple[tuple[int, ...], tr.Transform]:
     text = _text(entry, "transform", what)
     try:
-        transform = parse_transform(text)
+        transform = tr.parse_transform(text)
     except InvalidInputError as error:
         raise InvalidMetadataError(f"{what}: `transform`: {error}") from None
     source_ids = _source_ids(entry, what)
     # No transform of several columns is defined, so what it does is not known, whatever its name.
-    return source_ids, transform if len(source_ids) == 1 else UnknownTransform(text)
+    return source_ids, transform if len(source_ids) == 1 else tr.UnknownTransform(text)
 
 
 def _source_ids(entry: dict[str, Any], what: str) -> tuple[int, ...]:

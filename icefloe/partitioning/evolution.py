@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from icefloe.errors import IncompatibleChangeError, InvalidTransformError, NoSuchObjectError
+from icefloe.partitioning import transforms as tr
 from icefloe.partitioning.sorting import (
     NullOrder,
     SortDirection,
@@ -24,17 +25,7 @@ from icefloe.partitioning.spec import (
     id_for_spec,
 )
 from icefloe.partitioning.terms import Term, column_name, find_source, parse_term
-from icefloe.partitioning.transforms import (
-    BucketTransform,
-    IdentityTransform,
-    TimeTransform,
-    Transform,
-    TruncateTransform,
-    UnknownTransform,
-    VoidTransform,
-    parse_transform,
-)
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema
 from icefloe.versions import Feature, allows
 
 
@@ -46,12 +37,12 @@ class EvolvedSpec:
     last_partition_id: int
 
 
-def evolved_field_name(transform: Transform, column: str) -> str:
+def evolved_field_name(transform: tr.Transform, column: str) -> str:
     """The default name of a partition field that is added to a table."""
     match transform:
-        case BucketTransform():
+        case tr.BucketTransform():
             return f"{column}_bucket_{transform.num_buckets}"
-        case TruncateTransform():
+        case tr.TruncateTransform():
             return f"{column}_trunc_{transform.width}"
         case _:
             return default_field_name(transform, column)
@@ -86,7 +77,7 @@ class PartitionSpecUpdate:
         self._renamed: dict[int, str] = {}
 
     def add_field(
-        self, source: str | Term, transform: Transform | str | None = None, name: str | None = None
+        self, source: str | Term, transform: tr.Transform | str | None = None, name: str | None = None
     ) -> "PartitionSpecUpdate":
         """Add a field: `add_field("ts", DayTransform())`, `add_field("id", "bucket[16]", "shard")`, `add_field("days(ts)")`."""
         term = _term(source, transform)
@@ -105,7 +96,7 @@ class PartitionSpecUpdate:
 
     def add_identity(self, source: str) -> "PartitionSpecUpdate":
         """Add the column itself as a partition field."""
-        return self.add_field(source, IdentityTransform())
+        return self.add_field(source, tr.IdentityTransform())
 
     def remove_field(self, name: str | Term) -> "PartitionSpecUpdate":
         """Remove the field of that name, or of that term, such as `bucket(16, id)`."""
@@ -154,7 +145,7 @@ class PartitionSpecUpdate:
             if field.field_id not in self._removed:
                 yield PartitionField(field.source_ids, field.field_id, field.transform, name)
             elif self._keeps_removed:
-                yield PartitionField(field.source_ids, field.field_id, VoidTransform(), name)
+                yield PartitionField(field.source_ids, field.field_id, tr.VoidTransform(), name)
 
     def _new_field(self, source_id: int, term: Term, name: str | None) -> PartitionField:
         if recycled := self._recycled((source_id,), term.transform, name):
@@ -163,11 +154,13 @@ class PartitionSpecUpdate:
         column = self._schema.names_by_id[source_id]
         return PartitionField(source_id, field_id, term.transform, name or evolved_field_name(term.transform, column))
 
-    def _recycled(self, source_ids: tuple[int, ...], transform: Transform, name: str | None) -> PartitionField | None:
+    def _recycled(
+        self, source_ids: tuple[int, ...], transform: tr.Transform, name: str | None
+    ) -> PartitionField | None:
         """The field of another spec with these values: of that name if there is one, else of the newest spec."""
         if self._keeps_removed:
             return None
-        meanings: dict[int, set[tuple[tuple[int, ...], Transform]]] = {}
+        meanings: dict[int, set[tuple[tuple[int, ...], tr.Transform]]] = {}
         for field in self._historical_fields():
             meanings.setdefault(field.field_id, set()).add((field.source_ids, field.transform))
         # Specs of an old v1 table may use one id for different things; such an id is not given out again.
@@ -182,7 +175,7 @@ class PartitionSpecUpdate:
     def _historical_fields(self) -> Iterable[PartitionField]:
         for spec in sorted(self._specs, key=lambda spec: spec.spec_id, reverse=True):
             for field in spec.fields:
-                if not isinstance(field.transform, VoidTransform):
+                if not isinstance(field.transform, tr.VoidTransform):
                     yield field
 
     def _check_added(self, field: PartitionField) -> None:
@@ -193,7 +186,7 @@ class PartitionSpecUpdate:
                 )
             if other.name == field.name:
                 raise IncompatibleChangeError(f"two added partition fields are named {field.name!r}")
-            is_time = isinstance(other.transform, TimeTransform) and isinstance(field.transform, TimeTransform)
+            is_time = isinstance(other.transform, tr.TimeTransform) and isinstance(field.transform, tr.TimeTransform)
             if is_time and other.source_ids == field.source_ids:
                 raise IncompatibleChangeError(
                     f"partition fields {other.name!r} and {field.name!r} are both units of time of one column; add one"
@@ -205,11 +198,11 @@ class PartitionSpecUpdate:
             raise IncompatibleChangeError(f"partition field name {name!r} is given to an added field in this change")
         for field in self._current.fields:
             if self._renamed.get(field.field_id, field.name) == name:
-                if field.field_id not in self._removed and not isinstance(field.transform, VoidTransform):
+                if field.field_id not in self._removed and not isinstance(field.transform, tr.VoidTransform):
                     raise IncompatibleChangeError(f"there is already a partition field named {name!r}")
                 self._renamed[field.field_id] = f"{name}_{field.field_id}"
 
-    def _find(self, source_ids: tuple[int, ...], transform: Transform) -> PartitionField | None:
+    def _find(self, source_ids: tuple[int, ...], transform: tr.Transform) -> PartitionField | None:
         for field in self._current.fields:
             if field.source_ids == source_ids and field.transform == transform:
                 return field
@@ -247,13 +240,13 @@ class SortOrderUpdate:
         self._fields: list[SortField] = []
 
     def asc(
-        self, source: str | Term, transform: Transform | str | None = None, null_order: NullOrder | None = None
+        self, source: str | Term, transform: tr.Transform | str | None = None, null_order: NullOrder | None = None
     ) -> "SortOrderUpdate":
         """Sort by this next, smallest first; nulls first by default."""
         return self._by(source, transform, SortDirection.ASC, null_order)
 
     def desc(
-        self, source: str | Term, transform: Transform | str | None = None, null_order: NullOrder | None = None
+        self, source: str | Term, transform: tr.Transform | str | None = None, null_order: NullOrder | None = None
     ) -> "SortOrderUpdate":
         """Sort by this next, largest first; nulls last by default."""
         return self._by(source, transform, SortDirection.DESC, null_order)
@@ -267,7 +260,7 @@ class SortOrderUpdate:
     def _by(
         self,
         source: str | Term,
-        transform: Transform | str | None,
+        transform: tr.Transform | str | None,
         direction: SortDirection,
         null_order: NullOrder | None,
     ) -> "SortOrderUpdate":
@@ -277,13 +270,13 @@ class SortOrderUpdate:
         return self
 
 
-def _term(source: str | Term, transform: Transform | str | None) -> Term:
+def _term(source: str | Term, transform: tr.Transform | str | None) -> Term:
     if isinstance(source, Term):
         term = source
     elif transform is None:
         term = parse_term(source)
     else:
-        term = Term(parse_transform(transform) if isinstance(transform, str) else transform, column_name(source))
-    if isinstance(term.transform, UnknownTransform):
+        term = Term(tr.parse_transform(transform) if isinstance(transform, str) else transform, column_name(source))
+    if isinstance(term.transform, tr.UnknownTransform):
         raise InvalidTransformError(f"transform {term.transform.text!r} is not known; write one such as 'bucket[16]'")
     return term

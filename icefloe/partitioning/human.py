@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from icefloe.schema import types
-from icefloe.schema.temporal import MICROS_PER_SECOND, NANOS_PER_SECOND, SECONDS_PER_DAY, civil_from_days, format_date
+from icefloe.schema import MICROS_PER_SECOND, NANOS_PER_SECOND, SECONDS_PER_DAY, civil_from_days, format_date, types
 
 NULL_TEXT = "null"
 EPOCH_YEAR = 1970

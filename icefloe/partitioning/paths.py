@@ -12,21 +12,10 @@ from typing import Any
 from urllib.parse import quote_plus, unquote, unquote_plus
 
 from icefloe.errors import InvalidPartitionSpecError, InvalidValueError
+from icefloe.partitioning import transforms as tr
 from icefloe.partitioning.human import EPOCH_YEAR, NULL_TEXT
 from icefloe.partitioning.spec import PartitionField, PartitionSpec, partition_type
-from icefloe.partitioning.transforms import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    MonthTransform,
-    TimeTransform,
-    VoidTransform,
-    YearTransform,
-)
-from icefloe.schema.schema import Schema
-from icefloe.schema.temporal import parse_date
-from icefloe.schema.types import BinaryType, DateType, FixedType, IcebergType, UnknownType
-from icefloe.schema.values import parse_text
+from icefloe.schema import BinaryType, DateType, FixedType, IcebergType, Schema, UnknownType, parse_date, parse_text
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _DIGITS = r"([+-]?[0-9]{1,10})"
@@ -109,12 +98,12 @@ def _parse(text: str, field: PartitionField, field_type: IcebergType) -> Any:
     # The text of a null and of the string `null` are the same; a null is meant far more often.
     if text in (NULL_TEXT, HIVE_NULL):
         return None
-    if isinstance(field.transform, VoidTransform) or isinstance(field_type, UnknownType):
+    if isinstance(field.transform, tr.VoidTransform) or isinstance(field_type, UnknownType):
         raise InvalidValueError(f"{text!r} is not null, the only value of {field.transform}")
     match field.transform:
-        case TimeTransform():
+        case tr.TimeTransform():
             return _parse_time(text, field.transform)
-        case BucketTransform(num_buckets=buckets):
+        case tr.BucketTransform(num_buckets=buckets):
             value = parse_text(text, field_type)
             if not 0 <= value < buckets:
                 raise InvalidValueError(f"{value} is not one of {buckets} buckets, which are numbered from 0")
@@ -125,19 +114,19 @@ def _parse(text: str, field: PartitionField, field_type: IcebergType) -> Any:
             return _parse_day(text) if isinstance(field_type, DateType) else parse_text(text, field_type)
 
 
-def _parse_time(text: str, transform: TimeTransform) -> int:
+def _parse_time(text: str, transform: tr.TimeTransform) -> int:
     match transform:
-        case YearTransform():
+        case tr.YearTransform():
             match = re.fullmatch(_DIGITS, text)
             if match:
                 return int(match[1]) - EPOCH_YEAR
-        case MonthTransform():
+        case tr.MonthTransform():
             match = re.fullmatch(rf"{_DIGITS}-(0[1-9]|1[0-2])", text)
             if match:
                 return (int(match[1]) - EPOCH_YEAR) * 12 + int(match[2]) - 1
-        case DayTransform():
+        case tr.DayTransform():
             return _parse_day(text)
-        case HourTransform():
+        case tr.HourTransform():
             day, dash, hour = text.rpartition("-")
             if dash and re.fullmatch(r"[01][0-9]|2[0-3]", hour):
                 return _parse_day(day) * 24 + int(hour)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from icefloe.errors import InvalidSortOrderError
+from icefloe.partitioning import transforms as tr
 from icefloe.partitioning.terms import find_source, parse_term, written
-from icefloe.partitioning.transforms import IdentityTransform, Transform, UnknownTransform
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import IcebergType, PrimitiveType, StructType
+from icefloe.schema import IcebergType, PrimitiveType, Schema, StructType
 
 UNSORTED_ORDER_ID = 0
 FIRST_ORDER_ID = 1
@@ -45,14 +44,14 @@ class SortField:
     """One key of a sort order: a transform of a source column; of several columns if the transform is unknown."""
 
     source_ids: tuple[int, ...]
-    transform: Transform
+    transform: tr.Transform
     direction: SortDirection
     null_order: NullOrder
 
     def __init__(
         self,
         source_id: int | Iterable[int],
-        transform: Transform | None = None,
+        transform: tr.Transform | None = None,
         direction: SortDirection = SortDirection.ASC,
         null_order: NullOrder | None = None,
     ) -> None:
@@ -60,7 +59,7 @@ class SortField:
         if not source_ids:
             raise InvalidSortOrderError("a sort field has no source column")
         object.__setattr__(self, "source_ids", source_ids)
-        object.__setattr__(self, "transform", transform if transform is not None else IdentityTransform())
+        object.__setattr__(self, "transform", transform if transform is not None else tr.IdentityTransform())
         object.__setattr__(self, "direction", direction)
         object.__setattr__(self, "null_order", null_order or default_null_order(direction))
 
@@ -136,7 +135,7 @@ UNSORTED = SortOrder()
 def check_order(order: SortOrder, schema: Schema) -> None:
     """Fail unless rows of the schema can be sorted by the order."""
     for field in order.fields:
-        if len(field.source_ids) > 1 and not isinstance(field.transform, UnknownTransform):
+        if len(field.source_ids) > 1 and not isinstance(field.transform, tr.UnknownTransform):
             raise InvalidSortOrderError(f"sort field {field}: {field.transform} takes one source column")
         for source_id in field.source_ids:
             _check_source(field, source_id, schema)

@@ -5,18 +5,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from icefloe.errors import InvalidPartitionSpecError
+from icefloe.partitioning import transforms as tr
 from icefloe.partitioning.terms import column_name, find_source, parse_term, written
-from icefloe.partitioning.transforms import (
-    BucketTransform,
-    IdentityTransform,
-    TimeTransform,
-    Transform,
-    TruncateTransform,
-    UnknownTransform,
-    VoidTransform,
-)
-from icefloe.schema import types
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, types
 
 FIRST_PARTITION_FIELD_ID = 1000
 """What the ids of partition fields start from."""
@@ -30,10 +21,10 @@ class PartitionField:
 
     source_ids: tuple[int, ...]
     field_id: int
-    transform: Transform
+    transform: tr.Transform
     name: str
 
-    def __init__(self, source_id: int | Iterable[int], field_id: int, transform: Transform, name: str) -> None:
+    def __init__(self, source_id: int | Iterable[int], field_id: int, transform: tr.Transform, name: str) -> None:
         source_ids = (source_id,) if isinstance(source_id, int) else tuple(source_id)
         if not source_ids:
             raise InvalidPartitionSpecError(f"partition field {name!r} has no source column")
@@ -82,12 +73,12 @@ class PartitionSpec:
     @property
     def is_unpartitioned(self) -> bool:
         """Whether there is nothing to group by: no field, or void ones only."""
-        return all(isinstance(field.transform, VoidTransform) for field in self.fields)
+        return all(isinstance(field.transform, tr.VoidTransform) for field in self.fields)
 
     @property
     def has_unknown_transform(self) -> bool:
         """Whether some transform is unknown; nothing may be written with such a spec."""
-        return any(isinstance(field.transform, UnknownTransform) for field in self.fields)
+        return any(isinstance(field.transform, tr.UnknownTransform) for field in self.fields)
 
     @property
     def last_field_id(self) -> int:
@@ -151,9 +142,9 @@ def unified_partition_type(specs: Iterable[PartitionSpec], schema: Schema, *olde
     for spec in sorted(specs, key=lambda spec: spec.spec_id, reverse=True):
         for field in spec.fields:
             newer, name = newest_fields.setdefault(field.field_id, (field, field.name))
-            void = isinstance(newer.transform, VoidTransform)
+            void = isinstance(newer.transform, tr.VoidTransform)
             if newer.source_ids != field.source_ids or not (
-                void or isinstance(field.transform, VoidTransform) or newer.transform == field.transform
+                void or isinstance(field.transform, tr.VoidTransform) or newer.transform == field.transform
             ):
                 # Only in v1 tables, where ids were not stored, can two fields come to share one.
                 raise InvalidPartitionSpecError(f"partition fields {newer} and {field} have one id but differ")
@@ -187,18 +178,18 @@ def has_sequential_ids(spec: PartitionSpec) -> bool:
     return all(field.field_id == FIRST_PARTITION_FIELD_ID + position for position, field in enumerate(spec.fields))
 
 
-def default_field_name(transform: Transform, column: str) -> str:
+def default_field_name(transform: tr.Transform, column: str) -> str:
     """The default name of a partition field of a new table."""
     match transform:
-        case IdentityTransform():
+        case tr.IdentityTransform():
             return column
-        case BucketTransform():
+        case tr.BucketTransform():
             return f"{column}_bucket"
-        case TruncateTransform():
+        case tr.TruncateTransform():
             return f"{column}_trunc"
-        case TimeTransform():
+        case tr.TimeTransform():
             return f"{column}_{transform.unit}"
-        case VoidTransform():
+        case tr.VoidTransform():
             return f"{column}_null"
         case _:
             raise InvalidPartitionSpecError(f"a partition field with transform {transform} needs a name")
@@ -227,7 +218,7 @@ def build_spec(*fields: PartitionField, schema: Schema, spec_id: int = 0) -> Par
     check_spec(spec, schema)
     units: dict[tuple[int, ...], PartitionField] = {}
     for field in fields:
-        if isinstance(field.transform, TimeTransform):
+        if isinstance(field.transform, tr.TimeTransform):
             other = units.setdefault(field.source_ids, field)
             if other is not field:
                 raise InvalidPartitionSpecError(
@@ -258,9 +249,9 @@ def _field_type(field: PartitionField, schemas: tuple[Schema, ...]) -> types.Ice
 
 
 def _check_source(field: PartitionField, schema: Schema) -> None:
-    if isinstance(field.transform, VoidTransform):
+    if isinstance(field.transform, tr.VoidTransform):
         return  # A void field may outlive its source column.
-    if len(field.source_ids) > 1 and not isinstance(field.transform, UnknownTransform):
+    if len(field.source_ids) > 1 and not isinstance(field.transform, tr.UnknownTransform):
         raise InvalidPartitionSpecError(f"partition field {field.name!r}: {field.transform} takes one source column")
     for source_id in field.source_ids:
         source = schema.fields_by_id.get(source_id)
@@ -290,7 +281,7 @@ def _check_name(field: PartitionField, schema: Schema) -> None:
     column_id = schema.find_id(field.name)
     if column_id is None:
         return
-    if not isinstance(field.transform, IdentityTransform | VoidTransform):
+    if not isinstance(field.transform, tr.IdentityTransform | tr.VoidTransform):
         raise InvalidPartitionSpecError(
             f"partition field {field.name!r} has the name of a column; only an identity partition may"
         )
@@ -301,9 +292,9 @@ def _check_name(field: PartitionField, schema: Schema) -> None:
 
 
 def _check_redundancy(spec: PartitionSpec) -> None:
-    seen: dict[tuple[tuple[int, ...], Transform], PartitionField] = {}
+    seen: dict[tuple[tuple[int, ...], tr.Transform], PartitionField] = {}
     for field in spec.fields:
-        if isinstance(field.transform, VoidTransform):
+        if isinstance(field.transform, tr.VoidTransform):
             continue
         other = seen.setdefault((field.source_ids, field.transform), field)
         if other is not field:

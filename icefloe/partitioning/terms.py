@@ -4,37 +4,26 @@ import re
 from dataclasses import dataclass
 
 from icefloe.errors import InvalidTransformError
-from icefloe.partitioning.transforms import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    IdentityTransform,
-    MonthTransform,
-    Transform,
-    TruncateTransform,
-    VoidTransform,
-    YearTransform,
-)
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import NestedField
+from icefloe.partitioning import transforms as tr
+from icefloe.schema import NestedField, Schema
 
-_ONE_ARGUMENT: dict[str, Transform] = {
-    "identity": IdentityTransform(),
-    "year": YearTransform(),
-    "years": YearTransform(),
-    "month": MonthTransform(),
-    "months": MonthTransform(),
-    "day": DayTransform(),
-    "days": DayTransform(),
-    "date": DayTransform(),
-    "hour": HourTransform(),
-    "hours": HourTransform(),
-    "date_hour": HourTransform(),
-    "void": VoidTransform(),
+_ONE_ARGUMENT: dict[str, tr.Transform] = {
+    "identity": tr.IdentityTransform(),
+    "year": tr.YearTransform(),
+    "years": tr.YearTransform(),
+    "month": tr.MonthTransform(),
+    "months": tr.MonthTransform(),
+    "day": tr.DayTransform(),
+    "days": tr.DayTransform(),
+    "date": tr.DayTransform(),
+    "hour": tr.HourTransform(),
+    "hours": tr.HourTransform(),
+    "date_hour": tr.HourTransform(),
+    "void": tr.VoidTransform(),
 }
-_WITH_NUMBER: dict[str, type[BucketTransform] | type[TruncateTransform]] = {
-    "bucket": BucketTransform,
-    "truncate": TruncateTransform,
+_WITH_NUMBER: dict[str, type[tr.BucketTransform] | type[tr.TruncateTransform]] = {
+    "bucket": tr.BucketTransform,
+    "truncate": tr.TruncateTransform,
 }
 _CALL = re.compile(r"(\w+)\s*\((.*)\)", re.DOTALL)
 _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
@@ -45,14 +34,14 @@ _NAME_PART = re.compile(r"`((?:[^`]|``)*)`|([^`.]+)")
 class Term:
     """A transform and the full name of the column that it is applied to."""
 
-    transform: Transform
+    transform: tr.Transform
     column: str
 
     def __str__(self) -> str:
         match self.transform:
-            case IdentityTransform():
+            case tr.IdentityTransform():
                 return self.column
-            case BucketTransform(num_buckets=number) | TruncateTransform(width=number):
+            case tr.BucketTransform(num_buckets=number) | tr.TruncateTransform(width=number):
                 return f"{str(self.transform).partition('[')[0]}({number}, {self.column})"
             case _:
                 return f"{self.transform}({self.column})"
@@ -62,7 +51,7 @@ def parse_term(text: str) -> Term:
     """Reads `column`, `days(column)`, `bucket(16, column)`, `truncate(column, 4)`; names may be in backquotes."""
     match = _CALL.fullmatch(written(text))
     if match is None:
-        return Term(IdentityTransform(), column_name(text))
+        return Term(tr.IdentityTransform(), column_name(text))
     name, arguments = match[1].lower(), _split(match[2])
     if plain := _ONE_ARGUMENT.get(name):
         if len(arguments) != 1:

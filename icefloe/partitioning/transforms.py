@@ -20,8 +20,7 @@ from icefloe.partitioning.human import (
     human_value,
     human_year,
 )
-from icefloe.schema import types
-from icefloe.schema.temporal import civil_from_days
+from icefloe.schema import civil_from_days, types
 
 MAX_INT = 2**31 - 1
 MICROS_PER_HOUR = 3_600_000_000

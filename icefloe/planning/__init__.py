@@ -2,30 +2,17 @@
 
 from icefloe.planning.batches import ScanBatch
 from icefloe.planning.changelog import ChangelogScan, ChangelogScanTask, ChangeType
+from icefloe.planning.delete_files import WANTED_OF_DELETES
 from icefloe.planning.incremental import IncrementalAppendScan
-from icefloe.planning.options import PRUNING_SWITCHES
+from icefloe.planning.options import PRUNING_SWITCHES, default_workers, scan_options
+from icefloe.planning.partitions import Numbers, group_partitions
 from icefloe.planning.plan import Plan
-from icefloe.planning.report import LoggingReporter, Reporter, ScanCounts, ScanReport, reporter_named
-from icefloe.planning.scan import LocalPlanner, Planner, TableScan
+from icefloe.planning.pruning import sequence_numbers
+from icefloe.planning.reading import ManifestSource, of_snapshot
+from icefloe.planning.replaced_columns import ReplacedColumns, differing_types, without_values
+from icefloe.planning.report import LOGGING, LoggingReporter, Reporter, ScanCounts, ScanReport, deliver, reporter_named
+from icefloe.planning.scan import ALL_COLUMNS, LocalPlanner, Planner, TableScan
+from icefloe.planning.selection import choose_snapshot, milliseconds
+from icefloe.planning.shown_partitions import shown_values
+from icefloe.planning.splits import cut_task
 from icefloe.planning.tasks import CombinedScanTask, FileScanTask, exact_count
-
-__all__ = [
-    "PRUNING_SWITCHES",
-    "ChangeType",
-    "ChangelogScan",
-    "ChangelogScanTask",
-    "CombinedScanTask",
-    "FileScanTask",
-    "IncrementalAppendScan",
-    "LocalPlanner",
-    "LoggingReporter",
-    "Plan",
-    "Planner",
-    "Reporter",
-    "ScanBatch",
-    "ScanCounts",
-    "ScanReport",
-    "TableScan",
-    "exact_count",
-    "reporter_named",
-]

@@ -22,9 +22,8 @@ from icefloe.planning.reading import ManifestSource
 from icefloe.planning.report import LoggingReporter, Reporter
 from icefloe.planning.scan import ALL_COLUMNS, TableScan
 from icefloe.planning.tasks import FileScanTask
-from icefloe.schema.schema import Schema
-from icefloe.storage import Storage
-from icefloe.storage.identity import identity
+from icefloe.schema import Schema
+from icefloe.storage import Storage, identity
 
 
 class ChangeType(StrEnum):

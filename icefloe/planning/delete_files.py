@@ -14,16 +14,23 @@ import pyarrow.compute as pc
 
 from icefloe.errors import CorruptFileError
 from icefloe.expressions import AlwaysTrue, Expression, might_match
-from icefloe.manifests import DataFile, FileContent, ManifestColumns, ManifestFile, Metric, MetricColumns, Wanted
-from icefloe.manifests.wanted import ALWAYS
+from icefloe.manifests import (
+    ALWAYS,
+    DataFile,
+    FileContent,
+    ManifestColumns,
+    ManifestFile,
+    Metric,
+    MetricColumns,
+    Wanted,
+)
 from icefloe.planning.file_values import data_files
 from icefloe.planning.partitions import Numbers, PartitionGroups, group_partitions
 from icefloe.planning.pruning import Pruner, sequence_numbers
 from icefloe.planning.report import ScanCounts
 from icefloe.planning.vector_deletes import VectorFiles
-from icefloe.schema.reserved import DELETE_FILE_PATH
-from icefloe.schema.types import IcebergType, StringType
-from icefloe.storage.identity import identities
+from icefloe.schema import IcebergType, StringType, reserved
+from icefloe.storage.identities import identities
 
 WANTED_OF_DELETES = Wanted(
     ALWAYS
@@ -159,8 +166,8 @@ def _scopes(files: ManifestColumns) -> Any:
     named = files.column("referenced_data_file")
     if named.null_count:
         is_position = pc.equal(files.column("content"), int(FileContent.POSITION_DELETES))
-        lower = files.lower_bounds(DELETE_FILE_PATH.field_id, StringType())
-        upper = files.upper_bounds(DELETE_FILE_PATH.field_id, StringType())
+        lower = files.lower_bounds(reserved.DELETE_FILE_PATH.field_id, StringType())
+        upper = files.upper_bounds(reserved.DELETE_FILE_PATH.field_id, StringType())
         if lower is not None and upper is not None:
             is_one = pc.fill_null(pc.and_(is_position, pc.equal(lower, upper)), False)
             named = pc.coalesce(named, pc.if_else(is_one, lower, pa.scalar(None, pa.string())))

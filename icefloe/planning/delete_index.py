@@ -20,9 +20,8 @@ from icefloe.planning.partitions import Numbers, PartitionKey
 from icefloe.planning.pruning import Survivors, sequence_numbers
 from icefloe.planning.report import ScanCounts
 from icefloe.planning.vector_deletes import VectorIndex
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import StructType
-from icefloe.storage.identity import identities
+from icefloe.schema import Schema, StructType
+from icefloe.storage.identities import identities
 
 _KEY_METRICS = (Metric.VALUE_COUNTS, Metric.NULL_VALUE_COUNTS, Metric.LOWER_BOUNDS, Metric.UPPER_BOUNDS)
 _MOST_PAIRS = 1 << 22

@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 
 from icefloe.manifests import ManifestColumns
 from icefloe.metadata import TableMetadata
-from icefloe.schema import types
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, types
 
 Mask = npt.NDArray[np.bool_]
 

@@ -18,9 +18,8 @@ from icefloe.planning.report import LoggingReporter, Reporter
 from icefloe.planning.scan import ALL_COLUMNS, TableScan
 from icefloe.planning.splits import pack_tasks
 from icefloe.planning.tasks import CombinedScanTask, FileScanTask
-from icefloe.schema.schema import Schema
-from icefloe.storage import Storage
-from icefloe.storage.identity import identity
+from icefloe.schema import Schema
+from icefloe.storage import Storage, identity
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from icefloe.errors import InvalidPropertyError
-from icefloe.metadata.properties import (
-    SPLIT_LOOKBACK,
-    SPLIT_OPEN_FILE_COST,
-    SPLIT_SIZE,
-    Property,
-    property_as_bool,
-    property_as_int,
-)
+from icefloe.metadata import properties as props
 
 _MOST_WORKERS = 64
 
@@ -23,21 +16,21 @@ def default_workers() -> int:
 
 
 def _workers(properties: Mapping[str, str], key: str, default: int) -> int:
-    found = property_as_int(properties, key, default, at_least=0) or default_workers()
+    found = props.property_as_int(properties, key, default, at_least=0) or default_workers()
     return min(found, _MOST_WORKERS)
 
 
-PRUNE_MANIFESTS = Property("planning.prune-manifests", True, property_as_bool)
+PRUNE_MANIFESTS = props.Property("planning.prune-manifests", True, props.property_as_bool)
 """Skip manifests by counts and partition summaries."""
-PRUNE_PARTITIONS = Property("planning.prune-partitions", True, property_as_bool)
+PRUNE_PARTITIONS = props.Property("planning.prune-partitions", True, props.property_as_bool)
 """Skip files by their partition."""
-PRUNE_METRICS = Property("planning.prune-metrics", True, property_as_bool)
+PRUNE_METRICS = props.Property("planning.prune-metrics", True, props.property_as_bool)
 """Skip files by the metrics of their columns."""
-PRUNE_DELETES = Property("planning.prune-deletes", True, property_as_bool)
+PRUNE_DELETES = props.Property("planning.prune-deletes", True, props.property_as_bool)
 """Skip delete files that the filter, or the metrics of a data file, rule out."""
-DROP_RESIDUALS = Property("planning.drop-residuals", True, property_as_bool)
+DROP_RESIDUALS = props.Property("planning.drop-residuals", True, props.property_as_bool)
 """Ask nothing more of rows that partition or metrics already decide."""
-WORKERS = Property("planning.workers", 0, _workers)
+WORKERS = props.Property("planning.workers", 0, _workers)
 """Threads that read manifests; 0 leaves it to the machine."""
 
 PRUNING_SWITCHES = (PRUNE_MANIFESTS, PRUNE_PARTITIONS, PRUNE_METRICS, PRUNE_DELETES, DROP_RESIDUALS)
@@ -66,9 +59,9 @@ def scan_options(options: Mapping[str, str], properties: Mapping[str, str]) -> S
         if not all(isinstance(each, str) for each in given):
             raise InvalidPropertyError(f"scan option {key!r} is {value!r}; keys and values must be text")
     known = {**properties, **options}
-    cost = SPLIT_OPEN_FILE_COST.of(known)
+    cost = props.SPLIT_OPEN_FILE_COST.of(known)
     if cost < 0:
-        raise InvalidPropertyError(f"property {SPLIT_OPEN_FILE_COST.key!r} is {cost}; it must not be negative")
+        raise InvalidPropertyError(f"property {props.SPLIT_OPEN_FILE_COST.key!r} is {cost}; it must not be negative")
     return ScanOptions(
         prune_manifests=PRUNE_MANIFESTS.of(options),
         prune_partitions=PRUNE_PARTITIONS.of(options),
@@ -76,7 +69,7 @@ def scan_options(options: Mapping[str, str], properties: Mapping[str, str]) -> S
         prune_deletes=PRUNE_DELETES.of(options),
         drop_residuals=DROP_RESIDUALS.of(options),
         workers=WORKERS.of(options),
-        split_size=SPLIT_SIZE.of(known),
-        split_lookback=SPLIT_LOOKBACK.of(known),
+        split_size=props.SPLIT_SIZE.of(known),
+        split_lookback=props.SPLIT_LOOKBACK.of(known),
         split_open_file_cost=cost,
     )

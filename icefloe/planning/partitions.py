@@ -10,9 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.manifests import ManifestColumns, MetricColumns
-from icefloe.manifests.arrow_values import to_internal
-from icefloe.schema.types import DoubleType, FloatType, IcebergType
+from icefloe.manifests import ManifestColumns, MetricColumns, to_internal
+from icefloe.schema import DoubleType, FloatType, IcebergType
 
 Numbers = npt.NDArray[np.int64]
 PartitionKey = tuple[int, tuple[Any, ...]]

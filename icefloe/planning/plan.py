@@ -12,8 +12,7 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from icefloe.expressions import Expression
-from icefloe.manifests import EVERYTHING, ManifestColumns, ManifestContent, ManifestFile, Metric, Wanted
-from icefloe.manifests.wanted import ALWAYS
+from icefloe.manifests import ALWAYS, EVERYTHING, ManifestColumns, ManifestContent, ManifestFile, Metric, Wanted
 from icefloe.parallel import in_order
 from icefloe.planning.batches import ScanBatch, batch_of
 from icefloe.planning.delete_files import WANTED_OF_DELETES, DeleteFiles, choose_delete_files

@@ -15,8 +15,7 @@ import pyarrow as pa
 from icefloe import expressions as ex
 from icefloe.errors import CorruptFileError
 from icefloe.manifests import ManifestColumns, ManifestFile, SummaryColumns
-from icefloe.partitioning.spec import PartitionSpec
-from icefloe.partitioning.transforms import IdentityTransform
+from icefloe.partitioning import PartitionSpec, transforms as tr
 from icefloe.planning.options import ScanOptions
 from icefloe.planning.partitions import Numbers, PartitionGroups, group_partitions
 from icefloe.planning.reading import ManifestSource
@@ -42,7 +41,7 @@ class SpecFilter:
 
 def _undecided_ids(bound: ex.Expression, spec: PartitionSpec) -> set[int]:
     """The columns whose metrics can tell more than the partition does: all but those that are partition values."""
-    decided = {field.source_id for field in spec.fields if isinstance(field.transform, IdentityTransform)}
+    decided = {field.source_id for field in spec.fields if isinstance(field.transform, tr.IdentityTransform)}
     return {each.field_id for each in ex.bound_references(bound)} - decided
 
 

@@ -16,10 +16,9 @@ from icefloe.manifests import (
     read_manifest_list,
 )
 from icefloe.metadata import Snapshot, TableMetadata
-from icefloe.partitioning.spec import PartitionSpec, partition_type
+from icefloe.partitioning import PartitionSpec, partition_type
 from icefloe.planning.replaced_columns import ReplacedColumns
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import StructType
+from icefloe.schema import Schema, StructType
 from icefloe.storage import Storage
 
 Item = TypeVar("Item")

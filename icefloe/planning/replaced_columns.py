@@ -12,14 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from icefloe.expressions.facts import Statistics
-from icefloe.manifests.values import ManifestFile
+from icefloe.expressions import Statistics
+from icefloe.manifests import ManifestFile
 from icefloe.metadata import TableMetadata
-from icefloe.partitioning.spec import PartitionField, PartitionSpec, partition_type
-from icefloe.partitioning.transforms import VoidTransform
-from icefloe.schema.promotion import is_promotion
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import IcebergType, StructType, UnknownType
+from icefloe.partitioning import PartitionField, PartitionSpec, partition_type, transforms as tr
+from icefloe.schema import IcebergType, Schema, StructType, UnknownType, is_promotion
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +100,7 @@ def without_values(spec: PartitionSpec, field_ids: Collection[int]) -> Partition
         return spec
     return PartitionSpec(
         *(
-            PartitionField(each.source_ids, each.field_id, VoidTransform(), each.name)
+            PartitionField(each.source_ids, each.field_id, tr.VoidTransform(), each.name)
             if each.field_id in field_ids
             else each
             for each in spec.fields

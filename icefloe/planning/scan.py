@@ -10,7 +10,7 @@ from icefloe.errors import InvalidInputError, NoSuchColumnError
 from icefloe.expressions import AlwaysTrue, Expression, as_expression, bind
 from icefloe.manifests import ManifestCache
 from icefloe.metadata import Snapshot, TableMetadata
-from icefloe.partitioning.spec import unified_partition_type
+from icefloe.partitioning import unified_partition_type
 from icefloe.planning.options import ScanOptions, scan_options
 from icefloe.planning.plan import Plan, PlanRequest, Progress
 from icefloe.planning.reading import ManifestSource
@@ -18,10 +18,7 @@ from icefloe.planning.report import LoggingReporter, Reporter, ScanReport
 from icefloe.planning.selection import choose_snapshot, schema_of_scan
 from icefloe.planning.splits import pack_tasks
 from icefloe.planning.tasks import CombinedScanTask, FileScanTask
-from icefloe.schema.projection import select
-from icefloe.schema.reserved import METADATA_COLUMN_NAMES, metadata_column
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import NestedField
+from icefloe.schema import NestedField, Schema, reserved, select
 from icefloe.storage import Storage
 
 ALL_COLUMNS = ("*",)
@@ -157,17 +154,21 @@ class TableScan:
         try:
             own = select(self.schema, names, self.case_sensitive)
         except NoSuchColumnError as error:
-            raise NoSuchColumnError(f"{error}; metadata columns are {', '.join(METADATA_COLUMN_NAMES)}") from None
+            raise NoSuchColumnError(
+                f"{error}; metadata columns are {', '.join(reserved.METADATA_COLUMN_NAMES)}"
+            ) from None
         columns = [column for name in dict.fromkeys(extra) if (column := self._metadata_column(name)) is not None]
         if not columns:
             return own
         return Schema(*own.fields, *columns, schema_id=own.schema_id, identifier_field_ids=own.identifier_field_ids)
 
     def _metadata_column(self, name: str) -> NestedField | None:
-        if name not in METADATA_COLUMN_NAMES or self.schema.find_id(name) is not None:
+        if name not in reserved.METADATA_COLUMN_NAMES or self.schema.find_id(name) is not None:
             return None
         older = self.metadata.schemas_newest_first
-        return metadata_column(name, unified_partition_type(self.metadata.partition_specs, self.schema, *older))
+        return reserved.metadata_column(
+            name, unified_partition_type(self.metadata.partition_specs, self.schema, *older)
+        )
 
     # -- the plan
 

@@ -4,7 +4,7 @@ import datetime as dt
 
 from icefloe.errors import InvalidInputError
 from icefloe.metadata import MAIN_BRANCH, Snapshot, TableMetadata
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 

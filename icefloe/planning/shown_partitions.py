@@ -5,11 +5,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.manifests.arrow_values import to_internal
-from icefloe.partitioning.human import human_value
-from icefloe.schema.arrow import field_to_arrow
-from icefloe.schema.promotion import is_promotion
-from icefloe.schema.types import IcebergType, NestedField, StringType
+from icefloe.manifests import to_internal
+from icefloe.partitioning import human_value
+from icefloe.schema import IcebergType, NestedField, StringType, field_to_arrow, is_promotion
 
 
 def shown_values(stored: Any | None, kind: IcebergType | None, field: NestedField, rows: int) -> Any:

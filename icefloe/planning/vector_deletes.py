@@ -15,7 +15,7 @@ from icefloe.manifests import DataFile, ManifestColumns
 from icefloe.planning.file_values import data_files
 from icefloe.planning.partitions import Numbers, PartitionGroups, PartitionKey
 from icefloe.planning.path_table import PathTable
-from icefloe.storage.identity import identities
+from icefloe.storage.identities import identities
 
 Mask = npt.NDArray[np.bool_]
 

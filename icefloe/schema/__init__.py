@@ -1,6 +1,11 @@
 """What a column is: types, ids, defaults, single-value encodings, evolution, name mapping."""
 
 from icefloe.schema.arrow import (
+    EXTENSION_METADATA_KEY,
+    EXTENSION_NAME_KEY,
+    FIELD_ID_KEY,
+    VARIANT_STORAGE,
+    WKB_EXTENSION,
     field_to_arrow,
     file_schema_from_arrow,
     schema_from_arrow,
@@ -8,7 +13,15 @@ from icefloe.schema.arrow import (
     type_from_arrow,
     type_to_arrow,
 )
-from icefloe.schema.bounds import truncate_lower, truncate_upper
+from icefloe.schema.binary import arrow_value_type, decode, decode_array, encode_array
+from icefloe.schema.bounds import (
+    DEFAULT_BOUND_WIDTH,
+    decode_bound,
+    decode_bounds,
+    encode_bound,
+    truncate_lower,
+    truncate_upper,
+)
 from icefloe.schema.codec import (
     field_from_json,
     field_to_json,
@@ -17,6 +30,7 @@ from icefloe.schema.codec import (
     type_from_json,
     type_to_json,
 )
+from icefloe.schema.coercion import bytes_from_hex
 from icefloe.schema.ddl import parse_ddl, schema_to_ddl
 from icefloe.schema.evolution import SchemaUpdate
 from icefloe.schema.ids import assign_fresh_ids, assign_fresh_type_ids
@@ -28,12 +42,43 @@ from icefloe.schema.name_mapping import (
     update_name_mapping,
 )
 from icefloe.schema.name_mapping_codec import NAME_MAPPING_PROPERTY, format_name_mapping, parse_name_mapping
-from icefloe.schema.projection import default_value, plan_projection, select, select_ids
-from icefloe.schema.promotion import can_promote, promote_value
-from icefloe.schema.reserved import is_reserved_id, metadata_column
+from icefloe.schema.projection import (
+    Constant,
+    Default,
+    FromFile,
+    Keep,
+    Null,
+    ProjectField,
+    ProjectList,
+    ProjectMap,
+    ProjectStruct,
+    Promote,
+    ValuePlan,
+    default_value,
+    plan_projection,
+    select,
+    select_ids,
+)
+from icefloe.schema.promotion import can_promote, is_promotion, promote_value
 from icefloe.schema.rules import check_schema_for_version
 from icefloe.schema.schema import MAX_COLUMN_ID, Schema
+from icefloe.schema.temporal import (
+    MICROS_PER_DAY,
+    MICROS_PER_SECOND,
+    NANOS_PER_DAY,
+    NANOS_PER_SECOND,
+    SECONDS_PER_DAY,
+    civil_from_days,
+    days_from_civil,
+    format_date,
+    format_time,
+    format_timestamp,
+    parse_date,
+    parse_timestamp,
+)
 from icefloe.schema.types import (
+    DEFAULT_CRS,
+    EDGE_ALGORITHMS,
     BinaryType,
     BooleanType,
     DateType,
@@ -62,13 +107,13 @@ from icefloe.schema.types import (
     UUIDType,
     VariantType,
     parse_type,
+    walk_fields,
 )
 from icefloe.schema.value_codec import value_from_json, value_to_json
 from icefloe.schema.values import coerce, parse_text, to_python, to_text
+from icefloe.schema.wkb import GeoPoint, bounding_box
 
 __all__ = [
-    "MAX_COLUMN_ID",
-    "NAME_MAPPING_PROPERTY",
     "BinaryType",
     "BooleanType",
     "DateType",
@@ -83,7 +128,6 @@ __all__ = [
     "ListType",
     "LongType",
     "MapType",
-    "MappedField",
     "NameMapping",
     "NestedField",
     "NestedType",
@@ -100,43 +144,4 @@ __all__ = [
     "UUIDType",
     "UnknownType",
     "VariantType",
-    "apply_name_mapping",
-    "assign_fresh_ids",
-    "assign_fresh_type_ids",
-    "can_promote",
-    "check_schema_for_version",
-    "coerce",
-    "create_name_mapping",
-    "default_value",
-    "field_from_json",
-    "field_to_arrow",
-    "field_to_json",
-    "file_schema_from_arrow",
-    "format_name_mapping",
-    "is_reserved_id",
-    "metadata_column",
-    "parse_ddl",
-    "parse_name_mapping",
-    "parse_text",
-    "parse_type",
-    "plan_projection",
-    "promote_value",
-    "schema_from_arrow",
-    "schema_from_json",
-    "schema_to_arrow",
-    "schema_to_ddl",
-    "schema_to_json",
-    "select",
-    "select_ids",
-    "to_python",
-    "to_text",
-    "truncate_lower",
-    "truncate_upper",
-    "type_from_arrow",
-    "type_from_json",
-    "type_to_arrow",
-    "type_to_json",
-    "update_name_mapping",
-    "value_from_json",
-    "value_to_json",
 ]

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812  # its usual name
-from pyspark.sql import types as spark_types
+from pyspark.sql import (
+    DataFrame,
+    functions as F,  # noqa: N812  # its usual name
+    types as spark_types,
+)
 
-from icefloe.data.task_reader import ReadContext, read_task
-from icefloe.planning.scan import TableScan
-from icefloe.planning.tasks import CombinedScanTask
-from icefloe.schema import types
-from icefloe.schema.schema import Schema
+from icefloe.data import ReadContext, read_task
+from icefloe.planning import CombinedScanTask, TableScan
+from icefloe.schema import Schema, types
 from icefloe.spark.types import TypeMapping, user_schema
 from icefloe.spark.user_side import quoted_name, to_user
 

@@ -17,23 +17,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from icefloe.data.engines import WriteRequest
-from icefloe.data.locations import data_folder
-from icefloe.data.writing import TableWriter, write_data_files
+from icefloe.data import TableWriter, WriteRequest, data_folder, write_data_files
 from icefloe.errors import InvalidValueError
 from icefloe.manifests import DataFile
-from icefloe.metadata.properties import DATA_PATH, OBJECT_STORAGE_ENABLED
-from icefloe.metadata.table import TableMetadata
-from icefloe.schema import types
-from icefloe.schema.schema import Schema
+from icefloe.metadata import TableMetadata, properties as props
+from icefloe.schema import Schema, types
 from icefloe.spark.distribution import distribute, distribution_of
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.partition_columns import partition_columns
 from icefloe.spark.reading import is_classic
 from icefloe.spark.shaping import marked, shape_frame
 from icefloe.spark.write_folder import keep_only, new_folder, removed_on_error, swept_by_name
-from icefloe.storage import Storage
-from icefloe.storage.locations import parse_location
+from icefloe.storage import Storage, parse_location
 
 _GATHERED_ROWS = 1 << 19
 _GATHERED_BYTES = 64 << 20
@@ -55,13 +50,13 @@ def write_through_arrow(frame: DataFrame, request: WriteRequest) -> list[DataFil
         added = columns.add(shaped, Gateway(shaped.sparkSession))
         # Each file is one sorted run by the writer itself, so that Spark only has to spread the rows.
         spread = distribute(added, metadata, distribution, columns.written, sort=False).drop(*columns.written)
-    if OBJECT_STORAGE_ENABLED.of(metadata.properties):
+    if props.OBJECT_STORAGE_ENABLED.of(metadata.properties):
         mark = str(uuid.uuid4())
         with swept_by_name(frame.sparkSession, storage, data_folder(metadata), mark) as files:
             files += _run(spread, WriteTask(without_history(metadata), storage, mark))
     else:
         folder = new_folder(metadata)
-        own = replace(metadata, properties={**metadata.properties, DATA_PATH.key: folder})
+        own = replace(metadata, properties={**metadata.properties, props.DATA_PATH.key: folder})
         with removed_on_error(frame.sparkSession, storage, folder):
             files = _run(spread, WriteTask(without_history(own), storage))
             keep_only(storage, folder, (file.file_path for file in files))

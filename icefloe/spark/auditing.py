@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from icefloe.commit.wap import WAP_BRANCH
+from icefloe.commit import WAP_BRANCH
 from icefloe.errors import InvalidInputError
-from icefloe.metadata.properties import WAP_ENABLED
-from icefloe.metadata.summary import WAP_ID
+from icefloe.metadata import properties as props, summary as totals
 from icefloe.table import Table
 
-_ID = f"spark.{WAP_ID}"
+_ID = f"spark.{totals.WAP_ID}"
 _BRANCH = f"spark.{WAP_BRANCH}"
 
 
@@ -36,7 +35,7 @@ def destination(spark: Any, table: Table, named: str | None = None) -> Destinati
     """The destination of a change, which may name a branch itself."""
     branch = _branch(spark, table) if named is None else named
     wap_id = _setting(spark, _ID)
-    return Destination(branch, {WAP_ID: wap_id} if wap_id is not None and _is_enabled(table) else {})
+    return Destination(branch, {totals.WAP_ID: wap_id} if wap_id is not None and _is_enabled(table) else {})
 
 
 def _branch(spark: Any, table: Table) -> str | None:
@@ -50,7 +49,7 @@ def _branch(spark: Any, table: Table) -> str | None:
 
 
 def _is_enabled(table: Table) -> bool:
-    return bool(WAP_ENABLED.of(table.properties))
+    return bool(props.WAP_ENABLED.of(table.properties))
 
 
 def _setting(spark: Any, key: str) -> str | None:

@@ -7,9 +7,11 @@ on ANSI mode or the time zone of the session.
 
 from dataclasses import dataclass
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812  # its usual name
-from pyspark.sql import types as spark_types
+from pyspark.sql import (
+    Column,
+    functions as F,  # noqa: N812  # its usual name
+    types as spark_types,
+)
 
 from icefloe.schema import types
 from icefloe.spark.gateway import Gateway

@@ -7,8 +7,7 @@ nothing: with an alias `s` and columns `a` and `s`, `s.a` is the column `a`, and
 from collections.abc import Sequence
 
 from icefloe.errors import IcefloeError, InvalidInputError, InvalidSchemaError, NoSuchColumnError
-from icefloe.schema import types
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, types
 
 Qualifier = Sequence[str]
 """What columns of a table may be qualified by: its alias, or the parts of its name, catalog first."""

@@ -4,8 +4,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from icefloe.partitioning.hashing import minimal_big_endian, unscaled
-from icefloe.schema.types import DecimalType
+from icefloe.partitioning import minimal_big_endian, unscaled
+from icefloe.schema import DecimalType
 from icefloe.spark.gateway import Gateway
 
 _ROW = "org.apache.spark.sql.catalyst.expressions.UnsafeRow"

@@ -6,8 +6,8 @@ from typing import Any
 
 from pyspark.sql import types as spark_types
 
-from icefloe.planning.tasks import FileScanTask
-from icefloe.schema.types import StructType
+from icefloe.planning import FileScanTask
+from icefloe.schema import StructType
 from icefloe.spark.types import TypeMapping, file_type
 
 PREFIX = "__icefloe_"

@@ -13,13 +13,11 @@ from typing import Any, ClassVar
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from icefloe.catalog import Catalog, load_catalog
-from icefloe.data.task_reader import ReadContext, read_task
+from icefloe.data import ReadContext, read_task
 from icefloe.errors import InvalidInputError, InvalidPropertyError, StateError
-from icefloe.metadata import Operation, Snapshot
-from icefloe.metadata.properties import property_as_bool
-from icefloe.planning import IncrementalAppendScan
-from icefloe.planning.tasks import CombinedScanTask
-from icefloe.schema.schema import Schema
+from icefloe.metadata import Operation, Snapshot, properties as props
+from icefloe.planning import CombinedScanTask, IncrementalAppendScan
+from icefloe.schema import Schema
 from icefloe.spark.arrow_read import nullable, shown_batch, without_unknown
 from icefloe.spark.arrow_write import without_history
 from icefloe.spark.gateway import active
@@ -172,7 +170,7 @@ def _runs(snapshots: list[Snapshot], first: int | None, options: Mapping[str, st
 def _check_streamed(snapshot: Snapshot, options: Mapping[str, str]) -> None:
     """Appends are read, and replaces change no rows; other snapshots are only skipped if an option says so."""
     switch = _SWITCHES.get(snapshot.operation or "")
-    if switch is not None and not property_as_bool(options, switch, False):
+    if switch is not None and not props.property_as_bool(options, switch, False):
         raise StateError(
             f"snapshot {snapshot.snapshot_id} is of operation {snapshot.operation}, which a stream of appends cannot show;"
             f" set option {switch} to true to pass over such snapshots"

@@ -7,15 +7,16 @@ Spark's rebalancing: adaptive execution then joins small parts and splits large 
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812  # its usual name
-from pyspark.sql import types as spark_types
+from pyspark.sql import (
+    Column,
+    DataFrame,
+    functions as F,  # noqa: N812  # its usual name
+    types as spark_types,
+)
 
-from icefloe.metadata.properties import DISTRIBUTION_MODE, WRITE_TARGET_FILE_SIZE_BYTES, property_as_bool
-from icefloe.metadata.table import TableMetadata
-from icefloe.partitioning import NullOrder, SortDirection, SortField, SortOrder, UnknownTransform
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import DoubleType, FloatType, IcebergType, UnknownType
+from icefloe.metadata import TableMetadata, properties as props
+from icefloe.partitioning import NullOrder, SortDirection, SortField, SortOrder, transforms as tr
+from icefloe.schema import DoubleType, FloatType, IcebergType, Schema, UnknownType
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.partition_columns import source_column
 from icefloe.spark.transforms import transform_column
@@ -42,15 +43,15 @@ class Distribution:
 def distribution_of(metadata: TableMetadata) -> Distribution:
     """What the table's properties, spec and order ask for."""
     order = metadata.sort_order()
-    if any(isinstance(field.transform, UnknownTransform) for field in order.fields):
+    if any(isinstance(field.transform, tr.UnknownTransform) for field in order.fields):
         order = SortOrder()
     is_partitioned = not metadata.spec().is_unpartitioned
-    mode = DISTRIBUTION_MODE.of(metadata.properties)
+    mode = props.DISTRIBUTION_MODE.of(metadata.properties)
     if mode is None:
         mode = "range" if order.fields else "hash" if is_partitioned else "none"
     if not is_partitioned and (mode == "hash" or not order.fields):
         mode = "none"
-    return Distribution(mode, order, property_as_bool(metadata.properties, FANOUT, False))
+    return Distribution(mode, order, props.property_as_bool(metadata.properties, FANOUT, False))
 
 
 def distribute(
@@ -87,7 +88,7 @@ def _rebalanced(
     # A sort by the keys resolves them; the sort itself is not used.
     sort_orders = frame.sortWithinPartitions(*keys)._jdf.queryExecution().analyzed().order()
     orders = [sort_orders.apply(index) for index in range(sort_orders.size())]
-    target = WRITE_TARGET_FILE_SIZE_BYTES.of(metadata.properties)
+    target = props.WRITE_TARGET_FILE_SIZE_BYTES.of(metadata.properties)
     advised = min(target * _MOVED_PER_STORED, 2**62)
     # A small number would come back from Python as an Integer, so the Long is created and wrapped in the JVM.
     boxed = gateway.jvm.java.util.stream.LongStream.range(advised, advised + 1).boxed().findFirst()

@@ -6,10 +6,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from icefloe.data.engines import WriteRequest
+from icefloe.data import WriteRequest
 from icefloe.errors import StateError
 from icefloe.manifests import DataFile
-from icefloe.metadata.properties import ENCRYPTION_KEY_ID
+from icefloe.metadata import properties as props
 from icefloe.spark.arrow_write import write_through_arrow
 from icefloe.spark.native_write import why_not_native, write_natively
 from icefloe.spark.reading import is_classic, read_scan
@@ -25,7 +25,7 @@ class SparkEngine:
 
     def write(self, data: Any, request: WriteRequest) -> list[DataFile]:
         """Write the frame as data files of the table. On an error, no file is left behind."""
-        if ENCRYPTION_KEY_ID.of(request.metadata.properties) is not None:
+        if props.ENCRYPTION_KEY_ID.of(request.metadata.properties) is not None:
             raise StateError("the table is encrypted; data files of encrypted tables cannot be written yet")
         spark = data.sparkSession
         native = is_classic(spark) and why_not_native(spark, request.metadata) is None

@@ -9,12 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from icefloe.data.scanning import default_workers
+from icefloe.data import default_workers
 from icefloe.expressions import Expression
 from icefloe.parallel import in_order
-from icefloe.planning.report import ScanReport
-from icefloe.planning.tasks import FileScanTask
-from icefloe.schema.types import NestedField
+from icefloe.planning import FileScanTask, ScanReport
+from icefloe.schema import NestedField
 from icefloe.spark.catalyst_tree import tree
 from icefloe.spark.constant_rows import constant_rows
 from icefloe.spark.constants import Constant, schema_of
@@ -22,7 +21,7 @@ from icefloe.spark.directories import partition_directories, true_places
 from icefloe.spark.file_statuses import file_statuses, hadoop_location
 from icefloe.spark.gateway import Gateway, Returned
 from icefloe.spark.predicates import table_filter
-from icefloe.storage.local import check_regular
+from icefloe.storage import check_regular
 
 logger = logging.getLogger("icefloe.spark")
 

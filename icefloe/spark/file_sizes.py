@@ -10,11 +10,8 @@ from collections.abc import Callable
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from icefloe.data.engines import WriteRequest
-from icefloe.metadata.properties import WRITE_TARGET_FILE_SIZE_BYTES
-from icefloe.metadata.refs import MAIN_BRANCH
-from icefloe.metadata.summary import TOTAL_FILES_SIZE, TOTAL_RECORDS
-from icefloe.metadata.table import TableMetadata
+from icefloe.data import WriteRequest
+from icefloe.metadata import MAIN_BRANCH, TableMetadata, properties as props, summary as totals
 from icefloe.spark.write_folder import remove_folder
 
 _SAMPLED_ROWS = 200_000
@@ -36,7 +33,7 @@ def rows_per_file(
     folder: str,
 ) -> int | None:
     """The most rows of a file, or None where nothing is known, or where files will be smaller anyway."""
-    target = WRITE_TARGET_FILE_SIZE_BYTES.of(request.metadata.properties)
+    target = props.WRITE_TARGET_FILE_SIZE_BYTES.of(request.metadata.properties)
     size = row_bytes(request.metadata)
     if size is None and _may_exceed(frame, target, mode):
         size = _sampled(frame, request, write, f"{folder}/sample")
@@ -49,7 +46,7 @@ def row_bytes(metadata: TableMetadata) -> float | None:
     snapshot = None if ref is None else metadata.snapshot_by_id(ref.snapshot_id)
     if snapshot is None or snapshot.summary is None:
         return None
-    rows, size = (_number(snapshot.summary.get(key)) for key in (TOTAL_RECORDS, TOTAL_FILES_SIZE))
+    rows, size = (_number(snapshot.summary.get(key)) for key in (totals.TOTAL_RECORDS, totals.TOTAL_FILES_SIZE))
     return size / rows if rows >= _LEAST_ROWS and size else None
 
 

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812  # its usual name
+from pyspark.sql import (
+    Column,
+    functions as F,  # noqa: N812  # its usual name
+)
 
 from icefloe import expressions as ex
 from icefloe.errors import InvalidExpressionError

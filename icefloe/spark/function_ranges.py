@@ -12,7 +12,7 @@ from typing import Any
 from py4j.java_gateway import JavaClass
 
 from icefloe import expressions as ex
-from icefloe.expressions.values import conjunction
+from icefloe.expressions import conjunction
 from icefloe.schema import types
 from icefloe.spark.catalyst_tree import Node, NotUnderstood
 

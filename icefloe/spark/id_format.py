@@ -7,8 +7,7 @@ that, as when a variant goes through a scan. So the schema gets its ids where th
 import json
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import types as spark_types
+from pyspark.sql import DataFrame, types as spark_types
 
 from icefloe.errors import StateError
 from icefloe.spark.gateway import Gateway, Returned

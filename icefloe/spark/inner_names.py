@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from icefloe.avro.iceberg_schema_codec import avro_name
-from icefloe.metadata.table import TableMetadata
+from icefloe.avro import avro_name
+from icefloe.metadata import TableMetadata
 from icefloe.schema import types
 from icefloe.spark.constants import PREFIX
 

@@ -5,9 +5,7 @@ import uuid
 from typing import Any
 
 from icefloe.errors import InvalidValueError
-from icefloe.schema import types
-from icefloe.schema.coercion import bytes_from_hex
-from icefloe.schema.values import coerce, parse_text, to_text
+from icefloe.schema import bytes_from_hex, coerce, parse_text, to_text, types
 
 _QUOTED = re.compile(
     r"(?is)(?:cast\s*\(\s*)?(?:[a-z_]+\s*)?(?P<quote>['\"])(?P<text>(?:\\.|(?P=quote){2}|(?!(?P=quote)).)*)(?P=quote)(?:\s*as\s+[\w(), ]+\))?"

@@ -8,11 +8,14 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, TypeAlias
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql import (
+    Column,
+    DataFrame,
+    functions as F,  # noqa: N812 - its usual name
+)
 
 from icefloe.errors import InvalidInputError
-from icefloe.metadata.snapshot import Snapshot
+from icefloe.metadata import Snapshot
 from icefloe.spark.auditing import destination
 from icefloe.spark.row_merge import Action, Clause, Merge, merge_rows
 from icefloe.spark.row_statements import Assignment

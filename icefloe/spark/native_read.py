@@ -9,30 +9,19 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812  # its usual name
-from pyspark.sql import types as spark_types
+from pyspark.sql import (
+    Column,
+    DataFrame,
+    functions as F,  # noqa: N812  # its usual name
+    types as spark_types,
+)
 
-from icefloe.data.opening import partition_by_field
+from icefloe.data import partition_by_field
 from icefloe.expressions import AlwaysTrue
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.metadata.snapshot import Snapshot
-from icefloe.metadata.table import TableMetadata
-from icefloe.planning.scan import TableScan
-from icefloe.planning.tasks import FileScanTask
-from icefloe.schema import types
-from icefloe.schema.projection import select_ids
-from icefloe.schema.reserved import (
-    DELETED,
-    FILE,
-    LAST_UPDATED_SEQUENCE_NUMBER,
-    PARTITION_ID,
-    POS,
-    ROW_ID,
-    SPEC_ID,
-    is_reserved_id,
-)
-from icefloe.schema.schema import Schema
+from icefloe.metadata import Snapshot, TableMetadata
+from icefloe.planning import FileScanTask, TableScan
+from icefloe.schema import Schema, reserved, select_ids, types
 from icefloe.spark import constants as facts
 from icefloe.spark.constants import Constant
 from icefloe.spark.file_index import IndexLabel, ScanFileIndex
@@ -92,7 +81,7 @@ class NativeScan:
         is_deleted: Column | None = None
         if kind is not FileKind.CLEAN:
             is_deleted = self._is_deleted(columns)
-            if not _wants(wanted, DELETED):
+            if not _wants(wanted, reserved.DELETED):
                 rows = rows.filter(~is_deleted)
         if kind is FileKind.KEYS:
             for group_index, group in enumerate(self.shape.key_deletes):
@@ -114,9 +103,11 @@ class NativeScan:
 
     def _extra(self, kind: FileKind, wanted: Schema) -> list[types.NestedField]:
         """Columns to read that the table's schema lacks: lineage, and dropped ones that deletes still compare."""
-        extra = [column for column in (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER) if _wants(wanted, column)]
-        if kind is not FileKind.CLEAN or _wants(wanted, POS) or _wants(wanted, ROW_ID):
-            extra.append(_optional(POS))
+        extra = [
+            column for column in (reserved.ROW_ID, reserved.LAST_UPDATED_SEQUENCE_NUMBER) if _wants(wanted, column)
+        ]
+        if kind is not FileKind.CLEAN or _wants(wanted, reserved.POS) or _wants(wanted, reserved.ROW_ID):
+            extra.append(_optional(reserved.POS))
         if kind is FileKind.KEYS:
             ids = {field_id for group in self.shape.key_deletes for field_id in group.field_ids}
             missing = sorted(ids - set(self.scan.schema.fields_by_id))
@@ -126,13 +117,13 @@ class NativeScan:
     # -- the relation
 
     def _constants(self, planner: ScanPlans, kind: FileKind, wanted: Schema) -> Iterator[Constant]:
-        if _wants(wanted, FILE):
+        if _wants(wanted, reserved.FILE):
             yield facts.FILE
-        if _wants(wanted, SPEC_ID):
+        if _wants(wanted, reserved.SPEC_ID):
             yield facts.SPEC_ID
-        if _wants(wanted, ROW_ID) or _wants(wanted, LAST_UPDATED_SEQUENCE_NUMBER):
+        if _wants(wanted, reserved.ROW_ID) or _wants(wanted, reserved.LAST_UPDATED_SEQUENCE_NUMBER):
             yield facts.FIRST_ROW_ID
-        if _wants(wanted, LAST_UPDATED_SEQUENCE_NUMBER) or kind is FileKind.KEYS:
+        if _wants(wanted, reserved.LAST_UPDATED_SEQUENCE_NUMBER) or kind is FileKind.KEYS:
             yield facts.SEQUENCE_NUMBER
         if (partition := _partition_type(wanted)) is not None:
             specs = self.scan.metadata.specs_by_id
@@ -249,27 +240,29 @@ class NativeScan:
         ]
 
     def _one(self, field: types.NestedField, columns: "_Columns", is_deleted: Column | None) -> Column:
-        if not is_reserved_id(field.field_id):
+        if not reserved.is_reserved_id(field.field_id):
             if isinstance(field.field_type, types.UnknownType):
                 return lit(None)
             given = columns.inner_field(field.field_id)
             return to_user(columns.raw(field.field_id), given.field_type, field.field_type, self.mapping, self.gateway)
         first = col(facts.FIRST_ROW_ID.name)
         match field.field_id:
-            case FILE.field_id:
+            case reserved.FILE.field_id:
                 return col(facts.FILE.name)
-            case POS.field_id:
+            case reserved.POS.field_id:
                 return columns.position()
-            case DELETED.field_id:
+            case reserved.DELETED.field_id:
                 return lit(False) if is_deleted is None else is_deleted
-            case SPEC_ID.field_id:
+            case reserved.SPEC_ID.field_id:
                 return col(facts.SPEC_ID.name)
-            case ROW_ID.field_id:
-                return F.when(first.isNotNull(), F.coalesce(columns.raw(ROW_ID.field_id), first + columns.position()))
-            case LAST_UPDATED_SEQUENCE_NUMBER.field_id:
-                stored = columns.raw(LAST_UPDATED_SEQUENCE_NUMBER.field_id)
+            case reserved.ROW_ID.field_id:
+                return F.when(
+                    first.isNotNull(), F.coalesce(columns.raw(reserved.ROW_ID.field_id), first + columns.position())
+                )
+            case reserved.LAST_UPDATED_SEQUENCE_NUMBER.field_id:
+                stored = columns.raw(reserved.LAST_UPDATED_SEQUENCE_NUMBER.field_id)
                 return F.when(first.isNotNull(), F.coalesce(stored, col(facts.SEQUENCE_NUMBER.name)))
-            case _ if field.field_id == PARTITION_ID and isinstance(field.field_type, types.StructType):
+            case _ if field.field_id == reserved.PARTITION_ID and isinstance(field.field_type, types.StructType):
                 return F.struct(
                     *(
                         to_user(
@@ -329,12 +322,16 @@ class _Columns:
         self._gateway = gateway
         own = [field for field in schema.fields if not isinstance(field.field_type, types.UnknownType)]
         self._schema = Schema(*own, *(replace(field, name=f"{facts.PREFIX}{field.field_id}") for field in extra))
-        inner = inner_columns([field for field in self._schema.fields if field.field_id != POS.field_id], metadata)
+        inner = inner_columns(
+            [field for field in self._schema.fields if field.field_id != reserved.POS.field_id], metadata
+        )
         self._whole = inner.whole
         self._needs_ids = inner.needs_ids
-        position = [replace(field, name=ROW_INDEX) for field in self._schema.fields if field.field_id == POS.field_id]
+        position = [
+            replace(field, name=ROW_INDEX) for field in self._schema.fields if field.field_id == reserved.POS.field_id
+        ]
         self._inner = Schema(*inner.fields, *position)
-        self.by_name = {field.name: field for field in self._inner.fields if field.field_id != POS.field_id}
+        self.by_name = {field.name: field for field in self._inner.fields if field.field_id != reserved.POS.field_id}
 
     def schema(self, mapping: TypeMapping) -> Any:
         """The relation's schema for Spark."""
@@ -386,7 +383,7 @@ class _Columns:
 
     def position(self) -> Column:
         """The position of the row in its file."""
-        return self._gateway.never_null(self.raw(POS.field_id))
+        return self._gateway.never_null(self.raw(reserved.POS.field_id))
 
     def user_column(self, mapping: TypeMapping) -> Callable[[int], Column]:
         """From a field's id to the column as users see it."""
@@ -432,6 +429,6 @@ def _wants(wanted: Schema, column: types.NestedField) -> bool:
 
 def _partition_type(wanted: Schema) -> types.StructType | None:
     for field in wanted.fields:
-        if field.field_id == PARTITION_ID and isinstance(field.field_type, types.StructType):
+        if field.field_id == reserved.PARTITION_ID and isinstance(field.field_type, types.StructType):
             return field.field_type
     return None

@@ -11,33 +11,16 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from icefloe.data.engines import WriteRequest
-from icefloe.data.file_rolling import data_file_of
-from icefloe.data.locations import data_folder
+from icefloe.data import WriteRequest, data_file_of, data_folder
 from icefloe.formats.arrow_types import stored_schema
 from icefloe.formats.field_ids import check_written_ids
 from icefloe.formats.metrics import metrics_modes
 from icefloe.formats.parquet.metrics import parquet_metrics, split_offsets
 from icefloe.formats.written_file import WrittenFile
 from icefloe.manifests import DataFile
-from icefloe.metadata.properties import (
-    OBJECT_STORAGE_ENABLED,
-    PARQUET_BLOOM_FILTER_COLUMN_PREFIX,
-    PARQUET_BLOOM_FILTER_MAX_BYTES,
-    PARQUET_COMPRESSION,
-    PARQUET_COMPRESSION_LEVEL,
-    PARQUET_DICT_SIZE_BYTES,
-    PARQUET_PAGE_ROW_LIMIT,
-    PARQUET_PAGE_SIZE_BYTES,
-    PARQUET_ROW_GROUP_SIZE_BYTES,
-    PARQUET_SHRED_VARIANTS,
-    WRITE_FORMAT,
-    Properties,
-)
-from icefloe.metadata.table import TableMetadata
+from icefloe.metadata import TableMetadata, properties as props
 from icefloe.parallel import in_order
-from icefloe.schema import types
-from icefloe.schema.arrow import file_schema_from_arrow
+from icefloe.schema import file_schema_from_arrow, types
 from icefloe.spark.distribution import Distribution, distribute, distribution_of
 from icefloe.spark.file_sizes import rows_per_file
 from icefloe.spark.gateway import Gateway
@@ -46,8 +29,7 @@ from icefloe.spark.partition_columns import PartitionColumns, partition_columns
 from icefloe.spark.shaping import shape_frame
 from icefloe.spark.types import file_schema, mapping_of
 from icefloe.spark.write_folder import keep_only, new_folder, removed_on_error
-from icefloe.storage.locations import names_below, parse_location
-from icefloe.storage.protocol import FileInfo
+from icefloe.storage import FileInfo, names_below, parse_location
 
 _TYPES = (
     types.BooleanType,
@@ -87,12 +69,12 @@ _OPEN_FILES = 100
 
 def why_not_native(spark: SparkSession, metadata: TableMetadata) -> str | None:
     """Why Spark's own writer cannot write the table; None if it can."""
-    if WRITE_FORMAT.of(metadata.properties) != "parquet":
-        return f"files are to be {WRITE_FORMAT.of(metadata.properties)}"
-    if PARQUET_COMPRESSION.of(metadata.properties).lower() not in _CODECS:
-        return f"Spark has no codec {PARQUET_COMPRESSION.of(metadata.properties)!r}"
-    if OBJECT_STORAGE_ENABLED.of(metadata.properties):
-        return f"{OBJECT_STORAGE_ENABLED.key} spreads files over folders"
+    if props.WRITE_FORMAT.of(metadata.properties) != "parquet":
+        return f"files are to be {props.WRITE_FORMAT.of(metadata.properties)}"
+    if props.PARQUET_COMPRESSION.of(metadata.properties).lower() not in _CODECS:
+        return f"Spark has no codec {props.PARQUET_COMPRESSION.of(metadata.properties)!r}"
+    if props.OBJECT_STORAGE_ENABLED.of(metadata.properties):
+        return f"{props.OBJECT_STORAGE_ENABLED.key} spreads files over folders"
     schema = metadata.schema()
     for field_id, field in schema.fields_by_id.items():
         is_top_unknown = isinstance(field.field_type, types.UnknownType) and field_id not in schema.parents
@@ -147,7 +129,7 @@ def write_natively(frame: DataFrame, request: WriteRequest) -> list[DataFile]:
 def _settings(metadata: TableMetadata) -> dict[str, str]:
     """Settings that Spark's writer only takes from its session."""
     fanout = distribution_of(metadata).fanout
-    shreds = PARQUET_SHRED_VARIANTS.of(metadata.properties)
+    shreds = props.PARQUET_SHRED_VARIANTS.of(metadata.properties)
     # The writer of shredded variants takes its schema from the query alone, whose field ids that rule of the optimizer drops.
     whole = {"spark.sql.variant.pushVariantIntoScan": "false"} if shreds else {}
     return whole | {
@@ -190,16 +172,16 @@ def _in_session(frame: DataFrame, settings: dict[str, str]) -> DataFrame:
     return DataFrame(dataset, SparkSession(session.sparkContext, clone))
 
 
-def _options(properties: Properties) -> dict[str, str]:
+def _options(properties: props.Properties) -> dict[str, str]:
     """Options that Spark's writer only takes from the write."""
-    codec = PARQUET_COMPRESSION.of(properties).lower()
+    codec = props.PARQUET_COMPRESSION.of(properties).lower()
     options = {
         "compression": _CODECS[codec],
-        "parquet.block.size": str(PARQUET_ROW_GROUP_SIZE_BYTES.of(properties)),
-        "parquet.page.size": str(PARQUET_PAGE_SIZE_BYTES.of(properties)),
-        "parquet.page.row.count.limit": str(PARQUET_PAGE_ROW_LIMIT.of(properties)),
-        "parquet.dictionary.page.size": str(PARQUET_DICT_SIZE_BYTES.of(properties)),
-        "parquet.bloom.filter.max.bytes": str(PARQUET_BLOOM_FILTER_MAX_BYTES.of(properties)),
+        "parquet.block.size": str(props.PARQUET_ROW_GROUP_SIZE_BYTES.of(properties)),
+        "parquet.page.size": str(props.PARQUET_PAGE_SIZE_BYTES.of(properties)),
+        "parquet.page.row.count.limit": str(props.PARQUET_PAGE_ROW_LIMIT.of(properties)),
+        "parquet.dictionary.page.size": str(props.PARQUET_DICT_SIZE_BYTES.of(properties)),
+        "parquet.bloom.filter.max.bytes": str(props.PARQUET_BLOOM_FILTER_MAX_BYTES.of(properties)),
         "mapreduce.fileoutputcommitter.algorithm.version": "1",
         "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
         # Local files without a checksum file beside each of them, which nobody would delete.
@@ -207,7 +189,7 @@ def _options(properties: Properties) -> dict[str, str]:
         "fs.file.impl.disable.cache": "true",
         "maxRecordsPerFile": "0",
     }
-    level = PARQUET_COMPRESSION_LEVEL.of(properties)
+    level = props.PARQUET_COMPRESSION_LEVEL.of(properties)
     if level is not None and codec == "zstd":
         options["parquet.compression.codec.zstd.level"] = level
     if level is not None and codec == "gzip":
@@ -215,9 +197,9 @@ def _options(properties: Properties) -> dict[str, str]:
     return options | dict(_bloom_filters(properties))
 
 
-def _bloom_filters(properties: Properties) -> Iterator[tuple[str, str]]:
+def _bloom_filters(properties: props.Properties) -> Iterator[tuple[str, str]]:
     settings = {
-        PARQUET_BLOOM_FILTER_COLUMN_PREFIX: "parquet.bloom.filter.enabled",
+        props.PARQUET_BLOOM_FILTER_COLUMN_PREFIX: "parquet.bloom.filter.enabled",
         "write.parquet.bloom-filter-fpp.column.": "parquet.bloom.filter.fpp",
         "write.parquet.bloom-filter-ndv.column.": "parquet.bloom.filter.expected.ndv",
     }

@@ -12,17 +12,18 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812  # its usual name
-from pyspark.sql import types as spark_types
+from pyspark.sql import (
+    Column,
+    DataFrame,
+    functions as F,  # noqa: N812  # its usual name
+    types as spark_types,
+)
 
 from icefloe.errors import CorruptFileError
-from icefloe.manifests.arrow_values import to_internal
-from icefloe.metadata.table import TableMetadata
-from icefloe.partitioning import PartitionField, VoidTransform
-from icefloe.schema import types
-from icefloe.schema.schema import Schema
-from icefloe.schema.values import coerce
+from icefloe.manifests import to_internal
+from icefloe.metadata import TableMetadata
+from icefloe.partitioning import PartitionField, transforms as tr
+from icefloe.schema import Schema, coerce, types
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.transforms import count_of, transform_column
 from icefloe.spark.types import TypeMapping
@@ -104,7 +105,7 @@ def source_column(field_id: int, schema: Schema) -> Column:
 
 
 def _is_null(field: PartitionField, schema: Schema) -> bool:
-    return isinstance(field.transform, VoidTransform) or isinstance(
+    return isinstance(field.transform, tr.VoidTransform) or isinstance(
         schema.find_type(field.source_id), types.UnknownType
     )
 

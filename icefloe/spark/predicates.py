@@ -13,9 +13,8 @@ from py4j.protocol import Py4JError
 
 from icefloe import expressions as ex
 from icefloe.errors import IcefloeError
-from icefloe.expressions.values import conjunction, disjunction
-from icefloe.schema import types
-from icefloe.schema.values import coerce, parse_text
+from icefloe.expressions import conjunction, disjunction
+from icefloe.schema import coerce, parse_text, types
 from icefloe.spark.catalyst_tree import Node, NotUnderstood, is_same, tree
 from icefloe.spark.function_ranges import Range, days_of, function_type, range_filter, source_range
 

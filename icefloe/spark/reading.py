@@ -6,11 +6,9 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 
 from icefloe.errors import InvalidPropertyError, StateError
-from icefloe.metadata.properties import NAME_MAPPING
-from icefloe.planning.scan import TableScan
-from icefloe.schema import types
-from icefloe.schema.reserved import DELETED
-from icefloe.schema.schema import Schema
+from icefloe.metadata import properties as props
+from icefloe.planning import TableScan
+from icefloe.schema import Schema, reserved, types
 from icefloe.spark.arrow_read import arrow_frame
 from icefloe.spark.gateway import Gateway, is_at_least
 from icefloe.spark.inner_names import inner_columns
@@ -69,9 +67,9 @@ def why_not_native(gateway: Gateway, scan: TableScan, shape: SnapshotShape) -> s
         return f"it has files of format {', '.join(others)}"
     if shape.has_encrypted_files:
         return "it has encrypted files"
-    if NAME_MAPPING.of(scan.metadata.properties) is not None:
+    if props.NAME_MAPPING.of(scan.metadata.properties) is not None:
         return "it has a name mapping, so some files may have no field ids"
-    if shape.key_deletes and any(field.field_id == DELETED.field_id for field in scan.projection().fields):
+    if shape.key_deletes and any(field.field_id == reserved.DELETED.field_id for field in scan.projection().fields):
         return "_deleted is selected, and rows are deleted by equality"
     if (key := _dropped_inside(scan, shape)) is not None:
         return f"rows are deleted by field {key}, which was dropped from a struct that is still there"

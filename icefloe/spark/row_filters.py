@@ -5,16 +5,23 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql import (
+    Column,
+    DataFrame,
+    functions as F,  # noqa: N812 - its usual name
+)
 
 from icefloe.errors import IcefloeError, InvalidInputError
-from icefloe.expressions import AlwaysFalse, AlwaysTrue, Expression, IdReference, Literal
-from icefloe.expressions import Column as TableColumn
-from icefloe.expressions.values import conjunction
-from icefloe.schema import types
-from icefloe.schema.schema import Schema
-from icefloe.schema.values import coerce
+from icefloe.expressions import (
+    AlwaysFalse,
+    AlwaysTrue,
+    Column as TableColumn,
+    Expression,
+    IdReference,
+    Literal,
+    conjunction,
+)
+from icefloe.schema import Schema, coerce, types
 from icefloe.spark.predicates import table_filter
 
 _RANGED = (types.IntegerType, types.LongType, types.DateType, types.StringType, types.TimestampType)

@@ -13,24 +13,21 @@ from typing import Any
 
 import numpy as np
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql import (
+    Column,
+    DataFrame,
+    functions as F,  # noqa: N812 - its usual name
+)
 
-from icefloe.commit.history import Isolation, Planned
-from icefloe.data.engines import WriteRequest
-from icefloe.data.matching import MatchedRows, matched_rows
-from icefloe.data.task_reader import ReadContext
+from icefloe.commit import Isolation, Planned
+from icefloe.data import MatchedRows, ReadContext, WriteRequest, matched_rows
 from icefloe.errors import InvalidInputError
 from icefloe.expressions import Expression
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.manifests import DataFile
-from icefloe.metadata.properties import Property
-from icefloe.metadata.refs import MAIN_BRANCH
-from icefloe.metadata.snapshot import Snapshot
-from icefloe.metadata.table import TableMetadata
-from icefloe.planning.tasks import FileScanTask
-from icefloe.schema.reserved import DELETED, LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
-from icefloe.schema.schema import Schema
+from icefloe.metadata import MAIN_BRANCH, Snapshot, TableMetadata, properties as props
+from icefloe.planning import FileScanTask
+from icefloe.schema import Schema, reserved
 from icefloe.spark.engine import SparkEngine
 from icefloe.spark.gateway import Gateway, col, lit
 from icefloe.spark.reading import native_scan, read_scan
@@ -44,7 +41,7 @@ _COPY = "copy-on-write"
 FILE = "__icefloe_file"
 POS = "__icefloe_pos"
 _PLACE = {"_file": FILE, "_pos": POS}
-_DELETED = DELETED.name
+_DELETED = reserved.DELETED.name
 _CHOSEN = "__icefloe_chosen"
 _CHUNK_BITS = 18
 """So many low bits of a position tell rows apart that are gathered as one list, so that no list is long."""
@@ -52,7 +49,7 @@ _HELD_PER_COUNTED = 4
 """Bytes that Spark takes to hold rows for one byte that it counts of them where it chooses what to broadcast, at most."""
 _BYTES_PER_PLACE = 256
 """The approximate bytes of a position in the hash table of a join."""
-LINEAGE = (ROW_ID.name, LAST_UPDATED_SEQUENCE_NUMBER.name)
+LINEAGE = (reserved.ROW_ID.name, reserved.LAST_UPDATED_SEQUENCE_NUMBER.name)
 
 
 @dataclass(frozen=True)
@@ -74,8 +71,8 @@ class RowChange:
 
     spark: Any
     table: Table
-    mode: Property[str]
-    isolation: Property[str]
+    mode: props.Property[str]
+    isolation: props.Property[str]
     branch: str | None = None
     snapshot_properties: Mapping[str, str] = field(default_factory=dict)
     begun: Transaction | None = None
@@ -181,7 +178,7 @@ class RowChange:
 
     def write(self, frame: DataFrame, written: list[DataFile]) -> list[DataFile]:
         """Write rows as data files, with their ids if the frame has them."""
-        has_ids = self.has_lineage and ROW_ID.name in frame.columns
+        has_ids = self.has_lineage and reserved.ROW_ID.name in frame.columns
         metadata = with_lineage(self.metadata) if has_ids else self.metadata
         self._check_kept(frame, metadata.schema())
         return SparkEngine().write(frame, WriteRequest(metadata, self.table.storage, written))
@@ -263,8 +260,8 @@ def with_lineage(metadata: TableMetadata) -> TableMetadata:
     current = metadata.schema()
     widened = Schema(
         *current.fields,
-        ROW_ID,
-        LAST_UPDATED_SEQUENCE_NUMBER,
+        reserved.ROW_ID,
+        reserved.LAST_UPDATED_SEQUENCE_NUMBER,
         schema_id=current.schema_id,
         identifier_field_ids=current.identifier_field_ids,
     )
@@ -327,7 +324,7 @@ def gathered(rows: DataFrame, chosen: Column | None = None) -> Gathered:
     return Gathered(tuple(lists))
 
 
-def copies_files(metadata: TableMetadata, mode: Property[str]) -> bool:
+def copies_files(metadata: TableMetadata, mode: props.Property[str]) -> bool:
     """Whether files that a change touches are written anew, by the table's mode for such changes; always in v1."""
     return mode.of(metadata.properties) == _COPY or not allows(metadata.format_version, Feature.DELETE_FILES)
 

@@ -14,18 +14,19 @@ from functools import cached_property, reduce
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql import (
+    Column,
+    DataFrame,
+    functions as F,  # noqa: N812 - its usual name
+)
 
-from icefloe.commit.history import Planned
-from icefloe.data.shaping import write_default
+from icefloe.commit import Planned
+from icefloe.data import write_default
 from icefloe.errors import InvalidInputError, InvalidValueError
 from icefloe.expressions import AlwaysTrue, Expression
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.metadata.properties import MERGE_ISOLATION_LEVEL, MERGE_MODE
-from icefloe.metadata.snapshot import Snapshot
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import NestedField
+from icefloe.metadata import Snapshot, properties as props
+from icefloe.schema import NestedField, Schema
 from icefloe.spark.column_names import Qualifier, bare_path
 from icefloe.spark.distribution import distribution_of
 from icefloe.spark.gateway import col, lit, when, without_call_sites
@@ -116,7 +117,9 @@ def merge_rows(
 ) -> Snapshot | None:
     """Run a MERGE into a table in one commit; None if it changes nothing."""
     properties, mentioned = snapshot_properties or {}, tuple(metadata_columns)
-    change = RowChange(spark, table, MERGE_MODE, MERGE_ISOLATION_LEVEL, branch, properties, mentioned=mentioned)
+    change = RowChange(
+        spark, table, props.MERGE_MODE, props.MERGE_ISOLATION_LEVEL, branch, properties, mentioned=mentioned
+    )
     if not merge.evolves:
         return _merged(change, source, merge)
     with table.transaction() as tx:

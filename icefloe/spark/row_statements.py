@@ -4,20 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql import (
+    Column,
+    DataFrame,
+    functions as F,  # noqa: N812 - its usual name
+)
 
 from icefloe.errors import InvalidInputError, NoSuchColumnError
-from icefloe.metadata.properties import (
-    DELETE_ISOLATION_LEVEL,
-    DELETE_MODE,
-    UPDATE_ISOLATION_LEVEL,
-    UPDATE_MODE,
-)
-from icefloe.metadata.snapshot import Snapshot
-from icefloe.schema.reserved import LAST_UPDATED_SEQUENCE_NUMBER
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import IcebergType, StructType
+from icefloe.metadata import Snapshot, properties as props
+from icefloe.schema import IcebergType, Schema, StructType, reserved
 from icefloe.spark.column_names import Qualifier, column_path
 from icefloe.spark.gateway import Gateway, col, lit, without_call_sites
 from icefloe.spark.literals import sql_literal
@@ -59,8 +54,8 @@ def delete_rows(
     change = RowChange(
         spark,
         table,
-        DELETE_MODE,
-        DELETE_ISOLATION_LEVEL,
+        props.DELETE_MODE,
+        props.DELETE_ISOLATION_LEVEL,
         branch,
         snapshot_properties or {},
         mentioned=tuple(metadata_columns),
@@ -103,8 +98,8 @@ def update_rows(
     change = RowChange(
         spark,
         table,
-        UPDATE_MODE,
-        UPDATE_ISOLATION_LEVEL,
+        props.UPDATE_MODE,
+        props.UPDATE_ISOLATION_LEVEL,
         branch,
         snapshot_properties or {},
         mentioned=tuple(metadata_columns),
@@ -163,8 +158,8 @@ def updated(
         (_where(condition, new[name], old[name]) if name in new else old[name]).alias(name) for name in change.columns
     ]
     if change.has_lineage:
-        number = _where(condition, lit(None).cast("bigint"), col(LAST_UPDATED_SEQUENCE_NUMBER.name))
-        columns += [col(LINEAGE[0]), number.alias(LAST_UPDATED_SEQUENCE_NUMBER.name)]
+        number = _where(condition, lit(None).cast("bigint"), col(reserved.LAST_UPDATED_SEQUENCE_NUMBER.name))
+        columns += [col(LINEAGE[0]), number.alias(reserved.LAST_UPDATED_SEQUENCE_NUMBER.name)]
     return rows.select(*columns, *more)
 
 

@@ -12,19 +12,12 @@ import numpy as np
 import pyarrow.compute as pc
 
 from icefloe.bounded_cache import BoundedCache
-from icefloe.data.task_deletes import DeleteLoader
+from icefloe.data import DeleteLoader
 from icefloe.errors import CorruptFileError, StateError
-from icefloe.expressions import Expression, as_expression
-from icefloe.expressions.values import conjunction
+from icefloe.expressions import Expression, as_expression, conjunction
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.manifests import DataFile, FileContent, ManifestContent, ManifestFile
-from icefloe.manifests.wanted import wanted
-from icefloe.planning.delete_files import WANTED_OF_DELETES
-from icefloe.planning.pruning import sequence_numbers
-from icefloe.planning.reading import ManifestSource
-from icefloe.planning.report import ScanReport
-from icefloe.planning.scan import TableScan
-from icefloe.planning.tasks import FileScanTask
+from icefloe.manifests import DataFile, FileContent, ManifestContent, ManifestFile, wanted
+from icefloe.planning import WANTED_OF_DELETES, FileScanTask, ManifestSource, ScanReport, TableScan, sequence_numbers
 
 _PLANS_KEPT = 4
 _MANIFESTS_LOOKED_AT = 64

@@ -3,9 +3,7 @@
 from typing import Any
 
 from icefloe.errors import InvalidValueError
-from icefloe.schema import types
-from icefloe.schema.promotion import can_promote
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, can_promote, types
 from icefloe.spark.shaping import is_case_sensitive
 from icefloe.spark.types import schema_of_query
 from icefloe.table import Transaction

@@ -14,8 +14,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from icefloe.catalog import Catalog
 from icefloe.errors import InvalidInputError, StateError
 from icefloe.expressions import Expression
-from icefloe.metadata.snapshot import Snapshot
-from icefloe.planning.report import LoggingReporter, ScanReport
+from icefloe.metadata import Snapshot
+from icefloe.planning import LoggingReporter, ScanReport
 from icefloe.spark.auditing import branch_to_read, destination
 from icefloe.spark.drop_in.names import DropInNames
 from icefloe.spark.drop_in.session import install

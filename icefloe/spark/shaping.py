@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812  # its usual name
-from pyspark.sql import types as spark_types
+from pyspark.sql import (
+    Column,
+    DataFrame,
+    functions as F,  # noqa: N812  # its usual name
+    types as spark_types,
+)
 
-from icefloe.data.shaping import write_default
+from icefloe.data import write_default
 from icefloe.errors import InvalidValueError
-from icefloe.schema import types
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, types
 from icefloe.spark.casting import cast_column
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.literals import sql_literal

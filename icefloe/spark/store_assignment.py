@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import types as spark_types
+from pyspark.sql import Column, DataFrame, types as spark_types
 
-from icefloe.data.shaping import write_default
+from icefloe.data import write_default
 from icefloe.errors import InvalidInputError, InvalidValueError
-from icefloe.schema import types
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, types
 from icefloe.spark.casting import stands_for
 from icefloe.spark.gateway import Gateway, active, is_at_least
 from icefloe.spark.shaping import bare_type, is_case_sensitive, match_names, shaped_value

@@ -7,25 +7,14 @@ number too small to be rounded down, an hour that does not fit in an int, fails 
 
 from typing import Any
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812  # its usual name
-from pyspark.sql import types as spark_types
+from pyspark.sql import (
+    Column,
+    functions as F,  # noqa: N812  # its usual name
+    types as spark_types,
+)
 
 from icefloe.errors import InvalidTransformError
-from icefloe.partitioning import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    IdentityTransform,
-    MonthTransform,
-    TimeTransform,
-    Transform,
-    TruncateTransform,
-    UnknownTransform,
-    VoidTransform,
-    YearTransform,
-)
-from icefloe.partitioning.transforms import HOURS_PER_DAY, MAX_INT, MICROS_PER_HOUR, NANOS_PER_HOUR, NANOSECOND_TYPES
+from icefloe.partitioning import transforms as tr
 from icefloe.schema import types
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.types import TypeMapping, mapping_of, user_type
@@ -40,24 +29,26 @@ _EPOCH_YEAR = 1970
 _INT, _LONG = spark_types.IntegerType(), spark_types.LongType()
 
 
-def transform_column(gateway: Gateway, transform: Transform, column: Column, field_type: types.IcebergType) -> Column:
+def transform_column(
+    gateway: Gateway, transform: tr.Transform, column: Column, field_type: types.IcebergType
+) -> Column:
     """The partition values of a column that holds values of the type; null for null."""
-    if isinstance(transform, UnknownTransform):
+    if isinstance(transform, tr.UnknownTransform):
         raise InvalidTransformError(f"transform {transform.text!r} is not known, so it cannot be applied")
     if not transform.can_transform(field_type):
         raise InvalidTransformError(f"transform {transform} does not take columns of type {field_type}")
     mapping = mapping_of(gateway.spark)
-    if isinstance(transform, VoidTransform) or isinstance(field_type, types.UnknownType):
+    if isinstance(transform, tr.VoidTransform) or isinstance(field_type, types.UnknownType):
         return F.lit(None).cast(user_type(transform.result_type(field_type), mapping))
     match transform:
-        case IdentityTransform():
+        case tr.IdentityTransform():
             return column
-        case BucketTransform():
+        case tr.BucketTransform():
             hashed = _hash(gateway, column, field_type, mapping)
-            return hashed.bitwiseAND(F.lit(MAX_INT)) % F.lit(transform.num_buckets)
-        case TruncateTransform():
+            return hashed.bitwiseAND(F.lit(tr.MAX_INT)) % F.lit(transform.num_buckets)
+        case tr.TruncateTransform():
             return _truncated(gateway, transform.width, column, field_type)
-        case TimeTransform():
+        case tr.TimeTransform():
             return _units(gateway, transform, column, field_type)
         case _:
             raise AssertionError(f"transform {transform!r} has no form for Spark columns")
@@ -92,7 +83,7 @@ def _hash(gateway: Gateway, column: Column, field_type: types.IcebergType, mappi
             return _hash_bytes(gateway, column)
         case types.DecimalType():
             return _hash_bytes(gateway, _unscaled_bytes(gateway, column))
-        case _ if isinstance(field_type, NANOSECOND_TYPES):
+        case _ if isinstance(field_type, tr.NANOSECOND_TYPES):
             # As microseconds, so that both widths share buckets (spec: Appendix B).
             return _hash_long(gateway, _floor_div(gateway, column, _NANOS_PER_MICRO))
         case _:
@@ -159,22 +150,22 @@ def _truncated_decimal(gateway: Gateway, width: int, column: Column, field_type:
 # -- units of time
 
 
-def _units(gateway: Gateway, transform: TimeTransform, column: Column, field_type: types.IcebergType) -> Column:
+def _units(gateway: Gateway, transform: tr.TimeTransform, column: Column, field_type: types.IcebergType) -> Column:
     if isinstance(field_type, types.DateType):
         days = column
     else:
-        per_hour = NANOS_PER_HOUR if isinstance(field_type, NANOSECOND_TYPES) else MICROS_PER_HOUR
+        per_hour = tr.NANOS_PER_HOUR if isinstance(field_type, tr.NANOSECOND_TYPES) else tr.MICROS_PER_HOUR
         units = count_of(gateway, column, field_type, TypeMapping())
-        if isinstance(transform, HourTransform):
+        if isinstance(transform, tr.HourTransform):
             return gateway.static_invoke(_MATH, "toIntExact", _INT, _floor_div(gateway, units, per_hour))
-        number = _floor_div(gateway, units, per_hour * HOURS_PER_DAY)
+        number = _floor_div(gateway, units, per_hour * tr.HOURS_PER_DAY)
         days = F.date_from_unix_date(gateway.static_invoke(_MATH, "toIntExact", _INT, number))
     match transform:
-        case DayTransform():
+        case tr.DayTransform():
             return days
-        case MonthTransform():
+        case tr.MonthTransform():
             return (F.year(days) - F.lit(_EPOCH_YEAR)) * F.lit(12) + F.month(days) - F.lit(1)
-        case YearTransform():
+        case tr.YearTransform():
             return F.year(days) - F.lit(_EPOCH_YEAR)
         case _:
             raise AssertionError(f"{transform!r} is not counted in days")

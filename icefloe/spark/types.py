@@ -26,9 +26,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as spark_types
 
 from icefloe.errors import IcefloeError, InvalidSchemaError, InvalidTypeError
-from icefloe.schema import types
-from icefloe.schema.ids import assign_fresh_ids
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, assign_fresh_ids, types
 from icefloe.spark.literals import sql_literal, value_of_literal
 
 FIELD_ID = "parquet.field.id"

@@ -2,8 +2,10 @@
 
 from typing import Any
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812  # its usual name
+from pyspark.sql import (
+    Column,
+    functions as F,  # noqa: N812  # its usual name
+)
 
 from icefloe.schema import types
 from icefloe.spark.gateway import Gateway

@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from icefloe.data.locations import data_folder
+from icefloe.data import data_folder
 from icefloe.errors import IcefloeError
 from icefloe.manifests import DataFile
-from icefloe.metadata.table import TableMetadata
+from icefloe.metadata import TableMetadata
 from icefloe.spark.reading import is_classic
-from icefloe.storage import Storage
-from icefloe.storage.identity import possible_identity
+from icefloe.storage import Storage, possible_identity
 
 _WAIT_SECONDS = 20
 _POLL_SECONDS = 0.1

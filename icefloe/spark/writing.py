@@ -14,20 +14,9 @@ from pyspark.sql import DataFrame
 from icefloe.catalog import Catalog
 from icefloe.errors import InvalidInputError, InvalidPropertyError
 from icefloe.expressions import AlwaysTrue, Expression
-from icefloe.metadata.properties import (
-    AVRO_COMPRESSION,
-    AVRO_COMPRESSION_LEVEL,
-    DISTRIBUTION_MODE,
-    ORC_COMPRESSION,
-    PARQUET_COMPRESSION,
-    PARQUET_COMPRESSION_LEVEL,
-    WRITE_FORMAT,
-    WRITE_TARGET_FILE_SIZE_BYTES,
-    property_as_bool,
-)
-from icefloe.metadata.snapshot import Snapshot
+from icefloe.metadata import Snapshot, properties as props
 from icefloe.row_operations import RowOperations
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema
 from icefloe.spark.auditing import Destination, destination
 from icefloe.spark.column_names import check_no_twins
 from icefloe.spark.distribution import FANOUT
@@ -42,17 +31,17 @@ SNAPSHOT_PROPERTY = "snapshot-property."
 _MERGE_SCHEMA = ("mergeSchema", "merge-schema")
 _COMPRESSION = {
     "compression-codec": {
-        "parquet": PARQUET_COMPRESSION.key,
-        "avro": AVRO_COMPRESSION.key,
-        "orc": ORC_COMPRESSION.key,
+        "parquet": props.PARQUET_COMPRESSION.key,
+        "avro": props.AVRO_COMPRESSION.key,
+        "orc": props.ORC_COMPRESSION.key,
     },
-    "compression-level": {"parquet": PARQUET_COMPRESSION_LEVEL.key, "avro": AVRO_COMPRESSION_LEVEL.key},
+    "compression-level": {"parquet": props.PARQUET_COMPRESSION_LEVEL.key, "avro": props.AVRO_COMPRESSION_LEVEL.key},
 }
 _PROPERTIES = {
-    "write-format": WRITE_FORMAT.key,
-    "target-file-size-bytes": WRITE_TARGET_FILE_SIZE_BYTES.key,
+    "write-format": props.WRITE_FORMAT.key,
+    "target-file-size-bytes": props.WRITE_TARGET_FILE_SIZE_BYTES.key,
     "fanout-enabled": FANOUT,
-    "distribution-mode": DISTRIBUTION_MODE.key,
+    "distribution-mode": props.DISTRIBUTION_MODE.key,
 }
 """Options that are properties of the table for one write."""
 _OPTIONS = (*_PROPERTIES, *_COMPRESSION, BRANCH, CHECK_NULLABILITY, *_MERGE_SCHEMA)
@@ -115,7 +104,7 @@ class TableWrite:
 
     def using(self, file_format: str) -> "TableWrite":
         """The file format of the new table: parquet, avro or orc; `iceberg` leaves it open, as in Spark's SQL."""
-        return self if file_format.lower() == "iceberg" else self.table_property(WRITE_FORMAT.key, file_format)
+        return self if file_format.lower() == "iceberg" else self.table_property(props.WRITE_FORMAT.key, file_format)
 
     def partitioned_by(self, *terms: str) -> "TableWrite":
         """The partitions of the new table: `"days(ts)", "bucket(16, id)"`."""
@@ -195,12 +184,12 @@ class TableWrite:
 
     @property
     def _merges_schema(self) -> bool:
-        return any(property_as_bool(self.settings, key, False) for key in _MERGE_SCHEMA)
+        return any(props.property_as_bool(self.settings, key, False) for key in _MERGE_SCHEMA)
 
     def _evolve(self, tx: Transaction) -> None:
         if self._merges_schema:
             take_in_columns(tx, self.frame)
-        if property_as_bool(self.settings, CHECK_NULLABILITY, False):
+        if props.property_as_bool(self.settings, CHECK_NULLABILITY, False):
             check_nullability(self.frame, tx.table_metadata.schema())
 
     def _rows(self, tx: Transaction, to: Destination) -> RowOperations:
@@ -215,7 +204,7 @@ class TableWrite:
 
     def _write_properties(self, table: Mapping[str, str]) -> dict[str, str]:
         properties = {_PROPERTIES[key]: value for key, value in self.settings.items() if key in _PROPERTIES}
-        file_format = WRITE_FORMAT.of({**table, **properties})
+        file_format = props.WRITE_FORMAT.of({**table, **properties})
         for key, by_format in _COMPRESSION.items():
             if key in self.settings and file_format in by_format:
                 properties[by_format[file_format]] = self.settings[key]
@@ -224,10 +213,10 @@ class TableWrite:
     def _check(self) -> None:
         """Fail on options with values that mean nothing."""
         texts = self._write_properties({})
-        for known in (WRITE_TARGET_FILE_SIZE_BYTES, DISTRIBUTION_MODE):
+        for known in (props.WRITE_TARGET_FILE_SIZE_BYTES, props.DISTRIBUTION_MODE):
             known.of(texts)
         for key in ("fanout-enabled", CHECK_NULLABILITY, *_MERGE_SCHEMA):
-            property_as_bool(self.settings, key, False)
+            props.property_as_bool(self.settings, key, False)
 
 
 def _check_option(key: str) -> None:

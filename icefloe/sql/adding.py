@@ -3,17 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from icefloe.catalog.identifiers import Identifier, parse_namespace, show
-from icefloe.data.foreign_files import ForeignFile, find_files
+from icefloe.catalog import Identifier, parse_namespace, show
+from icefloe.data import ForeignFile, find_files
 from icefloe.errors import InvalidInputError, InvalidValueError
 from icefloe.formats.file_formats import DATA_FORMATS
-from icefloe.metadata.summary import ADDED_DATA_FILES, CHANGED_PARTITION_COUNT
-from icefloe.metadata.table import TableMetadata
-from icefloe.partitioning import IdentityTransform, PartitionSpec
-from icefloe.partitioning.paths import HIVE_NULL, partition_values
+from icefloe.metadata import TableMetadata, summary as totals
+from icefloe.partitioning import HIVE_NULL, PartitionSpec, partition_values, transforms as tr
 from icefloe.sql.calling import Call, ForeignTable
-from icefloe.storage import Storage
-from icefloe.storage.locations import absolute_location
+from icefloe.storage import Storage, absolute_location
 
 
 def add_files(given: Call) -> Iterable[tuple[Any, ...]]:
@@ -42,7 +39,7 @@ def add_files(given: Call) -> Iterable[tuple[Any, ...]]:
         )
     if made is None or made.summary is None:
         return [(0, 0)]
-    counts = (made.summary.properties.get(key) for key in (ADDED_DATA_FILES, CHANGED_PARTITION_COUNT))
+    counts = (made.summary.properties.get(key) for key in (totals.ADDED_DATA_FILES, totals.CHANGED_PARTITION_COUNT))
     return [tuple(int(each or 0) for each in counts)]
 
 
@@ -89,7 +86,7 @@ def _matching_spec(columns: Sequence[str], metadata: TableMetadata, name: str) -
     """The spec of the table with these columns, as they are, in this order."""
     wanted = [column.lower() for column in columns]
     for spec in (metadata.spec(), *metadata.specs_by_id.values()):
-        if all(isinstance(field.transform, IdentityTransform) for field in spec.fields) and (
+        if all(isinstance(field.transform, tr.IdentityTransform) for field in spec.fields) and (
             [field.name.lower() for field in spec.fields] == wanted
         ):
             return spec

@@ -9,8 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe.catalog.catalog import Catalog
-from icefloe.catalog.identifiers import Identifier, parse_identifier, show
+from icefloe.catalog import Catalog, Identifier, parse_identifier, show
 from icefloe.errors import InvalidInputError, NoSuchObjectError, NoSuchTableError
 from icefloe.table import Table
 

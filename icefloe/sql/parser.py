@@ -16,9 +16,9 @@ Everything else is Spark's: `parse_extension` says None, and Spark's parser says
 import re
 
 from icefloe.errors import InvalidExpressionError, InvalidInputError
-from icefloe.expressions.tokens import Token, TokenKind, tokenize
-from icefloe.metadata.refs import SnapshotRefType
-from icefloe.partitioning.sorting import NullOrder, SortDirection
+from icefloe.expressions import Token, TokenKind, tokenize
+from icefloe.metadata import SnapshotRefType
+from icefloe.partitioning import NullOrder, SortDirection
 from icefloe.sql.statements import (
     AddPartitionField,
     CreateRef,

@@ -5,11 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe.catalog.catalog import Catalog
+from icefloe.catalog import Catalog
 from icefloe.errors import InvalidInputError, NoSuchSnapshotError, ValidationError
 from icefloe.manifests import ManifestContent
-from icefloe.metadata.snapshot import Snapshot
-from icefloe.metadata.summary import MANIFESTS_CREATED, MANIFESTS_REPLACED, TOTAL_DATA_FILES, TOTAL_RECORDS, WAP_ID
+from icefloe.metadata import Snapshot, summary as totals_
 from icefloe.sql.adding import add_files
 from icefloe.sql.calling import Call, FindForeign, Kind, Parameter, Procedure, unknown_procedure
 from icefloe.table import Table
@@ -62,7 +61,7 @@ def _cherrypick_snapshot(given: Call) -> Rows:
 
 def _publish_changes(given: Call) -> Rows:
     table, wap_id = given.table(), given.get("wap_id")
-    found = [each.snapshot_id for each in table.snapshots() if _summary(each).get(WAP_ID) == wap_id]
+    found = [each.snapshot_id for each in table.snapshots() if _summary(each).get(totals_.WAP_ID) == wap_id]
     if not found:
         raise NoSuchSnapshotError(f"no snapshot has the WAP id {wap_id!r}")
     if len(found) > 1:
@@ -99,7 +98,7 @@ def _register_table(given: Call) -> Rows:
     current = table.current_snapshot()
     if current is None:
         return [(None, None, None)]
-    totals = (_summary(current).get(key) for key in (TOTAL_RECORDS, TOTAL_DATA_FILES))
+    totals = (_summary(current).get(key) for key in (totals_.TOTAL_RECORDS, totals_.TOTAL_DATA_FILES))
     return [(current.snapshot_id, *(None if total is None else int(total) for total in totals))]
 
 
@@ -126,8 +125,8 @@ def _rewrite_manifests(given: Call) -> Rows:
     for content in ManifestContent:
         made = table.update_snapshot().rewrite_manifests(content, lambda each: each.partition_spec_id == spec_id)
         if made is not None:
-            replaced += int(_summary(made).get(MANIFESTS_REPLACED, 0))
-            added += int(_summary(made).get(MANIFESTS_CREATED, 0))
+            replaced += int(_summary(made).get(totals_.MANIFESTS_REPLACED, 0))
+            added += int(_summary(made).get(totals_.MANIFESTS_CREATED, 0))
     return [(replaced, added)]
 
 

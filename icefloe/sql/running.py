@@ -1,10 +1,8 @@
 """What each extension statement does to its table."""
 
 from icefloe.errors import NoSuchColumnError, NoSuchSnapshotError
-from icefloe.metadata.properties import DISTRIBUTION_MODE
-from icefloe.metadata.refs import SnapshotRefType
-from icefloe.metadata.table import TableMetadata
-from icefloe.partitioning.sorting import SortDirection
+from icefloe.metadata import SnapshotRefType, TableMetadata, properties as props
+from icefloe.partitioning import SortDirection
 from icefloe.sql.statements import (
     AddPartitionField,
     CreateRef,
@@ -55,7 +53,7 @@ def _set_write_order(statement: SetWriteOrder, table: Table, case_sensitive: boo
                 by = order.asc if key.direction is SortDirection.ASC else order.desc
                 by(key.term, null_order=key.null_order)
         if statement.distribution is not None:
-            tx.set_properties({DISTRIBUTION_MODE.key: statement.distribution})
+            tx.set_properties({props.DISTRIBUTION_MODE.key: statement.distribution})
 
 
 def _drop_identifier_fields(columns: tuple[str, ...], table: Table, case_sensitive: bool) -> None:

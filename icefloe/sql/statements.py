@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from icefloe.metadata.refs import SnapshotRefType
-from icefloe.partitioning.sorting import NullOrder, SortDirection
+from icefloe.metadata import SnapshotRefType
+from icefloe.partitioning import NullOrder, SortDirection
 
 Parts = tuple[str, ...]
 """The parts of a table's name as written, catalog and namespace among them."""

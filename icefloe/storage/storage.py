@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from icefloe.errors import LocationNotFoundError
-from icefloe.metadata.limits import Limits
+from icefloe.metadata import Limits
 from icefloe.storage import azure, gcs, hadoop, s3
 from icefloe.storage.local import LocalFiles
 from icefloe.storage.locations import Location, parse_location

@@ -3,5 +3,3 @@
 from icefloe.table.handle import Table
 from icefloe.table.scan import ChangesScan, DataScan
 from icefloe.table.transaction import Transaction
-
-__all__ = ["ChangesScan", "DataScan", "Table", "Transaction"]

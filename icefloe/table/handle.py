@@ -5,29 +5,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
-from icefloe.commit.change import Change
-from icefloe.commit.committer import Committer, TableState
-from icefloe.commit.retry import Timing
-from icefloe.commit.swap import check_same_table
-from icefloe.commit.wap import target_of
-from icefloe.commit.workbench import Caches
-from icefloe.data.foreign_files import ForeignFile
+from icefloe.commit import Caches, Change, Committer, TableState, Timing, check_same_table, target_of
+from icefloe.data import ForeignFile
 from icefloe.errors import without_credentials
 from icefloe.expressions import Expression
-from icefloe.inspect.tables import Inspect
-from icefloe.maintenance.maintenance import Maintenance
-from icefloe.metadata.refs import SnapshotRef
-from icefloe.metadata.snapshot import Snapshot, SnapshotLogEntry
-from icefloe.metadata.statistics import PartitionStatisticsFile, StatisticsFile
-from icefloe.metadata.table import TableMetadata
-from icefloe.partitioning.evolution import PartitionSpecUpdate, SortOrderUpdate
-from icefloe.partitioning.sorting import SortOrder
-from icefloe.partitioning.spec import PartitionSpec
-from icefloe.planning.report import LoggingReporter, Reporter
-from icefloe.planning.scan import LocalPlanner, Planner
-from icefloe.schema.evolution import SchemaUpdate
-from icefloe.schema.schema import Schema
-from icefloe.storage.storage import Storage
+from icefloe.inspect import Inspect
+from icefloe.maintenance import Maintenance
+from icefloe.metadata import (
+    PartitionStatisticsFile,
+    Snapshot,
+    SnapshotLogEntry,
+    SnapshotRef,
+    StatisticsFile,
+    TableMetadata,
+)
+from icefloe.partitioning import PartitionSpec, PartitionSpecUpdate, SortOrder, SortOrderUpdate
+from icefloe.planning import LocalPlanner, LoggingReporter, Planner, Reporter
+from icefloe.schema import Schema, SchemaUpdate
+from icefloe.storage import Storage
 from icefloe.table.manage_snapshots import ManageSnapshots
 from icefloe.table.scan import ChangesScan, DataScan
 from icefloe.table.transaction import Transaction

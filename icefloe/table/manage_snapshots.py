@@ -5,13 +5,8 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Self
 
-from icefloe.commit import refs
-from icefloe.commit.change import Change
-from icefloe.commit.change_set import ChangeSet
-from icefloe.commit.cherry_pick import CherryPick
-from icefloe.commit.create_branch import CreateBranch
-from icefloe.commit.refs import Retention
-from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRefType
+from icefloe.commit import Change, ChangeSet, CherryPick, CreateBranch, Retention, refs
+from icefloe.metadata import MAIN_BRANCH, SnapshotRefType
 
 
 class ManageSnapshots:

@@ -5,10 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe.data import changes, scanning
-from icefloe.data.engines import engine_named
-from icefloe.planning.changelog import ChangelogScan
-from icefloe.planning.scan import TableScan
+from icefloe.data import changes, engine_named, scanning
+from icefloe.planning import ChangelogScan, TableScan
 
 
 @dataclass(frozen=True)

@@ -4,34 +4,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Self
 
-from icefloe.commit.change_set import ChangeSet
-from icefloe.commit.expire import Expire
-from icefloe.commit.outcome import Committed, Outcome
-from icefloe.commit.statistics import StatisticsChange
-from icefloe.commit.structure import (
+from icefloe.commit import (
+    ChangeSet,
+    Committed,
+    Expire,
     GiveNameMapping,
+    Outcome,
     SendUpdates,
     SetLocation,
     SetProperties,
     SetSchema,
     SetSortOrder,
     SetSpec,
+    StatisticsChange,
     UpgradeFormatVersion,
     schema_update,
     sort_order_update,
     spec_update,
+    target_of,
 )
-from icefloe.commit.wap import target_of
-from icefloe.data.foreign_files import ForeignFile, describe_files, foreign_file
+from icefloe.data import ForeignFile, describe_files, foreign_file
 from icefloe.expressions import AlwaysTrue, Expression
-from icefloe.metadata.properties import NAME_MAPPING
-from icefloe.metadata.snapshot import Snapshot
-from icefloe.metadata.updates import TableUpdate
-from icefloe.partitioning.evolution import PartitionSpecUpdate, SortOrderUpdate
+from icefloe.metadata import Snapshot, properties as props, updates as up
+from icefloe.partitioning import PartitionSpecUpdate, SortOrderUpdate
 from icefloe.row_operations import RowOperations
-from icefloe.schema.evolution import SchemaUpdate
-from icefloe.schema.name_mapping import create_name_mapping
-from icefloe.schema.name_mapping_codec import format_name_mapping
+from icefloe.schema import SchemaUpdate, create_name_mapping, format_name_mapping
 from icefloe.table.manage_snapshots import ManageSnapshots
 from icefloe.table.update_snapshot import UpdateSnapshot
 
@@ -124,7 +121,7 @@ class Transaction(ChangeSet):
         spec = None if spec_id is None else metadata.spec(spec_id)
         found = describe_files(given, metadata, storage, spec, workers)
         if found.need_mapping:
-            known = NAME_MAPPING.of(metadata.properties)
+            known = props.NAME_MAPPING.of(metadata.properties)
             self.add(GiveNameMapping(known or format_name_mapping(create_name_mapping(metadata.schema()))))
         if not found.files:
             return None
@@ -204,7 +201,7 @@ class Transaction(ChangeSet):
         self.add(expire)
         return self
 
-    def apply_updates(self, *updates: TableUpdate) -> Self:
+    def apply_updates(self, *updates: up.TableUpdate) -> Self:
         """Any updates, as they are."""
         self.add(SendUpdates(updates))
         return self

@@ -4,21 +4,24 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
-from icefloe.commit.added import FilesInput
-from icefloe.commit.append import Append
-from icefloe.commit.change import Change
-from icefloe.commit.history import Planned
-from icefloe.commit.matching import FilterInput
-from icefloe.commit.named_files import NamedInput
-from icefloe.commit.overwrite import Overwrite
-from icefloe.commit.producer import SnapshotChange, SnapshotOperation, Target
-from icefloe.commit.replace_partitions import ReplacePartitions
-from icefloe.commit.rewrite_files import RewriteFiles
-from icefloe.commit.rewrite_manifests import RewriteManifests
-from icefloe.commit.row_delta import RowDelta
-from icefloe.manifests.values import ManifestContent, ManifestFile
-from icefloe.metadata.snapshot import Snapshot
-from icefloe.metadata.table import TableMetadata
+from icefloe.commit import (
+    Append,
+    Change,
+    FilesInput,
+    FilterInput,
+    NamedInput,
+    Overwrite,
+    Planned,
+    ReplacePartitions,
+    RewriteFiles,
+    RewriteManifests,
+    RowDelta,
+    SnapshotChange,
+    SnapshotOperation,
+    Target,
+)
+from icefloe.manifests import ManifestContent, ManifestFile
+from icefloe.metadata import Snapshot, TableMetadata
 
 P = ParamSpec("P")
 

@@ -4,17 +4,3 @@ from icefloe.verification.codes import Code, Level, Severity
 from icefloe.verification.progress import Listener, Progress, ProgressBar, silent
 from icefloe.verification.report import Figures, Finding, VerificationReport
 from icefloe.verification.verify import verify
-
-__all__ = [
-    "Code",
-    "Figures",
-    "Finding",
-    "Level",
-    "Listener",
-    "Progress",
-    "ProgressBar",
-    "Severity",
-    "VerificationReport",
-    "silent",
-    "verify",
-]

@@ -6,8 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe.data.grouping import group_rows
-from icefloe.data.opening import open_file, partition_constants
+from icefloe.data import group_rows, open_file, partition_constants
 from icefloe.errors import InvalidInputError
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.field_ids import foreign_ids, misplaced_ids, missing_ids, variant_ids
@@ -16,13 +15,10 @@ from icefloe.formats.metrics import FULL, Metrics
 from icefloe.formats.parquet.metrics import parquet_metrics
 from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.formats.position_deletes import POSITION_DELETE_SCHEMA
-from icefloe.manifests.values import DataFile, FileContent
-from icefloe.metadata.properties import NAME_MAPPING
-from icefloe.partitioning.spec import PartitionSpec
-from icefloe.partitioning.transforms import UnknownTransform
-from icefloe.schema.name_mapping_codec import parse_name_mapping
-from icefloe.schema.reserved import POS
-from icefloe.schema.schema import Schema
+from icefloe.manifests import DataFile, FileContent
+from icefloe.metadata import properties as props
+from icefloe.partitioning import PartitionSpec, transforms as tr
+from icefloe.schema import Schema, parse_name_mapping, reserved
 from icefloe.verification.codes import Code, Level
 from icefloe.verification.metrics import compare_metrics
 from icefloe.verification.subject import Subject
@@ -38,7 +34,7 @@ class Contents:
 
     @cached_property
     def _mapping(self) -> Any:
-        text = NAME_MAPPING.of(self._subject.metadata.properties)
+        text = props.NAME_MAPPING.of(self._subject.metadata.properties)
         return None if text is None else parse_name_mapping(text)
 
     def problems(self, file: DataFile, snapshot_id: int) -> tuple[list[Problem], int]:
@@ -99,7 +95,7 @@ class Contents:
     def _by_footer(self, file: DataFile, source: Any, reader: FileReader, schema: Schema) -> Iterator[Problem]:
         if not isinstance(reader, ParquetFileReader):
             source.seek(0)
-            counter = self._reader(file, source, Schema(POS))
+            counter = self._reader(file, source, Schema(reserved.POS))
             yield from _compare_rows(file, sum(batch.num_rows for batch in counter.batches()))
             return
         yield from _compare_rows(file, reader.footer.num_rows)
@@ -139,7 +135,7 @@ class _PartitionCheck:
             if known
             and field.source_id in present
             and field.source_id in self._schema.fields_by_id
-            and not isinstance(field.transform, UnknownTransform)
+            and not isinstance(field.transform, tr.UnknownTransform)
         ]
         self._spec = PartitionSpec(*(field for field, _ in chosen))
         self._expected = tuple(value for _, value in chosen)

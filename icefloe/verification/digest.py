@@ -11,13 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.values import EntryStatus, FileContent, ManifestContent
-from icefloe.manifests.wanted import BOUNDS, Wanted, wanted
-from icefloe.planning.partitions import group_partitions
-from icefloe.schema.reserved import DELETE_FILE_PATH
-from icefloe.schema.types import StringType
-from icefloe.storage.identity import identities
+from icefloe.manifests import BOUNDS, EntryStatus, FileContent, ManifestColumns, ManifestContent, Wanted, wanted
+from icefloe.planning import group_partitions
+from icefloe.schema import StringType, reserved
+from icefloe.storage.identities import identities
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -51,7 +48,7 @@ def wanted_of(content: ManifestContent) -> Wanted:
     """What is decoded of a manifest to check its entries."""
     if content is ManifestContent.DATA:
         return wanted(*_COLUMNS)
-    return wanted(*_COLUMNS, field_ids=(DELETE_FILE_PATH.field_id,), metrics=BOUNDS)
+    return wanted(*_COLUMNS, field_ids=(reserved.DELETE_FILE_PATH.field_id,), metrics=BOUNDS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,7 +150,8 @@ def scopes(columns: ManifestColumns) -> Any:
     """The data file that each delete is about: the one it names, or the only one within the bounds of its paths."""
     named = columns.column("referenced_data_file")
     lower, upper = (
-        bounds(DELETE_FILE_PATH.field_id, StringType()) for bounds in (columns.lower_bounds, columns.upper_bounds)
+        bounds(reserved.DELETE_FILE_PATH.field_id, StringType())
+        for bounds in (columns.lower_bounds, columns.upper_bounds)
     )
     if lower is None or upper is None:
         return named

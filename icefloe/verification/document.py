@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
-from icefloe.metadata.refs import MAIN_BRANCH
-from icefloe.metadata.snapshot import Snapshot
-from icefloe.metadata.table import TableMetadata
-from icefloe.partitioning.transforms import VoidTransform
+from icefloe.metadata import MAIN_BRANCH, Snapshot, TableMetadata
+from icefloe.partitioning import transforms as tr
 from icefloe.verification.codes import Code
 from icefloe.verification.subject import Subject
 from icefloe.versions import Feature, allows
@@ -59,7 +57,7 @@ def _columns(metadata: TableMetadata) -> Iterator[Problem]:
         columns = current.fields_by_id.keys() if is_default and current is not None else known
         for field in spec.fields:
             missing = [each for each in field.source_ids if each not in columns]
-            if missing and not isinstance(field.transform, VoidTransform):
+            if missing and not isinstance(field.transform, tr.VoidTransform):
                 yield (
                     Code.COLUMN_UNRESOLVED,
                     f"partition field {field.name!r} of spec {spec.spec_id} is of column {missing[0]}",

@@ -7,11 +7,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InvalidValueError
-from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.summaries import count_entries, min_sequence_number, summarize
-from icefloe.manifests.values import EntryStatus, ManifestContent, ManifestFile, PartitionFieldSummary
-from icefloe.schema.bounds import decode_bound
-from icefloe.schema.types import IcebergType, NestedField, UnknownType, UUIDType
+from icefloe.manifests import (
+    EntryStatus,
+    ManifestColumns,
+    ManifestContent,
+    ManifestFile,
+    PartitionFieldSummary,
+    count_entries,
+    min_sequence_number,
+    summarize,
+)
+from icefloe.schema import IcebergType, NestedField, UnknownType, UUIDType, decode_bound
 from icefloe.verification.codes import Code
 from icefloe.verification.digest import FileKind, Mask, kinds_of
 from icefloe.verification.subject import Subject

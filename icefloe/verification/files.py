@@ -9,13 +9,13 @@ from typing import TypeVar
 
 import numpy as np
 
-from icefloe.data.opening import open_file
+from icefloe.data import open_file
 from icefloe.errors import CorruptFileError, IcefloeError, LocationNotFoundError
 from icefloe.formats.deletion_vector_codec import read_vector
 from icefloe.formats.position_deletes import read_position_deletes
 from icefloe.formats.puffin.files import read_footer
-from icefloe.manifests.values import DataFile, FileContent
-from icefloe.storage.identity import identity
+from icefloe.manifests import DataFile, FileContent
+from icefloe.storage import identity
 from icefloe.verification.codes import Code, Level
 from icefloe.verification.contents import Contents
 from icefloe.verification.digest import Digest, FileKind

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from icefloe.manifests.values import ManifestFile
-from icefloe.metadata.table import TableMetadata
+from icefloe.manifests import ManifestFile
+from icefloe.metadata import TableMetadata
 from icefloe.verification.codes import Code
 from icefloe.verification.digest import UNKNOWN, Digest, FileKind
 from icefloe.verification.snapshots import PathOf

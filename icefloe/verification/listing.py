@@ -6,8 +6,7 @@ from itertools import islice
 import numpy as np
 
 from icefloe.errors import IcefloeError
-from icefloe.storage.protocol import FileInfo
-from icefloe.storage.storage import Storage
+from icefloe.storage import FileInfo, Storage
 from icefloe.verification.digest import Numbers
 
 WORTH_IT = 1000

@@ -5,11 +5,8 @@ from typing import Any
 
 from icefloe.errors import InvalidValueError
 from icefloe.formats.metrics import Metrics
-from icefloe.manifests.values import DataFile
-from icefloe.schema import types
-from icefloe.schema.bounds import decode_bound
-from icefloe.schema.schema import Schema
-from icefloe.schema.wkb import GeoPoint
+from icefloe.manifests import DataFile
+from icefloe.schema import GeoPoint, Schema, decode_bound, types
 from icefloe.verification.codes import Code
 
 _WHOLE_TEXT = 64

@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 from pyroaring import BitMap64
 
-from icefloe.data.task_reader import ReadContext, read_task
+from icefloe.data import ReadContext, read_task
 from icefloe.errors import IcefloeError
-from icefloe.metadata.snapshot import Snapshot
+from icefloe.metadata import Snapshot
 from icefloe.parallel import for_each
-from icefloe.planning.scan import TableScan
-from icefloe.planning.tasks import FileScanTask
-from icefloe.schema.reserved import ROW_ID
-from icefloe.schema.schema import Schema
+from icefloe.planning import FileScanTask, TableScan
+from icefloe.schema import Schema, reserved
 from icefloe.verification.codes import Code, Level
 from icefloe.verification.subject import Subject
 from icefloe.versions import Feature, allows
@@ -53,7 +51,7 @@ class _RowIds:
             return
 
     def _check(self, task: FileScanTask) -> None:
-        for batch in read_task(task, Schema(ROW_ID), self._context):
+        for batch in read_task(task, Schema(reserved.ROW_ID), self._context):
             ids = batch.column(0).drop_null().to_numpy()
             problem = self._problem(ids)
             if problem is not None:

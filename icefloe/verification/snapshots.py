@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from icefloe.metadata import summary as keys
-from icefloe.metadata.snapshot import Snapshot
+from icefloe.metadata import Snapshot, summary as keys
 from icefloe.verification.codes import Code
 from icefloe.verification.digest import UNKNOWN, Digest, FileKind, Mask, Numbers
 from icefloe.verification.subject import Subject

@@ -5,15 +5,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from icefloe.errors import InvalidInputError, InvalidLocationError
-from icefloe.metadata.locations import resolve_location, strip_trailing_slash
-from icefloe.metadata.properties import DATA_PATH, METADATA_PATH
-from icefloe.metadata.snapshot import Snapshot
-from icefloe.metadata.table import TableMetadata
-from icefloe.planning.reading import ManifestSource
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import NestedField
-from icefloe.storage.locations import parse_location
-from icefloe.storage.storage import Storage
+from icefloe.metadata import Snapshot, TableMetadata, properties as props, resolve_location, strip_trailing_slash
+from icefloe.planning import ManifestSource
+from icefloe.schema import NestedField, Schema
+from icefloe.storage import Storage, parse_location
 from icefloe.verification.codes import Level
 from icefloe.verification.progress import Listener
 from icefloe.verification.report import Findings
@@ -100,7 +95,7 @@ class Subject:
         found = [metadata.location, *self.locations]
         found += [
             resolve_location(metadata.location, each)
-            for each in (DATA_PATH.of(metadata.properties), METADATA_PATH.of(metadata.properties))
+            for each in (props.DATA_PATH.of(metadata.properties), props.METADATA_PATH.of(metadata.properties))
             if each is not None
         ]
         logged = [each.metadata_file for each in metadata.metadata_log]

@@ -8,13 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from icefloe.errors import CorruptFileError, IcefloeError, LocationNotFoundError, StorageError
-from icefloe.manifests.columns import ManifestColumns
-from icefloe.manifests.values import ManifestFile
-from icefloe.manifests.wanted import EVERYTHING, WITHOUT_METRICS
-from icefloe.metadata.table import TableMetadata
+from icefloe.manifests import EVERYTHING, WITHOUT_METRICS, ManifestColumns, ManifestFile
+from icefloe.metadata import TableMetadata
 from icefloe.parallel import for_each, in_order
-from icefloe.planning.options import default_workers
-from icefloe.storage.storage import Storage
+from icefloe.planning import default_workers
+from icefloe.storage import Storage
 from icefloe.verification.codes import Code, Level
 from icefloe.verification.digest import Digest, digest_of, joined, recorded, sample_places, wanted_of
 from icefloe.verification.document import check_document

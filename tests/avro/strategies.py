@@ -8,8 +8,8 @@ from typing import Any
 import fastavro
 from hypothesis import strategies as st
 
-from icefloe.avro.blocks import container_block, container_header
-from icefloe.avro.container import deflate, inflate, open_container
+from icefloe.avro import container_block, container_header, open_container
+from icefloe.avro.container import deflate, inflate
 from tests.strategies import texts
 
 INT = st.integers(-(2**31), 2**31 - 1)

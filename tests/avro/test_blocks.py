@@ -5,13 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
-from icefloe.avro import container as containers
-from icefloe.avro import decode as decoding
+from icefloe.avro import container as containers, decode as decoding, open_container
 from icefloe.avro.blocks import CODEC_ERRORS, inflate
-from icefloe.avro.container import open_container
 from icefloe.errors import CorruptFileError
 from icefloe.manifests import decode_manifest
 from tests.avro.strategies import container

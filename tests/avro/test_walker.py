@@ -10,22 +10,34 @@ from typing import Any
 import fastavro
 import pytest
 import zstandard
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from icefloe.avro import container as avro_codec
-from icefloe.avro.blocks import container_block, container_header, deflate, zigzag
-from icefloe.avro.choices import Take, TakeEach, TakeFields, TakeList, TakePairs, TakeRecords, TakeSpread
-from icefloe.avro.container import Container, inflate, open_container
+from icefloe.avro import (
+    Container,
+    Take,
+    TakeEach,
+    TakeFields,
+    TakeList,
+    TakePairs,
+    TakeRecords,
+    TakeSpread,
+    compile_program,
+    container as avro_codec,
+    container_block,
+    container_header,
+    nodes as av,
+    open_container,
+    parse_avro_schema,
+    zigzag,
+)
+from icefloe.avro.blocks import deflate
+from icefloe.avro.container import inflate
 from icefloe.avro.decode import decode
-from icefloe.avro.nodes import AvroNode, holds_empty_items
-from icefloe.avro.program import compile_program
-from icefloe.avro.schema_codec import parse_avro_schema
 from icefloe.avro.slow_decode import decode_slowly
 from icefloe.avro.values import ValueReader
 from icefloe.errors import CorruptFileError
 from icefloe.manifests.reader import decode_rows
-from icefloe.metadata.limits import Limits
+from icefloe.metadata import Limits
 from tests.avro.kernel_choice import compiled_kernels, plain_kernels
 from tests.avro.strategies import LEAVES, container, leaves, new_names, nullable, odd, pairs
 
@@ -113,7 +125,7 @@ def test_walker_reads_what_the_reference_reads(file: Any, codec: str, per_block:
     with plain_kernels():
         assert decode(opened, program).columns == found.columns
     assert found.rows == len(rows)
-    if not holds_empty_items(node):
+    if not av.holds_empty_items(node):
         assert as_lists(found) == as_lists(decode_slowly(opened, node, choice))
         assert [row for block in range(len(opened.blocks)) for row in values_of(opened, block, node)] == rows
     assert found.columns["always", 0].to_pylist() == [row["always"] for row in rows]
@@ -122,7 +134,7 @@ def test_walker_reads_what_the_reference_reads(file: Any, codec: str, per_block:
             assert found.columns[name, 0].to_pylist() == [row[name] for row in rows]
 
 
-def values_of(opened: Container, block: int, node: AvroNode) -> list[Any]:
+def values_of(opened: Container, block: int, node: av.AvroNode) -> list[Any]:
     """The rows of a block as values, which the reference library wrote."""
     reader = ValueReader(inflate(opened, block))
     rows = [reader.value(node) for _ in range(int(opened.blocks[block, 0]))]

@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from icefloe.catalog import Catalog
 from icefloe.commit import Planned, StatisticsChange
-from icefloe.data.writing import write_data_files
-from icefloe.metadata import PartitionStatisticsFile, RemoveSnapshotsUpdate
-from icefloe.partitioning.transforms import BucketTransform, VoidTransform
-from icefloe.schema.types import IntegerType, LongType
+from icefloe.data import write_data_files
+from icefloe.metadata import PartitionStatisticsFile, updates as up
+from icefloe.partitioning import transforms as tr
+from icefloe.schema import IntegerType, LongType
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 
@@ -95,7 +95,9 @@ def observed(table: Table, base: Base) -> World:
         found = table.scan(ref=name, selected_fields=("id", "v")).to_arrow()
         rows[name] = dict(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True))
         assert len(rows[name]) == found.num_rows
-    partitioned = [each.transform for each in metadata.spec().fields if not isinstance(each.transform, VoidTransform)]
+    partitioned = [
+        each.transform for each in metadata.spec().fields if not isinstance(each.transform, tr.VoidTransform)
+    ]
     own = {key: value for key, value in metadata.properties.items() if key.startswith("test.")}
     limits = {name: (each.min_snapshots_to_keep, each.max_snapshot_age_ms) for name, each in refs.items()}
     return World(
@@ -103,7 +105,7 @@ def observed(table: Table, base: Base) -> World:
         metadata.format_version,
         base.world.next_version,
         frozenset(each.name for each in metadata.schema().fields),
-        tuple("bucket" if isinstance(each, BucketTransform) else str(each) for each in partitioned),
+        tuple("bucket" if isinstance(each, tr.BucketTransform) else str(each) for each in partitioned),
         tuple(each.direction.value for each in metadata.sort_order().fields),
         own,
         frozenset(each.statistics_path.rpartition("/")[2] for each in metadata.partition_statistics),
@@ -269,7 +271,7 @@ KINDS: dict[str, Kind] = {
         lambda t, b, r: t.maintenance.expire_snapshots(snapshot_ids=[b.ids["s0"]]), _same, frozenset({"s0"}), _NEW_REF
     ),
     "remove snapshots by updates": Kind(
-        lambda t, b, r: t.transaction().apply_updates(RemoveSnapshotsUpdate((b.ids["s0"],))).commit_transaction(),
+        lambda t, b, r: t.transaction().apply_updates(up.RemoveSnapshotsUpdate((b.ids["s0"],))).commit_transaction(),
         _same,
         frozenset({"s0"}),
         frozenset({"main", "side", "kept"}) | _NEW_REF,

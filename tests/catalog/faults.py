@@ -13,13 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from icefloe.catalog import Catalog, HadoopCatalog
-from icefloe.catalog.identifiers import Identifier
+from icefloe.catalog import Catalog, HadoopCatalog, Identifier
 from icefloe.catalog.pointers import Kind, PointerCatalog
 from icefloe.errors import CommitStateUnknown, StorageError
-from icefloe.storage import DeleteFailure, FileInfo, Storage
-from icefloe.storage.locations import parse_location
-from icefloe.storage.protocol import OutputStream, Tail
+from icefloe.storage import DeleteFailure, FileInfo, OutputStream, Storage, Tail, parse_location
 
 Result = TypeVar("Result")
 

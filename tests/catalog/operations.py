@@ -9,11 +9,9 @@ import pyarrow as pa
 from icefloe.catalog import Catalog
 from icefloe.commit import Caches, Expire, Planned, StatisticsChange
 from icefloe.commit.parent import read_entries
-from icefloe.data.writing import write_data_files
-from icefloe.manifests.values import DataFile
-from icefloe.manifests.wanted import WITHOUT_METRICS
-from icefloe.metadata.locations import resolve_location
-from icefloe.metadata.statistics import StatisticsFile
+from icefloe.data import write_data_files
+from icefloe.manifests import WITHOUT_METRICS, DataFile
+from icefloe.metadata import StatisticsFile, resolve_location
 from icefloe.schema import LongType
 from icefloe.table import Table, Transaction
 from icefloe.versions import Feature, allows

@@ -11,11 +11,9 @@ import pytest
 
 from icefloe.catalog import Catalog, load_catalog
 from icefloe.formats.parquet.writer import ParquetFileWriter
-from icefloe.manifests.list_codec import read_manifest_list
-from icefloe.manifests.reader import read_manifest
-from icefloe.manifests.values import DataFile
-from icefloe.metadata.locations import resolve_location
-from icefloe.schema.arrow import schema_to_arrow
+from icefloe.manifests import DataFile, read_manifest, read_manifest_list
+from icefloe.metadata import resolve_location
+from icefloe.schema import schema_to_arrow
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.catalog.databases import PostgresServer

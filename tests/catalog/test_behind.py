@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from icefloe.catalog import Catalog, load_catalog
-from icefloe.catalog.memory import MemoryCatalog
+from icefloe.catalog import Catalog, MemoryCatalog, load_catalog
 from icefloe.errors import StateError
-from icefloe.maintenance.reachable import reachable_files
+from icefloe.maintenance import reachable_files
 from icefloe.storage import memory
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.catalog.behind import KINDS, NAME, Base, make_base, observed

@@ -14,11 +14,10 @@ from typing import Any
 
 import pytest
 
-from icefloe.catalog import Catalog
-from icefloe.catalog.identifiers import parse_identifier
+from icefloe.catalog import Catalog, parse_identifier
 from icefloe.catalog.pointers import Kind, PointerCatalog
 from icefloe.errors import CommitStateUnknown, IcefloeError
-from icefloe.manifests.values import DataFile
+from icefloe.manifests import DataFile
 from icefloe.versions import Feature, allows
 from tests.catalog import faults
 from tests.catalog.databases import postgres

@@ -10,8 +10,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
 
-from icefloe.catalog import Catalog, MemoryCatalog, SqlCatalog, load_catalog
-from icefloe.catalog.identifiers import Identifier
+from icefloe.catalog import Catalog, Identifier, MemoryCatalog, SqlCatalog, load_catalog
 from icefloe.catalog.pointers import Kind
 from icefloe.errors import CommitFailed, CommitStateUnknown, StorageError
 from icefloe.schema import LongType

@@ -19,7 +19,7 @@ from icefloe.errors import (
     UnsupportedVersionError,
     ValidationError,
 )
-from icefloe.metadata import SetPropertiesUpdate
+from icefloe.metadata import updates as up
 from icefloe.storage import Files, Location, Storage
 from icefloe.storage.hadoop import ArrowFiles
 from icefloe.table import Table
@@ -139,7 +139,7 @@ def test_all_writers_of_one_version_compete_for_one_name(catalog: HadoopCatalog,
         (folder / "hidden").rename(folder / "v3.metadata.json")
         patch.setattr(HadoopCatalog, "_newest", lambda self, identifier: newest)
         with pytest.raises(CommitFailed, match=r"v3\.metadata\.json exists"):
-            other._committer.commit(state, [], [SetPropertiesUpdate({"a": "b"})], lambda: None)
+            other._committer.commit(state, [], [up.SetPropertiesUpdate({"a": "b"})], lambda: None)
     assert versions(folder)[-2:] == ["v3.metadata.json", "version-hint.text"]
 
 
@@ -226,7 +226,7 @@ class Broken(Storage):
 def test_a_create_that_seemed_to_fail_is_looked_at(catalog: HadoopCatalog, table: Table, folder: Path) -> None:
     catalog._storage = Broken(happens=True)
     stuck = catalog.load_table("n.t")
-    stuck._committer.commit(stuck.state, [], [SetPropertiesUpdate({"a": "b"})], lambda: None)
+    stuck._committer.commit(stuck.state, [], [up.SetPropertiesUpdate({"a": "b"})], lambda: None)
     catalog._storage = Storage()
     assert catalog.load_table("n.t").properties["a"] == "b"
 
@@ -236,7 +236,7 @@ def test_a_create_that_nobody_saw_is_unknown(catalog: HadoopCatalog, table: Tabl
     catalog._storage = Broken(happens=happens, readable=not happens)
     stuck = catalog.load_table("n.t")
     with pytest.raises(CommitStateUnknown, match=r"whether .* was created is not known: .*the connection broke"):
-        stuck._committer.commit(stuck.state, [], [SetPropertiesUpdate({"a": "b"})], lambda: None)
+        stuck._committer.commit(stuck.state, [], [up.SetPropertiesUpdate({"a": "b"})], lambda: None)
     assert (folder / "v3.metadata.json").exists() is happens
 
 

@@ -1,10 +1,10 @@
 """How names are read and written."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from icefloe.catalog.identifiers import check_length, parse_identifier, parse_namespace, show
+from icefloe.catalog import parse_identifier, parse_namespace, show
+from icefloe.catalog.identifiers import check_length
 from icefloe.errors import InvalidInputError
 
 parts = (

@@ -9,8 +9,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from icefloe.catalog import Catalog, load_catalog
-from icefloe.catalog.identifiers import Identifier
+from icefloe.catalog import Catalog, Identifier, load_catalog
 from icefloe.catalog.pointers import Kind, PointerCatalog
 from icefloe.errors import StorageError
 from icefloe.manifests import DataFile

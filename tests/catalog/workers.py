@@ -5,8 +5,7 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from icefloe.catalog import Catalog, HadoopCatalog, SqlCatalog, load_catalog
-from icefloe.catalog.identifiers import Identifier
+from icefloe.catalog import Catalog, HadoopCatalog, Identifier, SqlCatalog, load_catalog
 from icefloe.catalog.pointers import Kind
 from tests.catalog.tables import append, write_rows
 

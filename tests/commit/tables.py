@@ -6,22 +6,15 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from icefloe.commit.committer import BeforeSwap, Committer, TableState
+from icefloe.commit import BeforeSwap, Caches, Committer, TableState, Timing, Workbench, check_same_table, next_state
 from icefloe.commit.parent import manifests_of, read_entries
-from icefloe.commit.retry import Timing
-from icefloe.commit.swap import check_same_table, next_state
-from icefloe.commit.workbench import Caches, Workbench
 from icefloe.errors import CommitFailed
-from icefloe.manifests.values import DataFile, FileContent, ManifestContent, ManifestEntry, ManifestFile
-from icefloe.metadata.creation import new_table_metadata
-from icefloe.metadata.requirements import TableRequirement
-from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.updates import TableUpdate
-from icefloe.partitioning.spec import UNPARTITIONED, PartitionSpec, parse_partition_spec
+from icefloe.manifests import DataFile, FileContent, ManifestContent, ManifestEntry, ManifestFile
+from icefloe.metadata import TableMetadata, new_table_metadata, requirements as req, updates as up
+from icefloe.partitioning import UNPARTITIONED, PartitionSpec, parse_partition_spec
+from icefloe.schema import DoubleType, LongType, NestedField, Schema, StringType
 from icefloe.schema.binary import encode
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import DoubleType, LongType, NestedField, StringType
-from icefloe.storage.storage import Storage
+from icefloe.storage import Storage
 from icefloe.table import Table
 
 SCHEMA = Schema(
@@ -63,8 +56,8 @@ class MemoryCommitter:
     def commit(
         self,
         base: TableState,
-        requirements: Sequence[TableRequirement],
-        updates: Sequence[TableUpdate],
+        requirements: Sequence[req.TableRequirement],
+        updates: Sequence[up.TableUpdate],
         before_swap: BeforeSwap,
     ) -> TableState:
         before_swap()

@@ -3,8 +3,7 @@
 import pytest
 
 from icefloe.errors import InvalidInputError, InvalidPartitionSpecError, InvalidValueError, ValidationError
-from icefloe.manifests.columns import columns_of
-from icefloe.manifests.values import EntryStatus, ManifestContent, ManifestEntry
+from icefloe.manifests import EntryStatus, ManifestContent, ManifestEntry, columns_of
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.commit.tables import (
     BY_REGION,

@@ -11,14 +11,11 @@ from functools import cache
 
 import pytest
 
-from icefloe.commit.committer import TableState
-from icefloe.commit.history import Isolation, Planned
+from icefloe.commit import Caches, Isolation, Planned, TableState
 from icefloe.commit.parent import read_entries
 from icefloe.commit.vectors import load_vector
-from icefloe.commit.workbench import Caches
 from icefloe.errors import CommitFailed, CommitStateUnknown, ValidationError
-from icefloe.manifests.values import FileContent
-from icefloe.manifests.wanted import WITHOUT_METRICS
+from icefloe.manifests import WITHOUT_METRICS, FileContent
 from icefloe.table import Table
 from icefloe.table.update_snapshot import UpdateSnapshot
 from icefloe.versions import ALL_VERSIONS, Feature, allows

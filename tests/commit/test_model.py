@@ -5,13 +5,12 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from icefloe.commit.history import Planned
+from icefloe.commit import Planned
 from icefloe.commit.vectors import load_vector
-from icefloe.manifests.values import DataFile, FileContent, ManifestContent
-from icefloe.metadata.snapshot import Snapshot
+from icefloe.manifests import DataFile, FileContent, ManifestContent
+from icefloe.metadata import Snapshot
 from icefloe.table import Table
 from icefloe.verification import silent
 from icefloe.versions import ALL_VERSIONS, Feature, allows

@@ -2,10 +2,9 @@
 
 import pytest
 
-from icefloe.commit.delete import plan_delete
-from icefloe.commit.history import Planned
+from icefloe.commit import Planned, plan_delete
 from icefloe.errors import InvalidInputError, ValidationError
-from icefloe.manifests.values import EntryStatus, ManifestContent
+from icefloe.manifests import EntryStatus, ManifestContent
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.commit.tables import (

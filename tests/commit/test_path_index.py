@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.commit.parent import manifests_of, read_entries
 from icefloe.commit.path_index import PathIndex, hashes_of

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from icefloe.commit.history import Planned
+from icefloe.commit import Planned
 from icefloe.errors import (
     AlreadyExistsError,
     InvalidInputError,
@@ -12,7 +12,7 @@ from icefloe.errors import (
     NoSuchSnapshotError,
     ValidationError,
 )
-from icefloe.metadata.refs import SnapshotRef, SnapshotRefType
+from icefloe.metadata import SnapshotRef, SnapshotRefType
 from icefloe.table import Table
 from icefloe.table.manage_snapshots import ManageSnapshots
 from icefloe.versions import ALL_VERSIONS, Feature, allows

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 
 import icefloe
-from icefloe.commit.report import CommitCounts, CommitReport, commit_counts
+from icefloe.commit import CommitCounts, CommitReport
+from icefloe.commit.report import commit_counts
 from icefloe.errors import CommitFailed, CommitStateUnknown, InvalidPropertyError
-from icefloe.planning import ScanReport
-from icefloe.planning.report import CallingReporter, LoggingReporter, reporter_named
+from icefloe.planning import LoggingReporter, ScanReport, reporter_named
+from icefloe.planning.report import CallingReporter
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS
 from tests.commit.tables import Fault, data_file, fail_at, lose_race, new_table, timing

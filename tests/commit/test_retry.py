@@ -4,14 +4,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from icefloe.commit.committer import BeforeSwap, TableState
-from icefloe.commit.history import Planned
-from icefloe.commit.outcome import Committed, Rejected, Unknown
+from icefloe.commit import BeforeSwap, Committed, Planned, Rejected, TableState, Unknown
 from icefloe.commit.retry import Backoff, commit_backoff
 from icefloe.errors import CommitFailed, CommitStateUnknown, StorageError, ValidationError
-from icefloe.metadata.requirements import TableRequirement
-from icefloe.metadata.updates import TableUpdate
-from icefloe.schema.types import LongType
+from icefloe.metadata import requirements as req, updates as up
+from icefloe.schema import LongType
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS
 from tests.commit.tables import (
@@ -197,8 +194,8 @@ class Liar(MemoryCommitter):
     def commit(
         self,
         base: TableState,
-        requirements: Sequence[TableRequirement],
-        updates: Sequence[TableUpdate],
+        requirements: Sequence[req.TableRequirement],
+        updates: Sequence[up.TableUpdate],
         before_swap: BeforeSwap,
     ) -> TableState:
         before_swap()
@@ -327,8 +324,8 @@ class Twice(MemoryCommitter):
     def commit(
         self,
         base: TableState,
-        requirements: Sequence[TableRequirement],
-        updates: Sequence[TableUpdate],
+        requirements: Sequence[req.TableRequirement],
+        updates: Sequence[up.TableUpdate],
         before_swap: BeforeSwap,
     ) -> TableState:
         super().commit(base, requirements, updates, before_swap)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from icefloe.commit.history import Planned
+from icefloe.commit import Planned
 from icefloe.errors import InvalidInputError, ValidationError
-from icefloe.manifests.values import EntryStatus, ManifestContent
+from icefloe.manifests import EntryStatus, ManifestContent
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.commit.tables import (

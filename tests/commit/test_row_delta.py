@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icefloe.commit.history import Isolation, Planned
+from icefloe.commit import Isolation, Planned
 from icefloe.commit.vectors import load_vector
 from icefloe.errors import (
     InvalidInputError,
@@ -18,7 +18,7 @@ from icefloe.errors import (
 )
 from icefloe.formats.deletion_vector_codec import write_deletion_vectors
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.manifests.values import DataFile, FileContent, ManifestContent
+from icefloe.manifests import DataFile, FileContent, ManifestContent
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.commit.tables import (

@@ -8,14 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from icefloe import load_catalog
-from icefloe.commit.history import Planned
+from icefloe.commit import Planned
 from icefloe.errors import InvalidInputError, ValidationError
 from icefloe.formats.position_deletes import write_position_deletes
-from icefloe.manifests.values import DataFile, FileContent, ManifestContent
+from icefloe.manifests import DataFile, FileContent, ManifestContent
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
-from tests.commit.tables import data_file, entries, live_paths
-from tests.commit.tables import new_table as memory_table
+from tests.commit.tables import data_file, entries, live_paths, new_table as memory_table
 
 FUTURE = 32_503_680_000_000
 VERSIONS_WITH_VECTORS = [each for each in ALL_VERSIONS if allows(each, Feature.DELETION_VECTORS)]

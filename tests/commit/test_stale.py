@@ -10,23 +10,11 @@ import pyarrow as pa
 import pytest
 
 from icefloe import load_catalog
-from icefloe.commit.committer import BeforeSwap, TableState
-from icefloe.commit.expire import Expire
-from icefloe.commit.history import Planned
-from icefloe.commit.outcome import Committed
+from icefloe.commit import BeforeSwap, Committed, Expire, Planned, TableState
 from icefloe.errors import CommitFailed, InvalidInputError, LocationNotFoundError, StaleBaseError, ValidationError
-from icefloe.metadata.requirements import TableRequirement
-from icefloe.metadata.updates import (
-    AddPartitionSpecUpdate,
-    RemovePartitionSpecsUpdate,
-    RemoveSchemasUpdate,
-    RemoveSnapshotsUpdate,
-    SetPropertiesUpdate,
-    TableUpdate,
-)
-from icefloe.partitioning.spec import PartitionField, PartitionSpec
-from icefloe.partitioning.transforms import VoidTransform
-from icefloe.schema.types import LongType, StringType
+from icefloe.metadata import requirements as req, updates as up
+from icefloe.partitioning import PartitionField, PartitionSpec, transforms as tr
+from icefloe.schema import LongType, StringType
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.commit.tables import (
@@ -42,7 +30,7 @@ from tests.commit.tables import (
     stored,
 )
 
-VOID = PartitionSpec(PartitionField(2, 1000, VoidTransform(), "nothing"))
+VOID = PartitionSpec(PartitionField(2, 1000, tr.VoidTransform(), "nothing"))
 FUTURE = 32_503_680_000_000
 
 every_version = pytest.mark.parametrize("version", ALL_VERSIONS)
@@ -59,8 +47,8 @@ class Strict(MemoryCommitter):
     def commit(
         self,
         base: TableState,
-        requirements: Sequence[TableRequirement],
-        updates: Sequence[TableUpdate],
+        requirements: Sequence[req.TableRequirement],
+        updates: Sequence[up.TableUpdate],
         before_swap: BeforeSwap,
     ) -> TableState:
         if self.moves:
@@ -119,11 +107,11 @@ def cleaned(table: Table) -> None:
     metadata = table.refresh().metadata
     used = {each.partition_spec_id for each in manifests(table)} | {metadata.default_spec_id}
     schemas = {each.schema_id for each in metadata.snapshots} | {metadata.current_schema_id}
-    updates: list[TableUpdate] = []
+    updates: list[up.TableUpdate] = []
     if specs := tuple(each for each in metadata.specs_by_id if each not in used):
-        updates.append(RemovePartitionSpecsUpdate(specs))
+        updates.append(up.RemovePartitionSpecsUpdate(specs))
     if gone := tuple(each for each in metadata.schemas_by_id if each not in schemas):
-        updates.append(RemoveSchemasUpdate(gone))
+        updates.append(up.RemoveSchemasUpdate(gone))
     table.transaction().apply_updates(*updates).commit_transaction()
 
 
@@ -187,7 +175,7 @@ def test_files_of_a_spec_of_the_same_commit_follow_its_id(version: int) -> None:
         spec_id = tx.table_metadata.default_spec_id
         tx.update_snapshot().fast_append([data_file(partition=("eu", 1), spec_id=spec_id)])
         # A spec that another writer adds takes the id; the default, and the last id of partition fields, are what they were.
-        other.transaction().apply_updates(AddPartitionSpecUpdate(VOID)).commit_transaction()
+        other.transaction().apply_updates(up.AddPartitionSpecUpdate(VOID)).commit_transaction()
         assert spec_id in other.specs()
     (manifest,) = manifests(table)
     assert manifest.partition_spec_id == table.spec().spec_id == spec_id + 1
@@ -317,7 +305,7 @@ def test_updates_as_they_are_are_refused_where_they_would_mean_something_else(ve
     table.update_snapshot().fast_append([data_file()])
     table.update_snapshot().fast_append([data_file()])
     old = table.snapshots()[0].snapshot_id
-    removal = RemoveSnapshotsUpdate((old,))
+    removal = up.RemoveSnapshotsUpdate((old,))
     catalog = Strict(committer)
     changes: list[Callable[[Table], object]] = [
         lambda other: other.manage_snapshots().create_tag("audit", old).commit(),
@@ -331,7 +319,7 @@ def test_updates_as_they_are_are_refused_where_they_would_mean_something_else(ve
         assert old in handle(catalog).metadata.snapshots_by_id
     behind = handle(catalog)
     handle(catalog).set_properties({"a": "b"})
-    behind.transaction().apply_updates(SetPropertiesUpdate({"c": "d"})).commit_transaction()
+    behind.transaction().apply_updates(up.SetPropertiesUpdate({"c": "d"})).commit_transaction()
     assert behind.properties == {"a": "b", "c": "d"}
 
 

@@ -6,16 +6,13 @@ from typing import Any
 
 import pytest
 
-from icefloe.commit.committer import TableState
-from icefloe.commit.history import Isolation, Planned
+from icefloe.commit import Isolation, Planned, TableState
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
-from icefloe.manifests.values import ManifestContent
-from icefloe.metadata.properties import DELETE_ISOLATION_LEVEL
-from icefloe.metadata.snapshot import Snapshot
-from icefloe.partitioning.spec import parse_partition_spec
-from icefloe.schema import types
+from icefloe.manifests import ManifestContent
+from icefloe.metadata import Snapshot, properties as props
+from icefloe.partitioning import parse_partition_spec
+from icefloe.schema import Schema, types
 from icefloe.schema.binary import encode
-from icefloe.schema.schema import Schema
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.commit.tables import (
     BY_REGION,
@@ -142,7 +139,7 @@ def test_what_was_planned_on_an_empty_table_minds_what_came(version: int) -> Non
 
 def test_the_isolation_of_a_command_is_a_property_of_the_table() -> None:
     table, _ = new_table(2, properties={"write.delete.isolation-level": "snapshot"})
-    assert Isolation.of(table.metadata, DELETE_ISOLATION_LEVEL) is Isolation.SNAPSHOT
+    assert Isolation.of(table.metadata, props.DELETE_ISOLATION_LEVEL) is Isolation.SNAPSHOT
     with pytest.raises(InvalidPropertyError):
         table.set_properties({"write.delete.isolation-level": "none"})
 

@@ -3,11 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from icefloe.commit.expire import Expire
-from icefloe.commit.history import Isolation, Planned
-from icefloe.commit.statistics import StatisticsChange
+from icefloe.commit import Caches, Expire, Isolation, Planned, StatisticsChange, Workbench
 from icefloe.commit.vectors import load_vector
-from icefloe.commit.workbench import Caches, Workbench
 from icefloe.errors import (
     IcefloeError,
     IncompatibleChangeError,
@@ -17,9 +14,9 @@ from icefloe.errors import (
     UnsupportedVersionError,
     ValidationError,
 )
-from icefloe.manifests.values import DataFile, ManifestContent
-from icefloe.metadata.statistics import PartitionStatisticsFile, StatisticsFile
-from icefloe.schema.types import IntegerType, StringType
+from icefloe.manifests import DataFile, ManifestContent
+from icefloe.metadata import PartitionStatisticsFile, StatisticsFile
+from icefloe.schema import IntegerType, StringType
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.commit.tables import (
     BY_REGION,

@@ -20,8 +20,8 @@ from icefloe.errors import (
     NoSuchTableError,
     ValidationError,
 )
-from icefloe.manifests.values import DataFile, FileContent
-from icefloe.metadata import SetPropertiesUpdate
+from icefloe.manifests import DataFile, FileContent
+from icefloe.metadata import updates as up
 from icefloe.schema import LongType
 from icefloe.schema.binary import encode
 from icefloe.table import Table
@@ -199,9 +199,9 @@ UNWRITABLE: dict[str, Callable[[Table], object]] = {
     "branch": lambda table: table.append(rows(3), branch=BROKEN),
     "tag": lambda table: table.manage_snapshots().create_tag(BROKEN).commit(),
     "retention": lambda table: table.manage_snapshots().create_tag("a", max_ref_age_ms=2**70).commit(),
-    "number": lambda table: table.transaction().apply_updates(SetPropertiesUpdate({"a": 1})).commit_transaction(),  # type: ignore[dict-item]  # what is wrong
+    "number": lambda table: table.transaction().apply_updates(up.SetPropertiesUpdate({"a": 1})).commit_transaction(),  # type: ignore[dict-item]  # what is wrong
     "object": lambda table: (
-        table.transaction().apply_updates(SetPropertiesUpdate({"a": object()})).commit_transaction()  # type: ignore[dict-item]  # what is wrong
+        table.transaction().apply_updates(up.SetPropertiesUpdate({"a": object()})).commit_transaction()  # type: ignore[dict-item]  # what is wrong
     ),
     "location": lambda table: table.transaction().update_location(f"memory://a/{BROKEN}").commit_transaction(),
 }

@@ -14,8 +14,8 @@ from icefloe.errors import (
     UnsupportedVersionError,
     ValidationError,
 )
-from icefloe.metadata import MAIN_BRANCH, AssertRefSnapshotId, SetPropertiesUpdate
-from icefloe.schema.types import LongType
+from icefloe.metadata import MAIN_BRANCH, requirements as req, updates as up
+from icefloe.schema import LongType
 from tests.catalog.databases import postgres
 from tests.catalog.tables import (
     SCHEMA,
@@ -65,11 +65,14 @@ def test_a_stale_writer_is_told_and_succeeds_when_it_tries_again(catalog: Catalo
     files = files_below(catalog, table.location())
     with pytest.raises(CommitFailed, match="requirement failed"):
         committer.commit(
-            table.state, [AssertRefSnapshotId(MAIN_BRANCH, None)], [SetPropertiesUpdate({"a": "b"})], lambda: None
+            table.state,
+            [req.AssertRefSnapshotId(MAIN_BRANCH, None)],
+            [up.SetPropertiesUpdate({"a": "b"})],
+            lambda: None,
         )
     # Whether or not the updates rely on anything that changed: they were not made for this state.
     with pytest.raises(StaleBaseError, match="it must be prepared again"):
-        committer.commit(before, [], [SetPropertiesUpdate({"a": "b"})], lambda: None)
+        committer.commit(before, [], [up.SetPropertiesUpdate({"a": "b"})], lambda: None)
     assert files_below(catalog, table.location()) == files
     stale.set_properties({"a": "b"})
     append(stale, 2)

@@ -13,8 +13,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from pyarrow import fs
 
 from icefloe.errors import InvalidLocationError, LocationExistsError, LocationNotFoundError, StorageError

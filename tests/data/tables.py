@@ -7,10 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe.data.file_rolling import data_file_of
+from icefloe.data import data_file_of, shape_table, write_data_files
 from icefloe.data.scanning import to_arrow
-from icefloe.data.shaping import shape_table
-from icefloe.data.writing import write_data_files
 from icefloe.errors import InvalidSchemaError
 from icefloe.expressions import AlwaysTrue, Expression, as_expression, bind
 from icefloe.formats.arrow_types import stored_schema
@@ -22,10 +20,8 @@ from icefloe.formats.projection import project_batch
 from icefloe.manifests import DataFile, FileContent
 from icefloe.metadata import TableMetadata, new_table_metadata
 from icefloe.partitioning import UNPARTITIONED, UNSORTED, PartitionSpec, SortOrder
-from icefloe.planning.tasks import FileScanTask
-from icefloe.schema.projection import plan_projection
-from icefloe.schema.reserved import ROW_LINEAGE_COLUMNS, metadata_column
-from icefloe.schema.schema import Schema
+from icefloe.planning import FileScanTask
+from icefloe.schema import Schema, plan_projection, reserved
 from icefloe.storage import Storage
 from icefloe.versions import Feature, allows
 
@@ -221,7 +217,7 @@ class RowTable:
         return Schema(*chosen, schema_id=self.schema.schema_id)
 
     def _column(self, name: str) -> Any:
-        return metadata_column(name) or self.schema.find_field(name)
+        return reserved.metadata_column(name) or self.schema.find_field(name)
 
     def bound(self, text: str | Expression) -> Expression:
         return bind(as_expression(text), self.schema)
@@ -235,7 +231,7 @@ class RowTable:
 
     def lineage(self) -> Any:
         """All rows with their ids."""
-        schema = Schema(*self.schema.fields, *ROW_LINEAGE_COLUMNS)
+        schema = Schema(*self.schema.fields, *reserved.ROW_LINEAGE_COLUMNS)
         return to_arrow(PlannedScan(self.metadata, self.storage, schema, self.tasks()))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icefloe.data.engines import engine_for, engine_named
+from icefloe.data import engine_for, engine_named
 from icefloe.errors import NotInstalledError
 
 WITHOUT_SPARK = """

@@ -9,23 +9,26 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import assume, given, reject, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, reject, settings, strategies as st
 
 from icefloe import expressions as ex
-from icefloe.data import pieces
-from icefloe.data.matching import find_matching_rows
-from icefloe.data.row_changes import RowChanges, rewrite_without, write_deletes
+from icefloe.data import (
+    IncomingRows,
+    ReadContext,
+    RowChanges,
+    find_key_matches,
+    find_matching_rows,
+    pieces,
+    plan_upsert,
+    read_task,
+    rewrite_without,
+    write_deletes,
+)
 from icefloe.data.scanning import count, read_tasks, to_arrow, to_arrow_batch_reader
-from icefloe.data.task_reader import ReadContext, read_task
-from icefloe.data.upserting import IncomingRows, find_key_matches, plan_upsert
 from icefloe.errors import InvalidInputError
 from icefloe.manifests import DataFile, FileContent
 from icefloe.partitioning import UNPARTITIONED, UNSORTED
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.projection import select_ids
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import LongType, NestedField
+from icefloe.schema import LongType, NestedField, Schema, schema_to_arrow, select_ids
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.data.tables import PlannedScan, RowTable
 from tests.expressions.rows import arrow_table

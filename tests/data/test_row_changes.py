@@ -4,12 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from icefloe.data.matching import MatchedRows, find_matching_rows
-from icefloe.data.row_changes import rewrite_without, write_deletes
-from icefloe.data.task_reader import ReadContext
+from icefloe.data import MatchedRows, ReadContext, find_matching_rows, rewrite_without, write_deletes
 from icefloe.errors import InvalidInputError, StateError
 from icefloe.manifests import FileContent
-from icefloe.schema.ddl import parse_ddl
+from icefloe.schema import parse_ddl
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.data.tables import RowTable, numbers
 

@@ -4,12 +4,10 @@ import math
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.data.same_values import same_values
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import NestedField
+from icefloe.schema import NestedField, Schema
 from icefloe.versions import ALL_VERSIONS
 from tests.formats.rows import arrow_table, contents, objects_of
 from tests.strategies import types

@@ -12,8 +12,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.data.in_order import TASKS_PER_WORKER, read_in_order
 from icefloe.data.scanning import (
@@ -26,9 +25,8 @@ from icefloe.data.scanning import (
     to_polars,
 )
 from icefloe.errors import InvalidValueError, LocationNotFoundError, NotInstalledError
-from icefloe.planning.tasks import FileScanTask
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.ddl import parse_ddl
+from icefloe.planning import FileScanTask
+from icefloe.schema import parse_ddl, schema_to_arrow
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.data.tables import PlannedScan, RowTable, numbers
 

@@ -7,16 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from icefloe.data.incoming import incoming_tables
-from icefloe.data.shaping import shape_table
+from icefloe.data import incoming_tables, shape_table
 from icefloe.errors import InvalidValueError
-from icefloe.schema import types
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.ddl import parse_ddl
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, parse_ddl, schema_to_arrow, types
 from tests.data.tables import is_storable
 from tests.formats.rows import contents, tables_of
 from tests.strategies import schemas

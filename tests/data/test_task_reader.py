@@ -10,18 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icefloe.data.file_rolling import data_file_of
+from icefloe.data import data_file_of
 from icefloe.data.scanning import read_tasks, to_arrow
 from icefloe.errors import CorruptFileError, LocationNotFoundError, NoSuchColumnError, StateError
 from icefloe.formats.file_formats import DATA_FORMATS, file_writer
 from icefloe.manifests import DataFile
 from icefloe.metadata import TableMetadata
 from icefloe.partitioning import parse_partition_spec, unified_partition_type
-from icefloe.planning.tasks import FileScanTask
-from icefloe.schema import types
-from icefloe.schema.ddl import parse_ddl
-from icefloe.schema.reserved import ROW_LINEAGE_COLUMNS, partition_column
-from icefloe.schema.schema import Schema
+from icefloe.planning import FileScanTask
+from icefloe.schema import Schema, parse_ddl, reserved, types
 from icefloe.storage import Location, Storage, parse_location
 from icefloe.storage.memory import MemoryFiles
 from icefloe.storage.streams import RangedInput
@@ -141,7 +138,7 @@ def test_a_name_mapping_gives_ids_to_files_that_have_none() -> None:
 def test_metadata_columns(version: int) -> None:
     table = RowTable(SCHEMA, version, parse_partition_spec(["region", "bucket(4, id)"], SCHEMA))
     table.append(ROWS.slice(0, 1))
-    partition = partition_column(unified_partition_type(table.metadata.partition_specs, SCHEMA))
+    partition = reserved.partition_column(unified_partition_type(table.metadata.partition_specs, SCHEMA))
     names = ("_spec_id", "_file", "_pos", "_deleted")
     wanted = Schema(partition, *table.columns(*names).fields)
     (row,) = rows_of(to_arrow(PlannedScan(table.metadata, table.storage, wanted, table.tasks())))
@@ -161,7 +158,7 @@ def test_partition_fields_that_a_spec_lacks_are_null() -> None:
     newer = parse_partition_spec(["region"], SCHEMA, spec_id=1)
     table.metadata = table.metadata.evolve(partition_specs=(*table.metadata.partition_specs, newer), default_spec_id=1)
     table.append(ROWS.slice(3, 1))
-    partition = partition_column(unified_partition_type(table.metadata.partition_specs, SCHEMA))
+    partition = reserved.partition_column(unified_partition_type(table.metadata.partition_specs, SCHEMA))
     rows = rows_of(to_arrow(PlannedScan(table.metadata, table.storage, Schema(partition), table.tasks())))
     assert rows == [{"_partition": {"region": None}}, {"_partition": {"region": "us"}}]
 
@@ -170,7 +167,7 @@ def test_partition_fields_that_a_spec_lacks_are_null() -> None:
 def test_a_table_of_no_partition_has_empty_partitions(version: int) -> None:
     table = RowTable(SCHEMA, version)
     table.append(ROWS)
-    wanted = Schema(partition_column(types.StructType()))
+    wanted = Schema(reserved.partition_column(types.StructType()))
     rows = to_arrow(PlannedScan(table.metadata, table.storage, wanted, table.tasks()))
     assert rows_of(rows) == [{"_partition": {}}] * 4
 
@@ -192,11 +189,11 @@ def test_row_lineage_is_stored_or_inherited(
     rows = numbers(1, 2, 3)
     columns = table.schema
     if stored:
-        columns = Schema(*columns.fields, *ROW_LINEAGE_COLUMNS)
+        columns = Schema(*columns.fields, *reserved.ROW_LINEAGE_COLUMNS)
         rows = rows.append_column("_row_id", pa.array([55, None, None], pa.int64()))
         rows = rows.append_column("_last_updated_sequence_number", pa.array([3, None, 4], pa.int64()))
     file = write_file(table, rows, columns, first_row_id=first_row_id)
-    wanted = Schema(*ROW_LINEAGE_COLUMNS)
+    wanted = Schema(*reserved.ROW_LINEAGE_COLUMNS)
     task = FileScanTask(file, (), table.tasks()[0].residual if table.data else table.bound("true"), 7)
     found = rows_of(pa.Table.from_batches(read_tasks([task], wanted, table.metadata, table.storage)))
     assert [(row["_row_id"], row["_last_updated_sequence_number"]) for row in found] == expected

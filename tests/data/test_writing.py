@@ -9,15 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, reject, settings
-from hypothesis import strategies as st
+from hypothesis import given, reject, settings, strategies as st
 
-from icefloe.data import writing
-from icefloe.data.grouping import group_rows
-from icefloe.data.locations import NewLocations, data_folder, entropy_folders
+from icefloe.data import TableWriter, data_folder, group_rows, write_data_files, writing
+from icefloe.data.locations import NewLocations, entropy_folders
 from icefloe.data.ordering import sort_rows
 from icefloe.data.scanning import to_arrow
-from icefloe.data.writing import TableWriter, write_data_files
 from icefloe.errors import (
     InvalidInputError,
     InvalidLocationError,
@@ -30,16 +27,14 @@ from icefloe.errors import (
 from icefloe.manifests import DataFile
 from icefloe.partitioning import (
     UNPARTITIONED,
-    IdentityTransform,
     PartitionField,
     PartitionSpec,
-    UnknownTransform,
     parse_partition_spec,
     parse_sort_order,
+    transforms as tr,
 )
-from icefloe.planning.scan import TableScan
-from icefloe.schema.ddl import parse_ddl
-from icefloe.schema.schema import Schema
+from icefloe.planning import TableScan
+from icefloe.schema import Schema, parse_ddl
 from icefloe.storage import OutputStream, Storage
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.data.tables import RowTable, is_storable, numbers
@@ -355,12 +350,12 @@ def test_data_that_does_not_fit_leaves_no_threads() -> None:
 
 
 def test_tables_that_must_not_be_written_are_refused() -> None:
-    spec = PartitionSpec(PartitionField(1, 1000, UnknownTransform("zorder"), "z"))
+    spec = PartitionSpec(PartitionField(1, 1000, tr.UnknownTransform("zorder"), "z"))
     with pytest.raises(InvalidPartitionSpecError, match="not known"):
         RowTable(SCHEMA, 2, spec).append(rows(1))
     with pytest.raises(StateError, match="encrypted"):
         RowTable(SCHEMA, 3, properties={"encryption.key-id": "k"}).append(rows(1))
-    gone = PartitionSpec(PartitionField(77, 1000, IdentityTransform(), "gone"))
+    gone = PartitionSpec(PartitionField(77, 1000, tr.IdentityTransform(), "gone"))
     with pytest.raises(InvalidPartitionSpecError, match="not in the schema"):
         RowTable(SCHEMA, 2, gone).append(rows(1))
 

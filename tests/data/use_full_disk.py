@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from icefloe.catalog import Catalog, load_catalog
 from icefloe.errors import IcefloeError
-from icefloe.maintenance.reachable import reachable_files
+from icefloe.maintenance import reachable_files
 from icefloe.table import Table
 
 PAGE = 4096

@@ -6,11 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe.expressions import values as ex
-from icefloe.expressions.terms import Reference, Term, Transformed
-from icefloe.schema.arrow import schema_to_arrow, type_to_arrow
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import IcebergType, StructType, UUIDType
+from icefloe.expressions import Reference, Term, Transformed, values as ex
+from icefloe.schema import IcebergType, Schema, StructType, UUIDType, schema_to_arrow, type_to_arrow
 from tests.strategies import FILTER_SCHEMA
 
 Row = tuple[Any, ...]

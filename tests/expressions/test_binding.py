@@ -7,16 +7,13 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe import expressions as ex
 from icefloe.errors import InvalidExpressionError, NoSuchColumnError
-from icefloe.expressions.terms import BoundReference, IdReference, Reference
-from icefloe.expressions.values import Predicate
-from icefloe.partitioning import VoidTransform
-from icefloe.schema import types
-from icefloe.schema.schema import Schema
+from icefloe.expressions import BoundReference, IdReference, Predicate, Reference
+from icefloe.partitioning import transforms as tr
+from icefloe.schema import Schema, types
 from tests.strategies import FILTER_SCHEMA, common_values_of, expressions
 
 BOUND: list[tuple[str, str]] = [
@@ -152,7 +149,7 @@ def test_what_cannot_be_compared_is_refused(text: str, message: str) -> None:
 
 def test_void_is_no_term() -> None:
     with pytest.raises(InvalidExpressionError, match="transform void of small cannot be used in a predicate"):
-        ex.bind(ex.IsNull(ex.Transformed(VoidTransform(), Reference("small"))), FILTER_SCHEMA)
+        ex.bind(ex.IsNull(ex.Transformed(tr.VoidTransform(), Reference("small"))), FILTER_SCHEMA)
 
 
 def test_only_null_tests_take_types_without_order() -> None:

@@ -7,13 +7,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe import expressions as ex
 from icefloe.errors import IcefloeError, InvalidExpressionError
-from icefloe.expressions.terms import IdReference
-from icefloe.schema.types import DateType, DecimalType, TimestamptzType
+from icefloe.expressions import IdReference
+from icefloe.schema import DateType, DecimalType, TimestamptzType
 from tests.strategies import FILTER_SCHEMA, expressions
 
 UUID_TEXT = "f79c3e09-677c-4bbd-a479-3f349cb785e7"

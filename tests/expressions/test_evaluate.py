@@ -4,17 +4,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe import expressions as ex
 from icefloe.errors import InvalidExpressionError, InvalidInputError
-from icefloe.expressions.values import And, Or, Predicate
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import DoubleType, NestedField
+from icefloe.expressions import And, Or, Predicate
+from icefloe.schema import DoubleType, NestedField, Schema
 from tests.expressions.rows import Row, arrow_table, naive
-from tests.strategies import FILTER_SCHEMA, expressions
-from tests.strategies import filter_rows as rows_of_filter_schema
+from tests.strategies import FILTER_SCHEMA, expressions, filter_rows as rows_of_filter_schema
 
 
 def has_bucket(expression: ex.Expression) -> bool:

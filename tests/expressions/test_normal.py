@@ -1,12 +1,12 @@
 """The normal form means the same, and has no negation but in the tests."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe import expressions as ex
+from icefloe.expressions import Predicate, conjunction, disjunction
 from icefloe.expressions.binding import bound_term
-from icefloe.expressions.values import Predicate, conjunction, disjunction, negation
+from icefloe.expressions.values import negation
 from tests.expressions.rows import Row, naive
 from tests.strategies import FILTER_SCHEMA, expressions, filter_rows, predicates
 

@@ -9,14 +9,12 @@ from uuid import UUID
 
 import duckdb
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe import expressions as ex
 from icefloe.errors import InvalidExpressionError
-from icefloe.expressions.terms import IdReference
-from icefloe.schema import types
-from icefloe.schema.schema import Schema
+from icefloe.expressions import IdReference
+from icefloe.schema import Schema, types
 from tests.strategies import FILTER_SCHEMA, expressions
 
 PARSED: list[tuple[str, ex.Expression]] = [

@@ -3,21 +3,13 @@
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from icefloe import expressions as ex
 from icefloe.errors import InvalidInputError
-from icefloe.expressions.projection import inclusive_projection, strict_projection
-from icefloe.partitioning import (
-    PartitionField,
-    PartitionSpec,
-    TimeTransform,
-    UnknownTransform,
-    parse_partition_spec,
-    partition_type,
-)
-from icefloe.schema.types import DateType
+from icefloe.expressions import inclusive_projection, strict_projection
+from icefloe.partitioning import PartitionField, PartitionSpec, parse_partition_spec, partition_type, transforms as tr
+from icefloe.schema import DateType
 from tests.expressions.rows import Row
 from tests.strategies import FILTER_SCHEMA, expressions, filter_rows, filter_specs
 
@@ -31,12 +23,12 @@ def partition_of(spec: PartitionSpec, row: Row, choose: Any = None) -> tuple[Any
         value: Any = dict(zip((one.field_id for one in FILTER_SCHEMA.fields), row, strict=True))
         for field_id in path:
             value = None if value is None else dict(value)[field_id]
-        if isinstance(field.transform, UnknownTransform):
+        if isinstance(field.transform, tr.UnknownTransform):
             values.append("anything")
             continue
         result = field.transform.apply(value, source.field_type)
         is_day_of_date = str(field.transform) == "day" and isinstance(source.field_type, DateType)
-        if choose and isinstance(field.transform, TimeTransform) and not is_day_of_date and result is not None:
+        if choose and isinstance(field.transform, tr.TimeTransform) and not is_day_of_date and result is not None:
             result = choose((result, result + 1)) if result < 0 else result
         values.append(result)
     return tuple(values)
@@ -176,8 +168,8 @@ def test_strict(predicate: str, field: str, wanted: str) -> None:
 
 def test_an_unknown_transform_says_nothing() -> None:
     spec = PartitionSpec(
-        PartitionField(2, 1000, UnknownTransform("zorder"), "z"),
-        PartitionField((2, 3), 1001, UnknownTransform("mix"), "m"),
+        PartitionField(2, 1000, tr.UnknownTransform("zorder"), "z"),
+        PartitionField((2, 3), 1001, tr.UnknownTransform("mix"), "m"),
     )
     assert str(inclusive_projection(ex.parse_expression("small = 5"), spec, FILTER_SCHEMA)) == "true"
     assert str(strict_projection(ex.parse_expression("small = 5"), spec, FILTER_SCHEMA)) == "false"

@@ -9,16 +9,13 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe import expressions as ex
 from icefloe.errors import InvalidExpressionError
 from icefloe.expressions.evaluate import value_of
-from icefloe.partitioning import PartitionSpec, UnknownTransform, VoidTransform, partition_type
-from icefloe.schema import types
-from icefloe.schema.bounds import truncate_lower, truncate_upper
-from icefloe.schema.schema import Schema
+from icefloe.partitioning import PartitionSpec, partition_type, transforms as tr
+from icefloe.schema import Schema, truncate_lower, truncate_upper, types
 from tests.expressions.rows import Row, arrow_array
 from tests.strategies import (
     FILTER_SCHEMA,
@@ -400,4 +397,4 @@ def test_transforms_that_say_nothing_are_in_the_specs_that_are_tried() -> None:
         seen.update(type(one.transform) for one in spec.fields)
 
     collect()
-    assert {VoidTransform, UnknownTransform} <= seen
+    assert {tr.VoidTransform, tr.UnknownTransform} <= seen

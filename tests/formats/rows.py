@@ -7,9 +7,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from icefloe.formats.projection import arrow_object, storage_type
-from icefloe.schema import types
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, schema_to_arrow, types
 from tests.strategies import values_of
 
 VARIANTS = (

@@ -12,11 +12,9 @@ import duckdb_extension_avro
 import fastavro
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from icefloe.avro.blocks import zigzag
-from icefloe.avro.iceberg_schema_codec import avro_schema_of, decimal_width
+from icefloe.avro import avro_schema_of, decimal_width, zigzag
 from icefloe.errors import (
     CorruptFileError,
     IncompatibleChangeError,
@@ -31,11 +29,7 @@ from icefloe.formats.avro_reader import AvroFileReader
 from icefloe.formats.avro_writer import AvroFileWriter
 from icefloe.formats.metrics import metrics_modes
 from icefloe.formats.written_file import WrittenFile
-from icefloe.schema import types
-from icefloe.schema.name_mapping import MappedField, NameMapping, create_name_mapping
-from icefloe.schema.projection import select
-from icefloe.schema.reserved import POS
-from icefloe.schema.schema import Schema
+from icefloe.schema import MappedField, NameMapping, Schema, create_name_mapping, reserved, select, types
 from icefloe.versions import ALL_VERSIONS
 from tests.avro.kernel_choice import compiled_kernels, plain_kernels
 from tests.formats.rows import VARIANTS, arrow_table, contents, tables_of
@@ -290,7 +284,7 @@ def test_a_struct_of_missing_fields_is_null_where_the_file_says_so() -> None:
 
 def test_positions_and_constants_need_no_column() -> None:
     content, _ = finished(arrow_table(EVERYTHING, ROWS), EVERYTHING)
-    wanted = Schema(POS, types.NestedField(30, "region", types.StringType()))
+    wanted = Schema(reserved.POS, types.NestedField(30, "region", types.StringType()))
     found = read(content, wanted, constants={30: "eu"})
     assert found.column("_pos").to_pylist() == list(range(10))
     assert found.column("region").to_pylist() == ["eu"] * 10
@@ -299,7 +293,7 @@ def test_positions_and_constants_need_no_column() -> None:
 ONE = Schema(types.NestedField(1, "id", types.LongType(), True))
 
 
-@pytest.mark.parametrize("columns", [ONE, Schema(*ONE.fields, POS)])
+@pytest.mark.parametrize("columns", [ONE, Schema(*ONE.fields, reserved.POS)])
 @pytest.mark.parametrize("codec", ["null", "deflate"])
 def test_splits_cover_every_row_once(columns: Schema, codec: str) -> None:
     document = record({"name": "id", "type": "long", "field-id": 1})
@@ -327,7 +321,7 @@ def test_large_files_have_many_blocks_and_honest_sizes() -> None:
     blocks = list(fastavro.block_reader(io.BytesIO(sink.getvalue())))
     assert len(blocks) > 4
     assert sum(block.num_records for block in blocks) == 500_000
-    found = read(sink.getvalue(), Schema(*ONE.fields, POS))
+    found = read(sink.getvalue(), Schema(*ONE.fields, reserved.POS))
     assert found.column("id").to_pylist() == found.column("_pos").to_pylist() == list(range(500_000))
 
 

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pyiceberg.io.pyarrow import PyArrowFileIO, _read_deletes
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 
@@ -35,11 +34,8 @@ from icefloe.formats.position_deletes import (
     read_position_deletes,
     write_position_deletes,
 )
-from icefloe.schema import types
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.binary import decode
-from icefloe.schema.schema import Schema
-from icefloe.storage.identity import identity
+from icefloe.schema import Schema, decode, schema_to_arrow, types
+from icefloe.storage import identity
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.formats.rows import arrow_table, contents, tables_of
 

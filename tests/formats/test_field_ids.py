@@ -6,16 +6,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icefloe.avro.iceberg_schema_codec import avro_schema_of
+from icefloe.avro import avro_schema_of
 from icefloe.errors import CorruptFileError
 from icefloe.formats import avro_writer
 from icefloe.formats.field_ids import check_written_ids, foreign_ids, misplaced_ids, missing_ids, variant_ids
 from icefloe.formats.file_formats import DATA_FORMATS, file_writer
 from icefloe.formats.orc import writer as orc_writer
 from icefloe.formats.parquet import writer as parquet_writer
-from icefloe.schema import types
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, schema_to_arrow, types
 
 SCHEMA = Schema(
     types.NestedField(1, "id", types.IntegerType()),

@@ -10,8 +10,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.orc as orc
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import PyArrowFileIO, _task_to_record_batches
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
@@ -30,12 +29,7 @@ from icefloe.formats.metrics import metrics_modes
 from icefloe.formats.orc.reader import OrcFileReader
 from icefloe.formats.orc.writer import OrcFileWriter
 from icefloe.formats.written_file import WrittenFile
-from icefloe.schema import types
-from icefloe.schema.codec import schema_to_json
-from icefloe.schema.name_mapping import create_name_mapping
-from icefloe.schema.projection import select
-from icefloe.schema.reserved import POS
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, create_name_mapping, reserved, schema_to_json, select, types
 from icefloe.versions import ALL_VERSIONS
 from tests.formats.rows import VARIANTS, arrow_table, contents, tables_of
 from tests.strategies import schemas
@@ -320,7 +314,7 @@ def test_a_struct_of_missing_fields_is_null_where_the_file_says_so() -> None:
 
 def test_positions_and_constants_need_no_column() -> None:
     content, _ = finished(arrow_table(EVERYTHING, ROWS), EVERYTHING)
-    wanted = Schema(POS, types.NestedField(30, "region", types.StringType()))
+    wanted = Schema(reserved.POS, types.NestedField(30, "region", types.StringType()))
     found = read(content, wanted, constants={30: "eu"})
     assert found.column("_pos").to_pylist() == list(range(10))
     assert found.column("region").to_pylist() == ["eu"] * 10
@@ -339,7 +333,7 @@ def test_splits_cover_every_row_once_with_its_position() -> None:
     done = writer.close()
     assert len(done.split_offsets) > 3
     assert done.split_offsets[0] == 3
-    reader = OrcFileReader(io.BytesIO(sink.getvalue()), "x", Schema(*ONE.fields, POS))
+    reader = OrcFileReader(io.BytesIO(sink.getvalue()), "x", Schema(*ONE.fields, reserved.POS))
     size, found, splits = done.file_size_in_bytes, [], 0
     for start in range(0, size, size // 5 + 1):
         batches = list(reader.batches(split=(start, size // 5 + 1), batch_rows=100))

@@ -7,8 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import (
     CorruptFileError,
@@ -18,20 +17,14 @@ from icefloe.errors import (
     InvalidValueError,
     StorageError,
 )
-from icefloe.expressions.arrow import filter_rows
-from icefloe.expressions.binding import bind
-from icefloe.expressions.parser import parse_expression
+from icefloe.expressions import bind, filter_rows, parse_expression
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.metrics import leaves, metrics_modes
 from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.formats.parquet.row_groups import row_group_filter
 from icefloe.formats.parquet.writer import ParquetFileWriter
 from icefloe.formats.written_file import WrittenFile
-from icefloe.schema import types
-from icefloe.schema.ddl import parse_ddl
-from icefloe.schema.projection import select
-from icefloe.schema.reserved import POS
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, parse_ddl, reserved, select, types
 from icefloe.versions import ALL_VERSIONS
 from tests.formats.rows import VARIANTS, arrow_table, contents, tables_of
 from tests.strategies import FILTER_SCHEMA, predicates, schemas, wkb_points
@@ -248,7 +241,7 @@ def test_only_the_wanted_columns_are_read() -> None:
 
 def test_positions_and_constants_need_no_column() -> None:
     content, _ = finished(arrow_table(EVERYTHING, ROWS), EVERYTHING)
-    wanted = Schema(POS, types.NestedField(30, "region", types.StringType()))
+    wanted = Schema(reserved.POS, types.NestedField(30, "region", types.StringType()))
     found = read(content, wanted, constants={30: "eu"})
     assert found.column("_pos").to_pylist() == list(range(10))
     assert found.column("region").to_pylist() == ["eu"] * 10
@@ -262,7 +255,7 @@ def test_splits_cover_every_row_once_with_its_position() -> None:
         writer.write(arrow_table(schema, [{"id": (i * 7919) % 10007} for i in range(start, start + 250)]))
     done = writer.close()
     assert len(done.split_offsets) > 3
-    reader = ParquetFileReader(io.BytesIO(sink.getvalue()), "x", Schema(*schema.fields, POS))
+    reader = ParquetFileReader(io.BytesIO(sink.getvalue()), "x", Schema(*schema.fields, reserved.POS))
     size, found = done.file_size_in_bytes, []
     for start in range(0, size, size // 7 + 1):
         for batch in reader.batches(split=(start, size // 7 + 1), batch_rows=100):
@@ -360,7 +353,7 @@ def test_row_groups_with_matching_rows_are_never_left_out(data: st.DataObject) -
     for batch in table.to_batches(max_chunksize=4):
         writer.write(batch)
     writer.close()
-    reader = ParquetFileReader(io.BytesIO(sink.getvalue()), "x", Schema(*schema.fields, POS))
+    reader = ParquetFileReader(io.BytesIO(sink.getvalue()), "x", Schema(*schema.fields, reserved.POS))
     kept = list(reader.batches(row_groups=row_group_filter(predicate, schema)))
     found = [position for batch in kept for position in filter_rows(predicate, batch).column("_pos").to_pylist()]
     assert found == [p for batch in reader.batches() for p in filter_rows(predicate, batch).column("_pos").to_pylist()]

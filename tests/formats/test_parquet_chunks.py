@@ -6,8 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.formats.parquet import writer as parquet_writer
 from icefloe.formats.parquet.chunks import ParquetChunksWriter
@@ -15,9 +14,7 @@ from icefloe.formats.parquet.footer import FooterSink, footer_of
 from icefloe.formats.parquet.thrift_codec import ThriftReader, write_struct
 from icefloe.formats.parquet.writer import ParquetFileWriter
 from icefloe.formats.written_file import WrittenFile
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import DoubleType, LongType, NestedField, StringType
+from icefloe.schema import DoubleType, LongType, NestedField, Schema, StringType, schema_to_arrow
 from icefloe.versions import ALL_VERSIONS
 from tests.formats.rows import tables_of
 from tests.formats.test_parquet import storable

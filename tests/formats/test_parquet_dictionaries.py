@@ -9,9 +9,7 @@ import pyarrow.parquet as pq
 
 from icefloe.formats.parquet.dictionaries import dictionary_columns
 from icefloe.formats.parquet.writer import ParquetFileWriter
-from icefloe.schema import types
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, schema_to_arrow, types
 
 SCHEMA = Schema(
     types.NestedField(1, "id", types.LongType()),

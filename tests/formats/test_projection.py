@@ -4,16 +4,13 @@ import io
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import IcefloeError, InvalidSchemaError
 from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.formats.parquet.writer import ParquetFileWriter
 from icefloe.formats.projection import arrow_object
-from icefloe.schema.evolution import SchemaUpdate
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import UnknownType
+from icefloe.schema import Schema, SchemaUpdate, UnknownType
 from tests.formats.rows import arrow_table, contents
 from tests.schema.test_projection import evolve, has_variant, naive
 from tests.strategies import schemas, values_of

@@ -7,8 +7,7 @@ from contextlib import suppress
 import lz4.frame
 import pytest
 import zstandard
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pyiceberg.table.puffin import PuffinFile
 
 from icefloe.errors import CorruptFileError, InvalidValueError

@@ -11,8 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidValueError
 from icefloe.formats.variant.bounds import decode_variant_bounds, encode_variant_bounds

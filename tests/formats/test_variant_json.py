@@ -10,8 +10,7 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidValueError
 from icefloe.formats.variant.equality import same_meaning

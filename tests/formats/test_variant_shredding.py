@@ -11,8 +11,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import CorruptFileError
 from icefloe.formats.variant.equality import same_meaning
@@ -21,7 +20,7 @@ from icefloe.formats.variant.reading import decode, walk
 from icefloe.formats.variant.shredding import unshred
 from icefloe.formats.variant.values import EMPTY_METADATA, Variant, VariantKind
 from icefloe.formats.variant.writing import encode, encode_array, encode_dictionary, encode_object, encode_primitive
-from icefloe.schema.arrow import VARIANT_STORAGE
+from icefloe.schema import VARIANT_STORAGE
 from tests.formats.variant_strategies import NATURAL, variant_values
 
 TYPED_COLUMNS: dict[str, tuple[Any, Any, VariantKind]] = {

@@ -13,22 +13,29 @@ from typing import Any
 import pyarrow as pa
 
 from icefloe import load_catalog
-from icefloe.avro.blocks import MAGIC, SYNC_SIZE, container_block, container_header
-from icefloe.avro.container import inflate, open_container
+from icefloe.avro import MAGIC, SYNC_SIZE, container_block, container_header, open_container
+from icefloe.avro.container import inflate
 from icefloe.errors import IcefloeError
 from icefloe.formats.deletion_vector_codec import read_vectors
 from icefloe.formats.file_formats import file_reader
 from icefloe.formats.puffin.files import bytes_reader, decode_puffin
-from icefloe.manifests.list_codec import decode_manifest_list, read_manifest_list
-from icefloe.manifests.reader import decode_manifest
-from icefloe.manifests.values import EntryStatus, ManifestContent, ManifestEntry
-from icefloe.metadata.codec import decode_metadata_file
-from icefloe.metadata.view_codec import decode_view_file
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.name_mapping import create_name_mapping
-from icefloe.schema.name_mapping_codec import format_name_mapping, parse_name_mapping
-from icefloe.schema.reserved import POS
-from icefloe.schema.schema import Schema
+from icefloe.manifests import (
+    EntryStatus,
+    ManifestContent,
+    ManifestEntry,
+    decode_manifest,
+    decode_manifest_list,
+    read_manifest_list,
+)
+from icefloe.metadata import decode_metadata_file, decode_view_file
+from icefloe.schema import (
+    Schema,
+    create_name_mapping,
+    format_name_mapping,
+    parse_name_mapping,
+    reserved,
+    schema_to_arrow,
+)
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.manifests.test_parquet import parquet
@@ -48,7 +55,7 @@ class Sample:
 
 def _decode_rows(file_format: str, schema: Schema, data: bytes) -> int:
     rows = 0
-    for columns in (schema, Schema(POS)):
+    for columns in (schema, Schema(reserved.POS)):
         rows = sum(each.num_rows for each in file_reader(file_format, BytesIO(data), PLACE, columns).batches())
     return rows
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from icefloe import load_catalog
-from icefloe.catalog.catalog import Catalog
+from icefloe.catalog import Catalog
 from icefloe.errors import CorruptFileError, InvalidPropertyError, StorageError
-from icefloe.manifests.values import DataFile
+from icefloe.manifests import DataFile
 from icefloe.table import Table
 
 

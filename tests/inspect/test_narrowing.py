@@ -16,20 +16,11 @@ from icefloe.errors import (
     NoSuchSnapshotError,
     StorageError,
 )
-from icefloe.inspect import Inspect
-from icefloe.inspect.schemas import TABLE_NAMES, table_partition_type
-from icefloe.metadata import (
-    RemoveSnapshotsUpdate,
-    SetSnapshotRefUpdate,
-    Snapshot,
-    apply_all,
-    branch,
-    tag,
-)
-from icefloe.partitioning.spec import PartitionField, PartitionSpec, parse_partition_spec
-from icefloe.partitioning.transforms import IdentityTransform, UnknownTransform, VoidTransform
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import IntegerType, LongType, NestedField, StringType
+from icefloe.inspect import TABLE_NAMES, Inspect
+from icefloe.inspect.schemas import table_partition_type
+from icefloe.metadata import Snapshot, apply_all, branch, tag, updates as up
+from icefloe.partitioning import PartitionField, PartitionSpec, parse_partition_spec, transforms as tr
+from icefloe.schema import IntegerType, LongType, NestedField, Schema, StringType
 from icefloe.storage import Storage
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.planning.tables import SyntheticTable
@@ -82,7 +73,7 @@ def made(version: int, count: int = 4, spec: PartitionSpec = BY_ID) -> Synthetic
 def test_a_snapshot_is_chosen_by_id_ref_or_time(version: int) -> None:
     table = made(version)
     ids = [snapshot.snapshot_id for snapshot in table.metadata.snapshots]
-    refs = [SetSnapshotRefUpdate("old", tag(ids[0])), SetSnapshotRefUpdate("side", branch(ids[1]))]
+    refs = [up.SetSnapshotRefUpdate("old", tag(ids[0])), up.SetSnapshotRefUpdate("side", branch(ids[1]))]
     table.metadata = apply_all(table.metadata, refs, table.clock)
     shown = inspect(table)
     moment = table.metadata.snapshots[2].timestamp_ms
@@ -134,7 +125,7 @@ def test_a_table_without_a_snapshot_is_empty(version: int) -> None:
 def test_snapshots_that_are_gone_leave_nulls(version: int) -> None:
     table = made(version, 2)
     first = table.metadata.snapshots[0].snapshot_id
-    table.metadata = apply_all(table.metadata, [RemoveSnapshotsUpdate((first,))], table.clock)
+    table.metadata = apply_all(table.metadata, [up.RemoveSnapshotsUpdate((first,))], table.clock)
     rows = inspect(table).partitions().to_pylist()
     assert [(each["partition"], each["spec_id"], each["last_updated_at"] is None) for each in rows] == [
         ({"id": 1}, 0, False),
@@ -148,7 +139,7 @@ def test_snapshots_that_are_gone_leave_nulls(version: int) -> None:
 def test_branches_that_are_no_ancestors_are_told_apart(version: int) -> None:
     table = made(version, 3)
     second = table.metadata.snapshots[1].snapshot_id
-    back = [SetSnapshotRefUpdate("main", branch(second))]
+    back = [up.SetSnapshotRefUpdate("main", branch(second))]
     table.metadata = apply_all(table.metadata, back, table.clock + 1)
     found = inspect(table).history().to_pylist()
     assert [each["is_current_ancestor"] for each in found] == [True, True, False, True]
@@ -241,7 +232,7 @@ def test_the_partition_column_is_of_all_specs(version: int) -> None:
     if allows(version, Feature.PARTITION_FIELD_IDS):
         table.evolve_spec(later)
     else:
-        gone = PartitionField(1, 1000, VoidTransform(), "id_gone")
+        gone = PartitionField(1, 1000, tr.VoidTransform(), "id_gone")
         table.evolve_spec(PartitionSpec(gone, PartitionField(2, 1001, later.fields[0].transform, "name_bucket")))
     table.add(table.data([row(7, "x")]))
     rows = inspect(table).files().to_pylist()
@@ -288,8 +279,8 @@ def test_fields_of_dropped_columns_are_left_out(version: int) -> None:
 
 @pytest.mark.parametrize("version", WITH_DELETES)
 def test_two_fields_of_one_name_are_both_there(version: int) -> None:
-    table = made(version, 1, PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "p")))
-    table.evolve_spec(PartitionSpec(PartitionField(2, 1001, IdentityTransform(), "p")))
+    table = made(version, 1, PartitionSpec(PartitionField(1, 1000, tr.IdentityTransform(), "p")))
+    table.evolve_spec(PartitionSpec(PartitionField(2, 1001, tr.IdentityTransform(), "p")))
     assert [field.name for field in table_partition_type(table.metadata).fields] == ["p_1000", "p"]
     table.add(table.data([row(5, "five")]))
     assert inspect(table).files().column("partition").to_pylist() == [
@@ -300,7 +291,7 @@ def test_two_fields_of_one_name_are_both_there(version: int) -> None:
 
 @pytest.mark.parametrize("version", WITH_DELETES)
 def test_partition_values_of_unknown_transforms_are_shown(version: int) -> None:
-    spec = PartitionSpec(PartitionField(1, 1000, UnknownTransform("zorder"), "z"))
+    spec = PartitionSpec(PartitionField(1, 1000, tr.UnknownTransform("zorder"), "z"))
     table = SyntheticTable(SCHEMA, version, spec)
     file = replace(made(version, 0).data([]), file_path=table.path(), partition=("7",))
     table.add(file)

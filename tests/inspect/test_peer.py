@@ -12,10 +12,8 @@ from pyiceberg.table import StaticTable
 from icefloe.formats.position_deletes import write_position_deletes
 from icefloe.inspect import Inspect
 from icefloe.manifests import DataFile, FileContent
-from icefloe.partitioning.spec import parse_partition_spec
-from icefloe.schema import types
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.schema import Schema
+from icefloe.partitioning import parse_partition_spec
+from icefloe.schema import Schema, schema_to_arrow, types
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.peers.tables import HandmadeTable, data_file
 

@@ -13,11 +13,8 @@ from icefloe.formats.file_formats import DATA_FORMATS, file_writer
 from icefloe.formats.position_deletes import POSITION_DELETE_SCHEMA, write_position_deletes
 from icefloe.inspect import Inspect, position_deletes
 from icefloe.manifests import DataFile, FileContent
-from icefloe.partitioning.spec import parse_partition_spec
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.reserved import deleted_row_column
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import LongType, NestedField, StringType
+from icefloe.partitioning import parse_partition_spec
+from icefloe.schema import LongType, NestedField, Schema, StringType, reserved, schema_to_arrow
 from icefloe.storage import Storage
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.peers.tables import as_delete, data_file
@@ -135,7 +132,7 @@ def test_vectors_are_read(version: int) -> None:
 
 def test_deleted_rows_are_shown_where_files_hold_them() -> None:
     table, files = made()
-    schema = Schema(*POSITION_DELETE_SCHEMA.fields, deleted_row_column(table.schema.as_struct))
+    schema = Schema(*POSITION_DELETE_SCHEMA.fields, reserved.deleted_row_column(table.schema.as_struct))
     path = table.path("deletes.parquet")
     rows = [{"file_path": files[0].file_path, "pos": 1, "row": {"id": 0, "name": "x"}}]
     with table.storage.open_output(path) as sink:

@@ -7,18 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.inspect import Inspect
 from icefloe.inspect.readable_metrics import bound_column, readable_metrics, readable_metrics_field
 from icefloe.manifests import DataFile, Metric, MetricColumns
 from icefloe.manifests.metrics import map_type
-from icefloe.schema import types
-from icefloe.schema.arrow import type_to_arrow
-from icefloe.schema.bounds import encode_bound
-from icefloe.schema.schema import Schema
-from icefloe.schema.wkb import GeoPoint
+from icefloe.schema import GeoPoint, Schema, encode_bound, type_to_arrow, types
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.planning.tables import SyntheticTable
 

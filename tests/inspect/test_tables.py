@@ -7,21 +7,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from icefloe.errors import (
     InvalidPartitionSpecError,
 )
 from icefloe.expressions import bind, filter_rows, parse_expression
-from icefloe.inspect import Inspect
-from icefloe.inspect.schemas import TABLE_NAMES, metadata_table_schema, table_partition_type
+from icefloe.inspect import TABLE_NAMES, Inspect, metadata_table_schema
+from icefloe.inspect.schemas import table_partition_type
 from icefloe.manifests import DataFile, FileContent, ManifestEntry, ManifestFile
 from icefloe.metadata import TableMetadata
-from icefloe.partitioning.spec import parse_partition_spec
-from icefloe.schema import types
-from icefloe.schema.bounds import decode_bound
-from icefloe.schema.schema import Schema
+from icefloe.partitioning import parse_partition_spec
+from icefloe.schema import Schema, decode_bound, types
 from icefloe.storage import Storage
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.planning.histories import FIRST, histories

@@ -6,17 +6,16 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from icefloe import load_catalog
-from icefloe.catalog.catalog import Catalog
+from icefloe.catalog import Catalog
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
 from icefloe.formats.equality_deletes import EqualityDeleteWriter
+from icefloe.maintenance import reachable_files
 from icefloe.maintenance.expire_snapshots import ExpiredFiles
-from icefloe.maintenance.reachable import reachable_files
-from icefloe.manifests.values import FileContent
-from icefloe.schema.types import StringType
+from icefloe.manifests import FileContent
+from icefloe.schema import StringType
 from icefloe.storage.local import LocalFiles
 from icefloe.table import Table
 from icefloe.verification import silent

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from icefloe import load_catalog
-from icefloe.catalog.catalog import Catalog
-from icefloe.maintenance.ownership import Ownership
+from icefloe.catalog import Catalog
+from icefloe.maintenance import Ownership
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS
 

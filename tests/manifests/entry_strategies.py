@@ -6,18 +6,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from icefloe.manifests import DataFile, EntryStatus, FileContent, ManifestContent, ManifestEntry
-from icefloe.partitioning.spec import UNPARTITIONED, PartitionField, PartitionSpec, partition_type
-from icefloe.partitioning.transforms import (
-    BucketTransform,
-    DayTransform,
-    IdentityTransform,
-    TruncateTransform,
-    VoidTransform,
-)
-from icefloe.schema import types
-from icefloe.schema.bounds import encode_bound
-from icefloe.schema.schema import Schema
-from icefloe.schema.wkb import GeoPoint
+from icefloe.partitioning import UNPARTITIONED, PartitionField, PartitionSpec, partition_type, transforms as tr
+from icefloe.schema import GeoPoint, Schema, encode_bound, types
 from icefloe.versions import Feature, allows
 from tests.strategies import nullable_values_of, texts, values_of
 
@@ -55,15 +45,15 @@ def schema_for(version: int) -> Schema:
 def spec_for(schema: Schema) -> PartitionSpec:
     """Every column as it is, and some transforms."""
     fields = [
-        PartitionField(field.field_id, 1000 + field.field_id, IdentityTransform(), field.name)
+        PartitionField(field.field_id, 1000 + field.field_id, tr.IdentityTransform(), field.name)
         for field in schema.fields
         if not isinstance(field.field_type, types.ListType | types.GeometryType)
     ]
     fields += [
-        PartitionField(10, 1100, DayTransform(), "day"),
-        PartitionField(3, 1101, BucketTransform(16), "bucket"),
-        PartitionField(12, 1102, TruncateTransform(4), "odd name é"),
-        PartitionField(12, 1103, VoidTransform(), "gone"),
+        PartitionField(10, 1100, tr.DayTransform(), "day"),
+        PartitionField(3, 1101, tr.BucketTransform(16), "bucket"),
+        PartitionField(12, 1102, tr.TruncateTransform(4), "odd name é"),
+        PartitionField(12, 1103, tr.VoidTransform(), "gone"),
     ]
     return PartitionSpec(*fields, spec_id=5)
 

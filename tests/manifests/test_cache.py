@@ -19,9 +19,8 @@ from icefloe.manifests import (
     wanted,
     write_manifest,
 )
-from icefloe.partitioning.spec import UNPARTITIONED
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import LongType, NestedField, StructType
+from icefloe.partitioning import UNPARTITIONED
+from icefloe.schema import LongType, NestedField, Schema, StructType
 
 
 def columns(count: int = 1) -> ManifestColumns:

@@ -5,12 +5,11 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidInputError
 from icefloe.manifests import DataFile, EntryStatus, ManifestEntry, columns_of
-from icefloe.schema.types import StructType
+from icefloe.schema import StructType
 
 
 def entries(*files: DataFile) -> list[ManifestEntry]:

@@ -18,7 +18,7 @@ from icefloe.manifests import (
     columns_of,
     inherit,
 )
-from icefloe.schema.types import StructType
+from icefloe.schema import StructType
 
 E, A, D = EntryStatus.EXISTING, EntryStatus.ADDED, EntryStatus.DELETED
 

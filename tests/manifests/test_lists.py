@@ -6,8 +6,7 @@ from typing import Any
 
 import fastavro
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from icefloe.errors import CorruptFileError, InvalidInputError
 from icefloe.manifests import (
@@ -26,10 +25,9 @@ from icefloe.manifests import (
     read_manifest_list,
     write_manifest,
 )
-from icefloe.partitioning.spec import UNPARTITIONED
+from icefloe.partitioning import UNPARTITIONED
+from icefloe.schema import IntegerType, LongType, NestedField, Schema
 from icefloe.schema.binary import encode
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import IntegerType, LongType, NestedField
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.strategies import texts
 

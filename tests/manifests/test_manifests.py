@@ -13,8 +13,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from icefloe.errors import CorruptFileError, InvalidInputError, InvalidPropertyError, UnsupportedVersionError
 from icefloe.manifests import (
@@ -37,12 +36,9 @@ from icefloe.manifests import (
     write_manifests,
 )
 from icefloe.manifests.content_stats_codec import content_stats_type
-from icefloe.partitioning.codec import fields_from_json
-from icefloe.partitioning.spec import UNPARTITIONED, parse_partition_spec, partition_type
-from icefloe.schema import types
-from icefloe.schema.binary import decode, encode
-from icefloe.schema.codec import schema_from_json
-from icefloe.schema.schema import Schema
+from icefloe.partitioning import UNPARTITIONED, fields_from_json, parse_partition_spec, partition_type
+from icefloe.schema import Schema, decode, schema_from_json, types
+from icefloe.schema.binary import encode
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.avro.kernel_choice import compiled_kernels, plain_kernels
 from tests.manifests.entry_strategies import SNAPSHOT, data_files, entries, schema_for, spec_for

@@ -6,8 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from icefloe.errors import CorruptFileError
 from icefloe.manifests import (
@@ -22,10 +21,8 @@ from icefloe.manifests import (
     write_manifest,
 )
 from icefloe.manifests.entry_codec import Stored, entry_type
-from icefloe.partitioning.spec import UNPARTITIONED, PartitionSpec
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import NestedField, StructType
+from icefloe.partitioning import UNPARTITIONED, PartitionSpec
+from icefloe.schema import NestedField, Schema, StructType, schema_to_arrow
 from tests.manifests.entry_strategies import SNAPSHOT, data_files, schema_for, spec_for
 from tests.manifests.test_manifests import normal
 

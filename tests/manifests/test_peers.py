@@ -9,22 +9,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyiceberg.io.pyarrow import PyArrowFileIO
-from pyiceberg.manifest import DataFile as PeerDataFile
-from pyiceberg.manifest import DataFileContent, FileFormat, ManifestEntryStatus
-from pyiceberg.manifest import ManifestEntry as PeerEntry
-from pyiceberg.manifest import read_manifest_list as peer_read_list
-from pyiceberg.manifest import write_manifest as peer_write
-from pyiceberg.manifest import write_manifest_list as peer_write_list
-from pyiceberg.partitioning import PartitionField as PeerPartitionField
-from pyiceberg.partitioning import PartitionSpec as PeerSpec
+from pyiceberg.manifest import (
+    DataFile as PeerDataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestEntry as PeerEntry,
+    ManifestEntryStatus,
+    read_manifest_list as peer_read_list,
+    write_manifest as peer_write,
+    write_manifest_list as peer_write_list,
+)
+from pyiceberg.partitioning import PartitionField as PeerPartitionField, PartitionSpec as PeerSpec
 from pyiceberg.schema import Schema as PeerSchema
-from pyiceberg.transforms import DayTransform as PeerDay
-from pyiceberg.transforms import IdentityTransform as PeerIdentity
+from pyiceberg.transforms import DayTransform as PeerDay, IdentityTransform as PeerIdentity
 from pyiceberg.typedef import Record
-from pyiceberg.types import LongType as PeerLong
-from pyiceberg.types import NestedField as PeerField
-from pyiceberg.types import StringType as PeerString
-from pyiceberg.types import TimestampType as PeerTimestamp
+from pyiceberg.types import (
+    LongType as PeerLong,
+    NestedField as PeerField,
+    StringType as PeerString,
+    TimestampType as PeerTimestamp,
+)
 
 from icefloe.manifests import (
     DataFile,
@@ -40,10 +44,9 @@ from icefloe.manifests import (
     wanted,
     write_manifest,
 )
-from icefloe.partitioning.spec import parse_partition_spec
+from icefloe.partitioning import parse_partition_spec
+from icefloe.schema import LongType, NestedField, Schema, StringType, TimestampType
 from icefloe.schema.binary import encode
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import LongType, NestedField, StringType, TimestampType
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 
 SCHEMA = Schema(

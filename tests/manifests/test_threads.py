@@ -2,7 +2,7 @@
 
 import pytest
 
-from icefloe.avro.container import open_container
+from icefloe.avro import open_container
 from icefloe.errors import CorruptFileError
 from icefloe.manifests import (
     DataFile,
@@ -14,9 +14,8 @@ from icefloe.manifests import (
     read_manifest,
     write_manifest,
 )
-from icefloe.partitioning.spec import parse_partition_spec
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import LongType, NestedField, StringType
+from icefloe.partitioning import parse_partition_spec
+from icefloe.schema import LongType, NestedField, Schema, StringType
 from icefloe.versions import ALL_VERSIONS
 
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "region", StringType()))

@@ -2,21 +2,17 @@
 
 from icefloe.metadata import (
     MAIN_BRANCH,
-    AddSnapshotUpdate,
     Operation,
-    SetSnapshotRefUpdate,
     Snapshot,
     Summary,
     TableMetadata,
-    TableUpdate,
     apply_all,
     branch,
     new_table_metadata,
+    updates as up,
 )
-from icefloe.partitioning.sorting import UNSORTED, SortOrder
-from icefloe.partitioning.spec import UNPARTITIONED, PartitionSpec, parse_partition_spec
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import DateType, LongType, NestedField, StringType
+from icefloe.partitioning import UNPARTITIONED, UNSORTED, PartitionSpec, SortOrder, parse_partition_spec
+from icefloe.schema import DateType, LongType, NestedField, Schema, StringType
 from icefloe.versions import Feature, allows
 
 UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
@@ -66,7 +62,7 @@ def next_snapshot(
     )
 
 
-def commit(metadata: TableMetadata, *updates: TableUpdate, now_ms: int = NOW_MS) -> TableMetadata:
+def commit(metadata: TableMetadata, *updates: up.TableUpdate, now_ms: int = NOW_MS) -> TableMetadata:
     """The table after a commit of these updates."""
     return apply_all(metadata, updates, now_ms)
 
@@ -75,4 +71,4 @@ def append(metadata: TableMetadata, snapshot_id: int, name: str = MAIN_BRANCH) -
     """The table after a commit of one more snapshot to a branch."""
     head = metadata.snapshot_by_name(name)
     snapshot = next_snapshot(metadata, snapshot_id, None if head is None else head.snapshot_id)
-    return commit(metadata, AddSnapshotUpdate(snapshot), SetSnapshotRefUpdate(name, branch(snapshot_id)))
+    return commit(metadata, up.AddSnapshotUpdate(snapshot), up.SetSnapshotRefUpdate(name, branch(snapshot_id)))

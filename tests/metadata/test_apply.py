@@ -4,8 +4,7 @@ from copy import deepcopy
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from icefloe.errors import (
     IncompatibleChangeError,
@@ -17,46 +16,22 @@ from icefloe.errors import (
     UnsupportedVersionError,
 )
 from icefloe.metadata import (
-    LAST_ADDED,
     MAIN_BRANCH,
-    AddPartitionSpecUpdate,
-    AddSchemaUpdate,
-    AddSnapshotUpdate,
-    AddSortOrderUpdate,
-    AssignUUIDUpdate,
     MetadataLogEntry,
     PartitionStatisticsFile,
-    RemoveEncryptionKeyUpdate,
-    RemovePartitionSpecsUpdate,
-    RemovePartitionStatisticsUpdate,
-    RemovePropertiesUpdate,
-    RemoveSchemasUpdate,
-    RemoveSnapshotRefUpdate,
-    RemoveSnapshotsUpdate,
-    RemoveStatisticsUpdate,
-    SetCurrentSchemaUpdate,
-    SetCurrentViewVersionUpdate,
-    SetDefaultSortOrderUpdate,
-    SetDefaultSpecUpdate,
-    SetLocationUpdate,
-    SetPropertiesUpdate,
-    SetSnapshotRefUpdate,
-    SetStatisticsUpdate,
     Snapshot,
     StatisticsFile,
     TableMetadata,
-    TableUpdate,
-    UpgradeFormatVersionUpdate,
     apply,
     apply_all,
     branch,
     metadata_from_json,
     metadata_to_json,
     tag,
+    updates as up,
 )
-from icefloe.partitioning.sorting import UNSORTED, parse_sort_order
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import LongType, NestedField
+from icefloe.partitioning import UNSORTED, parse_sort_order
+from icefloe.schema import LongType, NestedField, Schema
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.metadata.tables import BY_DAY, CREATED_MS, NOW_MS, SCHEMA, UUID, append, commit, new_table, next_snapshot
 from tests.strategies import new_tables, partition_specs, schemas, sort_orders, table_metadata
@@ -70,16 +45,16 @@ def test_a_table_is_created_by_updates(version: int) -> None:
     created = apply_all(
         None,
         [
-            AssignUUIDUpdate(UUID),
-            UpgradeFormatVersionUpdate(version),
-            AddSchemaUpdate(base.schema()),
-            SetCurrentSchemaUpdate(LAST_ADDED),
-            AddPartitionSpecUpdate(base.spec()),
-            SetDefaultSpecUpdate(LAST_ADDED),
-            AddSortOrderUpdate(base.sort_order()),
-            SetDefaultSortOrderUpdate(LAST_ADDED),
-            SetLocationUpdate("s3://bucket/db/table/"),
-            SetPropertiesUpdate({"owner": "me"}),
+            up.AssignUUIDUpdate(UUID),
+            up.UpgradeFormatVersionUpdate(version),
+            up.AddSchemaUpdate(base.schema()),
+            up.SetCurrentSchemaUpdate(up.LAST_ADDED),
+            up.AddPartitionSpecUpdate(base.spec()),
+            up.SetDefaultSpecUpdate(up.LAST_ADDED),
+            up.AddSortOrderUpdate(base.sort_order()),
+            up.SetDefaultSortOrderUpdate(up.LAST_ADDED),
+            up.SetLocationUpdate("s3://bucket/db/table/"),
+            up.SetPropertiesUpdate({"owner": "me"}),
         ],
         CREATED_MS,
     )
@@ -89,16 +64,16 @@ def test_a_table_is_created_by_updates(version: int) -> None:
 @pytest.mark.parametrize("dropped", range(4))
 def test_a_table_needs_all_its_parts(dropped: int) -> None:
     base = new_table(2)
-    parts: list[list[TableUpdate]] = [
+    parts: list[list[up.TableUpdate]] = [
         [
-            AddSchemaUpdate(base.schema()),
-            SetCurrentSchemaUpdate(),
-            AddPartitionSpecUpdate(base.spec()),
-            SetDefaultSpecUpdate(),
+            up.AddSchemaUpdate(base.schema()),
+            up.SetCurrentSchemaUpdate(),
+            up.AddPartitionSpecUpdate(base.spec()),
+            up.SetDefaultSpecUpdate(),
         ],
-        [AddSortOrderUpdate(UNSORTED), SetDefaultSortOrderUpdate()],
-        [AssignUUIDUpdate(UUID)],
-        [SetLocationUpdate("s3://b/t")],
+        [up.AddSortOrderUpdate(UNSORTED), up.SetDefaultSortOrderUpdate()],
+        [up.AssignUUIDUpdate(UUID)],
+        [up.SetLocationUpdate("s3://b/t")],
     ]
     del parts[dropped]
     with pytest.raises(
@@ -110,46 +85,46 @@ def test_a_table_needs_all_its_parts(dropped: int) -> None:
 @versions
 def test_updates_that_change_nothing_give_the_same_object(version: int) -> None:
     metadata = append(new_table(version), 1)
-    updates: list[TableUpdate] = [
-        AssignUUIDUpdate(UUID.upper()),
-        UpgradeFormatVersionUpdate(version),
-        AddSchemaUpdate(metadata.schema()),
-        SetCurrentSchemaUpdate(metadata.current_schema_id),
-        AddPartitionSpecUpdate(metadata.spec()),
-        SetDefaultSpecUpdate(),
-        AddSortOrderUpdate(UNSORTED),
-        SetDefaultSortOrderUpdate(0),
-        SetLocationUpdate("s3://bucket/db/table"),
-        SetPropertiesUpdate({"owner": "me"}),
-        RemovePropertiesUpdate(("absent",)),
-        SetSnapshotRefUpdate(MAIN_BRANCH, branch(1)),
-        RemoveSnapshotRefUpdate("absent"),
-        RemoveSnapshotsUpdate((99,)),
-        RemoveStatisticsUpdate(99),
-        RemovePartitionStatisticsUpdate(99),
-        RemoveSchemasUpdate((99,)),
-        RemovePartitionSpecsUpdate((99,)),
-        RemoveEncryptionKeyUpdate("absent"),
+    updates: list[up.TableUpdate] = [
+        up.AssignUUIDUpdate(UUID.upper()),
+        up.UpgradeFormatVersionUpdate(version),
+        up.AddSchemaUpdate(metadata.schema()),
+        up.SetCurrentSchemaUpdate(metadata.current_schema_id),
+        up.AddPartitionSpecUpdate(metadata.spec()),
+        up.SetDefaultSpecUpdate(),
+        up.AddSortOrderUpdate(UNSORTED),
+        up.SetDefaultSortOrderUpdate(0),
+        up.SetLocationUpdate("s3://bucket/db/table"),
+        up.SetPropertiesUpdate({"owner": "me"}),
+        up.RemovePropertiesUpdate(("absent",)),
+        up.SetSnapshotRefUpdate(MAIN_BRANCH, branch(1)),
+        up.RemoveSnapshotRefUpdate("absent"),
+        up.RemoveSnapshotsUpdate((99,)),
+        up.RemoveStatisticsUpdate(99),
+        up.RemovePartitionStatisticsUpdate(99),
+        up.RemoveSchemasUpdate((99,)),
+        up.RemovePartitionSpecsUpdate((99,)),
+        up.RemoveEncryptionKeyUpdate("absent"),
     ]
     assert apply_all(metadata, updates, NOW_MS) is metadata
     for update in updates:
-        if not isinstance(update, SetDefaultSpecUpdate):
+        if not isinstance(update, up.SetDefaultSpecUpdate):
             assert apply(metadata, update, timestamp_ms=NOW_MS) is metadata
 
 
 @versions
 def test_a_commit_sets_the_time(version: int) -> None:
-    assert commit(new_table(version), SetPropertiesUpdate({"a": "b"})).last_updated_ms == NOW_MS
+    assert commit(new_table(version), up.SetPropertiesUpdate({"a": "b"})).last_updated_ms == NOW_MS
 
 
 def test_the_uuid_never_changes() -> None:
     with pytest.raises(IncompatibleChangeError, match="UUID"):
-        commit(new_table(2), AssignUUIDUpdate("other"))
+        commit(new_table(2), up.AssignUUIDUpdate("other"))
 
 
 def test_updates_of_views_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="SetCurrentViewVersionUpdate"):
-        apply(new_table(2), SetCurrentViewVersionUpdate(), timestamp_ms=NOW_MS)  # type: ignore[arg-type]  # the point
+        apply(new_table(2), up.SetCurrentViewVersionUpdate(), timestamp_ms=NOW_MS)  # type: ignore[arg-type]  # the point
 
 
 @versions
@@ -158,9 +133,9 @@ def test_upgrade(version: int, target: int) -> None:
     metadata = append(new_table(version), 1)
     if target < version:
         with pytest.raises(UnsupportedVersionError, match=f"v{version} table cannot go back to v{target}"):
-            commit(metadata, UpgradeFormatVersionUpdate(target))
+            commit(metadata, up.UpgradeFormatVersionUpdate(target))
         return
-    upgraded = commit(metadata, UpgradeFormatVersionUpdate(target))
+    upgraded = commit(metadata, up.UpgradeFormatVersionUpdate(target))
     assert upgraded.format_version == target
     assert upgraded.snapshots == metadata.snapshots
     assert upgraded.next_row_id == metadata.next_row_id
@@ -170,14 +145,14 @@ def test_upgrade(version: int, target: int) -> None:
 
 def test_upgrade_to_what_does_not_exist() -> None:
     with pytest.raises(UnsupportedVersionError, match="5"):
-        commit(new_table(2), UpgradeFormatVersionUpdate(5))
+        commit(new_table(2), up.UpgradeFormatVersionUpdate(5))
 
 
 def test_upgrade_of_v1_needs_a_uuid() -> None:
     metadata = new_table(1).evolve(table_uuid=None)
     with pytest.raises(InvalidMetadataError, match="UUID"):
-        commit(metadata, UpgradeFormatVersionUpdate(2))
-    assert commit(metadata, UpgradeFormatVersionUpdate(2), AssignUUIDUpdate(UUID)).table_uuid == UUID
+        commit(metadata, up.UpgradeFormatVersionUpdate(2))
+    assert commit(metadata, up.UpgradeFormatVersionUpdate(2), up.AssignUUIDUpdate(UUID)).table_uuid == UUID
 
 
 def test_upgrade_to_relative_paths_keeps_what_paths_mean() -> None:
@@ -192,7 +167,7 @@ def test_upgrade_to_relative_paths_keeps_what_paths_mean() -> None:
         statistics=(StatisticsFile(1, "/db/t/s.puffin", 1, 1),),
         partition_statistics=(PartitionStatisticsFile(1, "/db/t/p.parquet", 1),),
     )
-    new = commit(old, UpgradeFormatVersionUpdate(4))
+    new = commit(old, up.UpgradeFormatVersionUpdate(4))
     assert new.location == "hdfs://host:8020/db/t"
     assert new.snapshots[0].manifest_list == "hdfs://host:8020/db/t/metadata/snap.avro"
     assert new.snapshots[1].manifests == ("hdfs://host:8020/m.avro", "s3://b/n.avro")
@@ -200,36 +175,36 @@ def test_upgrade_to_relative_paths_keeps_what_paths_mean() -> None:
     assert new.statistics[0].statistics_path == "hdfs://host:8020/db/t/s.puffin"
     assert new.partition_statistics[0].statistics_path == "hdfs://host:8020/db/t/p.parquet"
     with pytest.raises(InvalidLocationError, match="scheme"):
-        commit(old.evolve(location="/db/t"), UpgradeFormatVersionUpdate(4))
+        commit(old.evolve(location="/db/t"), up.UpgradeFormatVersionUpdate(4))
 
 
 @versions
 def test_locations(version: int) -> None:
     metadata = new_table(version)
-    assert commit(metadata, SetLocationUpdate("s3://other/t/")).location == "s3://other/t"
+    assert commit(metadata, up.SetLocationUpdate("s3://other/t/")).location == "s3://other/t"
     with pytest.raises(InvalidLocationError, match="location"):
-        commit(metadata, SetLocationUpdate(""))
+        commit(metadata, up.SetLocationUpdate(""))
     if allows(version, Feature.OPTIONAL_LOCATION):
         with pytest.raises(InvalidLocationError, match="absolute"):
-            commit(metadata, SetLocationUpdate("/other/t"))
+            commit(metadata, up.SetLocationUpdate("/other/t"))
     else:
-        assert commit(metadata, SetLocationUpdate("/other/t")).location == "/other/t"
+        assert commit(metadata, up.SetLocationUpdate("/other/t")).location == "/other/t"
 
 
 def test_properties() -> None:
-    metadata = commit(new_table(2), SetPropertiesUpdate({"a": "1", "owner": "you"}))
+    metadata = commit(new_table(2), up.SetPropertiesUpdate({"a": "1", "owner": "you"}))
     assert metadata.properties == {"owner": "you", "a": "1"}
-    assert commit(metadata, RemovePropertiesUpdate(("owner",))).properties == {"a": "1"}
+    assert commit(metadata, up.RemovePropertiesUpdate(("owner",))).properties == {"a": "1"}
 
 
 @pytest.mark.parametrize("key", ["format-version", "uuid", "current-schema", "snapshot-count"])
 def test_reserved_properties_are_refused(key: str) -> None:
     with pytest.raises(InvalidPropertyError, match=key):
-        commit(new_table(2), SetPropertiesUpdate({key: "1"}))
+        commit(new_table(2), up.SetPropertiesUpdate({key: "1"}))
 
 
 @st.composite
-def legal_updates(draw: st.DrawFn, metadata: TableMetadata) -> tuple[TableUpdate, ...]:
+def legal_updates(draw: st.DrawFn, metadata: TableMetadata) -> tuple[up.TableUpdate, ...]:
     """The updates of one commit that the table must accept."""
     version = metadata.format_version
     ids = [each.snapshot_id for each in metadata.snapshots]
@@ -238,35 +213,37 @@ def legal_updates(draw: st.DrawFn, metadata: TableMetadata) -> tuple[TableUpdate
     match draw(st.sampled_from(kinds)):
         case "properties":
             key = draw(st.sampled_from(("a", "b", "owner")))
-            return (SetPropertiesUpdate({key: "x"}),) if draw(st.booleans()) else (RemovePropertiesUpdate((key,)),)
+            return (
+                (up.SetPropertiesUpdate({key: "x"}),) if draw(st.booleans()) else (up.RemovePropertiesUpdate((key,)),)
+            )
         case "schema":
             extra = NestedField(metadata.last_column_id + 1, f"c{metadata.last_column_id + 1}", LongType())
-            return AddSchemaUpdate(Schema(*metadata.schema().fields, extra)), SetCurrentSchemaUpdate()
+            return up.AddSchemaUpdate(Schema(*metadata.schema().fields, extra)), up.SetCurrentSchemaUpdate()
         case "spec":
             first = metadata.last_partition_id + 1 if allows(version, Feature.PARTITION_FIELD_IDS) else 1000
-            return AddPartitionSpecUpdate(
+            return up.AddPartitionSpecUpdate(
                 draw(partition_specs(metadata.schema(), first_id=first))
-            ), SetDefaultSpecUpdate()
+            ), up.SetDefaultSpecUpdate()
         case "order":
-            return AddSortOrderUpdate(draw(sort_orders(metadata.schema()))), SetDefaultSortOrderUpdate()
+            return up.AddSortOrderUpdate(draw(sort_orders(metadata.schema()))), up.SetDefaultSortOrderUpdate()
         case "append":
             snapshot = _fresh_snapshot(draw, metadata)
             name = draw(st.sampled_from((MAIN_BRANCH, "b")))
-            return AddSnapshotUpdate(snapshot), SetSnapshotRefUpdate(name, branch(snapshot.snapshot_id))
+            return up.AddSnapshotUpdate(snapshot), up.SetSnapshotRefUpdate(name, branch(snapshot.snapshot_id))
         case "upgrade":
-            return (UpgradeFormatVersionUpdate(draw(st.integers(version, ALL_VERSIONS[-1]))),)
+            return (up.UpgradeFormatVersionUpdate(draw(st.integers(version, ALL_VERSIONS[-1]))),)
         case "removal":
             schemas_left = [each.schema_id for each in metadata.schemas if each.schema_id != metadata.current_schema_id]
             specs_left = [each.spec_id for each in metadata.partition_specs if each.spec_id != metadata.default_spec_id]
-            return RemoveSchemasUpdate(tuple(schemas_left)), RemovePartitionSpecsUpdate(tuple(specs_left))
+            return up.RemoveSchemasUpdate(tuple(schemas_left)), up.RemovePartitionSpecsUpdate(tuple(specs_left))
         case "ref":
-            return (SetSnapshotRefUpdate("t", tag(draw(st.sampled_from(ids)))),)
+            return (up.SetSnapshotRefUpdate("t", tag(draw(st.sampled_from(ids)))),)
         case "rollback":
-            return (SetSnapshotRefUpdate(MAIN_BRANCH, branch(draw(st.sampled_from(ids)))),)
+            return (up.SetSnapshotRefUpdate(MAIN_BRANCH, branch(draw(st.sampled_from(ids)))),)
         case "expire":
-            return (RemoveSnapshotsUpdate(tuple(draw(st.lists(st.sampled_from(ids), max_size=2)))),)
+            return (up.RemoveSnapshotsUpdate(tuple(draw(st.lists(st.sampled_from(ids), max_size=2)))),)
         case _:
-            return (SetStatisticsUpdate(StatisticsFile(draw(st.sampled_from(ids)), "s3://a/x.puffin", 1, 1)),)
+            return (up.SetStatisticsUpdate(StatisticsFile(draw(st.sampled_from(ids)), "s3://a/x.puffin", 1, 1)),)
 
 
 def _fresh_snapshot(draw: st.DrawFn, metadata: TableMetadata) -> Snapshot:
@@ -324,15 +301,15 @@ def test_apply_never_changes_its_input(version: int, data: st.DataObject) -> Non
     before = deepcopy(metadata)
     schema = data.draw(schemas(version))
     for update in (
-        AddSchemaUpdate(schema),
-        SetPropertiesUpdate({"x": "y"}),
-        RemovePropertiesUpdate(tuple(metadata.properties)),
-        RemoveSnapshotsUpdate(tuple(metadata.snapshots_by_id)),
-        RemoveSnapshotRefUpdate(MAIN_BRANCH),
-        AddSnapshotUpdate(next_snapshot(metadata, 2**62))
+        up.AddSchemaUpdate(schema),
+        up.SetPropertiesUpdate({"x": "y"}),
+        up.RemovePropertiesUpdate(tuple(metadata.properties)),
+        up.RemoveSnapshotsUpdate(tuple(metadata.snapshots_by_id)),
+        up.RemoveSnapshotRefUpdate(MAIN_BRANCH),
+        up.AddSnapshotUpdate(next_snapshot(metadata, 2**62))
         if 2**62 not in metadata.snapshots_by_id
-        else AssignUUIDUpdate(metadata.table_uuid or ""),
-        *(SetSnapshotRefUpdate("new", tag(each.snapshot_id)) for each in metadata.snapshots),
+        else up.AssignUUIDUpdate(metadata.table_uuid or ""),
+        *(up.SetSnapshotRefUpdate("new", tag(each.snapshot_id)) for each in metadata.snapshots),
     ):
         apply(metadata, update, timestamp_ms=NOW_MS)
         assert metadata == before

@@ -14,20 +14,9 @@ from icefloe.errors import (
 )
 from icefloe.metadata import (
     MAIN_BRANCH,
-    AddEncryptionKeyUpdate,
-    AddSnapshotUpdate,
     EncryptedKey,
     MetadataLogEntry,
     PartitionStatisticsFile,
-    RemoveEncryptionKeyUpdate,
-    RemovePartitionStatisticsUpdate,
-    RemoveSnapshotRefUpdate,
-    RemoveSnapshotsUpdate,
-    RemoveStatisticsUpdate,
-    SetPartitionStatisticsUpdate,
-    SetPropertiesUpdate,
-    SetSnapshotRefUpdate,
-    SetStatisticsUpdate,
     SnapshotLogEntry,
     SnapshotRef,
     SnapshotRefType,
@@ -37,6 +26,7 @@ from icefloe.metadata import (
     metadata_from_json,
     metadata_to_json,
     tag,
+    updates as up,
     with_previous,
 )
 from icefloe.versions import ALL_VERSIONS, Feature, allows
@@ -67,7 +57,7 @@ def test_an_append(version: int) -> None:
 @versions
 def test_a_snapshot_that_no_branch_points_to(version: int) -> None:
     metadata = append(new_table(version), 1)
-    staged = commit(metadata, AddSnapshotUpdate(next_snapshot(metadata, 2, 1)))
+    staged = commit(metadata, up.AddSnapshotUpdate(next_snapshot(metadata, 2, 1)))
     assert staged.current_snapshot_id == 1
     assert staged.snapshot_log == metadata.snapshot_log
     assert staged.next_row_id == (20 if allows(version, Feature.ROW_LINEAGE) else 0)
@@ -77,7 +67,7 @@ def test_a_snapshot_that_no_branch_points_to(version: int) -> None:
 def test_a_snapshot_id_is_taken(version: int) -> None:
     metadata = append(new_table(version), 1)
     with pytest.raises(AlreadyExistsError, match="snapshot 1 "):
-        commit(metadata, AddSnapshotUpdate(next_snapshot(metadata, 1, 1)))
+        commit(metadata, up.AddSnapshotUpdate(next_snapshot(metadata, 1, 1)))
 
 
 @numbered_versions
@@ -85,15 +75,15 @@ def test_a_sequence_number_that_was_overtaken(version: int) -> None:
     metadata = append(append(new_table(version), 1), 2)
     late = replace(next_snapshot(metadata, 3, 1), sequence_number=2)
     with pytest.raises(CommitFailed, match="sequence number 2"):
-        commit(metadata, AddSnapshotUpdate(late))
+        commit(metadata, up.AddSnapshotUpdate(late))
     rootless = replace(late, parent_snapshot_id=None)
-    assert commit(metadata, AddSnapshotUpdate(rootless)).last_sequence_number == 2
+    assert commit(metadata, up.AddSnapshotUpdate(rootless)).last_sequence_number == 2
 
 
 def test_v1_has_no_sequence_numbers() -> None:
     metadata = new_table(1)
     with pytest.raises(UnsupportedVersionError, match="sequence numbers"):
-        commit(metadata, AddSnapshotUpdate(replace(next_snapshot(metadata, 1), sequence_number=1)))
+        commit(metadata, up.AddSnapshotUpdate(replace(next_snapshot(metadata, 1), sequence_number=1)))
 
 
 @lineage_versions
@@ -101,11 +91,11 @@ def test_row_ids_are_not_given_twice(version: int) -> None:
     metadata = append(new_table(version), 1)
     late = replace(next_snapshot(metadata, 2, 1), first_row_id=5)
     with pytest.raises(CommitFailed, match="first row id 5"):
-        commit(metadata, AddSnapshotUpdate(late))
+        commit(metadata, up.AddSnapshotUpdate(late))
     ahead = replace(late, first_row_id=100)
-    assert commit(metadata, AddSnapshotUpdate(ahead)).next_row_id == 110
+    assert commit(metadata, up.AddSnapshotUpdate(ahead)).next_row_id == 110
     with pytest.raises(InvalidMetadataError, match="no first row id"):
-        commit(metadata, AddSnapshotUpdate(replace(late, first_row_id=None, added_rows=None)))
+        commit(metadata, up.AddSnapshotUpdate(replace(late, first_row_id=None, added_rows=None)))
 
 
 @versions
@@ -122,30 +112,30 @@ def test_a_snapshot_has_the_form_of_its_version(version: int) -> None:
         (replace(good, snapshot_id=-5), False),
     ):
         if allowed:
-            assert commit(metadata, AddSnapshotUpdate(snapshot)).snapshots == (snapshot,)
+            assert commit(metadata, up.AddSnapshotUpdate(snapshot)).snapshots == (snapshot,)
         else:
             with pytest.raises(InvalidInputError, match="snapshot"):
-                commit(metadata, AddSnapshotUpdate(snapshot))
+                commit(metadata, up.AddSnapshotUpdate(snapshot))
 
 
 @versions
 def test_branches_and_tags(version: int) -> None:
     metadata = append(append(new_table(version), 1), 2)
-    metadata = commit(metadata, SetSnapshotRefUpdate("b", branch(1)), SetSnapshotRefUpdate("t", tag(2)))
+    metadata = commit(metadata, up.SetSnapshotRefUpdate("b", branch(1)), up.SetSnapshotRefUpdate("t", tag(2)))
     assert metadata.refs == {MAIN_BRANCH: branch(2), "b": branch(1), "t": tag(2)}
     metadata = append(metadata, 3, "b")
     assert metadata.current_snapshot_id == 2
     assert [each.snapshot_id for each in metadata.ancestors(3)] == [3, 1]
-    assert commit(metadata, RemoveSnapshotRefUpdate("b")).refs == {MAIN_BRANCH: branch(2), "t": tag(2)}
+    assert commit(metadata, up.RemoveSnapshotRefUpdate("b")).refs == {MAIN_BRANCH: branch(2), "t": tag(2)}
     with pytest.raises(NoSuchSnapshotError, match="99"):
-        commit(metadata, SetSnapshotRefUpdate("b", branch(99)))
+        commit(metadata, up.SetSnapshotRefUpdate("b", branch(99)))
     with pytest.raises(InvalidMetadataError, match="'main'"):
-        commit(metadata, SetSnapshotRefUpdate(MAIN_BRANCH, tag(1)))
+        commit(metadata, up.SetSnapshotRefUpdate(MAIN_BRANCH, tag(1)))
 
 
 @versions
 def test_a_rollback_is_logged_with_its_own_time(version: int) -> None:
-    metadata = commit(append(append(new_table(version), 1), 2), SetSnapshotRefUpdate(MAIN_BRANCH, branch(1)))
+    metadata = commit(append(append(new_table(version), 1), 2), up.SetSnapshotRefUpdate(MAIN_BRANCH, branch(1)))
     assert metadata.current_snapshot_id == 1
     assert metadata.snapshot_log[-1] == SnapshotLogEntry(1, NOW_MS)
     assert metadata.snapshot_as_of(NOW_MS).snapshot_id == 1
@@ -159,11 +149,11 @@ def test_clocks_that_differ_do_not_turn_the_logs_around(version: int) -> None:
     head_ms = metadata.snapshot_log[-1].timestamp_ms
     for behind_ms, logged_ms in ((60_000, head_ms - 60_000), (60_001, head_ms)):
         late = next_snapshot(metadata, 2, 1, timestamp_ms=head_ms - behind_ms)
-        updates = (AddSnapshotUpdate(late), SetSnapshotRefUpdate(MAIN_BRANCH, branch(2)))
+        updates = (up.AddSnapshotUpdate(late), up.SetSnapshotRefUpdate(MAIN_BRANCH, branch(2)))
         changed = commit(metadata, *updates, now_ms=late.timestamp_ms)
         assert changed.snapshot_log[-1] == SnapshotLogEntry(2, logged_ms)
         assert changed.snapshots[-1] == late
-    long_ago = commit(metadata, SetPropertiesUpdate({"a": "b"}), now_ms=5)
+    long_ago = commit(metadata, up.SetPropertiesUpdate({"a": "b"}), now_ms=5)
     assert long_ago.last_updated_ms == metadata.last_updated_ms
 
 
@@ -171,7 +161,7 @@ def test_clocks_that_differ_do_not_turn_the_logs_around(version: int) -> None:
 def test_other_retention_of_main_is_no_change_of_the_current_snapshot(version: int) -> None:
     metadata = append(new_table(version), 1)
     kept = SnapshotRef(1, SnapshotRefType.BRANCH, min_snapshots_to_keep=5)
-    changed = commit(metadata, SetSnapshotRefUpdate(MAIN_BRANCH, kept))
+    changed = commit(metadata, up.SetSnapshotRefUpdate(MAIN_BRANCH, kept))
     assert changed.refs == {MAIN_BRANCH: kept}
     assert changed.snapshot_log == metadata.snapshot_log
     assert metadata_from_json(metadata_to_json(changed)) == changed
@@ -181,14 +171,14 @@ def test_other_retention_of_main_is_no_change_of_the_current_snapshot(version: i
 def test_what_was_current_inside_of_a_commit_only_is_not_logged(version: int) -> None:
     metadata = append(new_table(version), 1)
     first = next_snapshot(metadata, 2, 1)
-    middle = apply(metadata, AddSnapshotUpdate(first), timestamp_ms=NOW_MS)
+    middle = apply(metadata, up.AddSnapshotUpdate(first), timestamp_ms=NOW_MS)
     second = next_snapshot(middle, 3, 2)
     done = commit(
         metadata,
-        AddSnapshotUpdate(first),
-        SetSnapshotRefUpdate(MAIN_BRANCH, branch(2)),
-        AddSnapshotUpdate(second),
-        SetSnapshotRefUpdate(MAIN_BRANCH, branch(3)),
+        up.AddSnapshotUpdate(first),
+        up.SetSnapshotRefUpdate(MAIN_BRANCH, branch(2)),
+        up.AddSnapshotUpdate(second),
+        up.SetSnapshotRefUpdate(MAIN_BRANCH, branch(3)),
     )
     assert [entry.snapshot_id for entry in done.snapshot_log] == [1, 3]
     assert [each.snapshot_id for each in done.snapshots] == [1, 2, 3]
@@ -196,7 +186,7 @@ def test_what_was_current_inside_of_a_commit_only_is_not_logged(version: int) ->
 
 @versions
 def test_without_main_nothing_is_current(version: int) -> None:
-    metadata = commit(append(new_table(version), 1), RemoveSnapshotRefUpdate(MAIN_BRANCH))
+    metadata = commit(append(new_table(version), 1), up.RemoveSnapshotRefUpdate(MAIN_BRANCH))
     assert metadata.current_snapshot() is None
     assert metadata.refs == {}
     assert metadata_from_json(metadata_to_json(metadata)) == metadata
@@ -209,12 +199,12 @@ def test_removed_snapshots_take_what_hangs_on_them(version: int) -> None:
         metadata = append(metadata, snapshot_id)
     metadata = commit(
         metadata,
-        SetSnapshotRefUpdate("old", tag(2)),
-        SetStatisticsUpdate(StatisticsFile(2, "s3://a/2.puffin", 10, 5)),
-        SetStatisticsUpdate(StatisticsFile(3, "s3://a/3.puffin", 10, 5)),
-        SetPartitionStatisticsUpdate(PartitionStatisticsFile(2, "s3://a/2.parquet", 10)),
+        up.SetSnapshotRefUpdate("old", tag(2)),
+        up.SetStatisticsUpdate(StatisticsFile(2, "s3://a/2.puffin", 10, 5)),
+        up.SetStatisticsUpdate(StatisticsFile(3, "s3://a/3.puffin", 10, 5)),
+        up.SetPartitionStatisticsUpdate(PartitionStatisticsFile(2, "s3://a/2.parquet", 10)),
     )
-    removed = commit(metadata, RemoveSnapshotsUpdate((2, 99)))
+    removed = commit(metadata, up.RemoveSnapshotsUpdate((2, 99)))
     assert [each.snapshot_id for each in removed.snapshots] == [1, 3, 4]
     assert removed.refs == {MAIN_BRANCH: branch(4)}
     assert [each.snapshot_id for each in removed.statistics] == [3]
@@ -223,18 +213,18 @@ def test_removed_snapshots_take_what_hangs_on_them(version: int) -> None:
     assert [entry.snapshot_id for entry in removed.snapshot_log] == [3, 4]
     assert removed.snapshots_by_id.keys() == {1, 3, 4}
     assert removed.next_row_id == metadata.next_row_id
-    assert commit(metadata, RemoveSnapshotsUpdate((4,))).current_snapshot_id is None
+    assert commit(metadata, up.RemoveSnapshotsUpdate((4,))).current_snapshot_id is None
 
 
 def test_statistics_are_one_a_snapshot() -> None:
     first, second = StatisticsFile(1, "s3://a/1.puffin", 10, 5), StatisticsFile(1, "s3://a/2.puffin", 10, 5)
-    metadata = commit(new_table(2), SetStatisticsUpdate(first), SetStatisticsUpdate(second))
+    metadata = commit(new_table(2), up.SetStatisticsUpdate(first), up.SetStatisticsUpdate(second))
     assert metadata.statistics == (second,)
-    assert commit(metadata, RemoveStatisticsUpdate(1)).statistics == ()
+    assert commit(metadata, up.RemoveStatisticsUpdate(1)).statistics == ()
     mine, yours = PartitionStatisticsFile(1, "s3://a/1", 10), PartitionStatisticsFile(1, "s3://a/2", 10)
-    metadata = commit(new_table(2), SetPartitionStatisticsUpdate(mine), SetPartitionStatisticsUpdate(yours))
+    metadata = commit(new_table(2), up.SetPartitionStatisticsUpdate(mine), up.SetPartitionStatisticsUpdate(yours))
     assert metadata.partition_statistics == (yours,)
-    assert commit(metadata, RemovePartitionStatisticsUpdate(1)).partition_statistics == ()
+    assert commit(metadata, up.RemovePartitionStatisticsUpdate(1)).partition_statistics == ()
 
 
 @versions
@@ -243,26 +233,28 @@ def test_encryption_keys(version: int) -> None:
     key = EncryptedKey("k", b"\x01", "master", {"KEY_TIMESTAMP": "1"})
     if not allows(version, Feature.ENCRYPTION_KEYS):
         with pytest.raises(UnsupportedVersionError, match="'k'"):
-            commit(metadata, AddEncryptionKeyUpdate(key))
+            commit(metadata, up.AddEncryptionKeyUpdate(key))
         return
-    added = commit(metadata, AddEncryptionKeyUpdate(key), AddEncryptionKeyUpdate(replace(key, encrypted_by_id=None)))
+    added = commit(
+        metadata, up.AddEncryptionKeyUpdate(key), up.AddEncryptionKeyUpdate(replace(key, encrypted_by_id=None))
+    )
     assert added.encryption_keys == (key,)
-    assert commit(added, RemoveEncryptionKeyUpdate("k")).encryption_keys == ()
+    assert commit(added, up.RemoveEncryptionKeyUpdate("k")).encryption_keys == ()
 
 
 def test_the_metadata_log_is_bounded() -> None:
     metadata = new_table(2)
     for number in range(5):
-        changed = commit(metadata, SetPropertiesUpdate({"n": str(number)}), now_ms=NOW_MS + number)
+        changed = commit(metadata, up.SetPropertiesUpdate({"n": str(number)}), now_ms=NOW_MS + number)
         metadata = with_previous(changed, metadata, f"s3://t/{number}.metadata.json", max_entries=3)
     assert metadata.metadata_log == (
         MetadataLogEntry("s3://t/2.metadata.json", NOW_MS + 1),
         MetadataLogEntry("s3://t/3.metadata.json", NOW_MS + 2),
         MetadataLogEntry("s3://t/4.metadata.json", NOW_MS + 3),
     )
-    few = commit(metadata, SetPropertiesUpdate({"write.metadata.previous-versions-max": "2"}))
+    few = commit(metadata, up.SetPropertiesUpdate({"write.metadata.previous-versions-max": "2"}))
     assert len(with_previous(few, metadata, "s3://t/5.metadata.json").metadata_log) == 2
-    none = commit(metadata, SetPropertiesUpdate({"write.metadata.previous-versions-max": "-1"}))
+    none = commit(metadata, up.SetPropertiesUpdate({"write.metadata.previous-versions-max": "-1"}))
     assert len(with_previous(none, metadata, "s3://t/5.metadata.json").metadata_log) == 1
 
 
@@ -270,9 +262,9 @@ def test_many_snapshots_are_added_in_time_that_grows_with_their_number() -> None
     """Counts what is looked at, not seconds: the lookup table of a big table is carried over, never built again."""
     metadata = new_table(3).evolve(snapshots=tuple(next_snapshot(new_table(3), each) for each in range(1, 2_000)))
     index = metadata.snapshots_by_id
-    added = apply(metadata, AddSnapshotUpdate(next_snapshot(metadata, 5_000)), timestamp_ms=NOW_MS)
+    added = apply(metadata, up.AddSnapshotUpdate(next_snapshot(metadata, 5_000)), timestamp_ms=NOW_MS)
     assert added.__dict__["snapshots_by_id"] == {**index, 5_000: added.snapshots[-1]}
-    moved = apply(added, SetSnapshotRefUpdate(MAIN_BRANCH, branch(5_000)), timestamp_ms=NOW_MS)
+    moved = apply(added, up.SetSnapshotRefUpdate(MAIN_BRANCH, branch(5_000)), timestamp_ms=NOW_MS)
     assert moved.snapshots_by_id is added.snapshots_by_id
     assert metadata.snapshots_by_id is index
     assert 5_000 not in index

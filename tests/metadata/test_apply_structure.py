@@ -9,22 +9,17 @@ from icefloe.errors import (
     NoSuchObjectError,
     UnsupportedVersionError,
 )
-from icefloe.metadata import (
-    AddPartitionSpecUpdate,
-    AddSchemaUpdate,
-    AddSortOrderUpdate,
-    RemovePartitionSpecsUpdate,
-    RemoveSchemasUpdate,
-    SetCurrentSchemaUpdate,
-    SetDefaultSortOrderUpdate,
-    SetDefaultSpecUpdate,
-    TableUpdate,
+from icefloe.metadata import updates as up
+from icefloe.partitioning import (
+    UNPARTITIONED,
+    UNSORTED,
+    PartitionField,
+    PartitionSpec,
+    parse_partition_spec,
+    parse_sort_order,
+    transforms as tr,
 )
-from icefloe.partitioning.sorting import UNSORTED, parse_sort_order
-from icefloe.partitioning.spec import UNPARTITIONED, PartitionField, PartitionSpec, parse_partition_spec
-from icefloe.partitioning.transforms import BucketTransform, IdentityTransform, VoidTransform
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import NestedField, StringType, VariantType
+from icefloe.schema import NestedField, Schema, StringType, VariantType
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.metadata.tables import BY_DAY, SCHEMA, commit, new_table
 
@@ -36,41 +31,43 @@ WIDER = Schema(*SCHEMA.fields, NestedField(7, "extra", StringType()))
 
 @versions
 def test_schemas(version: int) -> None:
-    metadata = commit(new_table(version), AddSchemaUpdate(WIDER), SetCurrentSchemaUpdate())
+    metadata = commit(new_table(version), up.AddSchemaUpdate(WIDER), up.SetCurrentSchemaUpdate())
     assert metadata.current_schema_id == 1
     assert metadata.schema() == WIDER.with_id(1)
     assert metadata.last_column_id == 7
-    back = commit(metadata, AddSchemaUpdate(SCHEMA.with_id(9)), SetCurrentSchemaUpdate())
+    back = commit(metadata, up.AddSchemaUpdate(SCHEMA.with_id(9)), up.SetCurrentSchemaUpdate())
     assert back.schemas == metadata.schemas
     assert back.current_schema_id == 0
     assert back.last_column_id == 7
-    assert commit(back, RemoveSchemasUpdate((1,))).schemas == back.schemas[:1]
-    third = commit(back, RemoveSchemasUpdate((1,)), AddSchemaUpdate(WIDER)).schemas[-1]
+    assert commit(back, up.RemoveSchemasUpdate((1,))).schemas == back.schemas[:1]
+    third = commit(back, up.RemoveSchemasUpdate((1,)), up.AddSchemaUpdate(WIDER)).schemas[-1]
     assert third.schema_id == 1
     with pytest.raises(IncompatibleChangeError, match="schema 0 is the current"):
-        commit(back, RemoveSchemasUpdate((0, 1)))
+        commit(back, up.RemoveSchemasUpdate((0, 1)))
     with pytest.raises(NoSuchObjectError, match="no schema with id 5"):
-        commit(back, SetCurrentSchemaUpdate(5))
+        commit(back, up.SetCurrentSchemaUpdate(5))
 
 
 @versions
 def test_a_schema_must_suit_the_version(version: int) -> None:
     variant = Schema(*SCHEMA.fields, NestedField(4, "v", VariantType()))
     if allows(version, Feature.VARIANT):
-        assert commit(new_table(version), AddSchemaUpdate(variant)).last_column_id == 4
+        assert commit(new_table(version), up.AddSchemaUpdate(variant)).last_column_id == 4
     else:
         with pytest.raises(UnsupportedVersionError, match="variant"):
-            commit(new_table(version), AddSchemaUpdate(variant))
+            commit(new_table(version), up.AddSchemaUpdate(variant))
 
 
-@pytest.mark.parametrize("update", [SetCurrentSchemaUpdate(), SetDefaultSpecUpdate(), SetDefaultSortOrderUpdate()])
-def test_the_last_added_must_have_been_added(update: TableUpdate) -> None:
+@pytest.mark.parametrize(
+    "update", [up.SetCurrentSchemaUpdate(), up.SetDefaultSpecUpdate(), up.SetDefaultSortOrderUpdate()]
+)
+def test_the_last_added_must_have_been_added(update: up.TableUpdate) -> None:
     with pytest.raises(InvalidInputError, match="added last"):
         commit(new_table(2), update)
 
 
 def test_the_last_added_is_one_that_was_there_before() -> None:
-    metadata = commit(new_table(2), AddSchemaUpdate(WIDER), AddSchemaUpdate(SCHEMA), SetCurrentSchemaUpdate())
+    metadata = commit(new_table(2), up.AddSchemaUpdate(WIDER), up.AddSchemaUpdate(SCHEMA), up.SetCurrentSchemaUpdate())
     assert metadata.current_schema_id == 0
 
 
@@ -79,14 +76,14 @@ def test_the_default_spec_must_fit_the_current_schema(version: int) -> None:
     metadata = new_table(version, BY_DAY)
     narrow = Schema(SCHEMA.fields[0])
     with pytest.raises(IncompatibleChangeError, match="'day'"):
-        commit(metadata, AddSchemaUpdate(narrow), SetCurrentSchemaUpdate())
-    void = PartitionSpec(PartitionField(2, 1000, VoidTransform(), "day"))
+        commit(metadata, up.AddSchemaUpdate(narrow), up.SetCurrentSchemaUpdate())
+    void = PartitionSpec(PartitionField(2, 1000, tr.VoidTransform(), "day"))
     fits = commit(
         metadata,
-        AddPartitionSpecUpdate(void),
-        SetDefaultSpecUpdate(),
-        AddSchemaUpdate(narrow),
-        SetCurrentSchemaUpdate(),
+        up.AddPartitionSpecUpdate(void),
+        up.SetDefaultSpecUpdate(),
+        up.AddSchemaUpdate(narrow),
+        up.SetCurrentSchemaUpdate(),
     )
     assert fits.spec().is_unpartitioned
 
@@ -95,60 +92,62 @@ def test_the_default_spec_must_fit_the_current_schema(version: int) -> None:
 def test_the_default_order_must_fit_the_current_schema(version: int) -> None:
     metadata = new_table(version, order=parse_sort_order(["name"], SCHEMA))
     with pytest.raises(InvalidInputError, match="3 is not in the schema"):
-        commit(metadata, AddSchemaUpdate(Schema(SCHEMA.fields[0])), SetCurrentSchemaUpdate())
+        commit(metadata, up.AddSchemaUpdate(Schema(SCHEMA.fields[0])), up.SetCurrentSchemaUpdate())
 
 
 @versions
 def test_specs(version: int) -> None:
-    metadata = commit(new_table(version), AddPartitionSpecUpdate(BY_DAY), SetDefaultSpecUpdate())
+    metadata = commit(new_table(version), up.AddPartitionSpecUpdate(BY_DAY), up.SetDefaultSpecUpdate())
     assert metadata.spec() == BY_DAY.with_id(1)
     assert metadata.last_partition_id == 1000
-    renumbered = PartitionSpec(PartitionField(2, 1005, IdentityTransform(), "day"), spec_id=8)
-    again = commit(metadata, AddPartitionSpecUpdate(renumbered), SetDefaultSpecUpdate())
+    renumbered = PartitionSpec(PartitionField(2, 1005, tr.IdentityTransform(), "day"), spec_id=8)
+    again = commit(metadata, up.AddPartitionSpecUpdate(renumbered), up.SetDefaultSpecUpdate())
     assert again is metadata
-    back = commit(metadata, SetDefaultSpecUpdate(0))
+    back = commit(metadata, up.SetDefaultSpecUpdate(0))
     assert back.spec().is_unpartitioned
-    assert commit(back, RemovePartitionSpecsUpdate((1,))).partition_specs == (UNPARTITIONED,)
+    assert commit(back, up.RemovePartitionSpecsUpdate((1,))).partition_specs == (UNPARTITIONED,)
     with pytest.raises(IncompatibleChangeError, match="partition spec 0 is the default"):
-        commit(back, RemovePartitionSpecsUpdate((0,)))
+        commit(back, up.RemovePartitionSpecsUpdate((0,)))
     with pytest.raises(NoSuchObjectError, match="no partition spec with id 5"):
-        commit(back, SetDefaultSpecUpdate(5))
+        commit(back, up.SetDefaultSpecUpdate(5))
     with pytest.raises(InvalidPartitionSpecError, match="not in the schema"):
-        commit(back, AddPartitionSpecUpdate(PartitionSpec(PartitionField(77, 1001, IdentityTransform(), "gone"))))
+        commit(back, up.AddPartitionSpecUpdate(PartitionSpec(PartitionField(77, 1001, tr.IdentityTransform(), "gone"))))
 
 
 @versions
 def test_partition_field_ids_are_not_given_twice(version: int) -> None:
     metadata = new_table(version, BY_DAY)
-    other = PartitionSpec(PartitionField(1, 1000, BucketTransform(4), "id_bucket"))
-    fresh = PartitionSpec(PartitionField(1, 1001, BucketTransform(4), "id_bucket"))
+    other = PartitionSpec(PartitionField(1, 1000, tr.BucketTransform(4), "id_bucket"))
+    fresh = PartitionSpec(PartitionField(1, 1001, tr.BucketTransform(4), "id_bucket"))
     both = parse_partition_spec(["day", "bucket(4, id)"], SCHEMA)
-    assert commit(metadata, AddPartitionSpecUpdate(both)).last_partition_id == 1001
+    assert commit(metadata, up.AddPartitionSpecUpdate(both)).last_partition_id == 1001
     if allows(version, Feature.PARTITION_FIELD_IDS):
         with pytest.raises(InvalidPartitionSpecError, match="1000"):
-            commit(metadata, AddPartitionSpecUpdate(other))
-        assert commit(metadata, AddPartitionSpecUpdate(fresh)).last_partition_id == 1001
+            commit(metadata, up.AddPartitionSpecUpdate(other))
+        assert commit(metadata, up.AddPartitionSpecUpdate(fresh)).last_partition_id == 1001
     else:
         with pytest.raises(InvalidPartitionSpecError, match="1001"):
-            commit(metadata, AddPartitionSpecUpdate(fresh))
+            commit(metadata, up.AddPartitionSpecUpdate(fresh))
 
 
 @versions
 def test_sort_orders(version: int) -> None:
     by_id, by_name = parse_sort_order(["id"], SCHEMA), parse_sort_order(["name"], SCHEMA)
-    metadata = commit(new_table(version), AddSortOrderUpdate(by_id), SetDefaultSortOrderUpdate())
+    metadata = commit(new_table(version), up.AddSortOrderUpdate(by_id), up.SetDefaultSortOrderUpdate())
     assert metadata.default_sort_order_id == 1
-    metadata = commit(metadata, AddSortOrderUpdate(by_name), AddSortOrderUpdate(by_id), SetDefaultSortOrderUpdate())
+    metadata = commit(
+        metadata, up.AddSortOrderUpdate(by_name), up.AddSortOrderUpdate(by_id), up.SetDefaultSortOrderUpdate()
+    )
     assert [each.order_id for each in metadata.sort_orders] == [0, 1, 2]
     assert metadata.sort_order() == by_id
-    assert commit(metadata, AddSortOrderUpdate(UNSORTED), SetDefaultSortOrderUpdate()).sort_order().is_unsorted
+    assert commit(metadata, up.AddSortOrderUpdate(UNSORTED), up.SetDefaultSortOrderUpdate()).sort_order().is_unsorted
     with pytest.raises(NoSuchObjectError, match="no sort order with id 5"):
-        commit(metadata, SetDefaultSortOrderUpdate(5))
+        commit(metadata, up.SetDefaultSortOrderUpdate(5))
 
 
 def test_unsorted_keeps_id_0_when_it_comes_later() -> None:
     metadata = new_table(2, order=parse_sort_order(["id"], SCHEMA))
     assert [each.order_id for each in metadata.sort_orders] == [1]
-    metadata = commit(metadata, AddSortOrderUpdate(UNSORTED), SetDefaultSortOrderUpdate())
+    metadata = commit(metadata, up.AddSortOrderUpdate(UNSORTED), up.SetDefaultSortOrderUpdate())
     assert [each.order_id for each in metadata.sort_orders] == [1, 0]
     assert metadata.default_sort_order_id == 0

@@ -8,12 +8,12 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import IcefloeError, InvalidInputError, InvalidMetadataError, UnsupportedVersionError
 from icefloe.metadata import (
     MAIN_BRANCH,
+    Limits,
     MetadataCompression,
     Operation,
     SnapshotRef,
@@ -21,13 +21,12 @@ from icefloe.metadata import (
     TableMetadata,
     branch,
     decode_metadata_file,
+    decode_view_file,
     encode_metadata_file,
     metadata_from_json,
     metadata_to_json,
     metadata_to_object,
 )
-from icefloe.metadata.limits import Limits
-from icefloe.metadata.view_codec import decode_view_file
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.golden import golden
 from tests.strategies import table_metadata

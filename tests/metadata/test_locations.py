@@ -1,8 +1,7 @@
 """Paths in metadata and names of metadata files."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidLocationError
 from icefloe.metadata import (
@@ -15,9 +14,9 @@ from icefloe.metadata import (
     qualify,
     relativize,
     resolve_location,
+    strip_trailing_slash,
     versioned_file_name,
 )
-from icefloe.metadata.locations import strip_trailing_slash
 
 UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
 

@@ -1,8 +1,7 @@
 """Table properties: defaults, typed reading, and refusals that name key and value."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidPropertyError, UnsupportedVersionError
 from icefloe.metadata import properties as p

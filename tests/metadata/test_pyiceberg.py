@@ -6,8 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.expressions import EqualTo
 from pyiceberg.schema import Schema as PyIcebergSchema
@@ -17,14 +16,6 @@ from pyiceberg.types import LongType, NestedField, StringType, TimestampType
 
 from icefloe.metadata import (
     MAIN_BRANCH,
-    AddPartitionSpecUpdate,
-    AddSchemaUpdate,
-    AddSnapshotUpdate,
-    AddSortOrderUpdate,
-    SetCurrentSchemaUpdate,
-    SetDefaultSortOrderUpdate,
-    SetDefaultSpecUpdate,
-    SetSnapshotRefUpdate,
     TableMetadata,
     apply_all,
     branch,
@@ -32,12 +23,10 @@ from icefloe.metadata import (
     metadata_from_json,
     metadata_to_json,
     tag,
+    updates as up,
 )
-from icefloe.partitioning.sorting import parse_sort_order
-from icefloe.partitioning.spec import PartitionField, PartitionSpec
-from icefloe.partitioning.transforms import IdentityTransform
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import StringType as OurStringType
+from icefloe.partitioning import PartitionField, PartitionSpec, parse_sort_order, transforms as tr
+from icefloe.schema import Schema, StringType as OurStringType
 from tests.metadata.tables import SCHEMA, new_table, next_snapshot
 from tests.strategies import table_metadata
 
@@ -178,20 +167,20 @@ def test_a_table_of_ours_that_grew(version: int) -> None:
     wider = Schema(*SCHEMA.fields, type(SCHEMA.fields[0])(4, "extra", OurStringType()))
     first = next_snapshot(base, 1)
     metadata = apply_all(
-        base, [AddSnapshotUpdate(first), SetSnapshotRefUpdate(MAIN_BRANCH, branch(1))], first.timestamp_ms
+        base, [up.AddSnapshotUpdate(first), up.SetSnapshotRefUpdate(MAIN_BRANCH, branch(1))], first.timestamp_ms
     )
     metadata = apply_all(
         metadata,
         [
-            AddSchemaUpdate(wider),
-            SetCurrentSchemaUpdate(),
-            AddPartitionSpecUpdate(PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "day"))),
-            SetDefaultSpecUpdate(),
-            AddSortOrderUpdate(parse_sort_order(["id desc"], SCHEMA)),
-            SetDefaultSortOrderUpdate(),
-            AddSnapshotUpdate(next_snapshot(metadata, 2, 1)),
-            SetSnapshotRefUpdate(MAIN_BRANCH, branch(2)),
-            SetSnapshotRefUpdate("release", tag(1)),
+            up.AddSchemaUpdate(wider),
+            up.SetCurrentSchemaUpdate(),
+            up.AddPartitionSpecUpdate(PartitionSpec(PartitionField(2, 1000, tr.IdentityTransform(), "day"))),
+            up.SetDefaultSpecUpdate(),
+            up.AddSortOrderUpdate(parse_sort_order(["id desc"], SCHEMA)),
+            up.SetDefaultSortOrderUpdate(),
+            up.AddSnapshotUpdate(next_snapshot(metadata, 2, 1)),
+            up.SetSnapshotRefUpdate(MAIN_BRANCH, branch(2)),
+            up.SetSnapshotRefUpdate("release", tag(1)),
         ],
         first.timestamp_ms + 10,
     )

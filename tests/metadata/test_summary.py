@@ -3,13 +3,12 @@
 from dataclasses import fields
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidInputError, InvalidPropertyError
-from icefloe.metadata import ChangeCounts, FileCounts, Operation, PartitionCounts, summarize
+from icefloe.metadata import Operation, summary as totals
 
-ADDED = FileCounts(
+ADDED = totals.FileCounts(
     data_files=1,
     records=20,
     position_delete_files=3,
@@ -19,11 +18,11 @@ ADDED = FileCounts(
     equality_deletes=70,
     size_in_bytes=800,
 )
-REMOVED = FileCounts(1, 10, 1, 2, 3, 4, 5, 6)
+REMOVED = totals.FileCounts(1, 10, 1, 2, 3, 4, 5, 6)
 
 
 def test_every_key() -> None:
-    counts = ChangeCounts(ADDED, REMOVED, 2, 3, 4, 5, 6, 7)
+    counts = totals.ChangeCounts(ADDED, REMOVED, 2, 3, 4, 5, 6, 7)
     previous = {
         "total-data-files": "10",
         "total-delete-files": "100",
@@ -32,7 +31,7 @@ def test_every_key() -> None:
         "total-position-deletes": "5",
         "total-equality-deletes": "6",
     }
-    summary = summarize(Operation.OVERWRITE, counts, previous, {"engine-name": "icefloe"})
+    summary = totals.summarize(Operation.OVERWRITE, counts, previous, {"engine-name": "icefloe"})
     assert summary.operation == "overwrite"
     assert summary.properties == {
         "engine-name": "icefloe",
@@ -72,8 +71,8 @@ def test_every_key() -> None:
 
 
 def test_what_is_zero_or_unknown_is_left_out() -> None:
-    assert summarize(Operation.APPEND, ChangeCounts(), {}).properties == {}
-    assert summarize(Operation.APPEND, ChangeCounts(), None).properties == {
+    assert totals.summarize(Operation.APPEND, totals.ChangeCounts(), {}).properties == {}
+    assert totals.summarize(Operation.APPEND, totals.ChangeCounts(), None).properties == {
         "total-data-files": "0",
         "total-delete-files": "0",
         "total-records": "0",
@@ -85,38 +84,42 @@ def test_what_is_zero_or_unknown_is_left_out() -> None:
 
 @pytest.mark.parametrize("total", ["", "x", "-5", "1.5", "٣", "9" * 5000])
 def test_a_total_that_makes_no_sense_is_not_carried_on(total: str) -> None:
-    summary = summarize(Operation.APPEND, ChangeCounts(FileCounts(records=5)), {"total-records": total})
+    summary = totals.summarize(
+        Operation.APPEND, totals.ChangeCounts(totals.FileCounts(records=5)), {"total-records": total}
+    )
     assert "total-records" not in summary.properties
 
 
 def test_a_total_below_zero_is_left_out() -> None:
-    counts = ChangeCounts(removed=FileCounts(records=5))
-    assert "total-records" not in summarize(Operation.DELETE, counts, {"total-records": "4"}).properties
+    counts = totals.ChangeCounts(removed=totals.FileCounts(records=5))
+    assert "total-records" not in totals.summarize(Operation.DELETE, counts, {"total-records": "4"}).properties
 
 
 def test_a_replace_adds_no_records() -> None:
-    same = FileCounts(records=5)
-    assert summarize(Operation.REPLACE, ChangeCounts(same, same), None).operation is Operation.REPLACE
+    same = totals.FileCounts(records=5)
+    assert totals.summarize(Operation.REPLACE, totals.ChangeCounts(same, same), None).operation is Operation.REPLACE
     with pytest.raises(InvalidInputError, match="adds 6 records and removes 5"):
-        summarize(Operation.REPLACE, ChangeCounts(FileCounts(records=6), same), None)
+        totals.summarize(Operation.REPLACE, totals.ChangeCounts(totals.FileCounts(records=6), same), None)
 
 
 @pytest.mark.parametrize("key", ["operation", "added-records", "total-records"])
 def test_computed_keys_cannot_be_set(key: str) -> None:
     with pytest.raises(InvalidPropertyError, match=key):
-        summarize(Operation.APPEND, ChangeCounts(FileCounts(records=5)), None, {key: "1"})
+        totals.summarize(Operation.APPEND, totals.ChangeCounts(totals.FileCounts(records=5)), None, {key: "1"})
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2])
 def test_partitions_are_summarized_up_to_a_limit(limit: int) -> None:
-    counts = ChangeCounts(
-        FileCounts(data_files=2, records=3),
+    counts = totals.ChangeCounts(
+        totals.FileCounts(data_files=2, records=3),
         partitions={
-            "day=1": PartitionCounts(FileCounts(data_files=1, records=1), FileCounts(data_files=4)),
-            "day=2": PartitionCounts(FileCounts(data_files=1, records=2)),
+            "day=1": totals.PartitionCounts(
+                totals.FileCounts(data_files=1, records=1), totals.FileCounts(data_files=4)
+            ),
+            "day=2": totals.PartitionCounts(totals.FileCounts(data_files=1, records=2)),
         },
     )
-    properties = summarize(Operation.APPEND, counts, {}, partition_limit=limit).properties
+    properties = totals.summarize(Operation.APPEND, counts, {}, partition_limit=limit).properties
     if limit < 2:
         assert not any(key.startswith("partition") for key in properties)
     else:
@@ -125,22 +128,22 @@ def test_partitions_are_summarized_up_to_a_limit(limit: int) -> None:
         assert properties["partitions.day=2"] == "added-data-files=1,added-records=2"
 
 
-counts_of_files = st.builds(FileCounts, *(st.integers(0, 100) for _ in fields(FileCounts)))
+counts_of_files = st.builds(totals.FileCounts, *(st.integers(0, 100) for _ in fields(totals.FileCounts)))
 
 
 @given(counts_of_files, counts_of_files)
-def test_counts_add_up(one: FileCounts, other: FileCounts) -> None:
+def test_counts_add_up(one: totals.FileCounts, other: totals.FileCounts) -> None:
     total = one + other
-    for each in fields(FileCounts):
+    for each in fields(totals.FileCounts):
         assert getattr(total, each.name) == getattr(one, each.name) + getattr(other, each.name)
     assert total.delete_files == one.delete_files + other.delete_files
 
 
 @given(st.lists(counts_of_files, max_size=5))
-def test_totals_are_sums_of_what_was_added(commits: list[FileCounts]) -> None:
+def test_totals_are_sums_of_what_was_added(commits: list[totals.FileCounts]) -> None:
     previous = None
     for added in commits:
-        previous = summarize(Operation.APPEND, ChangeCounts(added), previous).properties
+        previous = totals.summarize(Operation.APPEND, totals.ChangeCounts(added), previous).properties
     if previous is not None:
         assert previous["total-records"] == str(sum(each.records for each in commits))
         assert previous["total-files-size"] == str(sum(each.size_in_bytes for each in commits))

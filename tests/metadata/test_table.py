@@ -3,8 +3,7 @@
 import pickle
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import (
     InvalidInputError,
@@ -33,10 +32,8 @@ from icefloe.metadata import (
     tag,
     unreferenced_snapshots,
 )
-from icefloe.partitioning.sorting import parse_sort_order
-from icefloe.partitioning.spec import parse_partition_spec
-from icefloe.schema import types
-from icefloe.schema.schema import Schema
+from icefloe.partitioning import parse_partition_spec, parse_sort_order
+from icefloe.schema import Schema, types
 from icefloe.versions import ALL_VERSIONS, DEFAULT_VERSION, Feature, allows
 from tests.metadata.tables import CREATED_MS, SCHEMA, UUID, new_table, next_snapshot
 from tests.strategies import new_tables, table_metadata

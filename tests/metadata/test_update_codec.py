@@ -4,67 +4,31 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import IcefloeError, InvalidInputError
 from icefloe.metadata import (
-    AddEncryptionKeyUpdate,
-    AddPartitionSpecUpdate,
-    AddSchemaUpdate,
-    AddSnapshotUpdate,
-    AddSortOrderUpdate,
-    AddViewVersionUpdate,
-    AssertCreate,
-    AssertCurrentSchemaId,
-    AssertDefaultSortOrderId,
-    AssertDefaultSpecId,
-    AssertLastAssignedFieldId,
-    AssertLastAssignedPartitionId,
-    AssertRefSnapshotId,
-    AssertTableUUID,
-    AssertViewUUID,
-    AssignUUIDUpdate,
     BlobMetadata,
     EncryptedKey,
     Operation,
     PartitionStatisticsFile,
-    RemoveEncryptionKeyUpdate,
-    RemovePartitionSpecsUpdate,
-    RemovePartitionStatisticsUpdate,
-    RemovePropertiesUpdate,
-    RemoveSchemasUpdate,
-    RemoveSnapshotRefUpdate,
-    RemoveSnapshotsUpdate,
-    RemoveStatisticsUpdate,
-    Requirement,
-    SetCurrentSchemaUpdate,
-    SetCurrentViewVersionUpdate,
-    SetDefaultSortOrderUpdate,
-    SetDefaultSpecUpdate,
-    SetLocationUpdate,
-    SetPartitionStatisticsUpdate,
-    SetPropertiesUpdate,
-    SetSnapshotRefUpdate,
-    SetStatisticsUpdate,
     Snapshot,
     SnapshotRef,
     SnapshotRefType,
     StatisticsFile,
     Summary,
-    Update,
-    UpgradeFormatVersionUpdate,
     requirement_to_json,
+    requirements as req,
     table_requirement_from_json,
     table_update_from_json,
     tag,
     update_to_json,
+    updates as up,
     view_requirement_from_json,
     view_update_from_json,
 )
-from icefloe.partitioning.codec import order_to_json, spec_to_json
-from icefloe.partitioning.sorting import UNSORTED, parse_sort_order
-from icefloe.schema.codec import schema_to_json
+from icefloe.partitioning import UNSORTED, order_to_json, parse_sort_order, spec_to_json
+from icefloe.schema import schema_to_json
 from icefloe.versions import ALL_VERSIONS
 from tests.metadata.tables import BY_DAY, SCHEMA
 from tests.metadata.views import VERSION
@@ -84,17 +48,17 @@ BRANCH = SnapshotRef(5, SnapshotRefType.BRANCH, 1, 2, 3)
 STATISTICS = StatisticsFile(5, "s3://a/s.puffin", 9, 8, (BlobMetadata("t", 5, 3, (1, 2), {"ndv": "4"}),), b"\x01\x02")
 KEY = EncryptedKey("k", b"\x00\xff", "m", {"KEY_TIMESTAMP": "1"})
 
-UPDATES: list[tuple[Update, JSON]] = [
-    (AssignUUIDUpdate("u"), {"action": "assign-uuid", "uuid": "u"}),
-    (UpgradeFormatVersionUpdate(3), {"action": "upgrade-format-version", "format-version": 3}),
-    (AddSchemaUpdate(SCHEMA), {"action": "add-schema", "schema": schema_to_json(SCHEMA), "last-column-id": 3}),
-    (SetCurrentSchemaUpdate(), {"action": "set-current-schema", "schema-id": -1}),
-    (AddPartitionSpecUpdate(BY_DAY), {"action": "add-spec", "spec": spec_to_json(BY_DAY, 2)}),
-    (SetDefaultSpecUpdate(4), {"action": "set-default-spec", "spec-id": 4}),
-    (AddSortOrderUpdate(ORDER), {"action": "add-sort-order", "sort-order": order_to_json(ORDER, 2)}),
-    (SetDefaultSortOrderUpdate(), {"action": "set-default-sort-order", "sort-order-id": -1}),
+UPDATES: list[tuple[up.Update, JSON]] = [
+    (up.AssignUUIDUpdate("u"), {"action": "assign-uuid", "uuid": "u"}),
+    (up.UpgradeFormatVersionUpdate(3), {"action": "upgrade-format-version", "format-version": 3}),
+    (up.AddSchemaUpdate(SCHEMA), {"action": "add-schema", "schema": schema_to_json(SCHEMA), "last-column-id": 3}),
+    (up.SetCurrentSchemaUpdate(), {"action": "set-current-schema", "schema-id": -1}),
+    (up.AddPartitionSpecUpdate(BY_DAY), {"action": "add-spec", "spec": spec_to_json(BY_DAY, 2)}),
+    (up.SetDefaultSpecUpdate(4), {"action": "set-default-spec", "spec-id": 4}),
+    (up.AddSortOrderUpdate(ORDER), {"action": "add-sort-order", "sort-order": order_to_json(ORDER, 2)}),
+    (up.SetDefaultSortOrderUpdate(), {"action": "set-default-sort-order", "sort-order-id": -1}),
     (
-        AddSnapshotUpdate(SNAPSHOT),
+        up.AddSnapshotUpdate(SNAPSHOT),
         {
             "action": "add-snapshot",
             "snapshot": {
@@ -112,7 +76,7 @@ UPDATES: list[tuple[Update, JSON]] = [
         },
     ),
     (
-        SetSnapshotRefUpdate("b", BRANCH),
+        up.SetSnapshotRefUpdate("b", BRANCH),
         {
             "action": "set-snapshot-ref",
             "ref-name": "b",
@@ -124,16 +88,16 @@ UPDATES: list[tuple[Update, JSON]] = [
         },
     ),
     (
-        SetSnapshotRefUpdate("t", tag(5)),
+        up.SetSnapshotRefUpdate("t", tag(5)),
         {"action": "set-snapshot-ref", "ref-name": "t", "snapshot-id": 5, "type": "tag"},
     ),
-    (RemoveSnapshotsUpdate((1, 2)), {"action": "remove-snapshots", "snapshot-ids": [1, 2]}),
-    (RemoveSnapshotRefUpdate("b"), {"action": "remove-snapshot-ref", "ref-name": "b"}),
-    (SetLocationUpdate("s3://x"), {"action": "set-location", "location": "s3://x"}),
-    (SetPropertiesUpdate({"a": "b"}), {"action": "set-properties", "updates": {"a": "b"}}),
-    (RemovePropertiesUpdate(("a",)), {"action": "remove-properties", "removals": ["a"]}),
+    (up.RemoveSnapshotsUpdate((1, 2)), {"action": "remove-snapshots", "snapshot-ids": [1, 2]}),
+    (up.RemoveSnapshotRefUpdate("b"), {"action": "remove-snapshot-ref", "ref-name": "b"}),
+    (up.SetLocationUpdate("s3://x"), {"action": "set-location", "location": "s3://x"}),
+    (up.SetPropertiesUpdate({"a": "b"}), {"action": "set-properties", "updates": {"a": "b"}}),
+    (up.RemovePropertiesUpdate(("a",)), {"action": "remove-properties", "removals": ["a"]}),
     (
-        SetStatisticsUpdate(STATISTICS),
+        up.SetStatisticsUpdate(STATISTICS),
         {
             "action": "set-statistics",
             "snapshot-id": 5,
@@ -155,19 +119,19 @@ UPDATES: list[tuple[Update, JSON]] = [
             },
         },
     ),
-    (RemoveStatisticsUpdate(5), {"action": "remove-statistics", "snapshot-id": 5}),
+    (up.RemoveStatisticsUpdate(5), {"action": "remove-statistics", "snapshot-id": 5}),
     (
-        SetPartitionStatisticsUpdate(PartitionStatisticsFile(5, "s3://a/p", 9)),
+        up.SetPartitionStatisticsUpdate(PartitionStatisticsFile(5, "s3://a/p", 9)),
         {
             "action": "set-partition-statistics",
             "partition-statistics": {"snapshot-id": 5, "statistics-path": "s3://a/p", "file-size-in-bytes": 9},
         },
     ),
-    (RemovePartitionStatisticsUpdate(5), {"action": "remove-partition-statistics", "snapshot-id": 5}),
-    (RemovePartitionSpecsUpdate((1, 2)), {"action": "remove-partition-specs", "spec-ids": [1, 2]}),
-    (RemoveSchemasUpdate((1, 2)), {"action": "remove-schemas", "schema-ids": [1, 2]}),
+    (up.RemovePartitionStatisticsUpdate(5), {"action": "remove-partition-statistics", "snapshot-id": 5}),
+    (up.RemovePartitionSpecsUpdate((1, 2)), {"action": "remove-partition-specs", "spec-ids": [1, 2]}),
+    (up.RemoveSchemasUpdate((1, 2)), {"action": "remove-schemas", "schema-ids": [1, 2]}),
     (
-        AddEncryptionKeyUpdate(KEY),
+        up.AddEncryptionKeyUpdate(KEY),
         {
             "action": "add-encryption-key",
             "encryption-key": {
@@ -178,9 +142,9 @@ UPDATES: list[tuple[Update, JSON]] = [
             },
         },
     ),
-    (RemoveEncryptionKeyUpdate("k"), {"action": "remove-encryption-key", "key-id": "k"}),
+    (up.RemoveEncryptionKeyUpdate("k"), {"action": "remove-encryption-key", "key-id": "k"}),
     (
-        AddViewVersionUpdate(VERSION),
+        up.AddViewVersionUpdate(VERSION),
         {
             "action": "add-view-version",
             "view-version": {
@@ -194,37 +158,37 @@ UPDATES: list[tuple[Update, JSON]] = [
             },
         },
     ),
-    (SetCurrentViewVersionUpdate(), {"action": "set-current-view-version", "view-version-id": -1}),
+    (up.SetCurrentViewVersionUpdate(), {"action": "set-current-view-version", "view-version-id": -1}),
 ]
-VIEW_ONLY = (AddViewVersionUpdate, SetCurrentViewVersionUpdate)
+VIEW_ONLY = (up.AddViewVersionUpdate, up.SetCurrentViewVersionUpdate)
 COMMON = (
-    AssignUUIDUpdate,
-    UpgradeFormatVersionUpdate,
-    AddSchemaUpdate,
-    SetLocationUpdate,
-    SetPropertiesUpdate,
-    RemovePropertiesUpdate,
+    up.AssignUUIDUpdate,
+    up.UpgradeFormatVersionUpdate,
+    up.AddSchemaUpdate,
+    up.SetLocationUpdate,
+    up.SetPropertiesUpdate,
+    up.RemovePropertiesUpdate,
 )
 
-REQUIREMENTS: list[tuple[Requirement, JSON]] = [
-    (AssertCreate(), {"type": "assert-create"}),
-    (AssertTableUUID("u"), {"type": "assert-table-uuid", "uuid": "u"}),
-    (AssertViewUUID("u"), {"type": "assert-view-uuid", "uuid": "u"}),
-    (AssertRefSnapshotId("b", 5), {"type": "assert-ref-snapshot-id", "ref": "b", "snapshot-id": 5}),
-    (AssertRefSnapshotId("b", None), {"type": "assert-ref-snapshot-id", "ref": "b", "snapshot-id": None}),
-    (AssertLastAssignedFieldId(3), {"type": "assert-last-assigned-field-id", "last-assigned-field-id": 3}),
-    (AssertCurrentSchemaId(3), {"type": "assert-current-schema-id", "current-schema-id": 3}),
+REQUIREMENTS: list[tuple[req.Requirement, JSON]] = [
+    (req.AssertCreate(), {"type": "assert-create"}),
+    (req.AssertTableUUID("u"), {"type": "assert-table-uuid", "uuid": "u"}),
+    (req.AssertViewUUID("u"), {"type": "assert-view-uuid", "uuid": "u"}),
+    (req.AssertRefSnapshotId("b", 5), {"type": "assert-ref-snapshot-id", "ref": "b", "snapshot-id": 5}),
+    (req.AssertRefSnapshotId("b", None), {"type": "assert-ref-snapshot-id", "ref": "b", "snapshot-id": None}),
+    (req.AssertLastAssignedFieldId(3), {"type": "assert-last-assigned-field-id", "last-assigned-field-id": 3}),
+    (req.AssertCurrentSchemaId(3), {"type": "assert-current-schema-id", "current-schema-id": 3}),
     (
-        AssertLastAssignedPartitionId(3),
+        req.AssertLastAssignedPartitionId(3),
         {"type": "assert-last-assigned-partition-id", "last-assigned-partition-id": 3},
     ),
-    (AssertDefaultSpecId(3), {"type": "assert-default-spec-id", "default-spec-id": 3}),
-    (AssertDefaultSortOrderId(3), {"type": "assert-default-sort-order-id", "default-sort-order-id": 3}),
+    (req.AssertDefaultSpecId(3), {"type": "assert-default-spec-id", "default-spec-id": 3}),
+    (req.AssertDefaultSortOrderId(3), {"type": "assert-default-sort-order-id", "default-sort-order-id": 3}),
 ]
 
 
 @pytest.mark.parametrize(("update", "document"), UPDATES, ids=lambda each: type(each).__name__)
-def test_updates(update: Update, document: JSON) -> None:
+def test_updates(update: up.Update, document: JSON) -> None:
     assert update_to_json(update) == document
     assert json.loads(json.dumps(document)) == document
     if isinstance(update, VIEW_ONLY):
@@ -242,28 +206,27 @@ def test_updates(update: Update, document: JSON) -> None:
 
 
 @pytest.mark.parametrize(("requirement", "document"), REQUIREMENTS, ids=str)
-def test_requirements(requirement: Requirement, document: JSON) -> None:
+def test_requirements(requirement: req.Requirement, document: JSON) -> None:
     assert requirement_to_json(requirement) == document
-    if isinstance(requirement, AssertViewUUID):
+    if isinstance(requirement, req.AssertViewUUID):
         assert view_requirement_from_json(document) == requirement
         with pytest.raises(InvalidInputError, match="assert-view-uuid"):
             table_requirement_from_json(document)
     else:
         assert table_requirement_from_json(document) == requirement
-    if not isinstance(requirement, AssertViewUUID | AssertCreate):
+    if not isinstance(requirement, req.AssertViewUUID | req.AssertCreate):
         with pytest.raises(InvalidInputError, match=document["type"]):
             view_requirement_from_json(document)
 
 
 def test_every_update_and_requirement_is_covered() -> None:
-    import icefloe.metadata as room
-
-    updates = {
-        each for each in room.__all__ if each.endswith("Update") and each not in ("Update", "TableUpdate", "ViewUpdate")
+    assert {type(update).__name__ for update, _ in UPDATES} == {
+        name
+        for name in vars(up)
+        if name.endswith("Update") and name not in ("Update", "CommonUpdate", "TableUpdate", "ViewUpdate")
     }
-    assert {type(update).__name__ for update, _ in UPDATES} == updates
-    assert {type(each).__name__ for each, _ in REQUIREMENTS} == {
-        each for each in room.__all__ if each.startswith("Assert")
+    assert {type(requirement).__name__ for requirement, _ in REQUIREMENTS} == {
+        name for name in vars(req) if name.startswith("Assert")
     }
 
 
@@ -272,11 +235,11 @@ def test_every_update_and_requirement_is_covered() -> None:
     [(update, document, field) for update, document in UPDATES for field in document if field != "action"],
     ids=lambda each: each if isinstance(each, str) else type(each).__name__,
 )
-def test_fields_that_are_missing_or_of_the_wrong_type(update: Update, document: JSON, field: str) -> None:
+def test_fields_that_are_missing_or_of_the_wrong_type(update: up.Update, document: JSON, field: str) -> None:
     if field in ("last-column-id", "min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms"):
         assert table_update_from_json({key: value for key, value in document.items() if key != field}) is not None
         return
-    if isinstance(update, SetStatisticsUpdate) and field == "snapshot-id":
+    if isinstance(update, up.SetStatisticsUpdate) and field == "snapshot-id":
         assert table_update_from_json({key: value for key, value in document.items() if key != field}) == update
         return
     read = view_update_from_json if isinstance(update, VIEW_ONLY) else table_update_from_json
@@ -317,30 +280,32 @@ def test_requirements_that_are_refused(document: object) -> None:
 
 
 def test_what_other_clients_send() -> None:
-    assert table_update_from_json({"action": "set-properties", "updated": {"a": "b"}}) == SetPropertiesUpdate(
+    assert table_update_from_json({"action": "set-properties", "updated": {"a": "b"}}) == up.SetPropertiesUpdate(
         {"a": "b"}
     )
-    assert table_update_from_json({"action": "remove-properties", "removed": ["a"]}) == RemovePropertiesUpdate(("a",))
+    assert table_update_from_json({"action": "remove-properties", "removed": ["a"]}) == up.RemovePropertiesUpdate(
+        ("a",)
+    )
     both = {"action": "set-properties", "updated": {"a": "old"}, "updates": {"a": "new"}}
-    assert table_update_from_json(both) == SetPropertiesUpdate({"a": "new"})
+    assert table_update_from_json(both) == up.SetPropertiesUpdate({"a": "new"})
     bare = {"action": "add-spec", "spec": {"fields": [{"source-id": 2, "transform": "identity", "name": "day"}]}}
-    assert table_update_from_json(bare) == AddPartitionSpecUpdate(BY_DAY)
+    assert table_update_from_json(bare) == up.AddPartitionSpecUpdate(BY_DAY)
     unsorted = {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}}
-    assert table_update_from_json(unsorted) == AddSortOrderUpdate(UNSORTED)
+    assert table_update_from_json(unsorted) == up.AddSortOrderUpdate(UNSORTED)
     missing = {"type": "assert-ref-snapshot-id", "ref": "b"}
-    assert table_requirement_from_json(missing) == AssertRefSnapshotId("b", None)
+    assert table_requirement_from_json(missing) == req.AssertRefSnapshotId("b", None)
 
 
 @given(st.data())
 def test_round_trips(data: st.DataObject) -> None:
     version = data.draw(st.sampled_from(ALL_VERSIONS))
-    updates: list[Update] = [
-        AddSchemaUpdate(data.draw(schemas(version))),
-        *(AddSnapshotUpdate(each) for each in data.draw(snapshot_chains(version))),
-        SetSnapshotRefUpdate(data.draw(st.text()), data.draw(snapshot_refs([1, 2]))),
-        SetStatisticsUpdate(data.draw(statistics_files())),
-        SetPartitionStatisticsUpdate(data.draw(partition_statistics_files())),
-        AddEncryptionKeyUpdate(data.draw(encrypted_keys())),
+    updates: list[up.Update] = [
+        up.AddSchemaUpdate(data.draw(schemas(version))),
+        *(up.AddSnapshotUpdate(each) for each in data.draw(snapshot_chains(version))),
+        up.SetSnapshotRefUpdate(data.draw(st.text()), data.draw(snapshot_refs([1, 2]))),
+        up.SetStatisticsUpdate(data.draw(statistics_files())),
+        up.SetPartitionStatisticsUpdate(data.draw(partition_statistics_files())),
+        up.AddEncryptionKeyUpdate(data.draw(encrypted_keys())),
     ]
     for update in updates:
         assert table_update_from_json(json.loads(json.dumps(update_to_json(update)))) == update

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import (
     IcefloeError,
@@ -19,32 +18,21 @@ from icefloe.errors import (
     UnsupportedVersionError,
 )
 from icefloe.metadata import (
-    LAST_ADDED,
-    AddSchemaUpdate,
-    AddViewVersionUpdate,
-    AssignUUIDUpdate,
     MetadataCompression,
     OtherViewRepresentation,
-    RemovePropertiesUpdate,
-    SetCurrentSchemaUpdate,
-    SetCurrentViewVersionUpdate,
-    SetLocationUpdate,
-    SetPropertiesUpdate,
     SQLViewRepresentation,
-    UpgradeFormatVersionUpdate,
     ViewMetadata,
-    ViewUpdate,
     ViewVersion,
     ViewVersionLogEntry,
     apply_view_all,
     decode_view_file,
     encode_view_file,
+    updates as up,
     view_from_json,
     view_to_json,
     view_to_object,
 )
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import NestedField, StringType
+from icefloe.schema import NestedField, Schema, StringType
 from tests.metadata.tables import CREATED_MS, SCHEMA
 from tests.metadata.views import VERSION, VIEW, VIEW_UUID
 
@@ -60,7 +48,7 @@ def query(sql: str, *dialects: str) -> ViewVersion:
     )
 
 
-def commit(view: ViewMetadata | None, *updates: ViewUpdate) -> ViewMetadata:
+def commit(view: ViewMetadata | None, *updates: up.ViewUpdate) -> ViewMetadata:
     return apply_view_all(view, updates, NOW_MS)
 
 
@@ -173,46 +161,46 @@ def test_the_query_for_a_dialect() -> None:
 def test_a_view_is_created_by_updates() -> None:
     created = commit(
         None,
-        AssignUUIDUpdate(VIEW_UUID),
-        UpgradeFormatVersionUpdate(1),
-        SetLocationUpdate("s3://bucket/db/view"),
-        SetPropertiesUpdate({"comment": "daily"}),
-        AddSchemaUpdate(SCHEMA),
-        AddViewVersionUpdate(replace(VERSION, schema_id=LAST_ADDED)),
-        SetCurrentViewVersionUpdate(LAST_ADDED),
+        up.AssignUUIDUpdate(VIEW_UUID),
+        up.UpgradeFormatVersionUpdate(1),
+        up.SetLocationUpdate("s3://bucket/db/view"),
+        up.SetPropertiesUpdate({"comment": "daily"}),
+        up.AddSchemaUpdate(SCHEMA),
+        up.AddViewVersionUpdate(replace(VERSION, schema_id=up.LAST_ADDED)),
+        up.SetCurrentViewVersionUpdate(up.LAST_ADDED),
     )
     assert created == VIEW
 
 
 @pytest.mark.parametrize("dropped", range(4))
 def test_a_view_needs_all_its_parts(dropped: int) -> None:
-    updates: list[ViewUpdate] = [
-        AssignUUIDUpdate(VIEW_UUID),
-        SetLocationUpdate("s3://bucket/db/view"),
-        AddViewVersionUpdate(VERSION),
-        SetCurrentViewVersionUpdate(1),
+    updates: list[up.ViewUpdate] = [
+        up.AssignUUIDUpdate(VIEW_UUID),
+        up.SetLocationUpdate("s3://bucket/db/view"),
+        up.AddViewVersionUpdate(VERSION),
+        up.SetCurrentViewVersionUpdate(1),
     ]
     del updates[dropped]
     with pytest.raises((InvalidMetadataError, NoSuchObjectError), match=r"UUID|location|version"):
-        commit(None, AddSchemaUpdate(SCHEMA), *updates)
+        commit(None, up.AddSchemaUpdate(SCHEMA), *updates)
 
 
 def test_a_view_is_replaced() -> None:
     wider = Schema(*SCHEMA.fields, NestedField(4, "x", StringType()), schema_id=7)
-    new = replace(query("SELECT 2"), schema_id=LAST_ADDED)
-    view = commit(VIEW, AddSchemaUpdate(wider), AddViewVersionUpdate(new), SetCurrentViewVersionUpdate())
+    new = replace(query("SELECT 2"), schema_id=up.LAST_ADDED)
+    view = commit(VIEW, up.AddSchemaUpdate(wider), up.AddViewVersionUpdate(new), up.SetCurrentViewVersionUpdate())
     assert view.version() == replace(new, version_id=2, schema_id=1)
     assert view.schema() == wider.with_id(1)
     assert view.version_log == (*VIEW.version_log, ViewVersionLogEntry(2, new.timestamp_ms))
-    back = commit(view, SetCurrentViewVersionUpdate(1))
+    back = commit(view, up.SetCurrentViewVersionUpdate(1))
     assert back.version_log[-1] == ViewVersionLogEntry(1, NOW_MS)
     assert back.schema() == SCHEMA
 
 
 def test_a_version_that_is_there_is_used_again() -> None:
-    view = commit(VIEW, AddViewVersionUpdate(query("SELECT 2")), SetCurrentViewVersionUpdate())
+    view = commit(VIEW, up.AddViewVersionUpdate(query("SELECT 2")), up.SetCurrentViewVersionUpdate())
     again = replace(VERSION, version_id=9, timestamp_ms=5)
-    back = commit(view, AddViewVersionUpdate(again), SetCurrentViewVersionUpdate())
+    back = commit(view, up.AddViewVersionUpdate(again), up.SetCurrentViewVersionUpdate())
     assert back.versions == view.versions
     assert back.current_version_id == 1
 
@@ -221,13 +209,13 @@ def test_updates_that_change_nothing() -> None:
     assert (
         commit(
             VIEW,
-            AssignUUIDUpdate(VIEW_UUID),
-            UpgradeFormatVersionUpdate(1),
-            AddSchemaUpdate(SCHEMA),
-            SetLocationUpdate(VIEW.location),
-            SetPropertiesUpdate({"comment": "daily"}),
-            RemovePropertiesUpdate(("absent",)),
-            SetCurrentViewVersionUpdate(1),
+            up.AssignUUIDUpdate(VIEW_UUID),
+            up.UpgradeFormatVersionUpdate(1),
+            up.AddSchemaUpdate(SCHEMA),
+            up.SetLocationUpdate(VIEW.location),
+            up.SetPropertiesUpdate({"comment": "daily"}),
+            up.RemovePropertiesUpdate(("absent",)),
+            up.SetCurrentViewVersionUpdate(1),
         )
         is VIEW
     )
@@ -235,25 +223,28 @@ def test_updates_that_change_nothing() -> None:
 
 def test_properties_and_location() -> None:
     view = commit(
-        VIEW, SetPropertiesUpdate({"a": "b"}), RemovePropertiesUpdate(("comment",)), SetLocationUpdate("s3://x")
+        VIEW,
+        up.SetPropertiesUpdate({"a": "b"}),
+        up.RemovePropertiesUpdate(("comment",)),
+        up.SetLocationUpdate("s3://x"),
     )
     assert (view.properties, view.location) == ({"a": "b"}, "s3://x")
 
 
 def test_dialects_are_not_lost_unless_allowed() -> None:
-    view = commit(VIEW, AddViewVersionUpdate(query("SELECT 2", "spark", "trino")), SetCurrentViewVersionUpdate())
-    lossy = (AddViewVersionUpdate(query("SELECT 3", "trino")), SetCurrentViewVersionUpdate())
+    view = commit(VIEW, up.AddViewVersionUpdate(query("SELECT 2", "spark", "trino")), up.SetCurrentViewVersionUpdate())
+    lossy = (up.AddViewVersionUpdate(query("SELECT 3", "trino")), up.SetCurrentViewVersionUpdate())
     with pytest.raises(IncompatibleChangeError, match="spark"):
         commit(view, *lossy)
-    allowed = commit(view, SetPropertiesUpdate({"replace.drop-dialect.allowed": "true"}), *lossy)
+    allowed = commit(view, up.SetPropertiesUpdate({"replace.drop-dialect.allowed": "true"}), *lossy)
     assert allowed.version().dialects == ("trino",)
 
 
 @pytest.mark.parametrize("kept", [1, 2, 3, 10])
 def test_old_versions_are_dropped(kept: int) -> None:
-    view = commit(VIEW, SetPropertiesUpdate({HISTORY: str(kept)}))
+    view = commit(VIEW, up.SetPropertiesUpdate({HISTORY: str(kept)}))
     for number in range(2, 7):
-        view = commit(view, AddViewVersionUpdate(query(f"SELECT {number}")), SetCurrentViewVersionUpdate())
+        view = commit(view, up.AddViewVersionUpdate(query(f"SELECT {number}")), up.SetCurrentViewVersionUpdate())
     wanted = list(range(1, 7))[-kept:]
     assert [each.version_id for each in view.versions] == wanted
     assert [each.version_id for each in view.version_log] == wanted
@@ -262,32 +253,32 @@ def test_old_versions_are_dropped(kept: int) -> None:
 def test_the_current_version_is_never_dropped() -> None:
     view = VIEW
     for number in range(2, 5):
-        view = commit(view, AddViewVersionUpdate(query(f"SELECT {number}")), SetCurrentViewVersionUpdate())
-    view = commit(view, SetCurrentViewVersionUpdate(1), SetPropertiesUpdate({HISTORY: "2"}))
+        view = commit(view, up.AddViewVersionUpdate(query(f"SELECT {number}")), up.SetCurrentViewVersionUpdate())
+    view = commit(view, up.SetCurrentViewVersionUpdate(1), up.SetPropertiesUpdate({HISTORY: "2"}))
     assert [each.version_id for each in view.versions] == [1, 4]
     # The log is cut at 3, which is gone: what stands before it would seem to have been current for longer.
     assert [each.version_id for each in view.version_log] == [4, 1]
-    many = [AddViewVersionUpdate(query(f"SELECT 1{number}")) for number in range(4)]
+    many = [up.AddViewVersionUpdate(query(f"SELECT 1{number}")) for number in range(4)]
     assert len(commit(view, *many).versions) == 5
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "x"])
 def test_the_history_size_makes_sense(size: str) -> None:
     with pytest.raises(InvalidPropertyError, match=HISTORY):
-        commit(VIEW, SetPropertiesUpdate({HISTORY: size}))
+        commit(VIEW, up.SetPropertiesUpdate({HISTORY: size}))
 
 
 @pytest.mark.parametrize(
     ("update", "error", "named"),
     [
-        (AssignUUIDUpdate("x"), IncompatibleChangeError, "UUID"),
-        (UpgradeFormatVersionUpdate(0), UnsupportedVersionError, "v0"),
-        (UpgradeFormatVersionUpdate(2), UnsupportedVersionError, "version 2"),
-        (SetCurrentViewVersionUpdate(9), NoSuchObjectError, "9"),
-        (SetCurrentViewVersionUpdate(), InvalidInputError, "added last"),
-        (AddViewVersionUpdate(replace(VERSION, schema_id=LAST_ADDED)), InvalidInputError, "added last"),
-        (AddViewVersionUpdate(replace(VERSION, schema_id=5)), NoSuchObjectError, "schema 5"),
-        (SetCurrentSchemaUpdate(0), InvalidInputError, "SetCurrentSchemaUpdate"),
+        (up.AssignUUIDUpdate("x"), IncompatibleChangeError, "UUID"),
+        (up.UpgradeFormatVersionUpdate(0), UnsupportedVersionError, "v0"),
+        (up.UpgradeFormatVersionUpdate(2), UnsupportedVersionError, "version 2"),
+        (up.SetCurrentViewVersionUpdate(9), NoSuchObjectError, "9"),
+        (up.SetCurrentViewVersionUpdate(), InvalidInputError, "added last"),
+        (up.AddViewVersionUpdate(replace(VERSION, schema_id=up.LAST_ADDED)), InvalidInputError, "added last"),
+        (up.AddViewVersionUpdate(replace(VERSION, schema_id=5)), NoSuchObjectError, "schema 5"),
+        (up.SetCurrentSchemaUpdate(0), InvalidInputError, "SetCurrentSchemaUpdate"),
     ],
     ids=str,
 )

@@ -6,8 +6,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from icefloe.schema import types
-from icefloe.schema.arrow import type_to_arrow
+from icefloe.schema import type_to_arrow, types
 
 COUNTED = (
     types.TimeType,

@@ -5,25 +5,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidTransformError, InvalidValueError
-from icefloe.partitioning.arrays import transform_array
-from icefloe.partitioning.transforms import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    IdentityTransform,
-    MonthTransform,
-    Transform,
-    TruncateTransform,
-    UnknownTransform,
-    VoidTransform,
-    YearTransform,
-)
-from icefloe.schema import types
-from icefloe.schema.arrow import type_to_arrow
+from icefloe.partitioning import transform_array, transforms as tr
+from icefloe.schema import type_to_arrow, types
 from tests.partitioning.columns import column, values
 from tests.strategies import (
     INT_MAX,
@@ -55,7 +41,7 @@ SOURCE_TYPES: tuple[types.IcebergType, ...] = (
 )
 
 
-def one_by_one(transform: Transform, items: list[Any], kind: types.IcebergType) -> list[Any] | None:
+def one_by_one(transform: tr.Transform, items: list[Any], kind: types.IcebergType) -> list[Any] | None:
     """The results of single values, or None when one of them is refused."""
     try:
         return [transform.apply(item, kind) for item in items]
@@ -63,7 +49,7 @@ def one_by_one(transform: Transform, items: list[Any], kind: types.IcebergType) 
         return None
 
 
-def check(transform: Transform, array: Any, items: list[Any], kind: types.IcebergType) -> None:
+def check(transform: tr.Transform, array: Any, items: list[Any], kind: types.IcebergType) -> None:
     expected = one_by_one(transform, items, kind)
     if expected is None:
         with pytest.raises(InvalidValueError):
@@ -85,7 +71,7 @@ CASES = st.one_of(st.sampled_from(SOURCE_TYPES), primitive_types()).flatmap(
 
 
 @given(CASES)
-def test_columns_equal_single_values(case: tuple[types.IcebergType, Transform, list[Any], int, int]) -> None:
+def test_columns_equal_single_values(case: tuple[types.IcebergType, tr.Transform, list[Any], int, int]) -> None:
     kind, transform, items, front, back = case
     array = column(items, kind)
     check(transform, array, items, kind)
@@ -99,18 +85,18 @@ def test_columns_equal_single_values(case: tuple[types.IcebergType, Transform, l
 @pytest.mark.parametrize(
     "transform",
     [
-        IdentityTransform(),
-        BucketTransform(7),
-        TruncateTransform(3),
-        YearTransform(),
-        MonthTransform(),
-        DayTransform(),
-        HourTransform(),
-        VoidTransform(),
+        tr.IdentityTransform(),
+        tr.BucketTransform(7),
+        tr.TruncateTransform(3),
+        tr.YearTransform(),
+        tr.MonthTransform(),
+        tr.DayTransform(),
+        tr.HourTransform(),
+        tr.VoidTransform(),
     ],
     ids=str,
 )
-def test_empty_and_all_null_columns(transform: Transform, kind: types.IcebergType) -> None:
+def test_empty_and_all_null_columns(transform: tr.Transform, kind: types.IcebergType) -> None:
     if not transform.can_transform(kind):
         with pytest.raises(InvalidTransformError, match="does not take columns of type"):
             transform_array(transform, column([None], kind), kind)
@@ -125,9 +111,10 @@ def test_empty_and_all_null_columns(transform: Transform, kind: types.IcebergTyp
 
 
 @given(
-    st.lists(st.one_of(st.none(), texts()), max_size=12), st.sampled_from((BucketTransform(5), TruncateTransform(2)))
+    st.lists(st.one_of(st.none(), texts()), max_size=12),
+    st.sampled_from((tr.BucketTransform(5), tr.TruncateTransform(2))),
 )
-def test_strings_in_every_arrow_form(items: list[str | None], transform: Transform) -> None:
+def test_strings_in_every_arrow_form(items: list[str | None], transform: tr.Transform) -> None:
     plain = pa.array(items, pa.string())
     forms = [
         plain.cast(pa.large_string()),
@@ -144,7 +131,7 @@ def test_strings_in_every_arrow_form(items: list[str | None], transform: Transfo
 def test_bytes_in_every_arrow_form(items: list[bytes | None]) -> None:
     plain = pa.array(items, pa.binary())
     for form in (plain.cast(pa.large_binary()), plain.cast(pa.binary_view()), plain.dictionary_encode()):
-        for transform in (BucketTransform(5), TruncateTransform(2), IdentityTransform()):
+        for transform in (tr.BucketTransform(5), tr.TruncateTransform(2), tr.IdentityTransform()):
             check(transform, form, items, types.BinaryType())
 
 
@@ -152,14 +139,14 @@ def test_a_dictionary_larger_than_the_column_and_a_null_in_it() -> None:
     indices = pa.array([1, None, 2, 3], pa.int8())
     dictionary = pa.array(["a", "b", None, "dd", "e", "f"])
     array = pa.DictionaryArray.from_arrays(indices, dictionary)
-    check(BucketTransform(100), array, ["b", None, None, "dd"], types.StringType())
+    check(tr.BucketTransform(100), array, ["b", None, None, "dd"], types.StringType())
     small = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, None, 1]), pa.array(["a", None]))
-    check(BucketTransform(100), small, ["a", None, "a", None, None], types.StringType())
+    check(tr.BucketTransform(100), small, ["a", None, "a", None, None], types.StringType())
 
 
 def test_run_end_encoded_columns() -> None:
     array = pa.RunEndEncodedArray.from_arrays(pa.array([2, 5], pa.int32()), pa.array([34, None], pa.int64()))
-    check(BucketTransform(100), array, [34, 34, None, None, None], types.LongType())
+    check(tr.BucketTransform(100), array, [34, 34, None, None, None], types.LongType())
 
 
 def test_uuids_as_plain_bytes() -> None:
@@ -167,7 +154,7 @@ def test_uuids_as_plain_bytes() -> None:
 
     items = [UUID(int=5), None, UUID(int=2**127)]
     stored = pa.array([None if item is None else item.bytes for item in items], pa.binary(16))
-    for transform in (BucketTransform(9), IdentityTransform()):
+    for transform in (tr.BucketTransform(9), tr.IdentityTransform()):
         check(transform, stored, items, types.UUIDType())
 
 
@@ -186,8 +173,8 @@ def test_uuids_as_plain_bytes() -> None:
     ids=lambda item: str(getattr(item, "type", item)),
 )
 def test_narrower_arrow_types_are_widened(array: Any, kind: types.IcebergType, items: list[Any]) -> None:
-    check(BucketTransform(64), array, items, kind)
-    check(IdentityTransform(), array, items, kind)
+    check(tr.BucketTransform(64), array, items, kind)
+    check(tr.IdentityTransform(), array, items, kind)
 
 
 @pytest.mark.parametrize(
@@ -204,16 +191,16 @@ def test_narrower_arrow_types_are_widened(array: Any, kind: types.IcebergType, i
 )
 def test_columns_of_another_type_are_refused(array: Any, kind: types.IcebergType) -> None:
     with pytest.raises(InvalidValueError, match="does not hold values of type"):
-        transform_array(BucketTransform(4), array, kind)
+        transform_array(tr.BucketTransform(4), array, kind)
 
 
 def test_what_the_transform_cannot_take_is_refused() -> None:
     with pytest.raises(InvalidTransformError, match="does not take columns of type double"):
-        transform_array(BucketTransform(4), pa.array([1.0]), types.DoubleType())
+        transform_array(tr.BucketTransform(4), pa.array([1.0]), types.DoubleType())
     with pytest.raises(InvalidTransformError, match="does not take columns of type boolean"):
-        transform_array(BucketTransform(4), pa.array([True]), types.BooleanType())
+        transform_array(tr.BucketTransform(4), pa.array([True]), types.BooleanType())
     with pytest.raises(InvalidTransformError, match="'zorder' is not known"):
-        transform_array(UnknownTransform("zorder"), pa.array([1]), types.LongType())
+        transform_array(tr.UnknownTransform("zorder"), pa.array([1]), types.LongType())
 
 
 @pytest.mark.parametrize(
@@ -227,19 +214,19 @@ def test_what_the_transform_cannot_take_is_refused() -> None:
 )
 def test_truncated_decimals_below_the_least_value_are_refused(kind: types.IcebergType, least: Any) -> None:
     with pytest.raises(InvalidValueError, match="does not fit"):
-        transform_array(TruncateTransform(7), column([None, least], kind), kind)
+        transform_array(tr.TruncateTransform(7), column([None, least], kind), kind)
 
 
 @pytest.mark.parametrize(("kind", "least"), [(types.IntegerType(), INT_MIN), (types.LongType(), LONG_MIN)], ids=str)
 def test_truncate_comes_round_below_the_least_value(kind: types.IcebergType, least: int) -> None:
     values = [None, least, least + 1, least + 20, -1, 0]
-    check(TruncateTransform(7), column(values, kind), values, kind)
+    check(tr.TruncateTransform(7), column(values, kind), values, kind)
 
 
 def test_garbage_under_a_null_is_not_a_value() -> None:
     least = pa.py_buffer(INT_MIN.to_bytes(4, "little", signed=True) + (5).to_bytes(4, "little"))
     array = pa.Array.from_buffers(pa.int32(), 2, [pa.py_buffer(b"\x02"), least])
-    assert transform_array(TruncateTransform(7), array, types.IntegerType()).to_pylist() == [None, 0]
+    assert transform_array(tr.TruncateTransform(7), array, types.IntegerType()).to_pylist() == [None, 0]
 
 
 @pytest.mark.parametrize("extreme", [LONG_MIN, LONG_MAX])
@@ -251,9 +238,15 @@ def test_timestamps_at_the_ends_of_the_type(extreme: int) -> None:
         types.TimestamptzNanoType(),
     )
     for kind in kinds:
-        for transform in (YearTransform(), MonthTransform(), DayTransform(), HourTransform(), BucketTransform(99)):
+        for transform in (
+            tr.YearTransform(),
+            tr.MonthTransform(),
+            tr.DayTransform(),
+            tr.HourTransform(),
+            tr.BucketTransform(99),
+        ):
             check(transform, column([extreme, None, -1, 0], kind), [extreme, None, -1, 0], kind)
-    for transform in (YearTransform(), MonthTransform(), DayTransform()):
+    for transform in (tr.YearTransform(), tr.MonthTransform(), tr.DayTransform()):
         check(transform, column([INT_MIN, INT_MAX], types.DateType()), [INT_MIN, INT_MAX], types.DateType())
 
 
@@ -261,16 +254,16 @@ def test_timestamps_at_the_ends_of_the_type(extreme: int) -> None:
 def test_wide_decimals(numbers: list[int]) -> None:
     kind = types.DecimalType(38, 6)
     items = [Decimal((int(n < 0), tuple(map(int, str(abs(n)))), -6)) for n in numbers]
-    for transform in (BucketTransform(1000), TruncateTransform(999_983), TruncateTransform(INT_MAX)):
+    for transform in (tr.BucketTransform(1000), tr.TruncateTransform(999_983), tr.TruncateTransform(INT_MAX)):
         check(transform, column(items, kind), items, kind)
 
 
 def test_long_columns_cross_blocks_with_nulls_and_long_strings() -> None:
     items = [None if i % 11 == 0 else "é" * (i % 70) for i in range(70_000)]
-    check(BucketTransform(1 << 20), pa.array(items), items, types.StringType())
+    check(tr.BucketTransform(1 << 20), pa.array(items), items, types.StringType())
 
 
 def test_decimals_cross_blocks() -> None:
     kind = types.DecimalType(20, 2)
     items = [None if i % 7 == 0 else Decimal((i % 2, tuple(map(int, str(i**4))), -2)) for i in range(40_000)]
-    check(BucketTransform(1 << 20), column(items, kind), items, kind)
+    check(tr.BucketTransform(1 << 20), column(items, kind), items, kind)

@@ -5,36 +5,34 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import IcefloeError, InvalidMetadataError, UnsupportedVersionError
-from icefloe.partitioning.codec import (
+from icefloe.partitioning import (
+    UNSORTED,
+    NullOrder,
+    PartitionField,
+    PartitionSpec,
+    SortDirection,
+    SortField,
+    SortOrder,
     fields_from_json,
     fields_to_json,
     order_from_json,
     order_to_json,
     spec_from_json,
     spec_to_json,
+    transforms as tr,
 )
-from icefloe.partitioning.sorting import UNSORTED, NullOrder, SortDirection, SortField, SortOrder
-from icefloe.partitioning.spec import PartitionField, PartitionSpec
-from icefloe.partitioning.transforms import (
-    BucketTransform,
-    DayTransform,
-    IdentityTransform,
-    TruncateTransform,
-    UnknownTransform,
-)
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.golden import golden
 from tests.strategies import partition_specs, schemas, sort_orders, unknown_transforms
 
 SPEC = PartitionSpec(
-    PartitionField(4, 1000, DayTransform(), "ts_day"),
-    PartitionField(1, 1001, BucketTransform(16), "id_bucket"),
-    PartitionField(2, 1002, TruncateTransform(4), "id_truncate"),
+    PartitionField(4, 1000, tr.DayTransform(), "ts_day"),
+    PartitionField(1, 1001, tr.BucketTransform(16), "id_bucket"),
+    PartitionField(2, 1002, tr.TruncateTransform(4), "id_truncate"),
     spec_id=3,
 )
 SPEC_JSON = {
@@ -46,8 +44,8 @@ SPEC_JSON = {
     ],
 }
 ORDER = SortOrder(
-    SortField(4, IdentityTransform(), SortDirection.ASC, NullOrder.NULLS_LAST),
-    SortField(1, BucketTransform(4), SortDirection.DESC, NullOrder.NULLS_FIRST),
+    SortField(4, tr.IdentityTransform(), SortDirection.ASC, NullOrder.NULLS_LAST),
+    SortField(1, tr.BucketTransform(4), SortDirection.DESC, NullOrder.NULLS_FIRST),
     order_id=1,
 )
 ORDER_JSON = {
@@ -71,8 +69,8 @@ def test_the_form_is_the_same_in_every_version(version: int) -> None:
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 def test_several_sources_are_written_alone_and_only_where_allowed(version: int) -> None:
-    spec = PartitionSpec(PartitionField((1, 2), 1000, UnknownTransform("zorder"), "z"))
-    order = SortOrder(SortField((1, 2), UnknownTransform("zorder")))
+    spec = PartitionSpec(PartitionField((1, 2), 1000, tr.UnknownTransform("zorder"), "z"))
+    order = SortOrder(SortField((1, 2), tr.UnknownTransform("zorder")))
     if not allows(version, Feature.MULTI_ARGUMENT_TRANSFORMS):
         with pytest.raises(UnsupportedVersionError, match="transforms with several source columns"):
             spec_to_json(spec, version)
@@ -108,7 +106,7 @@ def test_fields_without_ids_are_numbered_from_1000() -> None:
 
 def test_a_transform_of_several_columns_is_not_known_whatever_its_name() -> None:
     field = {"name": "x", "transform": "Bucket[4]", "source-ids": [1, 2], "field-id": 1000}
-    assert fields_from_json([field]).fields[0] == PartitionField((1, 2), 1000, UnknownTransform("Bucket[4]"), "x")
+    assert fields_from_json([field]).fields[0] == PartitionField((1, 2), 1000, tr.UnknownTransform("Bucket[4]"), "x")
 
 
 def test_a_list_of_one_source_is_one_source() -> None:
@@ -116,13 +114,13 @@ def test_a_list_of_one_source_is_one_source() -> None:
         {"name": "x", "transform": "bucket[4]", "source-ids": [1], "field-id": 1000},
         {"name": "x", "transform": "bucket[4]", "source-ids": [1], "source-id": 1, "field-id": 1000},
     ):
-        assert fields_from_json([field]).fields[0] == PartitionField(1, 1000, BucketTransform(4), "x")
+        assert fields_from_json([field]).fields[0] == PartitionField(1, 1000, tr.BucketTransform(4), "x")
 
 
 def test_directions_and_transforms_are_read_in_any_case_and_unknown_keys_passed_over() -> None:
     field = {"transform": "DAY", "source-id": 4, "direction": "DESC", "null-order": "NULLS-LAST", "more": 1}
     assert order_from_json({"order-id": 2, "fields": [field], "x": None}) == SortOrder(
-        SortField(4, DayTransform(), SortDirection.DESC), order_id=2
+        SortField(4, tr.DayTransform(), SortDirection.DESC), order_id=2
     )
 
 

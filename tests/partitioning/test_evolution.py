@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import (
     IcefloeError,
@@ -15,30 +14,25 @@ from icefloe.errors import (
     NoSuchColumnError,
     NoSuchObjectError,
 )
-from icefloe.partitioning.evolution import EvolvedSpec, PartitionSpecUpdate, SortOrderUpdate
-from icefloe.partitioning.sorting import UNSORTED, NullOrder, SortDirection, SortField, SortOrder
-from icefloe.partitioning.spec import (
+from icefloe.partitioning import (
     UNPARTITIONED,
+    UNSORTED,
+    EvolvedSpec,
+    NullOrder,
     PartitionField,
     PartitionSpec,
+    PartitionSpecUpdate,
+    SortDirection,
+    SortField,
+    SortOrder,
+    SortOrderUpdate,
     check_spec,
-    has_sequential_ids,
+    parse_term,
+    transforms as tr,
     unified_partition_type,
 )
-from icefloe.partitioning.terms import parse_term
-from icefloe.partitioning.transforms import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    IdentityTransform,
-    Transform,
-    TruncateTransform,
-    UnknownTransform,
-    VoidTransform,
-    YearTransform,
-)
-from icefloe.schema import types
-from icefloe.schema.schema import Schema
+from icefloe.partitioning.spec import has_sequential_ids
+from icefloe.schema import Schema, types
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 
 SCHEMA = Schema(
@@ -52,9 +46,9 @@ VERSIONS = pytest.mark.parametrize("version", ALL_VERSIONS)
 DROPPING = [version for version in ALL_VERSIONS if allows(version, Feature.DROPPING_PARTITION_FIELDS)]
 KEEPING = [version for version in ALL_VERSIONS if version not in DROPPING]
 
-DAY = PartitionField(2, 1000, DayTransform(), "ts_day")
-SHARD = PartitionField(1, 1001, BucketTransform(16), "shard")
-REGION = PartitionField(3, 1000, IdentityTransform(), "region")
+DAY = PartitionField(2, 1000, tr.DayTransform(), "ts_day")
+SHARD = PartitionField(1, 1001, tr.BucketTransform(16), "shard")
+REGION = PartitionField(3, 1000, tr.IdentityTransform(), "region")
 
 
 def update(
@@ -68,9 +62,9 @@ def update(
 
 @VERSIONS
 def test_adding_to_an_unpartitioned_table(version: int) -> None:
-    found = update(version).add_field("ts", DayTransform()).add_identity("region").apply()
+    found = update(version).add_field("ts", tr.DayTransform()).add_identity("region").apply()
     assert found == EvolvedSpec(
-        PartitionSpec(DAY, PartitionField(3, 1001, IdentityTransform(), "region"), spec_id=1), 1001
+        PartitionSpec(DAY, PartitionField(3, 1001, tr.IdentityTransform(), "region"), spec_id=1), 1001
     )
 
 
@@ -78,18 +72,18 @@ def test_adding_to_an_unpartitioned_table(version: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "transform", "name"),
     [
-        (("id", BucketTransform(16)), BucketTransform(16), "id_bucket_16"),
-        (("id", "bucket[16]"), BucketTransform(16), "id_bucket_16"),
-        (("bucket(16, id)",), BucketTransform(16), "id_bucket_16"),
-        (("id", TruncateTransform(100)), TruncateTransform(100), "id_trunc_100"),
-        (("id",), IdentityTransform(), "id"),
-        (("id", "void"), VoidTransform(), "id_null"),
-        (("id", BucketTransform(4), "shard"), BucketTransform(4), "shard"),
-        ((parse_term("bucket(3, id)"),), BucketTransform(3), "id_bucket_3"),
+        (("id", tr.BucketTransform(16)), tr.BucketTransform(16), "id_bucket_16"),
+        (("id", "bucket[16]"), tr.BucketTransform(16), "id_bucket_16"),
+        (("bucket(16, id)",), tr.BucketTransform(16), "id_bucket_16"),
+        (("id", tr.TruncateTransform(100)), tr.TruncateTransform(100), "id_trunc_100"),
+        (("id",), tr.IdentityTransform(), "id"),
+        (("id", "void"), tr.VoidTransform(), "id_null"),
+        (("id", tr.BucketTransform(4), "shard"), tr.BucketTransform(4), "shard"),
+        ((parse_term("bucket(3, id)"),), tr.BucketTransform(3), "id_bucket_3"),
     ],
     ids=str,
 )
-def test_names_of_added_fields(version: int, arguments: tuple[Any, ...], transform: Transform, name: str) -> None:
+def test_names_of_added_fields(version: int, arguments: tuple[Any, ...], transform: tr.Transform, name: str) -> None:
     field = update(version).add_field(*arguments).apply().spec.fields[0]
     assert field == PartitionField(1, 1000, transform, name)
 
@@ -105,23 +99,27 @@ def test_removed_fields_are_dropped(version: int) -> None:
 @pytest.mark.parametrize("version", KEEPING)
 def test_removed_fields_become_void(version: int) -> None:
     base = PartitionSpec(DAY, SHARD)
-    void = PartitionField(2, 1000, VoidTransform(), "ts_day")
+    void = PartitionField(2, 1000, tr.VoidTransform(), "ts_day")
     assert update(version, base).remove_field("ts_day").apply().spec.fields == (void, SHARD)
 
 
 @pytest.mark.parametrize("version", KEEPING)
 def test_a_name_that_a_void_field_has_is_freed(version: int) -> None:
     base = PartitionSpec(REGION)
-    replaced = update(version, base).remove_field("region").add_field("data", IdentityTransform(), "part").apply().spec
+    replaced = (
+        update(version, base).remove_field("region").add_field("data", tr.IdentityTransform(), "part").apply().spec
+    )
     assert [str(field) for field in replaced] == ["1000: region: void(3)", "1001: part: identity(4)"]
     taken = (
-        update(version, PartitionSpec(DAY)).remove_field("ts_day").add_field("ts", HourTransform(), "ts_day").apply()
+        update(version, PartitionSpec(DAY)).remove_field("ts_day").add_field("ts", tr.HourTransform(), "ts_day").apply()
     )
     assert [str(field) for field in taken.spec] == ["1000: ts_day_1000: void(2)", "1001: ts_day: hour(2)"]
     again = update(version, PartitionSpec(DAY), taken.spec).rename_field("ts_day", "h").apply().spec
     assert [field.name for field in again] == ["ts_day_1000", "h"]
     # A field that was void before gives up its name too, to an added and to a renamed one.
-    void = PartitionSpec(PartitionField(2, 1000, VoidTransform(), "x"), PartitionField(2, 1001, HourTransform(), "h"))
+    void = PartitionSpec(
+        PartitionField(2, 1000, tr.VoidTransform(), "x"), PartitionField(2, 1001, tr.HourTransform(), "h")
+    )
     assert [f.name for f in update(version, void).add_field("n", "identity", "x").apply().spec] == ["x_1000", "h", "x"]
     assert [f.name for f in update(version, void).rename_field("h", "x").apply().spec] == ["x_1000", "x"]
 
@@ -130,8 +128,8 @@ def test_a_name_that_a_void_field_has_is_freed(version: int) -> None:
 def test_removing_and_adding_the_same_field_keeps_it(version: int) -> None:
     base = PartitionSpec(DAY, SHARD)
     assert update(version, base).remove_field("shard").add_field("bucket(16, id)").apply() == EvolvedSpec(base, 1001)
-    renamed = update(version, base).remove_field("shard").add_field("id", BucketTransform(16), "piece").apply().spec
-    assert renamed.fields == (DAY, PartitionField(1, 1001, BucketTransform(16), "piece"))
+    renamed = update(version, base).remove_field("shard").add_field("id", tr.BucketTransform(16), "piece").apply().spec
+    assert renamed.fields == (DAY, PartitionField(1, 1001, tr.BucketTransform(16), "piece"))
 
 
 @VERSIONS
@@ -139,7 +137,7 @@ def test_renaming(version: int) -> None:
     base = PartitionSpec(DAY, SHARD)
     found = update(version, base).rename_field("shard", "piece").apply()
     assert found == EvolvedSpec(
-        PartitionSpec(DAY, PartitionField(1, 1001, BucketTransform(16), "piece"), spec_id=1), 1001
+        PartitionSpec(DAY, PartitionField(1, 1001, tr.BucketTransform(16), "piece"), spec_id=1), 1001
     )
     assert update(version, base).rename_field("shard", "shard").apply().spec == base
 
@@ -149,8 +147,8 @@ def test_an_equivalent_field_of_an_old_spec_keeps_its_id(version: int) -> None:
     specs = (PartitionSpec(DAY, SHARD, spec_id=0), PartitionSpec(DAY, spec_id=1))
     again = update(version, *specs).add_field("bucket(16, id)").apply()
     assert again == EvolvedSpec(specs[0], 1001)  # with the old name too, which makes the old spec
-    renamed = update(version, *specs).add_field("id", BucketTransform(16), "other").apply()
-    assert renamed.spec.fields[1] == PartitionField(1, 1001, BucketTransform(16), "other")
+    renamed = update(version, *specs).add_field("id", tr.BucketTransform(16), "other").apply()
+    assert renamed.spec.fields[1] == PartitionField(1, 1001, tr.BucketTransform(16), "other")
     other = update(version, *specs).add_field("bucket(8, id)").apply()
     assert (other.spec.fields[1].field_id, other.last_partition_id) == (1002, 1002)
 
@@ -158,8 +156,8 @@ def test_an_equivalent_field_of_an_old_spec_keeps_its_id(version: int) -> None:
 @pytest.mark.parametrize("version", DROPPING)
 def test_of_two_old_fields_the_one_of_the_same_name_is_taken(version: int) -> None:
     specs = (
-        PartitionSpec(PartitionField(1, 1000, BucketTransform(4), "a"), spec_id=0),
-        PartitionSpec(PartitionField(1, 1001, BucketTransform(4), "b"), spec_id=1),
+        PartitionSpec(PartitionField(1, 1000, tr.BucketTransform(4), "a"), spec_id=0),
+        PartitionSpec(PartitionField(1, 1001, tr.BucketTransform(4), "b"), spec_id=1),
         PartitionSpec(spec_id=2),
     )
     assert update(version, *specs).add_field("id", "bucket[4]", "a").apply().spec == specs[0]
@@ -169,9 +167,9 @@ def test_of_two_old_fields_the_one_of_the_same_name_is_taken(version: int) -> No
 @pytest.mark.parametrize("version", DROPPING)
 def test_an_id_that_meant_two_things_is_not_given_out_again(version: int) -> None:
     specs = (PartitionSpec(DAY, spec_id=0), PartitionSpec(REGION, spec_id=1))  # an old v1 table, upgraded
-    found = update(version, *specs).add_field("ts", DayTransform(), "day").apply()
-    assert found.spec.fields == (REGION, PartitionField(2, 1001, DayTransform(), "day"))
-    void = PartitionSpec(PartitionField(2, 1000, VoidTransform(), "ts_day"), spec_id=1)
+    found = update(version, *specs).add_field("ts", tr.DayTransform(), "day").apply()
+    assert found.spec.fields == (REGION, PartitionField(2, 1001, tr.DayTransform(), "day"))
+    void = PartitionSpec(PartitionField(2, 1000, tr.VoidTransform(), "ts_day"), spec_id=1)
     found = update(version, PartitionSpec(DAY), void).add_field("days(ts)").apply()
     assert [str(field) for field in found.spec] == ["1000: ts_day_1000: void(2)", "1001: ts_day: day(2)"]
 
@@ -188,7 +186,7 @@ def test_an_equivalent_spec_is_used_again(version: int) -> None:
 @pytest.mark.parametrize("version", DROPPING)
 def test_ids_follow_the_last_of_the_table_and_are_never_below_one_in_use(version: int) -> None:
     assert update(version, last=1041).add_identity("id").apply() == EvolvedSpec(
-        PartitionSpec(PartitionField(1, 1042, IdentityTransform(), "id"), spec_id=1), 1042
+        PartitionSpec(PartitionField(1, 1042, tr.IdentityTransform(), "id"), spec_id=1), 1042
     )
     assert update(version, PartitionSpec(DAY, SHARD), last=0).add_identity("id").apply().last_partition_id == 1002
 
@@ -236,9 +234,9 @@ Change = Callable[[PartitionSpecUpdate], PartitionSpecUpdate]
         (lambda u: u.remove_field("bucket(8, id)"), NoSuchObjectError, "no partition field named"),
         (lambda u: u.rename_field("nope", "x"), NoSuchObjectError, "no partition field named 'nope'"),
         (lambda u: u.add_field("nope"), NoSuchColumnError, "no column named 'nope'"),
-        (lambda u: u.add_field("region", DayTransform()), InvalidTransformError, "does not take columns"),
+        (lambda u: u.add_field("region", tr.DayTransform()), InvalidTransformError, "does not take columns"),
         (lambda u: u.add_field("id", "zorder[4]"), InvalidTransformError, "'zorder.4.' is not known"),
-        (lambda u: u.add_field("id", UnknownTransform("x")), InvalidTransformError, "'x' is not known"),
+        (lambda u: u.add_field("id", tr.UnknownTransform("x")), InvalidTransformError, "'x' is not known"),
         (lambda u: u.add_field("id", "bucket[4]", "region"), InvalidPartitionSpecError, "has the name of a column"),
         (lambda u: u.rename_field("shard", "id"), InvalidPartitionSpecError, "has the name of a column"),
     ],
@@ -256,7 +254,7 @@ def test_a_renamed_field_leaves_its_name_to_another(version: int) -> None:
 
 @pytest.mark.parametrize("version", DROPPING)
 def test_a_spec_with_an_unknown_transform_changes_only_by_losing_it(version: int) -> None:
-    base = PartitionSpec(DAY, PartitionField(1, 1001, UnknownTransform("zorder"), "z"))
+    base = PartitionSpec(DAY, PartitionField(1, 1001, tr.UnknownTransform("zorder"), "z"))
     with pytest.raises(IncompatibleChangeError, match="not known; remove that field first"):
         update(version, base).add_identity("n").apply()
     assert update(version, base).remove_field("z").apply().spec.fields == (DAY,)
@@ -268,7 +266,7 @@ def test_a_field_over_a_dropped_column_must_go_in_the_same_change(version: int) 
     with pytest.raises(InvalidPartitionSpecError, match="source column 2 is not in the schema"):
         update(version, PartitionSpec(DAY), schema=schema).add_identity("n").apply()
     found = update(version, PartitionSpec(DAY), schema=schema).add_identity("n").remove_field("ts_day").apply()
-    assert found.spec.fields == (PartitionField(5, 1001, IdentityTransform(), "n"),)
+    assert found.spec.fields == (PartitionField(5, 1001, tr.IdentityTransform(), "n"),)
 
 
 @VERSIONS
@@ -327,7 +325,7 @@ def _take(change: PartitionSpecUpdate, current: PartitionSpec, verb: str, what: 
 def _check_ids(found: EvolvedSpec, specs: list[PartitionSpec], last_id: int, version: int) -> None:
     known = {field.field_id: field for spec in specs for field in spec.fields}
     assert found.last_partition_id >= max(last_id, found.spec.last_field_id)
-    values = {(f.source_ids, f.transform) for f in known.values() if not isinstance(f.transform, VoidTransform)}
+    values = {(f.source_ids, f.transform) for f in known.values() if not isinstance(f.transform, tr.VoidTransform)}
     for field in found.spec.fields:
         if field.field_id not in known:
             assert field.field_id > last_id, "a new id is above all that were given out"
@@ -337,14 +335,14 @@ def _check_ids(found: EvolvedSpec, specs: list[PartitionSpec], last_id: int, ver
 
 def test_a_new_sort_order() -> None:
     orders = [UNSORTED, SortOrder(SortField(1), order_id=1)]
-    found = SortOrderUpdate(orders, SCHEMA).asc("id").desc("ts", YearTransform(), NullOrder.NULLS_FIRST).apply()
+    found = SortOrderUpdate(orders, SCHEMA).asc("id").desc("ts", tr.YearTransform(), NullOrder.NULLS_FIRST).apply()
     assert found == SortOrder(
-        SortField(1), SortField(2, YearTransform(), SortDirection.DESC, NullOrder.NULLS_FIRST), order_id=2
+        SortField(1), SortField(2, tr.YearTransform(), SortDirection.DESC, NullOrder.NULLS_FIRST), order_id=2
     )
     assert SortOrderUpdate(orders, SCHEMA).asc("id").apply() == orders[1]
     assert SortOrderUpdate(orders, SCHEMA).apply() == UNSORTED
     assert SortOrderUpdate([], SCHEMA).desc("bucket(4, id)").apply() == SortOrder(
-        SortField(1, BucketTransform(4), SortDirection.DESC), order_id=1
+        SortField(1, tr.BucketTransform(4), SortDirection.DESC), order_id=1
     )
     with pytest.raises(NoSuchColumnError):
         SortOrderUpdate(orders, SCHEMA).asc("nope")

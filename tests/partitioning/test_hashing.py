@@ -8,15 +8,13 @@ from uuid import UUID
 import mmh3
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidTransformError, InvalidValueError
-from icefloe.partitioning.hashing import bytes_to_hash, hash_value, minimal_big_endian, unscaled
+from icefloe.partitioning import minimal_big_endian, transforms as tr, unscaled
+from icefloe.partitioning.hashing import bytes_to_hash, hash_value
 from icefloe.partitioning.murmur import BLOCK, LONGEST_IN_ROUNDS, hash_longs, hash_ranges
-from icefloe.partitioning.transforms import BucketTransform
-from icefloe.schema import types
-from icefloe.schema.values import coerce
+from icefloe.schema import coerce, types
 from tests.strategies import LONG_MAX, LONG_MIN, decimal_types, decimals, texts
 
 SPEC_VALUES: list[tuple[types.IcebergType, Any, int]] = [
@@ -114,7 +112,7 @@ def test_unscaled_values_are_exact(pair: tuple[types.DecimalType, Decimal]) -> N
 @given(st.integers(LONG_MIN, LONG_MAX), st.integers(1, 1000))
 def test_buckets_of_longs_agree_with_mmh3(value: int, buckets: int) -> None:
     expected = (mmh3.hash(value.to_bytes(8, "little", signed=True), 0) & 0x7FFFFFFF) % buckets
-    assert BucketTransform(buckets).apply(value, types.LongType()) == expected
+    assert tr.BucketTransform(buckets).apply(value, types.LongType()) == expected
 
 
 @given(texts(60))

@@ -3,8 +3,7 @@
 import json
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import TypeAdapter
 from pyiceberg.partitioning import PartitionSpec as TheirSpec
 from pyiceberg.schema import Schema as TheirSchema
@@ -14,13 +13,16 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import IcebergType as TheirBase
 
 from icefloe.errors import InvalidValueError
-from icefloe.partitioning.codec import order_from_json, order_to_json, spec_from_json, spec_to_json
-from icefloe.partitioning.paths import partition_path
-from icefloe.partitioning.spec import parse_partition_spec
-from icefloe.partitioning.transforms import Transform, wrapped_range
-from icefloe.schema import types
-from icefloe.schema.codec import schema_to_json
-from icefloe.schema.schema import Schema
+from icefloe.partitioning import (
+    order_from_json,
+    order_to_json,
+    parse_partition_spec,
+    partition_path,
+    spec_from_json,
+    spec_to_json,
+    transforms as tr,
+)
+from icefloe.schema import Schema, schema_to_json, types
 from tests.strategies import partition_specs, schemas, sort_orders, transforms_of, values_of
 
 KINDS: tuple[types.IcebergType, ...] = (
@@ -45,14 +47,14 @@ def theirs(kind: types.IcebergType) -> Any:
 
 
 @given(st.sampled_from(KINDS).flatmap(lambda kind: st.tuples(st.just(kind), transforms_of(kind), values_of(kind))))
-def test_partition_values(case: tuple[types.IcebergType, Transform, Any]) -> None:
+def test_partition_values(case: tuple[types.IcebergType, tr.Transform, Any]) -> None:
     kind, transform, value = case
     try:
         ours = transform.apply(value, kind)
     except InvalidValueError:
         return  # they go below the least value of the type instead
     found = their_transform(str(transform)).transform(theirs(kind))(value)
-    wrapped = wrapped_range(transform, kind)
+    wrapped = tr.wrapped_range(transform, kind)
     if wrapped is not None and value < wrapped.end:
         return  # there, too; Java's writers come round to great values, and so do we
     assert found == ours

@@ -4,22 +4,22 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidPartitionSpecError, InvalidValueError
-from icefloe.partitioning.paths import (
+from icefloe.partitioning import (
+    UNPARTITIONED,
+    PartitionField,
+    PartitionSpec,
     parse_hive_path,
     parse_partition_path,
+    parse_partition_spec,
     partition_path,
     partition_text,
     split_hive_path,
+    transforms as tr,
 )
-from icefloe.partitioning.spec import UNPARTITIONED, PartitionField, PartitionSpec, parse_partition_spec
-from icefloe.partitioning.transforms import IdentityTransform
-from icefloe.schema import types
-from icefloe.schema.schema import Schema
-from icefloe.schema.values import coerce
+from icefloe.schema import Schema, coerce, types
 from tests.strategies import partition_sources, schemas, transforms_of, values_of
 
 SCHEMA = Schema(
@@ -136,6 +136,6 @@ def test_identity_dates_of_any_year() -> None:
     from icefloe.schema.types import DateType
 
     schema = Schema(types.NestedField(1, "d", DateType()))
-    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "d"))
+    spec = PartitionSpec(PartitionField(1, 1000, tr.IdentityTransform(), "d"))
     for days in (coerce("0044-03-15", DateType()), -800_000, 3_000_000, -(2**31), 2**31 - 1):
         assert parse_partition_path(partition_path(spec, (days,), schema), spec, schema) == (days,)

@@ -4,31 +4,22 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import IcefloeError, InvalidSortOrderError, InvalidTransformError, NoSuchColumnError
-from icefloe.partitioning.sorting import (
+from icefloe.partitioning import (
     UNSORTED,
     NullOrder,
     SortDirection,
     SortField,
     SortOrder,
     check_order,
-    id_for_order,
     parse_sort_order,
     rebind_order,
+    transforms as tr,
 )
-from icefloe.partitioning.transforms import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    IdentityTransform,
-    TruncateTransform,
-    UnknownTransform,
-)
-from icefloe.schema.ids import assign_fresh_ids
-from icefloe.schema.schema import Schema
+from icefloe.partitioning.sorting import id_for_order
+from icefloe.schema import Schema, assign_fresh_ids
 from tests.partitioning.test_spec import SCHEMA
 from tests.strategies import schemas, sort_orders
 
@@ -37,7 +28,7 @@ FIRST, LAST = NullOrder.NULLS_FIRST, NullOrder.NULLS_LAST
 
 
 def test_defaults() -> None:
-    assert SortField(1) == SortField((1,), IdentityTransform(), ASC, FIRST)
+    assert SortField(1) == SortField((1,), tr.IdentityTransform(), ASC, FIRST)
     assert SortField(1, direction=DESC).null_order is LAST
     assert SortField(1).source_id == 1
     assert (SortOrder().order_id, SortOrder(SortField(1)).order_id) == (0, 1)
@@ -60,9 +51,9 @@ def test_id_0_is_for_unsorted_and_only_for_that() -> None:
     [
         (SortField(99), "source column 99 is not in the schema"),
         (SortField(4), "which transform identity does not take"),
-        (SortField(3, DayTransform()), "which transform day does not take"),
+        (SortField(3, tr.DayTransform()), "which transform day does not take"),
         (SortField(8), "inside the list or map"),
-        (SortField((1, 3), BucketTransform(3)), "takes one source column"),
+        (SortField((1, 3), tr.BucketTransform(3)), "takes one source column"),
     ],
     ids=str,
 )
@@ -72,7 +63,7 @@ def test_broken_orders_are_refused(field: SortField, problem: str) -> None:
 
 
 def test_orders_of_unknown_transforms_pass() -> None:
-    check_order(SortOrder(SortField((1, 3), UnknownTransform("zorder"))), SCHEMA)
+    check_order(SortOrder(SortField((1, 3), tr.UnknownTransform("zorder"))), SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -83,9 +74,9 @@ def test_orders_of_unknown_transforms_pass() -> None:
         ("ts DESC", SortField(2, direction=DESC, null_order=LAST)),
         ("ts desc nulls first", SortField(2, direction=DESC, null_order=FIRST)),
         ("ts NULLS   last", SortField(2, null_order=LAST)),
-        ("bucket(16, id) asc", SortField(1, BucketTransform(16))),
-        ("truncate(region, 3) desc nulls last", SortField(3, TruncateTransform(3), DESC, LAST)),
-        ("days(ts) desc", SortField(2, DayTransform(), DESC, LAST)),
+        ("bucket(16, id) asc", SortField(1, tr.BucketTransform(16))),
+        ("truncate(region, 3) desc nulls last", SortField(3, tr.TruncateTransform(3), DESC, LAST)),
+        ("days(ts) desc", SortField(2, tr.DayTransform(), DESC, LAST)),
         ("`a b` desc", SortField(14, direction=DESC)),
         ("a b desc", SortField(14, direction=DESC)),
         ("addr.zip", SortField(5)),
@@ -140,10 +131,10 @@ def test_which_order_satisfies_which(mine: list[str], other: list[str], expected
 
 
 def test_without_a_schema_truncation_satisfies_itself_only() -> None:
-    wide, narrow = (SortOrder(SortField(3, TruncateTransform(width))) for width in (4, 2))
+    wide, narrow = (SortOrder(SortField(3, tr.TruncateTransform(width))) for width in (4, 2))
     assert wide.satisfies(wide)
     assert not wide.satisfies(narrow)
-    assert SortOrder(SortField(2, HourTransform())).satisfies(SortOrder(SortField(2, DayTransform())))
+    assert SortOrder(SortField(2, tr.HourTransform())).satisfies(SortOrder(SortField(2, tr.DayTransform())))
 
 
 def test_ids_for_orders() -> None:

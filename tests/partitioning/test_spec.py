@@ -5,40 +5,24 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import IcefloeError, InvalidPartitionSpecError, InvalidTransformError, NoSuchColumnError
-from icefloe.partitioning.spec import (
+from icefloe.partitioning import (
     UNPARTITIONED,
     PartitionField,
     PartitionSpec,
-    build_spec,
     check_spec,
-    default_field_name,
-    has_sequential_ids,
-    id_for_spec,
     parse_partition_spec,
+    parse_term,
     partition_type,
     rebind_spec,
+    transforms as tr,
     unified_partition_type,
 )
-from icefloe.partitioning.terms import Term, column_name, parse_term
-from icefloe.partitioning.transforms import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    IdentityTransform,
-    MonthTransform,
-    Transform,
-    TruncateTransform,
-    UnknownTransform,
-    VoidTransform,
-    YearTransform,
-)
-from icefloe.schema import types
-from icefloe.schema.ids import assign_fresh_ids
-from icefloe.schema.schema import Schema
+from icefloe.partitioning.spec import build_spec, default_field_name, has_sequential_ids, id_for_spec
+from icefloe.partitioning.terms import Term, column_name
+from icefloe.schema import Schema, assign_fresh_ids, types
 from tests.strategies import partition_specs, schemas
 
 SCHEMA = Schema(
@@ -65,21 +49,21 @@ SCHEMA = Schema(
 
 
 def identity(source_id: int, name: str, field_id: int = 1000) -> PartitionField:
-    return PartitionField(source_id, field_id, IdentityTransform(), name)
+    return PartitionField(source_id, field_id, tr.IdentityTransform(), name)
 
 
 def test_a_field_has_one_source_or_several() -> None:
-    one = PartitionField(source_id=3, field_id=1000, transform=IdentityTransform(), name="region")
-    several = PartitionField((3, 1), 1000, UnknownTransform("zorder"), "z")
+    one = PartitionField(source_id=3, field_id=1000, transform=tr.IdentityTransform(), name="region")
+    several = PartitionField((3, 1), 1000, tr.UnknownTransform("zorder"), "z")
     assert (one.source_id, one.source_ids) == (3, (3,))
     assert (several.source_id, several.source_ids) == (3, (3, 1))
     with pytest.raises(InvalidPartitionSpecError, match="no source column"):
-        PartitionField((), 1000, IdentityTransform(), "x")
+        PartitionField((), 1000, tr.IdentityTransform(), "x")
 
 
 def test_a_spec_of_void_fields_is_unpartitioned() -> None:
     assert UNPARTITIONED.is_unpartitioned
-    assert PartitionSpec(PartitionField(1, 1000, VoidTransform(), "x")).is_unpartitioned
+    assert PartitionSpec(PartitionField(1, 1000, tr.VoidTransform(), "x")).is_unpartitioned
     assert not PartitionSpec(identity(1, "id")).is_unpartitioned
     assert (UNPARTITIONED.last_field_id, PartitionSpec(identity(1, "id", 1007)).last_field_id) == (999, 1007)
 
@@ -92,16 +76,16 @@ def test_a_spec_of_void_fields_is_unpartitioned() -> None:
         ([identity(13, "x")], "must be primitive"),
         ([identity(8, "x")], "inside the list or map 'tags'"),
         ([identity(12, "x")], "inside the list or map"),
-        ([PartitionField(3, 1000, DayTransform(), "x")], "does not take columns of type string"),
-        ([PartitionField(2, 1000, TruncateTransform(4), "x")], "does not take columns of type timestamp"),
+        ([PartitionField(3, 1000, tr.DayTransform(), "x")], "does not take columns of type string"),
+        ([PartitionField(2, 1000, tr.TruncateTransform(4), "x")], "does not take columns of type timestamp"),
         ([identity(1, "id"), identity(3, "id", 1001)], "two partition fields are named 'id'"),
         ([identity(1, "id"), identity(3, "region")], "two partition fields have the id 1000"),
         ([identity(1, "")], "empty name"),
         ([identity(1, "region")], "has the name of a column that is not its source"),
-        ([PartitionField(1, 1000, BucketTransform(4), "id")], "only an identity partition may"),
-        ([PartitionField(1, 1000, BucketTransform(4), "region")], "only an identity partition may"),
+        ([PartitionField(1, 1000, tr.BucketTransform(4), "id")], "only an identity partition may"),
+        ([PartitionField(1, 1000, tr.BucketTransform(4), "region")], "only an identity partition may"),
         ([identity(1, "id"), identity(1, "id2", 1001)], "same source and transform"),
-        ([PartitionField((1, 3), 1000, BucketTransform(4), "x")], "takes one source column"),
+        ([PartitionField((1, 3), 1000, tr.BucketTransform(4), "x")], "takes one source column"),
     ],
     ids=lambda item: item if isinstance(item, str) else "",
 )
@@ -116,11 +100,11 @@ def test_broken_specs_are_refused(fields: list[PartitionField], problem: str) ->
         [],
         [identity(1, "id"), identity(5, "addr.zip", 1001)],
         [identity(1, "other")],
-        [PartitionField(1, 1000, BucketTransform(4), "a"), PartitionField(1, 1001, BucketTransform(8), "b")],
-        [PartitionField(1, 1000, VoidTransform(), "id"), PartitionField(1, 1001, VoidTransform(), "id_1001")],
-        [PartitionField(99, 1000, VoidTransform(), "gone")],
-        [PartitionField(2, 1000, YearTransform(), "y"), PartitionField(2, 1001, DayTransform(), "d")],
-        [PartitionField((1, 3), 1000, UnknownTransform("zorder"), "z")],
+        [PartitionField(1, 1000, tr.BucketTransform(4), "a"), PartitionField(1, 1001, tr.BucketTransform(8), "b")],
+        [PartitionField(1, 1000, tr.VoidTransform(), "id"), PartitionField(1, 1001, tr.VoidTransform(), "id_1001")],
+        [PartitionField(99, 1000, tr.VoidTransform(), "gone")],
+        [PartitionField(2, 1000, tr.YearTransform(), "y"), PartitionField(2, 1001, tr.DayTransform(), "d")],
+        [PartitionField((1, 3), 1000, tr.UnknownTransform("zorder"), "z")],
     ],
 )
 def test_good_specs_pass(fields: list[PartitionField]) -> None:
@@ -128,7 +112,7 @@ def test_good_specs_pass(fields: list[PartitionField]) -> None:
 
 
 def test_a_new_table_has_one_unit_of_time_per_column() -> None:
-    day, hour = PartitionField(2, 1000, DayTransform(), "d"), PartitionField(2, 1001, HourTransform(), "h")
+    day, hour = PartitionField(2, 1000, tr.DayTransform(), "d"), PartitionField(2, 1001, tr.HourTransform(), "h")
     with pytest.raises(InvalidPartitionSpecError, match="both units of time"):
         build_spec(day, hour, schema=SCHEMA)
     assert build_spec(day, schema=SCHEMA, spec_id=3) == PartitionSpec(day, spec_id=3)
@@ -136,8 +120,8 @@ def test_a_new_table_has_one_unit_of_time_per_column() -> None:
 
 def test_the_partition_type() -> None:
     spec = PartitionSpec(
-        PartitionField(2, 1000, DayTransform(), "ts_day"),
-        PartitionField(3, 1003, BucketTransform(4), "b"),
+        PartitionField(2, 1000, tr.DayTransform(), "ts_day"),
+        PartitionField(3, 1003, tr.BucketTransform(4), "b"),
         identity(3, "region", 1001),
     )
     assert partition_type(spec, SCHEMA) == types.StructType(
@@ -150,9 +134,9 @@ def test_the_partition_type() -> None:
 def test_the_type_over_a_dropped_column_comes_from_an_older_schema_or_the_transform() -> None:
     spec = PartitionSpec(
         identity(3, "region"),
-        PartitionField(3, 1001, BucketTransform(4), "b"),
-        PartitionField(3, 1002, VoidTransform(), "v"),
-        PartitionField((1, 3), 1003, UnknownTransform("zorder"), "z"),
+        PartitionField(3, 1001, tr.BucketTransform(4), "b"),
+        PartitionField(3, 1002, tr.VoidTransform(), "v"),
+        PartitionField((1, 3), 1003, tr.UnknownTransform("zorder"), "z"),
     )
     now = Schema(SCHEMA.fields[0])
     kinds = [field.field_type for field in partition_type(spec, now).fields]
@@ -163,9 +147,9 @@ def test_the_type_over_a_dropped_column_comes_from_an_older_schema_or_the_transf
 
 def test_the_unified_type_has_all_fields_by_id_with_their_newest_names() -> None:
     specs = [
-        PartitionSpec(PartitionField(2, 1001, DayTransform(), "old"), identity(3, "region", 1000), spec_id=0),
-        PartitionSpec(PartitionField(2, 1001, DayTransform(), "new"), spec_id=2),
-        PartitionSpec(PartitionField(3, 1000, VoidTransform(), "region_1000"), spec_id=1),
+        PartitionSpec(PartitionField(2, 1001, tr.DayTransform(), "old"), identity(3, "region", 1000), spec_id=0),
+        PartitionSpec(PartitionField(2, 1001, tr.DayTransform(), "new"), spec_id=2),
+        PartitionSpec(PartitionField(3, 1000, tr.VoidTransform(), "region_1000"), spec_id=1),
     ]
     expected = types.StructType(
         types.NestedField(1000, "region_1000", types.StringType()), types.NestedField(1001, "new", types.DateType())
@@ -177,8 +161,8 @@ def test_the_unified_type_has_all_fields_by_id_with_their_newest_names() -> None
 
 def test_a_void_field_takes_its_unified_type_from_what_it_was() -> None:
     specs = [
-        PartitionSpec(PartitionField(2, 1000, YearTransform(), "y"), spec_id=0),
-        PartitionSpec(PartitionField(2, 1000, VoidTransform(), "y"), spec_id=1),
+        PartitionSpec(PartitionField(2, 1000, tr.YearTransform(), "y"), spec_id=0),
+        PartitionSpec(PartitionField(2, 1000, tr.VoidTransform(), "y"), spec_id=1),
     ]
     assert unified_partition_type(specs, SCHEMA) == types.StructType(types.NestedField(1000, "y", types.IntegerType()))
 
@@ -196,7 +180,7 @@ def test_equivalence_ignores_ids_only() -> None:
         PartitionSpec(identity(3, "region"), identity(1, "id")),
         PartitionSpec(identity(1, "id")),
         PartitionSpec(identity(1, "id"), identity(3, "region2")),
-        PartitionSpec(identity(1, "id"), PartitionField(3, 1001, BucketTransform(2), "region")),
+        PartitionSpec(identity(1, "id"), PartitionField(3, 1001, tr.BucketTransform(2), "region")),
         PartitionSpec(identity(1, "id"), identity(2, "region")),
     ):
         assert not base.equivalent(other)
@@ -214,28 +198,28 @@ def test_ids_for_specs() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("days(ts)", PartitionField(2, 1000, DayTransform(), "ts_day")),
-        ("day(ts)", PartitionField(2, 1000, DayTransform(), "ts_day")),
-        ("DATE( ts )", PartitionField(2, 1000, DayTransform(), "ts_day")),
-        ("years(ts)", PartitionField(2, 1000, YearTransform(), "ts_year")),
-        ("month(ts)", PartitionField(2, 1000, MonthTransform(), "ts_month")),
-        ("Hours (ts)", PartitionField(2, 1000, HourTransform(), "ts_hour")),
-        ("date_hour(ts)", PartitionField(2, 1000, HourTransform(), "ts_hour")),
-        ("bucket(16, id)", PartitionField(1, 1000, BucketTransform(16), "id_bucket")),
-        ("bucket(id, 16)", PartitionField(1, 1000, BucketTransform(16), "id_bucket")),
-        ("truncate(4, region)", PartitionField(3, 1000, TruncateTransform(4), "region_trunc")),
-        ("truncate(region, 4)", PartitionField(3, 1000, TruncateTransform(4), "region_trunc")),
+        ("days(ts)", PartitionField(2, 1000, tr.DayTransform(), "ts_day")),
+        ("day(ts)", PartitionField(2, 1000, tr.DayTransform(), "ts_day")),
+        ("DATE( ts )", PartitionField(2, 1000, tr.DayTransform(), "ts_day")),
+        ("years(ts)", PartitionField(2, 1000, tr.YearTransform(), "ts_year")),
+        ("month(ts)", PartitionField(2, 1000, tr.MonthTransform(), "ts_month")),
+        ("Hours (ts)", PartitionField(2, 1000, tr.HourTransform(), "ts_hour")),
+        ("date_hour(ts)", PartitionField(2, 1000, tr.HourTransform(), "ts_hour")),
+        ("bucket(16, id)", PartitionField(1, 1000, tr.BucketTransform(16), "id_bucket")),
+        ("bucket(id, 16)", PartitionField(1, 1000, tr.BucketTransform(16), "id_bucket")),
+        ("truncate(4, region)", PartitionField(3, 1000, tr.TruncateTransform(4), "region_trunc")),
+        ("truncate(region, 4)", PartitionField(3, 1000, tr.TruncateTransform(4), "region_trunc")),
         ("region", identity(3, "region")),
         ("identity(region)", identity(3, "region")),
-        ("void(region)", PartitionField(3, 1000, VoidTransform(), "region_null")),
+        ("void(region)", PartitionField(3, 1000, tr.VoidTransform(), "region_null")),
         ("addr.zip", identity(5, "addr.zip")),
-        ("bucket(4, addr.zip)", PartitionField(5, 1000, BucketTransform(4), "addr.zip_bucket")),
-        ("bucket(4, `addr`.`zip`)", PartitionField(5, 1000, BucketTransform(4), "addr.zip_bucket")),
+        ("bucket(4, addr.zip)", PartitionField(5, 1000, tr.BucketTransform(4), "addr.zip_bucket")),
+        ("bucket(4, `addr`.`zip`)", PartitionField(5, 1000, tr.BucketTransform(4), "addr.zip_bucket")),
         ("`a b`", identity(14, "a b")),
         ("a b", identity(14, "a b")),
-        ("bucket(2, `a b`)", PartitionField(14, 1000, BucketTransform(2), "a b_bucket")),
-        ("bucket(2, 7)", PartitionField(15, 1000, BucketTransform(2), "7_bucket")),
-        ("bucket(16, id) as shard", PartitionField(1, 1000, BucketTransform(16), "shard")),
+        ("bucket(2, `a b`)", PartitionField(14, 1000, tr.BucketTransform(2), "a b_bucket")),
+        ("bucket(2, 7)", PartitionField(15, 1000, tr.BucketTransform(2), "7_bucket")),
+        ("bucket(16, id) as shard", PartitionField(1, 1000, tr.BucketTransform(16), "shard")),
         ("region AS `my region`", identity(3, "my region")),
     ],
 )
@@ -298,21 +282,21 @@ def test_backquotes_hold_any_name() -> None:
 @pytest.mark.parametrize(
     ("transform", "name"),
     [
-        (IdentityTransform(), "c"),
-        (BucketTransform(4), "c_bucket"),
-        (TruncateTransform(4), "c_trunc"),
-        (HourTransform(), "c_hour"),
-        (VoidTransform(), "c_null"),
+        (tr.IdentityTransform(), "c"),
+        (tr.BucketTransform(4), "c_bucket"),
+        (tr.TruncateTransform(4), "c_trunc"),
+        (tr.HourTransform(), "c_hour"),
+        (tr.VoidTransform(), "c_null"),
     ],
     ids=str,
 )
-def test_default_names(transform: Transform, name: str) -> None:
+def test_default_names(transform: tr.Transform, name: str) -> None:
     assert default_field_name(transform, "c") == name
 
 
 def test_an_unknown_transform_has_no_default_name() -> None:
     with pytest.raises(InvalidPartitionSpecError, match="needs a name"):
-        default_field_name(UnknownTransform("zorder"), "c")
+        default_field_name(tr.UnknownTransform("zorder"), "c")
 
 
 @given(schemas().flatmap(lambda schema: st.tuples(st.just(schema), partition_specs(schema))))

@@ -4,10 +4,9 @@ from typing import Any
 
 from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.manifests import EVERYTHING, DataFile, read_manifest, read_manifest_list
-from icefloe.metadata import TableMetadata, decode_metadata_file
-from icefloe.metadata.properties import NAME_MAPPING
-from icefloe.partitioning import IdentityTransform, partition_type
-from icefloe.schema.name_mapping_codec import parse_name_mapping
+from icefloe.metadata import TableMetadata, decode_metadata_file, properties as props
+from icefloe.partitioning import partition_type, transforms as tr
+from icefloe.schema import parse_name_mapping
 from icefloe.storage import Storage
 
 STORAGE = Storage()
@@ -35,7 +34,7 @@ def live_files(metadata: TableMetadata) -> list[DataFile]:
 def rows(metadata: TableMetadata) -> list[dict[str, Any]]:
     """All rows of the current snapshot, in the current schema."""
     schema = metadata.schema()
-    text = NAME_MAPPING.of(metadata.properties)
+    text = props.NAME_MAPPING.of(metadata.properties)
     mapping = None if text is None else parse_name_mapping(text)
     found: list[dict[str, Any]] = []
     for file in live_files(metadata):
@@ -43,7 +42,7 @@ def rows(metadata: TableMetadata) -> list[dict[str, Any]]:
         constants = {
             field.source_id: value
             for field, value in zip(spec.fields, file.partition, strict=True)
-            if isinstance(field.transform, IdentityTransform)
+            if isinstance(field.transform, tr.IdentityTransform)
         }
         with STORAGE.open_input(file.file_path) as source:
             reader = ParquetFileReader(source, file.file_path, schema, mapping=mapping, constants=constants)

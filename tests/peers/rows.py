@@ -5,7 +5,7 @@ import decimal
 import math
 from typing import Any
 
-from icefloe.schema.ddl import parse_ddl
+from icefloe.schema import parse_ddl
 
 SCHEMA = parse_ddl(
     "id long not null, flag boolean, n int, ratio float, score double, price decimal(12,2), big decimal(30,4), day date,"

@@ -11,14 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icefloe.commit.statistics import StatisticsChange
+from icefloe.commit import StatisticsChange
 from icefloe.formats.puffin.files import encode_puffin
 from icefloe.formats.puffin.values import Blob
 from icefloe.formats.variant.json import parse_json
-from icefloe.metadata.statistics import BlobMetadata, StatisticsFile
-from icefloe.schema import DoubleType, LongType, StringType
-from icefloe.schema.ddl import parse_ddl
-from icefloe.schema.types import DecimalType, IntegerType
+from icefloe.metadata import BlobMetadata, StatisticsFile
+from icefloe.schema import DecimalType, DoubleType, IntegerType, LongType, StringType, parse_ddl
 from icefloe.spark.native_write import why_not_native
 from icefloe.spark.session import Session
 from icefloe.table import Table

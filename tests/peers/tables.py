@@ -22,8 +22,6 @@ from icefloe.manifests import (
 )
 from icefloe.metadata import (
     MAIN_BRANCH,
-    AddSnapshotUpdate,
-    SetSnapshotRefUpdate,
     Snapshot,
     Summary,
     TableMetadata,
@@ -31,9 +29,10 @@ from icefloe.metadata import (
     branch,
     encode_metadata_file,
     new_table_metadata,
+    updates as up,
 )
 from icefloe.partitioning import UNPARTITIONED, PartitionSpec
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema
 from icefloe.storage import Storage
 from icefloe.versions import Feature, allows
 
@@ -89,8 +88,8 @@ class HandmadeTable:
                 place = f"{self.location}/metadata/{uuid.uuid4()}-m0.avro"
                 self.manifests = (*self.manifests, write_manifest(entries, form, place, self.storage.write))
         snapshot = self._snapshot(snapshot_id, operation)
-        ref = SetSnapshotRefUpdate(MAIN_BRANCH, branch(snapshot_id))
-        self.metadata = apply_all(self.metadata, [AddSnapshotUpdate(snapshot), ref], _now())
+        ref = up.SetSnapshotRefUpdate(MAIN_BRANCH, branch(snapshot_id))
+        self.metadata = apply_all(self.metadata, [up.AddSnapshotUpdate(snapshot), ref], _now())
         return self.metadata
 
     def _snapshot(self, snapshot_id: int, operation: str) -> Snapshot:

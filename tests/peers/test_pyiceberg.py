@@ -11,14 +11,10 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.expressions import GreaterThanOrEqual
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform, TruncateTransform
-from pyiceberg.types import DoubleType
-from pyiceberg.types import LongType as TheirLongType
+from pyiceberg.types import DoubleType, LongType as TheirLongType
 
 from icefloe.formats.parquet.reader import ParquetFileReader
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.ddl import parse_ddl
-from icefloe.schema.name_mapping import create_name_mapping
-from icefloe.schema.types import StringType
+from icefloe.schema import StringType, create_name_mapping, parse_ddl, schema_to_arrow
 from icefloe.spark.session import Session
 from icefloe.storage import Storage
 from icefloe.verification import Code

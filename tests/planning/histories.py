@@ -7,21 +7,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from icefloe.expressions import Expression, Literal
-from icefloe.expressions import values as ex
+from icefloe.expressions import Expression, Literal, values as ex
 from icefloe.manifests import DataFile
-from icefloe.partitioning.spec import PartitionField, PartitionSpec
-from icefloe.partitioning.transforms import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    IdentityTransform,
-    TruncateTransform,
-    VoidTransform,
-    YearTransform,
-)
-from icefloe.schema import types
-from icefloe.schema.schema import Schema
+from icefloe.partitioning import PartitionField, PartitionSpec, transforms as tr
+from icefloe.schema import Schema, types
 from icefloe.versions import Feature, allows
 from tests.planning.tables import Row, SyntheticTable, same_partition
 
@@ -62,15 +51,15 @@ OTHERS: dict[int, list[Any]] = {
 }
 """Values that no row has: between others, and beyond the type that the column had at first."""
 PARTITION_FIELDS = [
-    PartitionField(1, 1000, IdentityTransform(), "p0"),
-    PartitionField(1, 1001, BucketTransform(3), "p1"),
-    PartitionField(2, 1002, TruncateTransform(1), "p2"),
-    PartitionField(3, 1003, IdentityTransform(), "p3"),
-    PartitionField(4, 1004, DayTransform(), "p4"),
-    PartitionField(4, 1005, YearTransform(), "p5"),
-    PartitionField(4, 1006, HourTransform(), "p6"),
-    PartitionField(6, 1007, IdentityTransform(), "p7"),
-    PartitionField(2, 1008, VoidTransform(), "p8"),
+    PartitionField(1, 1000, tr.IdentityTransform(), "p0"),
+    PartitionField(1, 1001, tr.BucketTransform(3), "p1"),
+    PartitionField(2, 1002, tr.TruncateTransform(1), "p2"),
+    PartitionField(3, 1003, tr.IdentityTransform(), "p3"),
+    PartitionField(4, 1004, tr.DayTransform(), "p4"),
+    PartitionField(4, 1005, tr.YearTransform(), "p5"),
+    PartitionField(4, 1006, tr.HourTransform(), "p6"),
+    PartitionField(6, 1007, tr.IdentityTransform(), "p7"),
+    PartitionField(2, 1008, tr.VoidTransform(), "p8"),
 ]
 
 

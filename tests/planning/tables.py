@@ -18,26 +18,10 @@ from icefloe.manifests import (
     read_manifest,
     write_manifest,
 )
-from icefloe.metadata import (
-    MAIN_BRANCH,
-    AddPartitionSpecUpdate,
-    AddSchemaUpdate,
-    AddSnapshotUpdate,
-    SetCurrentSchemaUpdate,
-    SetDefaultSpecUpdate,
-    SetSnapshotRefUpdate,
-    UpgradeFormatVersionUpdate,
-    apply_all,
-    branch,
-    new_table_metadata,
-)
-from icefloe.partitioning import UNPARTITIONED, PartitionSpec
-from icefloe.partitioning.spec import PartitionField, partition_type
+from icefloe.metadata import MAIN_BRANCH, apply_all, branch, new_table_metadata, updates as up
+from icefloe.partitioning import UNPARTITIONED, PartitionField, PartitionSpec, partition_type
 from icefloe.planning import FileScanTask
-from icefloe.schema import types
-from icefloe.schema.bounds import encode_bound, truncate_lower, truncate_upper
-from icefloe.schema.reserved import DELETE_FILE_PATH
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, encode_bound, reserved, truncate_lower, truncate_upper, types
 from icefloe.storage import Storage
 from icefloe.versions import Feature, allows
 from tests.peers.tables import HandmadeTable
@@ -80,7 +64,7 @@ class SyntheticTable(HandmadeTable):
     # -- evolution
 
     def evolve_schema(self, schema: Schema) -> None:
-        self._apply(AddSchemaUpdate(schema), SetCurrentSchemaUpdate())
+        self._apply(up.AddSchemaUpdate(schema), up.SetCurrentSchemaUpdate())
 
     def evolve_spec(self, spec: PartitionSpec) -> int:
         """Add a spec, whose field ids are those that the table has for such fields, or new ones; gives the spec's id."""
@@ -93,11 +77,11 @@ class SyntheticTable(HandmadeTable):
                 last += not same
                 field_id = same[0] if same else last
             fields.append(PartitionField(wanted.source_ids, field_id, wanted.transform, wanted.name))
-        self._apply(AddPartitionSpecUpdate(PartitionSpec(*fields)), SetDefaultSpecUpdate())
+        self._apply(up.AddPartitionSpecUpdate(PartitionSpec(*fields)), up.SetDefaultSpecUpdate())
         return self.metadata.default_spec_id
 
     def upgrade(self, version: int) -> None:
-        self._apply(UpgradeFormatVersionUpdate(version))
+        self._apply(up.UpgradeFormatVersionUpdate(version))
 
     def _apply(self, *updates: Any) -> None:
         self.clock += 1000
@@ -138,7 +122,7 @@ class SyntheticTable(HandmadeTable):
         paths = sorted(each for each, _ in hits)
         bounds: dict[str, Any] = {}
         if paths and scope != "reference":
-            kind = DELETE_FILE_PATH.field_id
+            kind = reserved.DELETE_FILE_PATH.field_id
             bounds = {"lower_bounds": {kind: paths[0].encode()}, "upper_bounds": {kind: paths[-1].encode()}}
         if scope == "unbounded":
             bounds = {}
@@ -243,8 +227,8 @@ class SyntheticTable(HandmadeTable):
             self._snapshot(snapshot_id, operation),
             timestamp_ms=self.clock if timestamp_ms is None else timestamp_ms,
         )
-        update = SetSnapshotRefUpdate(ref, branch(snapshot_id))
-        self.metadata = apply_all(self.metadata, [AddSnapshotUpdate(snapshot), update], self.clock)
+        update = up.SetSnapshotRefUpdate(ref, branch(snapshot_id))
+        self.metadata = apply_all(self.metadata, [up.AddSnapshotUpdate(snapshot), update], self.clock)
         self.states[snapshot_id] = self.manifests
         return snapshot_id
 
@@ -341,7 +325,7 @@ def applies(delete: ManifestEntry, data: ManifestEntry, table: SyntheticTable) -
         everywhere = table.metadata.spec(file.spec_id).is_unpartitioned
         return data.sequence_number < delete.sequence_number and (same or everywhere)
     about = file.referenced_data_file
-    low, high = (bounds.get(DELETE_FILE_PATH.field_id) for bounds in (file.lower_bounds, file.upper_bounds))
+    low, high = (bounds.get(reserved.DELETE_FILE_PATH.field_id) for bounds in (file.lower_bounds, file.upper_bounds))
     if about is None and low is not None and low == high:
         about = low.decode()
     return same and data.sequence_number <= delete.sequence_number and about in (None, target.file_path)

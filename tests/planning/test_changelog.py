@@ -3,15 +3,13 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from icefloe.errors import NoSuchSnapshotError, StateError
 from icefloe.expressions import AlwaysTrue, Expression, evaluate
-from icefloe.metadata import RemoveSnapshotsUpdate, apply_all
+from icefloe.metadata import apply_all, updates as up
 from icefloe.planning import ChangelogScan, ChangelogScanTask, ChangeType
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import LongType, NestedField
+from icefloe.schema import LongType, NestedField, Schema
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.planning.histories import histories, leaves
 from tests.planning.tables import SyntheticTable
@@ -96,9 +94,9 @@ def test_an_expired_parent_matters_unless_rows_were_only_added() -> None:
     file = table.data(rows(1))
     first, second = table.add(file), table.add(table.data(rows(2)))
     third = table.add(removed=[file], operation="delete")
-    table.metadata = apply_all(table.metadata, [RemoveSnapshotsUpdate((first,))], 9)
+    table.metadata = apply_all(table.metadata, [up.RemoveSnapshotsUpdate((first,))], 9)
     found = [str(each.change_type) for each in ChangelogScan(table.metadata, table.storage, first).plan_files()]
     assert found == ["INSERT", "DELETE"]
-    table.metadata = apply_all(table.metadata, [RemoveSnapshotsUpdate((second,))], 9)
+    table.metadata = apply_all(table.metadata, [up.RemoveSnapshotsUpdate((second,))], 9)
     with pytest.raises(NoSuchSnapshotError, match=f"start the changes after {third}"):
         list(ChangelogScan(table.metadata, table.storage).plan_files())

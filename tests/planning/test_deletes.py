@@ -7,12 +7,9 @@ import pytest
 
 from icefloe.errors import CorruptFileError
 from icefloe.manifests import DataFile
-from icefloe.partitioning import PartitionSpec
-from icefloe.partitioning.spec import PartitionField, parse_partition_spec
-from icefloe.partitioning.transforms import IdentityTransform, UnknownTransform, VoidTransform
+from icefloe.partitioning import PartitionField, PartitionSpec, parse_partition_spec, transforms as tr
 from icefloe.planning import FileScanTask, TableScan
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import DoubleType, LongType, NestedField, StringType
+from icefloe.schema import DoubleType, LongType, NestedField, Schema, StringType
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.planning.tables import SyntheticTable
 
@@ -82,7 +79,7 @@ def test_unpartitioned_equality_deletes_reach_every_partition_and_spec(version: 
 
 
 def test_a_spec_of_void_fields_is_unpartitioned() -> None:
-    table = SyntheticTable(SCHEMA, 2, PartitionSpec(PartitionField(2, 1000, VoidTransform(), "gone")))
+    table = SyntheticTable(SCHEMA, 2, PartitionSpec(PartitionField(2, 1000, tr.VoidTransform(), "gone")))
     spec_id = table.evolve_spec(BY_REGION)
     parted = table.data([row(1, "us")], spec_id)
     table.add(parted)
@@ -308,7 +305,8 @@ def test_the_filter_leaves_out_equality_deletes_of_other_rows() -> None:
 @pytest.mark.parametrize("version", WITH_DELETES)
 def test_unknown_transforms_match_deletes_but_prune_nothing(version: int) -> None:
     odd = PartitionSpec(
-        PartitionField(2, 1000, UnknownTransform("zorder"), "odd"), PartitionField(1, 1001, IdentityTransform(), "id")
+        PartitionField(2, 1000, tr.UnknownTransform("zorder"), "odd"),
+        PartitionField(1, 1001, tr.IdentityTransform(), "id"),
     )
     table = SyntheticTable(SCHEMA, version, PartitionSpec(*odd.fields))
     one = replace(table.data([], metrics={}), record_count=5, partition=("x", 1))

@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 
 from icefloe.errors import NoSuchColumnError, NoSuchSnapshotError, StateError
-from icefloe.metadata import RemoveSnapshotsUpdate, SetSnapshotRefUpdate, apply_all, branch
-from icefloe.partitioning.spec import parse_partition_spec
+from icefloe.metadata import apply_all, branch, updates as up
+from icefloe.partitioning import parse_partition_spec
 from icefloe.planning import IncrementalAppendScan
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import LongType, NestedField, StringType
+from icefloe.schema import LongType, NestedField, Schema, StringType
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.planning.tables import SyntheticTable
 
@@ -72,9 +71,9 @@ def test_an_expired_start_is_known_by_its_child() -> None:
     third = table.data([row(3)])
     second_id = table.metadata.current_snapshot_id
     table.add(third)
-    table.metadata = apply_all(table.metadata, [RemoveSnapshotsUpdate((first,))], 9)
+    table.metadata = apply_all(table.metadata, [up.RemoveSnapshotsUpdate((first,))], 9)
     assert len(appended(table, first)) == 2
-    table.metadata = apply_all(table.metadata, [RemoveSnapshotsUpdate((second_id or 0,))], 9)
+    table.metadata = apply_all(table.metadata, [up.RemoveSnapshotsUpdate((second_id or 0,))], 9)
     with pytest.raises(StateError, match="is not an ancestor"):
         appended(table, first)
 
@@ -82,7 +81,7 @@ def test_an_expired_start_is_known_by_its_child() -> None:
 def test_branches() -> None:
     table = SyntheticTable(SCHEMA, 2)
     first = table.add(table.data([row(1)]))
-    table.metadata = apply_all(table.metadata, [SetSnapshotRefUpdate("work", branch(first))], 9)
+    table.metadata = apply_all(table.metadata, [up.SetSnapshotRefUpdate("work", branch(first))], 9)
     second = table.add(table.data([row(2)]))
     assert len(appended(table, branch="work")) == 1
     with pytest.raises(StateError, match="not in branch 'work'"):

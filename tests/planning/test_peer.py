@@ -10,11 +10,9 @@ from pyiceberg.table import StaticTable
 
 from icefloe.expressions import bind, evaluate, parse_expression
 from icefloe.manifests import DataFile
-from icefloe.partitioning.spec import parse_partition_spec
+from icefloe.partitioning import parse_partition_spec
 from icefloe.planning import TableScan
-from icefloe.schema import types
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, schema_to_arrow, types
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.peers.tables import HandmadeTable
 

@@ -5,16 +5,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from hypothesis import given, note, reject, settings
-from hypothesis import strategies as st
+from hypothesis import given, note, reject, settings, strategies as st
 
 from icefloe.errors import InvalidValueError
 from icefloe.expressions import Expression, bind, evaluate
 from icefloe.manifests import DataFile, FileContent, ManifestCache
-from icefloe.partitioning.spec import PartitionField, PartitionSpec
-from icefloe.partitioning.transforms import (
-    UnknownTransform,
-)
+from icefloe.partitioning import PartitionField, PartitionSpec, transforms as tr
 from icefloe.planning import PRUNING_SWITCHES, FileScanTask, TableScan
 from icefloe.verification import Code, silent, verify
 from icefloe.versions import ALL_VERSIONS
@@ -158,6 +154,6 @@ def _named(spec: PartitionSpec) -> PartitionSpec:
         *(
             PartitionField(each.source_ids, 1000 + place, each.transform, f"p{place}")
             for place, each in enumerate(kept.values())
-            if not isinstance(each.transform, UnknownTransform)
+            if not isinstance(each.transform, tr.UnknownTransform)
         )
     )

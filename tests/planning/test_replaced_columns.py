@@ -8,7 +8,7 @@ import pytest
 
 from icefloe import load_catalog
 from icefloe.errors import IncompatibleChangeError, ValidationError
-from icefloe.inspect.schemas import TABLE_NAMES
+from icefloe.inspect import TABLE_NAMES
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 

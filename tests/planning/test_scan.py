@@ -22,11 +22,10 @@ from icefloe.errors import (
 )
 from icefloe.expressions import AlwaysFalse, AlwaysTrue, bind, col
 from icefloe.manifests import ManifestCache, encode_manifest_list
-from icefloe.metadata import SetSnapshotRefUpdate, SnapshotLogEntry, apply_all, branch, tag
-from icefloe.partitioning.spec import parse_partition_spec
+from icefloe.metadata import SnapshotLogEntry, apply_all, branch, tag, updates as up
+from icefloe.partitioning import parse_partition_spec
 from icefloe.planning import FileScanTask, ScanReport, TableScan, exact_count
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import LongType, NestedField, StringType, StructType
+from icefloe.schema import LongType, NestedField, Schema, StringType, StructType
 from icefloe.storage import Storage
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.planning.tables import SyntheticTable
@@ -91,7 +90,7 @@ def test_snapshots_by_id_ref_and_time(version: int) -> None:
     then = table.metadata.snapshot(first).timestamp_ms
     second = table.add(two)
     table.metadata = apply_all(
-        table.metadata, [SetSnapshotRefUpdate("old", tag(first)), SetSnapshotRefUpdate("work", branch(first))], 9
+        table.metadata, [up.SetSnapshotRefUpdate("old", tag(first)), up.SetSnapshotRefUpdate("work", branch(first))], 9
     )
     both = sorted([one.file_path, two.file_path])
     assert paths(scan(table).plan_files()) == both
@@ -138,7 +137,7 @@ def test_time_travel_reads_under_the_schema_of_its_snapshot() -> None:
     first = table.add(table.data([row(1)]))
     table.evolve_schema(Schema(ID, NestedField(3, "added", LongType())))
     table.metadata = apply_all(
-        table.metadata, [SetSnapshotRefUpdate("old", tag(first)), SetSnapshotRefUpdate("work", branch(first))], 9
+        table.metadata, [up.SetSnapshotRefUpdate("old", tag(first)), up.SetSnapshotRefUpdate("work", branch(first))], 9
     )
     assert scan(table).projection().column_names == ("id", "added")
     assert scan(table, ref="work").projection().column_names == ("id", "added")

@@ -4,17 +4,14 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidPropertyError
 from icefloe.expressions import AlwaysTrue
 from icefloe.manifests import DataFile, FileContent
-from icefloe.planning import CombinedScanTask, FileScanTask, TableScan
-from icefloe.planning.options import scan_options
-from icefloe.planning.splits import cut_task, pack_tasks, split_task
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import LongType, NestedField
+from icefloe.planning import CombinedScanTask, FileScanTask, TableScan, cut_task, scan_options
+from icefloe.planning.splits import pack_tasks, split_task
+from icefloe.schema import LongType, NestedField, Schema
 from tests.planning.tables import SyntheticTable
 
 

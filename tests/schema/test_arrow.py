@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 
 from icefloe.errors import InvalidSchemaError, InvalidTypeError
-from icefloe.schema import types
-from icefloe.schema.arrow import (
+from icefloe.schema import (
+    Schema,
     field_to_arrow,
     file_schema_from_arrow,
     schema_from_arrow,
     schema_to_arrow,
     type_from_arrow,
     type_to_arrow,
+    types,
 )
-from icefloe.schema.schema import Schema
 from tests.strategies import schemas
 
 ID = "PARQUET:field_id"

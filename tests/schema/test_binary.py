@@ -8,15 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from pyiceberg import conversions
-from pyiceberg import types as peer
+from hypothesis import given, strategies as st
+from pyiceberg import conversions, types as peer
 
 from icefloe.errors import InvalidValueError
-from icefloe.schema import types
-from icefloe.schema.binary import arrow_value_type, decode, decode_array, encode, encode_array
-from icefloe.schema.promotion import promote_value
+from icefloe.schema import arrow_value_type, decode, decode_array, encode_array, promote_value, types
+from icefloe.schema.binary import encode
 from tests.strategies import decimal_types, decimals, primitive_types, values_of
 
 PLAIN = (

@@ -6,22 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidValueError
-from icefloe.schema import types
+from icefloe.schema import GeoPoint, decode_bound, decode_bounds, encode_bound, truncate_lower, truncate_upper, types
 from icefloe.schema.binary import encode
-from icefloe.schema.bounds import (
-    decode_bound,
-    decode_bounds,
-    decode_geo_bound,
-    encode_bound,
-    encode_geo_bound,
-    truncate_lower,
-    truncate_upper,
-)
-from icefloe.schema.wkb import GeoPoint
+from icefloe.schema.bounds import decode_geo_bound, encode_geo_bound
 from tests.strategies import texts, values_of
 
 LAST = "\U0010ffff"

@@ -5,13 +5,10 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidInputError, InvalidSchemaError, InvalidTypeError
-from icefloe.schema import types
-from icefloe.schema.codec import schema_from_json, schema_to_json, type_from_json, type_to_json
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, schema_from_json, schema_to_json, type_from_json, type_to_json, types
 from tests.golden import golden
 from tests.strategies import primitive_types, schemas, values_of
 

@@ -7,14 +7,10 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidInputError, InvalidSchemaError, InvalidTypeError
-from icefloe.schema import types
-from icefloe.schema.ddl import parse_ddl, schema_to_ddl
-from icefloe.schema.ids import assign_fresh_ids
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, assign_fresh_ids, parse_ddl, schema_to_ddl, types
 from tests.strategies import primitive_types, schemas, values_of
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import (
     AlreadyExistsError,
@@ -19,12 +18,7 @@ from icefloe.errors import (
     NoSuchColumnError,
     UnsupportedVersionError,
 )
-from icefloe.schema.codec import schema_from_json, schema_to_json
-from icefloe.schema.ddl import parse_ddl
-from icefloe.schema.evolution import SchemaUpdate
-from icefloe.schema.promotion import can_promote
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
+from icefloe.schema import (
     BinaryType,
     DateType,
     DecimalType,
@@ -36,6 +30,8 @@ from icefloe.schema.types import (
     LongType,
     MapType,
     NestedField,
+    Schema,
+    SchemaUpdate,
     StringType,
     StructType,
     TimestampNanoType,
@@ -43,6 +39,10 @@ from icefloe.schema.types import (
     TimestamptzType,
     UnknownType,
     VariantType,
+    can_promote,
+    parse_ddl,
+    schema_from_json,
+    schema_to_json,
 )
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.strategies import names, primitive_types, schemas, types

@@ -1,11 +1,8 @@
 """Fresh ids: dense, in the order of the other implementations, or the ones that a base schema has."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from icefloe.schema import types
-from icefloe.schema.ids import assign_fresh_ids
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, assign_fresh_ids, types
 from tests.strategies import schemas
 
 

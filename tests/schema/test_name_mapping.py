@@ -8,24 +8,22 @@ import pytest
 from hypothesis import given
 
 from icefloe.errors import InvalidInputError, InvalidSchemaError
-from icefloe.schema import types
-from icefloe.schema.arrow import file_schema_from_arrow, schema_to_arrow
-from icefloe.schema.ddl import parse_ddl
-from icefloe.schema.evolution import SchemaUpdate
-from icefloe.schema.name_mapping import (
+from icefloe.schema import (
     MappedField,
     NameMapping,
+    Schema,
+    SchemaUpdate,
     apply_name_mapping,
     create_name_mapping,
+    file_schema_from_arrow,
+    format_name_mapping,
+    parse_ddl,
+    parse_name_mapping,
+    schema_to_arrow,
+    types,
     update_name_mapping,
 )
-from icefloe.schema.name_mapping_codec import (
-    format_name_mapping,
-    name_mapping_from_json,
-    name_mapping_to_json,
-    parse_name_mapping,
-)
-from icefloe.schema.schema import Schema
+from icefloe.schema.name_mapping_codec import name_mapping_from_json, name_mapping_to_json
 from tests.strategies import schemas
 
 # The example of the spec, Appendix C.

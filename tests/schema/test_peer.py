@@ -3,17 +3,19 @@
 import json
 
 from hypothesis import given, settings
-from pyiceberg.schema import Schema as PeerSchema
-from pyiceberg.schema import assign_fresh_schema_ids
-from pyiceberg.table.name_mapping import create_mapping_from_schema
-from pyiceberg.table.name_mapping import parse_mapping_from_json as parse_peer_mapping
+from pyiceberg.schema import Schema as PeerSchema, assign_fresh_schema_ids
+from pyiceberg.table.name_mapping import create_mapping_from_schema, parse_mapping_from_json as parse_peer_mapping
 
-from icefloe.schema.codec import schema_from_json, schema_to_json
-from icefloe.schema.ids import assign_fresh_ids
-from icefloe.schema.name_mapping import create_name_mapping
-from icefloe.schema.name_mapping_codec import format_name_mapping, parse_name_mapping
-from icefloe.schema.projection import select
-from icefloe.schema.schema import Schema
+from icefloe.schema import (
+    Schema,
+    assign_fresh_ids,
+    create_name_mapping,
+    format_name_mapping,
+    parse_name_mapping,
+    schema_from_json,
+    schema_to_json,
+    select,
+)
 from tests.strategies import schemas
 
 

@@ -3,53 +3,50 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import IcefloeError, IncompatibleChangeError, InvalidSchemaError, NoSuchColumnError
-from icefloe.schema.ddl import parse_ddl
-from icefloe.schema.evolution import SchemaUpdate
-from icefloe.schema.projection import (
+from icefloe.schema import (
+    BinaryType,
     Constant,
+    DateType,
+    DecimalType,
     Default,
+    DoubleType,
+    FixedType,
+    FloatType,
     FromFile,
+    GeographyType,
+    IcebergType,
+    IntegerType,
     Keep,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    NestedType,
     Null,
     ProjectField,
     ProjectList,
     ProjectMap,
     ProjectStruct,
     Promote,
-    ValuePlan,
-    default_value,
-    plan_projection,
-    select,
-    select_ids,
-)
-from icefloe.schema.promotion import promote_value
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    NestedType,
+    Schema,
+    SchemaUpdate,
     StringType,
     StructType,
     TimestampType,
     TimestamptzType,
     UnknownType,
     UUIDType,
+    ValuePlan,
     VariantType,
+    default_value,
+    parse_ddl,
+    plan_projection,
+    promote_value,
+    select,
+    select_ids,
 )
 from tests.strategies import names, primitive_types, schemas, types, values_of
 

@@ -6,13 +6,10 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import IncompatibleChangeError, InvalidValueError
-from icefloe.schema import types
-from icefloe.schema.promotion import can_promote, promote_value
-from icefloe.schema.values import coerce
+from icefloe.schema import can_promote, coerce, promote_value, types
 from icefloe.versions import ALL_VERSIONS
 from tests.strategies import DAYS_MAX, DAYS_MIN
 

@@ -2,9 +2,7 @@
 
 import pytest
 
-from icefloe.schema import reserved
-from icefloe.schema.schema import MAX_COLUMN_ID
-from icefloe.schema.types import LongType, NestedField, StructType
+from icefloe.schema import MAX_COLUMN_ID, LongType, NestedField, StructType, reserved
 
 # spec: Reserved Field IDs
 TABLE = """2147483646 _file string

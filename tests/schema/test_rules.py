@@ -3,13 +3,10 @@
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidSchemaError, UnsupportedVersionError
-from icefloe.schema import types
-from icefloe.schema.rules import check_schema_for_version
-from icefloe.schema.schema import MAX_COLUMN_ID, Schema
+from icefloe.schema import MAX_COLUMN_ID, Schema, check_schema_for_version, types
 from icefloe.versions import ALL_VERSIONS
 from tests.strategies import schemas
 

@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 
 from icefloe.errors import InvalidSchemaError, NoSuchColumnError
-from icefloe.schema import types
-from icefloe.schema.ddl import parse_ddl
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, parse_ddl, types
 from tests.strategies import schemas
 
 POINT = types.StructType(

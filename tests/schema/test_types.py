@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 
 from icefloe.errors import InvalidTypeError
-from icefloe.schema.types import (
-    PLAIN_TYPES,
+from icefloe.schema import (
     DecimalType,
     FixedType,
     GeographyType,
@@ -25,6 +24,7 @@ from icefloe.schema.types import (
     parse_type,
     walk_fields,
 )
+from icefloe.schema.types import PLAIN_TYPES
 from icefloe.versions import Feature
 from tests.strategies import primitive_types, types
 

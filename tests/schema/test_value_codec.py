@@ -7,11 +7,10 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from icefloe.errors import InvalidValueError
-from icefloe.schema.types import (
+from icefloe.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -38,9 +37,10 @@ from icefloe.schema.types import (
     UnknownType,
     UUIDType,
     VariantType,
+    value_from_json,
+    value_to_json,
     walk_fields,
 )
-from icefloe.schema.value_codec import value_from_json, value_to_json
 from icefloe.schema.wkb import wkt_to_wkb
 from tests.strategies import types, values_of
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from icefloe.errors import InvalidValueError
-from icefloe.schema.types import (
+from icefloe.schema import (
     BinaryType,
     BooleanType,
     DateType,
@@ -40,9 +39,12 @@ from icefloe.schema.types import (
     UnknownType,
     UUIDType,
     VariantType,
+    coerce,
+    parse_text,
+    to_python,
+    to_text,
     walk_fields,
 )
-from icefloe.schema.values import coerce, parse_text, to_python, to_text
 from tests.strategies import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, primitive_types, types, values_of
 
 POINT = StructType(

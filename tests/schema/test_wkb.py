@@ -5,12 +5,11 @@ import struct
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidValueError
-from icefloe.schema.types import GeographyType, GeometryType
-from icefloe.schema.wkb import GeoPoint, bounding_box, check_wkb, wkb_to_wkt, wkt_to_wkb
+from icefloe.schema import GeographyType, GeometryType, GeoPoint, bounding_box
+from icefloe.schema.wkb import check_wkb, wkb_to_wkt, wkt_to_wkb
 
 
 def numbers() -> st.SearchStrategy[float]:

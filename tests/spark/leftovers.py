@@ -1,6 +1,6 @@
 """What lies in the folder of a table: files that no snapshot knows, and files that one knows but that are not there."""
 
-from icefloe.maintenance.reachable import reachable_files
+from icefloe.maintenance import reachable_files
 from icefloe.table import Table
 
 

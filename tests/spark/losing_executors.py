@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark.cloudpickle import register_pickle_by_value
 
-from icefloe.data.engines import WriteRequest
+from icefloe.data import WriteRequest
 from icefloe.spark.engine import SparkEngine
 from icefloe.spark.session import Session
 from icefloe.storage import Storage

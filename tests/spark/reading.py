@@ -8,11 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from icefloe.catalog import Catalog, load_catalog
-from icefloe.data.file_rolling import data_file_of
+from icefloe.data import data_file_of
 from icefloe.formats.equality_deletes import EqualityDeleteWriter
 from icefloe.manifests import FileContent
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.projection import select_ids
+from icefloe.schema import schema_to_arrow, select_ids
 from icefloe.spark.session import Session
 from icefloe.table import Table
 

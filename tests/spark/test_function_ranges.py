@@ -4,10 +4,9 @@ import datetime as dt
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from icefloe.schema.types import DateType, IcebergType, NestedField, TimestampType
+from icefloe.schema import DateType, IcebergType, NestedField, TimestampType
 from icefloe.spark.catalyst_tree import Node, NotUnderstood
 from icefloe.spark.function_ranges import Range, days_of, source_range
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
-from icefloe.schema.types import DoubleType, LongType, StringType
+from icefloe.schema import DoubleType, LongType, StringType
 from icefloe.spark.connect import connect
 from icefloe.spark.session import Session
 from icefloe.table import Table

@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from hypothesis import HealthCheck, Phase, given, settings, strategies as st
+from pyspark.sql import (
+    DataFrame,
+    functions as F,  # noqa: N812 - its usual name
+)
 
-from icefloe.schema import types
-from icefloe.schema.arrow import schema_to_arrow
+from icefloe.schema import schema_to_arrow, types
 from icefloe.spark.connect import connect
 from icefloe.spark.session import Session
 from icefloe.table import Table

@@ -14,8 +14,10 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812  # its usual name
+from pyspark.sql import (
+    DataFrame,
+    functions as F,  # noqa: N812  # its usual name
+)
 
 from icefloe.errors import InvalidExpressionError
 from icefloe.expressions import Expression, parse_expression

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql import (
+    DataFrame,
+    functions as F,  # noqa: N812 - its usual name
+)
 
 from icefloe import load_catalog
 from icefloe.errors import InvalidInputError, InvalidValueError, NoSuchColumnError

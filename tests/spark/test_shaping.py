@@ -10,9 +10,7 @@ from pyspark.sql.types import StructField
 
 from icefloe.catalog import Catalog, load_catalog
 from icefloe.errors import InvalidValueError
-from icefloe.schema import types
-from icefloe.schema.ddl import parse_ddl
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, parse_ddl, types
 from icefloe.spark.schema_merge import schema_to_merge
 from icefloe.spark.shaping import error_in, shape_frame
 

@@ -8,8 +8,7 @@ from pyspark.errors import AnalysisException
 
 from icefloe import load_catalog
 from icefloe.errors import AlreadyExistsError, InvalidSchemaError, NoSuchColumnError
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import IntegerType, LongType, NestedField
+from icefloe.schema import IntegerType, LongType, NestedField, Schema
 from icefloe.spark.connect import connect
 from icefloe.spark.session import Session
 

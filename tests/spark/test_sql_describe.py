@@ -7,7 +7,7 @@ import pytest
 
 from icefloe import load_catalog
 from icefloe.errors import InvalidInputError, NoSuchColumnError, NoSuchTableError
-from icefloe.inspect.schemas import TABLE_NAMES
+from icefloe.inspect import TABLE_NAMES
 from icefloe.spark.session import Session
 
 TABLE = "told.db.t"

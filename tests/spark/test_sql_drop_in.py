@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql import (
+    SparkSession,
+    functions as F,  # noqa: N812 - its usual name
+)
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
 import icefloe

@@ -14,9 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 import icefloe
 from icefloe import load_catalog
 from icefloe.errors import IcefloeError, InvalidInputError, InvalidValueError
-from icefloe.metadata.properties import UPDATE_ISOLATION_LEVEL, UPDATE_MODE
-from icefloe.schema.ddl import parse_ddl
-from icefloe.schema.schema import Schema
+from icefloe.metadata import properties as props
+from icefloe.schema import Schema, parse_ddl
 from icefloe.spark.row_level import RowChange
 from icefloe.spark.session import Session
 from icefloe.spark.store_assignment import store_assigned
@@ -121,7 +120,7 @@ def test_only_what_is_assigned_changes(ice: Session, spark: Any, version: int, m
 def test_a_plan_that_casts_what_it_keeps_writes_nothing(ice: Session, spark: Any) -> None:
     create(ice, "guarded", "id INT, l BIGINT, st STRUCT<a: INT>")
     table = ice.load_table("lake.db.guarded")
-    change = RowChange(spark, table, UPDATE_MODE, UPDATE_ISOLATION_LEVEL)
+    change = RowChange(spark, table, props.UPDATE_MODE, props.UPDATE_ISOLATION_LEVEL)
     good = spark.range(1).select(
         F.lit(1).alias("id"), F.lit(1).cast("long").alias("l"), F.struct(F.lit(1).alias("a")).alias("st")
     )
@@ -322,7 +321,9 @@ def test_policies(ice: Session, spark: Any) -> None:
 
 def test_types_that_spark_lacks(ice: Session) -> None:
     schema = parse_ddl("id int, u uuid, n timestamp_ns, f fixed[2]")
-    ice.catalogs["lake"].create_table("db.lacking", schema, properties={"format-version": "3", UPDATE_MODE.key: COPY})
+    ice.catalogs["lake"].create_table(
+        "db.lacking", schema, properties={"format-version": "3", props.UPDATE_MODE.key: COPY}
+    )
     some = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
     ice.sql(
         f"INSERT INTO lake.db.lacking VALUES (1, X'{some.hex}', TIMESTAMP_NTZ'1970-01-01 00:00:01', X'0001'), (2, NULL, NULL, NULL)"

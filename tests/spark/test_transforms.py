@@ -14,22 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812  # its usual name
 from pyspark.sql.types import StructField, StructType
 
 from icefloe.errors import InvalidTransformError, InvalidValueError
-from icefloe.partitioning import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    IdentityTransform,
-    MonthTransform,
-    Transform,
-    TruncateTransform,
-    UnknownTransform,
-    VoidTransform,
-    YearTransform,
-    transform_array,
-)
-from icefloe.partitioning.transforms import BUCKET_TYPES
-from icefloe.schema import types
-from icefloe.schema.values import coerce
+from icefloe.partitioning import transform_array, transforms as tr
+from icefloe.schema import coerce, types
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.transforms import transform_column
 from icefloe.spark.types import user_type
@@ -56,17 +42,17 @@ KINDS: tuple[types.IcebergType, ...] = (
     types.FixedType(5),
     types.BinaryType(),
 )
-TRANSFORMS: tuple[Transform, ...] = (
-    IdentityTransform(),
-    BucketTransform(16),
-    BucketTransform(2**31 - 1),
-    TruncateTransform(3),
-    TruncateTransform(1_000_000_007),
-    YearTransform(),
-    MonthTransform(),
-    DayTransform(),
-    HourTransform(),
-    VoidTransform(),
+TRANSFORMS: tuple[tr.Transform, ...] = (
+    tr.IdentityTransform(),
+    tr.BucketTransform(16),
+    tr.BucketTransform(2**31 - 1),
+    tr.TruncateTransform(3),
+    tr.TruncateTransform(1_000_000_007),
+    tr.YearTransform(),
+    tr.MonthTransform(),
+    tr.DayTransform(),
+    tr.HourTransform(),
+    tr.VoidTransform(),
 )
 CASES = [(kind, transform) for kind in KINDS for transform in TRANSFORMS if transform.can_transform(kind)]
 ROWS = 500
@@ -94,7 +80,7 @@ def plain(values: Any) -> list[Any]:
     return [str(value) if isinstance(value, float) else value for value in values.to_pylist()]
 
 
-def allowed(transform: Transform, value: Any, kind: types.IcebergType) -> Any:
+def allowed(transform: tr.Transform, value: Any, kind: types.IcebergType) -> Any:
     """The value, or null where the transform refuses it."""
     try:
         transform.apply(value, kind)
@@ -103,7 +89,7 @@ def allowed(transform: Transform, value: Any, kind: types.IcebergType) -> Any:
     return value
 
 
-def results(spark: Any, cases: Sequence[tuple[types.IcebergType, Transform, Sequence[Any]]]) -> list[list[Any]]:
+def results(spark: Any, cases: Sequence[tuple[types.IcebergType, tr.Transform, Sequence[Any]]]) -> list[list[Any]]:
     """What Spark makes of each column, all in one job."""
     gateway = Gateway(spark)
     data = pa.table({f"c{place}": shown(values, kind) for place, (kind, _, values) in enumerate(cases)})
@@ -167,11 +153,11 @@ def test_every_transform_of_every_type_is_that_of_partitioning(spark: Any) -> No
 def test_hashes_are_those_of_the_spec(spark: Any) -> None:
     largest = 2**31 - 1
     rows = [
-        (kind, BucketTransform(largest), [coerce(value, kind)])
+        (kind, tr.BucketTransform(largest), [coerce(value, kind)])
         for kind, value, _ in SPEC_VALUES
-        if isinstance(kind, BUCKET_TYPES)
+        if isinstance(kind, tr.BUCKET_TYPES)
     ]
-    expected = [[(number & largest) % largest] for kind, _, number in SPEC_VALUES if isinstance(kind, BUCKET_TYPES)]
+    expected = [[(number & largest) % largest] for kind, _, number in SPEC_VALUES if isinstance(kind, tr.BUCKET_TYPES)]
     assert len(rows) > 15
     assert results(spark, rows) == expected
 
@@ -183,7 +169,13 @@ def test_the_time_zone_of_the_session_means_nothing(spark: Any, zone: str) -> No
     cases: list[Any] = [
         (kind, transform, numbers)
         for kind in (types.TimestampType(), types.TimestamptzType())
-        for transform in (HourTransform(), DayTransform(), MonthTransform(), YearTransform(), BucketTransform(7))
+        for transform in (
+            tr.HourTransform(),
+            tr.DayTransform(),
+            tr.MonthTransform(),
+            tr.YearTransform(),
+            tr.BucketTransform(7),
+        )
     ]
     spark.conf.set("spark.sql.session.timeZone", zone)
     try:
@@ -195,14 +187,15 @@ def test_the_time_zone_of_the_session_means_nothing(spark: Any, zone: str) -> No
 
 
 def test_text_is_cut_by_code_points(spark: Any) -> None:
-    found = results(spark, [(types.StringType(), TruncateTransform(2), ["a🦆é", "日本語", "", None])])
+    found = results(spark, [(types.StringType(), tr.TruncateTransform(2), ["a🦆é", "日本語", "", None])])
     assert found == [["a🦆", "日本", "", None]]
 
 
 def test_truncate_comes_round_below_the_least_value(spark: Any) -> None:
     ints, longs = [-(2**31), -(2**31) + 8, None], [-(2**63), -(2**63) + 8, None]
     found = results(
-        spark, [(types.IntegerType(), TruncateTransform(10), ints), (types.LongType(), TruncateTransform(10), longs)]
+        spark,
+        [(types.IntegerType(), tr.TruncateTransform(10), ints), (types.LongType(), tr.TruncateTransform(10), longs)],
     )
     assert found == [[2147483646, -2147483640, None], [9223372036854775806, -9223372036854775800, None]]
 
@@ -211,8 +204,8 @@ def test_truncate_comes_round_below_the_least_value(spark: Any) -> None:
 @pytest.mark.parametrize(
     ("kind", "transform", "value"),
     [
-        (types.DecimalType(38, 2), TruncateTransform(7), coerce("-" + "9" * 36 + ".99", types.DecimalType(38, 2))),
-        (types.TimestampType(), HourTransform(), 2**63 - 1),
+        (types.DecimalType(38, 2), tr.TruncateTransform(7), coerce("-" + "9" * 36 + ".99", types.DecimalType(38, 2))),
+        (types.TimestampType(), tr.HourTransform(), 2**63 - 1),
     ],
 )
 def test_what_does_not_fit_fails_in_any_mode(spark: Any, ansi: str, kind: Any, transform: Any, value: Any) -> None:
@@ -230,7 +223,7 @@ def test_what_does_not_fit_fails_in_any_mode(spark: Any, ansi: str, kind: Any, t
 def test_unknown_transforms_and_wrong_types_are_refused(spark: Any) -> None:
     gateway = Gateway(spark)
     with pytest.raises(InvalidTransformError, match="zorder"):
-        transform_column(gateway, UnknownTransform("zorder"), F.col("a"), types.LongType())
+        transform_column(gateway, tr.UnknownTransform("zorder"), F.col("a"), types.LongType())
     with pytest.raises(InvalidTransformError, match="day does not take columns of type string"):
-        transform_column(gateway, DayTransform(), F.col("a"), types.StringType())
+        transform_column(gateway, tr.DayTransform(), F.col("a"), types.StringType())
     assert set(COUNTED) < {type(kind) for kind in KINDS}

@@ -9,9 +9,7 @@ from hypothesis import given
 from pyspark.sql import types as T  # noqa: N812  # as PySpark's own documentation has it
 
 from icefloe.errors import InvalidSchemaError, InvalidTypeError
-from icefloe.schema import types
-from icefloe.schema.ids import assign_fresh_ids
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema, assign_fresh_ids, types
 from icefloe.spark.types import EXACT_TYPE, TypeMapping, file_schema, schema_from_spark, user_schema
 from tests.spark.conftest import SPARK
 from tests.strategies import schemas

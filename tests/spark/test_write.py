@@ -16,15 +16,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
 from icefloe.catalog import Catalog, load_catalog
-from icefloe.data.engines import engine_for, engine_named
-from icefloe.data.grouping import group_rows
+from icefloe.data import engine_for, engine_named, group_rows
 from icefloe.errors import InvalidValueError, NotInstalledError
 from icefloe.formats.variant.reading import decode
 from icefloe.formats.variant.values import Variant
 from icefloe.manifests import DataFile
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import NestedField, StringType
+from icefloe.schema import NestedField, Schema, StringType, schema_to_arrow
 from icefloe.spark.engine import SparkEngine
 from icefloe.spark.native_write import why_not_native
 from icefloe.table import Table

@@ -2,8 +2,10 @@
 
 import sys
 
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql import (
+    SparkSession,
+    functions as F,  # noqa: N812 - its usual name
+)
 
 import icefloe
 

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from icefloe import load_catalog
-from icefloe.catalog.catalog import Catalog
+from icefloe.catalog import Catalog
 from icefloe.errors import IcefloeError, IncompatibleChangeError, InvalidInputError, NoSuchColumnError, ValidationError
-from icefloe.schema.types import LongType
+from icefloe.schema import LongType
 from icefloe.sql.procedures import call
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS

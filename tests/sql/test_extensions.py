@@ -7,8 +7,8 @@ import pytest
 
 from icefloe import load_catalog
 from icefloe.errors import IcefloeError, InvalidInputError, NoSuchColumnError, NoSuchSnapshotError
-from icefloe.metadata.refs import SnapshotRefType
-from icefloe.partitioning.sorting import NullOrder, SortDirection
+from icefloe.metadata import SnapshotRefType
+from icefloe.partitioning import NullOrder, SortDirection
 from icefloe.sql.parser import parse_extension
 from icefloe.sql.running import run
 from icefloe.sql.statements import (

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from icefloe import load_catalog
-from icefloe.catalog.catalog import Catalog
+from icefloe.catalog import Catalog
 from icefloe.errors import IcefloeError, InvalidInputError, NoSuchObjectError, NoSuchSnapshotError, ValidationError
 from icefloe.sql.procedures import PROCEDURES, call
 from icefloe.table import Table

@@ -5,7 +5,8 @@ import random
 import pyarrow as pa
 import pytest
 
-from icefloe.storage.identity import identities, identity, is_same_file, possible_identity
+from icefloe.storage import identity, is_same_file, possible_identity
+from icefloe.storage.identities import identities
 
 ONE_FILE = [
     ("/w/t/a", "file:/w/t/a", "file:///w/t/a", "FILE:///w/t/a", "file://localhost/w/t/a", "/w//t/a", "/w/./t/x/../a"),

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from icefloe.errors import LocationExistsError, NothingStoredError, StorageError
-from icefloe.storage import Storage
-from icefloe.storage.local import TEMPORARY, check_regular
+from icefloe.storage import Storage, check_regular
+from icefloe.storage.local import TEMPORARY
 
 STREAMER = """
 import sys

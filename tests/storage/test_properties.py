@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from icefloe.errors import IcefloeError, InvalidPropertyError, StorageError
-from icefloe.storage import Storage
-from icefloe.storage.properties import checked_properties, flag, redacted, seconds, secrets_of, whole_number
+from icefloe.storage import Storage, redacted
+from icefloe.storage.properties import checked_properties, flag, seconds, secrets_of, whole_number
 from tests.storage.servers import ACCESS_KEY, SECRET, RefusingServer, refusing_server
 
 __all__ = ["refusing_server"]

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 import icefloe
-from icefloe.data.file_rolling import data_file_of
+from icefloe.data import data_file_of
 from icefloe.formats.parquet.writer import ParquetFileWriter
 from icefloe.manifests import (
     DataFile,
@@ -22,8 +22,7 @@ from icefloe.manifests import (
     write_manifest,
 )
 from icefloe.manifests.paths import resolve_paths
-from icefloe.metadata import Snapshot, TableMetadata
-from icefloe.metadata.locations import resolve_location
+from icefloe.metadata import Snapshot, TableMetadata, resolve_location
 from icefloe.storage import Storage
 from icefloe.table import Table
 from icefloe.verification import Level, VerificationReport, silent, verify

@@ -15,11 +15,9 @@ from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransfor
 from pyiceberg.types import LongType as TheirLongType
 
 import icefloe
-from icefloe.commit.expire import Expire
-from icefloe.commit.history import Planned
+from icefloe.commit import Expire, Planned
 from icefloe.manifests import ManifestContent, ManifestFile
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.types import LongType, StringType, UUIDType
+from icefloe.schema import LongType, StringType, UUIDType, schema_to_arrow
 from icefloe.storage import Storage
 from icefloe.table import Table
 from icefloe.verification import VerificationReport, silent, verify

@@ -9,19 +9,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icefloe.commit.history import Planned
+from icefloe.commit import Planned
 from icefloe.formats.equality_deletes import EqualityDeleteWriter
 from icefloe.formats.parquet.writer import ParquetFileWriter
 from icefloe.formats.position_deletes import write_position_deletes
 from icefloe.manifests import FileContent, ManifestContent, ManifestFile
 from icefloe.metadata import PartitionStatisticsFile, SnapshotLogEntry, StatisticsFile, tag
-from icefloe.partitioning.sorting import SortField, SortOrder
-from icefloe.partitioning.spec import PartitionField, PartitionSpec
-from icefloe.partitioning.transforms import IdentityTransform
+from icefloe.partitioning import PartitionField, PartitionSpec, SortField, SortOrder, transforms as tr
+from icefloe.schema import LongType, Schema, reserved
 from icefloe.schema.binary import encode
-from icefloe.schema.reserved import ROW_ID
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import LongType
 from icefloe.table import Table
 from icefloe.verification import Code
 from icefloe.versions import ALL_VERSIONS, Feature, allows
@@ -119,13 +115,13 @@ def a_file_of_no_sort_order(found: Damaged) -> None:
 
 @damage(Code.COLUMN_UNRESOLVED)
 def a_spec_of_a_lost_column(found: Damaged) -> None:
-    spec = PartitionSpec(PartitionField(17, 1000, IdentityTransform(), "lost"), spec_id=17)
+    spec = PartitionSpec(PartitionField(17, 1000, tr.IdentityTransform(), "lost"), spec_id=17)
     found.metadata = found.metadata.evolve(partition_specs=(*found.metadata.partition_specs, spec))
 
 
 @damage(Code.COLUMN_UNRESOLVED)
 def an_order_of_a_lost_column(found: Damaged) -> None:
-    order = SortOrder(SortField(17, IdentityTransform()), order_id=17)
+    order = SortOrder(SortField(17, tr.IdentityTransform()), order_id=17)
     found.metadata = found.metadata.evolve(sort_orders=(*found.metadata.sort_orders, order))
 
 
@@ -538,7 +534,7 @@ def a_position_beyond_the_file(found: Damaged) -> None:
 
 def _write_ids(table: Table, first: int) -> None:
     """A file whose rows bring ids along."""
-    schema = Schema(*table.schema().fields, ROW_ID)
+    schema = Schema(*table.schema().fields, reserved.ROW_ID)
     place = f"{table.location()}/data/ids.parquet"
     made = rows(61, 63).append_column("_row_id", pa.array([first, first + 1], pa.int64()))
     with table.storage.open_output(place) as sink:

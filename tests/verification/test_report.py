@@ -12,8 +12,7 @@ import pytest
 
 import icefloe
 from icefloe.errors import CorruptTableError, InvalidInputError, InvalidValueError, NoSuchSnapshotError
-from icefloe.storage import Storage
-from icefloe.storage.protocol import FileInfo
+from icefloe.storage import FileInfo, Storage
 from icefloe.verification import (
     Code,
     Finding,

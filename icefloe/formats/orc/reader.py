@@ -17,12 +17,7 @@ from icefloe.formats.orc.schema_codec import columns_of_orc, with_wanted_types
 from icefloe.formats.orc.timestamps import FarTimestamps, far_types
 from icefloe.formats.projection import position_array, project_batch, with_positions
 from icefloe.formats.written_file import DEFAULT_BATCH_ROWS
-from icefloe.schema.arrow import schema_to_arrow
-from icefloe.schema.name_mapping import NameMapping
-from icefloe.schema.projection import plan_projection
-from icefloe.schema.reserved import POS
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import UnknownType
+from icefloe.schema import NameMapping, Schema, UnknownType, plan_projection, reserved, schema_to_arrow
 
 _DAMAGE = (pa.ArrowException, IndexError, KeyError, ValueError, zlib.error, zstandard.ZstdError)
 
@@ -100,7 +95,7 @@ class OrcFileReader:
             part = batch.slice(start, rows) if self._places else batch
             projected = project_batch(part, self._plan, without_positions(self._wanted), self._location, rows)
             positions = position_array(stripe.first_row + start, rows)
-            yield with_positions(projected, self._wanted, positions, POS.field_id)
+            yield with_positions(projected, self._wanted, positions, reserved.POS.field_id)
 
     def _read(self, number: int, stripe: Stripe) -> Any:
         if not self._places:

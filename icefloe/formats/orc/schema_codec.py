@@ -8,9 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from icefloe.errors import InvalidInputError, InvalidTypeError
-from icefloe.schema import types
-from icefloe.schema.arrow import VARIANT_STORAGE, type_from_arrow, type_to_arrow
-from icefloe.schema.schema import Schema
+from icefloe.schema import VARIANT_STORAGE, Schema, type_from_arrow, type_to_arrow, types
 
 _ID, _REQUIRED = b"iceberg.id", b"iceberg.required"
 _LONG_TYPE, _BINARY_TYPE, _LENGTH = b"iceberg.long-type", b"iceberg.binary-type", b"iceberg.length"

@@ -17,10 +17,9 @@ from icefloe.formats.orc.footer import TailFile, TailSink, parse_tail
 from icefloe.formats.orc.schema_codec import columns_of_orc, orc_schema
 from icefloe.formats.parquet.footer import Sink
 from icefloe.formats.written_file import JUST_WRITTEN, WrittenFile
-from icefloe.metadata.properties import ORC_COMPRESSION, ORC_STRIPE_SIZE_BYTES
-from icefloe.partitioning.sorting import UNSORTED, SortOrder
-from icefloe.schema.codec import schema_to_json
-from icefloe.schema.schema import Schema
+from icefloe.metadata import properties as props
+from icefloe.partitioning import UNSORTED, SortOrder
+from icefloe.schema import Schema, schema_to_json
 
 _CODECS = {
     "zlib": "zlib",
@@ -63,7 +62,7 @@ class OrcFileWriter:
             self._sink,
             compression=_compression(settings),
             compression_block_size=_COMPRESSION_BLOCK,
-            stripe_size=ORC_STRIPE_SIZE_BYTES.of(settings),
+            stripe_size=props.ORC_STRIPE_SIZE_BYTES.of(settings),
         )
         # pyarrow learns the schema of the file from the first rows; a file without rows has one too.
         self._writer.write(self._orc_schema.empty_table())
@@ -108,9 +107,9 @@ class OrcFileWriter:
 
 
 def _compression(properties: Mapping[str, str]) -> str:
-    codec = ORC_COMPRESSION.of(properties).lower()
+    codec = props.ORC_COMPRESSION.of(properties).lower()
     if codec not in _CODECS:
         raise InvalidPropertyError(
-            f"property {ORC_COMPRESSION.key!r} is {codec!r}; it must be one of {', '.join(_CODECS)}"
+            f"property {props.ORC_COMPRESSION.key!r} is {codec!r}; it must be one of {', '.join(_CODECS)}"
         )
     return _CODECS[codec]

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.metadata.properties import PARQUET_DICTIONARY_COLUMN_PREFIX, property_as_bool
+from icefloe.metadata import properties as props
 
 _PLACES = 16
 _ROWS_IN_A_ROW = 512
@@ -36,9 +36,9 @@ def dictionary_columns(rows: Any, properties: Mapping[str, str]) -> list[str]:
 
 def _asked(properties: Mapping[str, str]) -> dict[str, bool]:
     """What the table's properties say, by the name of the column; the column may be gone since (Java leaves it at that too)."""
-    prefix = PARQUET_DICTIONARY_COLUMN_PREFIX
+    prefix = props.PARQUET_DICTIONARY_COLUMN_PREFIX
     return {
-        key.removeprefix(prefix): property_as_bool(properties, key, True)
+        key.removeprefix(prefix): props.property_as_bool(properties, key, True)
         for key in properties
         if key.startswith(prefix)
     }

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from icefloe.formats.parquet.thrift_codec import STRUCT, ThriftReader, write_varint
-from icefloe.schema.types import DEFAULT_CRS, EDGE_ALGORITHMS, GeographyType
+from icefloe.schema import DEFAULT_CRS, EDGE_ALGORITHMS, GeographyType
 
 MAGIC = b"PAR1"
 """With which Parquet files begin and end."""

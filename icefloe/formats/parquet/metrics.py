@@ -11,12 +11,7 @@ import pyarrow as pa
 from icefloe.errors import InvalidValueError
 from icefloe.formats.array_metrics import encode_bounds
 from icefloe.formats.metrics import NO_METRICS, Metrics, MetricsMode
-from icefloe.schema import types
-from icefloe.schema.arrow import file_schema_from_arrow
-from icefloe.schema.promotion import promote_value
-from icefloe.schema.schema import Schema
-from icefloe.schema.values import coerce
-from icefloe.schema.wkb import GeoPoint
+from icefloe.schema import GeoPoint, Schema, coerce, file_schema_from_arrow, promote_value, types
 
 _POINT_CODES = {1, 4}
 """WKB codes of points and multi-points, whose box is that of their coordinates on a sphere too."""

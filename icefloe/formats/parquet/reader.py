@@ -11,12 +11,17 @@ from icefloe.formats.file_schema import columns_to_read, file_columns, with_type
 from icefloe.formats.parquet.metrics import leaf_fields
 from icefloe.formats.projection import position_array, project_batch, with_positions
 from icefloe.formats.written_file import DEFAULT_BATCH_ROWS
-from icefloe.schema.name_mapping import NameMapping
-from icefloe.schema.projection import plan_projection
-from icefloe.schema.reserved import POS
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import TimestampNanoType, TimestampType, TimestamptzNanoType, TimestamptzType
-from icefloe.storage.streams import prefetch
+from icefloe.schema import (
+    NameMapping,
+    Schema,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    plan_projection,
+    reserved,
+)
+from icefloe.storage import prefetch
 
 _NANOS = (TimestampNanoType, TimestamptzNanoType)
 _DIFFERENT_ZONES: tuple[set[type], ...] = (
@@ -110,7 +115,7 @@ class ParquetFileReader:
 
     def _finish(self, batch: Any, position: int, rows: int) -> Any:
         projected = project_batch(batch, self._plan, without_positions(self._wanted), self._location, rows)
-        return with_positions(projected, self._wanted, position_array(position, rows), POS.field_id)
+        return with_positions(projected, self._wanted, position_array(position, rows), reserved.POS.field_id)
 
     def _starts_in(self, group: int, start: int, length: int) -> bool:
         column = self.footer.row_group(group).column(0)

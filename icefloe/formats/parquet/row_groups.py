@@ -5,14 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe.expressions.binding import bound_references
-from icefloe.expressions.statistics import might_match
-from icefloe.expressions.values import Expression
+from icefloe.expressions import Expression, bound_references, might_match
 from icefloe.formats.metrics import FULL, Metrics
 from icefloe.formats.parquet.metrics import row_group_metrics
-from icefloe.schema.bounds import decode_bounds
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import IcebergType
+from icefloe.schema import IcebergType, Schema, decode_bounds
 
 
 def row_group_filter(predicate: Expression, schema: Schema) -> Callable[[Any, Schema], Any]:

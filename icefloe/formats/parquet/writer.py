@@ -18,23 +18,9 @@ from icefloe.formats.parquet.dictionaries import dictionary_columns
 from icefloe.formats.parquet.footer import VARIANT_ANNOTATION, FooterSink, Sink, geography_annotation
 from icefloe.formats.parquet.metrics import parquet_metrics, split_offsets
 from icefloe.formats.written_file import JUST_WRITTEN, WrittenFile
-from icefloe.metadata.properties import (
-    PARQUET_BLOOM_FILTER_COLUMN_PREFIX,
-    PARQUET_COMPRESSION,
-    PARQUET_COMPRESSION_LEVEL,
-    PARQUET_DICT_SIZE_BYTES,
-    PARQUET_PAGE_ROW_LIMIT,
-    PARQUET_PAGE_SIZE_BYTES,
-    PARQUET_ROW_GROUP_SIZE_BYTES,
-    property_as_bool,
-    property_as_float,
-    property_as_int,
-)
-from icefloe.partitioning.sorting import UNSORTED, SortOrder
-from icefloe.schema import types
-from icefloe.schema.arrow import file_schema_from_arrow, schema_to_arrow
-from icefloe.schema.codec import schema_to_json
-from icefloe.schema.schema import Schema
+from icefloe.metadata import properties as props
+from icefloe.partitioning import UNSORTED, SortOrder
+from icefloe.schema import Schema, file_schema_from_arrow, schema_to_arrow, schema_to_json, types
 
 _CODECS = {
     "zstd": "zstd",
@@ -81,8 +67,8 @@ class ParquetFileWriter:
         self._arrow_schema = geo_schema(self._schema, arrow_schema) if self._has_geo else arrow_schema
         self._settings = settings
         self._options = _options(settings, self._schema)
-        self._group_bytes = PARQUET_ROW_GROUP_SIZE_BYTES.of(settings)
-        is_said = PARQUET_ROW_GROUP_SIZE_BYTES.key in settings
+        self._group_bytes = props.PARQUET_ROW_GROUP_SIZE_BYTES.of(settings)
+        is_said = props.PARQUET_ROW_GROUP_SIZE_BYTES.key in settings
         self._group_memory = math.inf if is_said else _GROUP_MEMORY_BYTES
         self._sink = FooterSink(sink)
         self._writer: Any = None
@@ -195,22 +181,22 @@ def _annotations(schema: Schema) -> dict[int, bytes]:
 
 
 def _options(properties: Mapping[str, str], schema: Schema) -> dict[str, Any]:
-    codec = PARQUET_COMPRESSION.of(properties).lower()
+    codec = props.PARQUET_COMPRESSION.of(properties).lower()
     if codec not in _CODECS:
         raise InvalidPropertyError(
-            f"property {PARQUET_COMPRESSION.key!r} is {codec!r}; it must be one of {', '.join(_CODECS)}"
+            f"property {props.PARQUET_COMPRESSION.key!r} is {codec!r}; it must be one of {', '.join(_CODECS)}"
         )
     options: dict[str, Any] = {
         "compression": _CODECS[codec],
         "store_schema": False,
         "store_decimal_as_integer": True,
         "write_page_index": True,
-        "data_page_size": PARQUET_PAGE_SIZE_BYTES.of(properties),
-        "max_rows_per_page": PARQUET_PAGE_ROW_LIMIT.of(properties),
-        "dictionary_pagesize_limit": PARQUET_DICT_SIZE_BYTES.of(properties),
+        "data_page_size": props.PARQUET_PAGE_SIZE_BYTES.of(properties),
+        "max_rows_per_page": props.PARQUET_PAGE_ROW_LIMIT.of(properties),
+        "dictionary_pagesize_limit": props.PARQUET_DICT_SIZE_BYTES.of(properties),
     }
-    if codec in ("zstd", "gzip", "brotli") and PARQUET_COMPRESSION_LEVEL.of(properties) is not None:
-        options["compression_level"] = property_as_int(properties, PARQUET_COMPRESSION_LEVEL.key, 0)
+    if codec in ("zstd", "gzip", "brotli") and props.PARQUET_COMPRESSION_LEVEL.of(properties) is not None:
+        options["compression_level"] = props.property_as_int(properties, props.PARQUET_COMPRESSION_LEVEL.key, 0)
     if blooms := dict(_bloom_filters(properties, schema)):
         options["bloom_filter_options"] = blooms
     return options
@@ -220,15 +206,17 @@ def _bloom_filters(properties: Mapping[str, str], schema: Schema) -> list[tuple[
     """Settings of the Bloom filters by the path of the column in the file."""
     found: list[tuple[str, Any]] = []
     for key in properties:
-        if not key.startswith(PARQUET_BLOOM_FILTER_COLUMN_PREFIX) or not property_as_bool(properties, key, False):
+        if not key.startswith(props.PARQUET_BLOOM_FILTER_COLUMN_PREFIX) or not props.property_as_bool(
+            properties, key, False
+        ):
             continue
-        name = key.removeprefix(PARQUET_BLOOM_FILTER_COLUMN_PREFIX)
+        name = key.removeprefix(props.PARQUET_BLOOM_FILTER_COLUMN_PREFIX)
         if schema.find_id(name) is None:
             raise InvalidPropertyError(
                 f"property {key!r} names no column; columns are {', '.join(schema.column_names)}"
             )
-        settings: dict[str, Any] = {"fpp": property_as_float(properties, _BLOOM_FPP_PREFIX + name, 0.01)}
+        settings: dict[str, Any] = {"fpp": props.property_as_float(properties, _BLOOM_FPP_PREFIX + name, 0.01)}
         if _BLOOM_NDV_PREFIX + name in properties:
-            settings["ndv"] = property_as_int(properties, _BLOOM_NDV_PREFIX + name, 0, at_least=1)
+            settings["ndv"] = props.property_as_int(properties, _BLOOM_NDV_PREFIX + name, 0, at_least=1)
         found.append((name, settings))
     return found

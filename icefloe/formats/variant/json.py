@@ -17,13 +17,7 @@ from icefloe.errors import InvalidValueError
 from icefloe.formats.variant.reading import walk
 from icefloe.formats.variant.values import Variant, VariantKind, VariantPrimitive
 from icefloe.formats.variant.writing import encode
-from icefloe.schema.temporal import (
-    MICROS_PER_SECOND,
-    NANOS_PER_SECOND,
-    format_date,
-    format_time,
-    format_timestamp,
-)
+from icefloe.schema import MICROS_PER_SECOND, NANOS_PER_SECOND, format_date, format_time, format_timestamp
 
 _MAX_DIGITS = 38
 

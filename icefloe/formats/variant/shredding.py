@@ -14,7 +14,7 @@ from icefloe.errors import CorruptFileError, InvalidValueError
 from icefloe.formats.variant.reading import OBJECT, Dictionary, basic_type, read_dictionary, read_fields
 from icefloe.formats.variant.values import VARIANT_NULL, VariantKind, VariantPrimitive
 from icefloe.formats.variant.writing import encode_array, encode_object, encode_primitive
-from icefloe.schema.arrow import VARIANT_STORAGE
+from icefloe.schema import VARIANT_STORAGE
 
 _ROWS_AT_ONCE = 4096
 _MAX_SCHEMA_DEPTH = 200

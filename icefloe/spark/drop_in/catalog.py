@@ -1,17 +1,15 @@
 """`spark.catalog` on a session whose calls know our catalogs."""
 
 # ruff: noqa: N802, N803 - the names are Spark's
-
 from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 from pyspark.sql.catalog import Catalog, CatalogMetadata, Column, Database, Table
 
-from icefloe.catalog.catalog import Catalog as OurCatalog
-from icefloe.catalog.identifiers import show
+from icefloe.catalog import Catalog as OurCatalog, show
 from icefloe.errors import NoSuchNamespaceError
-from icefloe.partitioning import IdentityTransform
+from icefloe.partitioning import transforms as tr
 from icefloe.spark.drop_in.names import DropInNames
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.sql.caches import cache, is_cached
@@ -214,7 +212,7 @@ def _database(catalog: OurCatalog, namespace: tuple[str, ...]) -> Database:
 
 def _columns(table: OurTable, spark: SparkSession) -> list[Column]:
     mapping = mapping_of(spark)
-    by = {field.source_id for field in table.spec().fields if isinstance(field.transform, IdentityTransform)}
+    by = {field.source_id for field in table.spec().fields if isinstance(field.transform, tr.IdentityTransform)}
     return [
         _column(
             field.name,

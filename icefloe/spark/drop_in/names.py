@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from icefloe.catalog.identifiers import show
+from icefloe.catalog import show
 from icefloe.errors import InvalidInputError, NoSuchTableError
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.sql.context import ReadSource, SqlContext

@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
 
-from icefloe.catalog.identifiers import show
+from icefloe.catalog import show
 from icefloe.errors import InvalidInputError, TableAlreadyExistsError
 from icefloe.spark.drop_in.names import DropInNames
 from icefloe.spark.drop_in.reader import ICEBERG, table_name

@@ -3,8 +3,7 @@
 import datetime as dt
 from typing import Any
 
-from pyspark.sql import functions
-from pyspark.sql import types as spark_types
+from pyspark.sql import functions, types as spark_types
 
 from icefloe.errors import InvalidInputError
 from icefloe.spark.sql.context import SqlContext, plan_of

@@ -5,11 +5,10 @@ from typing import Any
 
 from pyspark.sql import Column
 
-from icefloe.catalog.identifiers import show
-from icefloe.data.shaping import write_default
+from icefloe.catalog import show
+from icefloe.data import write_default
 from icefloe.errors import InvalidInputError, NoSuchSnapshotError, NoSuchTableError
-from icefloe.metadata.properties import DELETE_MODE
-from icefloe.metadata.refs import SnapshotRefType
+from icefloe.metadata import SnapshotRefType, properties as props
 from icefloe.spark.auditing import destination
 from icefloe.spark.column_names import column_path
 from icefloe.spark.row_level import copies_files
@@ -160,7 +159,7 @@ def _delete(node: Any, target: Source, context: SqlContext) -> None:
     table = target.catalog.load_table(target.identifier)
     expression = _resolved(node, "table", context).condition()
     # Spark has no filters by NULL, but looks for rows to keep in other words where files are written anew.
-    condition = _condition(expression, context, takes_null=copies_files(table.metadata, DELETE_MODE))
+    condition = _condition(expression, context, takes_null=copies_files(table.metadata, props.DELETE_MODE))
     to = destination(context.gateway.spark, table, target.ref)
     delete_rows(
         context.gateway.spark,

@@ -5,9 +5,7 @@ from typing import Any
 from pyspark.sql import types as spark_types
 
 from icefloe.errors import AlreadyExistsError, InvalidInputError, NoSuchColumnError
-from icefloe.schema.evolution import SchemaUpdate
-from icefloe.schema.schema import Schema
-from icefloe.schema.types import NestedField
+from icefloe.schema import NestedField, Schema, SchemaUpdate
 from icefloe.spark.column_names import check_no_twins
 from icefloe.spark.literals import value_of_literal
 from icefloe.spark.sql.context import SqlContext

@@ -7,26 +7,25 @@ from typing import Any
 
 from pyspark.sql import DataFrame, functions
 
-from icefloe.catalog.catalog import Catalog
-from icefloe.catalog.identifiers import show
+from icefloe.catalog import Catalog, show
 from icefloe.errors import InvalidLocationError
-from icefloe.schema.reserved import DELETED, FILE, LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID, SPEC_ID
+from icefloe.schema import reserved
 from icefloe.spark.gateway import Gateway, is_at_least
 from icefloe.spark.shaping import is_case_sensitive
 from icefloe.spark.sql.names import Names, Place, Source
 from icefloe.spark.sql.nodes import is_name, items, parts
 from icefloe.spark.user_side import quoted_name
-from icefloe.storage.locations import parse_location
+from icefloe.storage import parse_location
 from icefloe.table import Table
 
 METADATA_COLUMNS = (
-    FILE.name,
-    POS.name,
-    DELETED.name,
-    SPEC_ID.name,
+    reserved.FILE.name,
+    reserved.POS.name,
+    reserved.DELETED.name,
+    reserved.SPEC_ID.name,
     "_partition",
-    ROW_ID.name,
-    LAST_UPDATED_SEQUENCE_NUMBER.name,
+    reserved.ROW_ID.name,
+    reserved.LAST_UPDATED_SEQUENCE_NUMBER.name,
 )
 _HIDDEN = "__metadata_col"
 """How Spark marks columns that `*` leaves out."""

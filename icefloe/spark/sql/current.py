@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from icefloe.catalog.identifiers import show
+from icefloe.catalog import show
 from icefloe.spark.gateway import lit
 from icefloe.spark.sql.context import SqlContext
 from icefloe.spark.sql.nodes import items, kind_of, rebuilt_expression, rebuilt_expressions

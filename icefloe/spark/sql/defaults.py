@@ -6,8 +6,8 @@ from typing import Any
 
 from pyspark.sql import types as spark_types
 
-from icefloe.data.shaping import write_default
-from icefloe.schema.types import IcebergType, NestedField, StructType
+from icefloe.data import write_default
+from icefloe.schema import IcebergType, NestedField, StructType
 from icefloe.spark.literals import sql_literal, text_literal
 from icefloe.spark.sql.context import SqlContext
 from icefloe.spark.sql.nodes import copy

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from icefloe.catalog.identifiers import show, show_part
+from icefloe.catalog import show, show_part
 from icefloe.errors import InvalidInputError, NoSuchColumnError, NoSuchNamespaceError
-from icefloe.schema.types import NestedField
+from icefloe.schema import NestedField
 from icefloe.spark.literals import quoted, sql_literal
 from icefloe.spark.sql.context import SqlContext, full_name
 from icefloe.spark.sql.describe_parts import describe_part

@@ -3,8 +3,8 @@
 from typing import Any
 
 from icefloe.errors import InvalidInputError, NoSuchColumnError
-from icefloe.inspect.schemas import metadata_table_schema
-from icefloe.schema.schema import Schema
+from icefloe.inspect import metadata_table_schema
+from icefloe.schema import Schema
 from icefloe.spark.sql.context import SqlContext, full_name
 from icefloe.spark.sql.names import Source
 from icefloe.spark.sql.nodes import items, kind_of, option

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from icefloe.catalog.identifiers import Identifier
+from icefloe.catalog import Identifier
 from icefloe.errors import InvalidInputError, NoSuchTableError
 from icefloe.formats.file_formats import DATA_FORMATS
-from icefloe.partitioning.paths import HIVE_NULL
+from icefloe.partitioning import HIVE_NULL
 from icefloe.spark.sql.context import SqlContext
 from icefloe.spark.sql.nodes import items, mapping, option
 from icefloe.sql.calling import ForeignPartition, ForeignTable
-from icefloe.storage.locations import absolute_location
+from icefloe.storage import absolute_location
 
 
 def sparks_table(name: Identifier, context: SqlContext) -> ForeignTable:

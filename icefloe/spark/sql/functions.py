@@ -11,19 +11,13 @@ from importlib.metadata import version
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql import (
+    Column,
+    functions as F,  # noqa: N812 - its usual name
+)
 
 from icefloe.errors import IcefloeError, InvalidInputError
-from icefloe.partitioning import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    MonthTransform,
-    Transform,
-    TruncateTransform,
-    YearTransform,
-)
+from icefloe.partitioning import transforms as tr
 from icefloe.spark.gateway import Gateway, Returned
 from icefloe.spark.sql.context import SqlContext
 from icefloe.spark.sql.nodes import copy, items, kind_of, rebuilt_expressions, spark_type
@@ -33,13 +27,13 @@ from icefloe.spark.types import type_from_spark
 _SYSTEM = "system"
 _PREFIX = "__icefloe_"
 _VERSION = "iceberg_version"
-_OF_COLUMN: dict[str, Callable[[], Transform]] = {
-    "years": YearTransform,
-    "months": MonthTransform,
-    "days": DayTransform,
-    "hours": HourTransform,
+_OF_COLUMN: dict[str, Callable[[], tr.Transform]] = {
+    "years": tr.YearTransform,
+    "months": tr.MonthTransform,
+    "days": tr.DayTransform,
+    "hours": tr.HourTransform,
 }
-_OF_NUMBER: dict[str, Callable[[Any], Transform]] = {"bucket": BucketTransform, "truncate": TruncateTransform}
+_OF_NUMBER: dict[str, Callable[[Any], tr.Transform]] = {"bucket": tr.BucketTransform, "truncate": tr.TruncateTransform}
 _NAMES = (*_OF_COLUMN, *_OF_NUMBER, _VERSION)
 _MENTIONED = re.compile(rf"\b{_SYSTEM}`?\s*\.\s*`?({'|'.join(_NAMES)})\b", re.IGNORECASE)
 _SMALL = {"tinyint": 1 << 7, "smallint": 1 << 15}
@@ -125,13 +119,13 @@ class _Builder:
             raise InvalidInputError(f"its first argument must be a constant, and is {argument.sql()}")
         return argument.eval(None)
 
-    def _transformed(self, transform: Transform, argument: Any) -> Column:
+    def _transformed(self, transform: tr.Transform, argument: Any) -> Column:
         column = self._gateway.column(argument)
         given = spark_type(argument.dataType())
         if given.simpleString() not in _SMALL:
             return transform_column(self._gateway, transform, column, type_from_spark(given))
         transformed = transform_column(self._gateway, transform, column.cast("int"), type_from_spark(given))
-        if not isinstance(transform, TruncateTransform):
+        if not isinstance(transform, tr.TruncateTransform):
             return transformed
         # A result below the least value of the small type wraps around.
         half = _SMALL[given.simpleString()]

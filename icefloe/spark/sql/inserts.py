@@ -7,11 +7,9 @@ from pyspark.sql import DataFrame, SparkSession, functions
 
 from icefloe import expressions as ex
 from icefloe.errors import InvalidInputError, InvalidValueError
-from icefloe.expressions.values import conjunction
-from icefloe.partitioning import IdentityTransform
-from icefloe.schema import types
-from icefloe.schema.schema import Schema
-from icefloe.schema.values import parse_text
+from icefloe.expressions import conjunction
+from icefloe.partitioning import transforms as tr
+from icefloe.schema import Schema, parse_text, types
 from icefloe.spark.auditing import destination
 from icefloe.spark.column_names import column_path
 from icefloe.spark.schema_merge import take_in_columns
@@ -20,8 +18,7 @@ from icefloe.spark.sql.conditions import predicate_of
 from icefloe.spark.sql.context import SqlContext
 from icefloe.spark.sql.defaults import mentions_default, with_defaults
 from icefloe.spark.sql.names import Source
-from icefloe.spark.sql.nodes import argument, items, kind_of, option
-from icefloe.spark.sql.nodes import mapping as entries
+from icefloe.spark.sql.nodes import argument, items, kind_of, mapping as entries, option
 from icefloe.spark.sql.queries import resolve
 from icefloe.spark.store_assignment import check_policy, store_assigned, with_names_of
 from icefloe.spark.types import mapping_of, user_schema, user_type
@@ -96,7 +93,7 @@ def _given_columns(
 
 def _static_partition(given: Mapping[str, Any], table: Table, context: SqlContext) -> dict[str, str | None]:
     """The values of a PARTITION clause by column, where None is NULL; columns without a value there come from the query."""
-    sources = {field.source_id for field in table.spec().fields if isinstance(field.transform, IdentityTransform)}
+    sources = {field.source_id for field in table.spec().fields if isinstance(field.transform, tr.IdentityTransform)}
     by = {field.field_id: field.name for field in table.schema().fields if field.field_id in sources}
     values = {}
     for name, value in given.items():

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from icefloe.catalog.catalog import Catalog
+from icefloe.catalog import Catalog
 from icefloe.errors import InvalidInputError, NoSuchObjectError
-from icefloe.inspect.schemas import TABLE_NAMES
+from icefloe.inspect import TABLE_NAMES
 
 _SELECTORS = {
     "branch": re.compile(r"branch_(.+)"),

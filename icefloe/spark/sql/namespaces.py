@@ -3,7 +3,7 @@
 import fnmatch
 from typing import Any
 
-from icefloe.catalog.identifiers import show
+from icefloe.catalog import show
 from icefloe.errors import NoSuchNamespaceError
 from icefloe.spark.sql.context import SqlContext, whole_location
 from icefloe.spark.sql.nodes import items, kind_of, mapping, option, parts

@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from icefloe.bounded_cache import BoundedCache
-from icefloe.catalog.catalog import Catalog
+from icefloe.catalog import Catalog
 from icefloe.errors import IcefloeError, InvalidInputError
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.sql.caches import refresh_caches, run_caches

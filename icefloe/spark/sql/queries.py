@@ -6,9 +6,9 @@ from typing import Any
 from pyspark.sql import DataFrame, functions
 from pyspark.sql.types import DataType
 
-from icefloe.catalog.identifiers import show
+from icefloe.catalog import show
 from icefloe.errors import InvalidInputError, NoSuchSnapshotError, NoSuchTableError
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema
 from icefloe.spark.constants import PREFIX
 from icefloe.spark.shaping import bare_type
 from icefloe.spark.sql.context import SqlContext

@@ -3,14 +3,13 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import types as spark_types
+from pyspark.sql import DataFrame, types as spark_types
 
-from icefloe.catalog.catalog import Catalog
+from icefloe.catalog import Catalog
 from icefloe.errors import InvalidInputError, NoSuchTableError
-from icefloe.metadata.properties import WRITE_FORMAT
-from icefloe.partitioning.terms import parse_term
-from icefloe.schema.schema import Schema
+from icefloe.metadata import properties as props
+from icefloe.partitioning import parse_term
+from icefloe.schema import Schema
 from icefloe.spark.column_names import check_no_twins
 from icefloe.spark.sql.context import SqlContext, full_name, whole_location
 from icefloe.spark.sql.names import Place
@@ -121,7 +120,7 @@ def _definition(node: Any, context: SqlContext) -> Definition:
     properties = {str(key): str(value) for key, value in mapping(context.gateway, spec.properties()).items()}
     provider = (option(spec.provider()) or _OWN).lower()
     if provider in _FORMATS:
-        properties.setdefault(WRITE_FORMAT.key, provider)
+        properties.setdefault(props.WRITE_FORMAT.key, provider)
     elif provider != _OWN:
         raise InvalidInputError(
             f"USING {provider} makes no Iceberg table; write USING iceberg, or one of {', '.join(_FORMATS)}"

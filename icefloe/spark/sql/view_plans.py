@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import DataFrame
 
 from icefloe.bounded_cache import BoundedCache
-from icefloe.catalog.identifiers import show
+from icefloe.catalog import show
 from icefloe.errors import InvalidInputError
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.sql.context import SqlContext

@@ -7,9 +7,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
-from icefloe.catalog.identifiers import show
+from icefloe.catalog import show
 from icefloe.errors import InvalidInputError
-from icefloe.schema.schema import Schema
+from icefloe.schema import Schema
 from icefloe.spark.column_names import check_no_twins
 from icefloe.spark.sql.context import SqlContext, whole_location
 from icefloe.spark.sql.names import Place

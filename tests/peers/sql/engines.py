@@ -21,8 +21,7 @@ from icefloe.table import Table
 from tests.peers.java import Installation, JavaPeer
 from tests.peers.java_worker import collected
 from tests.peers.sql.normal import Rows, rows_of
-from tests.peers.sql.state import CATALOG as CATALOG
-from tests.peers.sql.state import OTHER, State, entries, lend, state_of
+from tests.peers.sql.state import CATALOG as CATALOG, OTHER, State, entries, lend, state_of
 from tests.peers.worker import arrow_of
 
 T = TypeVar("T")
