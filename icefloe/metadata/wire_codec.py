@@ -16,11 +16,11 @@ from icefloe.metadata.encryption import EncryptedKey
 from icefloe.metadata.refs import SnapshotRef, SnapshotRefType
 from icefloe.metadata.snapshot import INITIAL_SEQUENCE_NUMBER, Operation, Snapshot, Summary
 from icefloe.metadata.statistics import BlobMetadata, PartitionStatisticsFile, StatisticsFile
+from icefloe.schema import JSON
 from icefloe.versions import Feature, allows
 
 Wire = TypeVar("Wire")
 Part = TypeVar("Part")
-JSON = dict[str, Any]
 
 Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]

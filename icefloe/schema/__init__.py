@@ -79,6 +79,7 @@ from icefloe.schema.temporal import (
 from icefloe.schema.types import (
     DEFAULT_CRS,
     EDGE_ALGORITHMS,
+    JSON,
     BinaryType,
     BooleanType,
     DateType,
@@ -105,6 +106,7 @@ from icefloe.schema.types import (
     TimeType,
     UnknownType,
     UUIDType,
+    Value,
     VariantType,
     parse_type,
     walk_fields,
@@ -114,6 +116,7 @@ from icefloe.schema.values import coerce, parse_text, to_python, to_text
 from icefloe.schema.wkb import GeoPoint, bounding_box
 
 __all__ = [
+    "JSON",
     "BinaryType",
     "BooleanType",
     "DateType",
@@ -143,5 +146,6 @@ __all__ = [
     "TimestamptzType",
     "UUIDType",
     "UnknownType",
+    "Value",
     "VariantType",
 ]

@@ -7,7 +7,7 @@ Primitive and nested types carry PyIceberg's names. `str(type)` is the spec's na
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from icefloe.errors import InvalidTypeError
 from icefloe.versions import Feature
@@ -16,6 +16,12 @@ DEFAULT_CRS = "OGC:CRS84"
 DEFAULT_EDGE_ALGORITHM = "spherical"
 EDGE_ALGORITHMS = ("spherical", "vincenty", "thomas", "andoyer", "karney")
 MAX_DECIMAL_PRECISION = 38
+
+Value: TypeAlias = Any
+"""A value of an Iceberg type in the one form of `icefloe/schema/values.py`; None is null."""
+
+JSON: TypeAlias = dict[str, Any]
+"""A JSON object, parsed."""
 
 
 @dataclass(frozen=True, slots=True)
