@@ -11,13 +11,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from icefloe.catalog import Catalog as Catalog, load_catalog as load_catalog
-    from icefloe.errors import IcefloeError as IcefloeError
-    from icefloe.expressions import col as col
-    from icefloe.schema import Schema as Schema
-    from icefloe.spark.connect import connect as connect
-    from icefloe.spark.session import Session as Session
-    from icefloe.table import DataScan as DataScan, Table as Table, Transaction as Transaction
+    from icefloe.catalog import Catalog, load_catalog
+    from icefloe.errors import IcefloeError
+    from icefloe.expressions import col
+    from icefloe.schema import Schema
+    from icefloe.spark.connect import connect
+    from icefloe.spark.session import Session
+    from icefloe.table import DataScan, Table, Transaction
 
 __all__ = [
     "Catalog",
