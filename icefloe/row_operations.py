@@ -12,7 +12,7 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import expressions as ex
+from icefloe import expressions as ex, properties as props
 from icefloe.commit import (
     Append,
     ChangeSet,
@@ -45,7 +45,7 @@ from icefloe.data import (
 from icefloe.errors import InvalidInputError, LocationNotFoundError
 from icefloe.formats.array_metrics import internal_value
 from icefloe.manifests import DataFile
-from icefloe.metadata import Snapshot, TableMetadata, properties as props
+from icefloe.metadata import Snapshot, TableMetadata
 from icefloe.planning import TableScan
 from icefloe.schema import Schema
 from icefloe.storage import Storage

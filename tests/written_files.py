@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from icefloe import properties as props
 from icefloe.commit import producer
 from icefloe.commit.parent import Parent
 from icefloe.commit.producer import Delta
@@ -20,7 +21,6 @@ from icefloe.formats.arrow_types import stored_schema
 from icefloe.formats.field_ids import check_written_ids
 from icefloe.formats.file_formats import DATA_FORMATS, file_reader
 from icefloe.manifests import DataFile, FileContent
-from icefloe.metadata import properties as props
 from icefloe.schema import Schema, reserved
 from icefloe.verification import Level, silent
 from icefloe.verification.contents import Contents

@@ -6,13 +6,14 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from icefloe import properties as props
 from icefloe.errors import (
     InvalidPartitionSpecError,
     InvalidPropertyError,
     InvalidSchemaError,
     InvalidSortOrderError,
 )
-from icefloe.metadata import TableMetadata, new_table_metadata, properties as props
+from icefloe.metadata import TableMetadata, new_table_metadata
 from icefloe.partitioning import (
     UNPARTITIONED,
     UNSORTED,

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
+from icefloe import properties as props
 from icefloe.catalog.catalog import Catalog
 from icefloe.catalog.clock import now_ms
 from icefloe.catalog.identifiers import Identifier, show
@@ -37,7 +38,6 @@ from icefloe.metadata import (
     TableMetadata,
     ViewMetadata,
     encode_metadata_file,
-    properties as props,
     requirements as req,
     updates as up,
     versioned_file_name,

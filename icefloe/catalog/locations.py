@@ -5,9 +5,10 @@ import re
 import uuid
 from collections.abc import Mapping
 
+from icefloe import properties as props
 from icefloe.catalog.identifiers import Identifier
 from icefloe.errors import InvalidLocationError
-from icefloe.metadata import properties as props, strip_trailing_slash
+from icefloe.metadata import strip_trailing_slash
 from icefloe.storage import Storage, absolute_location
 
 UNIQUE_TABLE_LOCATION = "unique-table-location"

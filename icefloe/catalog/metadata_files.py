@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable
 from typing import TypeVar
 
+from icefloe import properties as props
 from icefloe.commit import TableState, metadata_folder, superseded_metadata_files
 from icefloe.errors import CorruptFileError, InvalidInputError, InvalidLocationError, UnsupportedVersionError
 from icefloe.maintenance import Ownership, delete_own
@@ -19,7 +20,6 @@ from icefloe.metadata import (
     encode_view_file,
     metadata_file_name,
     next_metadata_version,
-    properties as props,
     resolve_location,
     strip_trailing_slash,
 )

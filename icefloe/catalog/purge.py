@@ -1,8 +1,9 @@
 """Decides whether a table's files may be deleted with its name, and deletes them after the name is gone."""
 
+from icefloe import properties as props
 from icefloe.errors import ValidationError
 from icefloe.maintenance import Ownership, ReachableFiles, delete_own
-from icefloe.metadata import TableMetadata, properties as props
+from icefloe.metadata import TableMetadata
 from icefloe.storage import Storage
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from icefloe import properties as props
 from icefloe.catalog.identifiers import Identifier, check_length, show
 from icefloe.catalog.namespaces import EXISTS
 from icefloe.catalog.pointers import Kind, PointerCatalog
@@ -23,7 +24,7 @@ from icefloe.errors import (
     StateError,
     StorageError,
 )
-from icefloe.metadata import ViewMetadata, properties as props
+from icefloe.metadata import ViewMetadata
 
 NAME_LENGTH = 255
 """The longest name of a catalog, a namespace with its dots, a table, or a property."""

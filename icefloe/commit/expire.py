@@ -5,6 +5,7 @@ What may be deleted afterwards is what was reachable before and is not any more,
 
 from dataclasses import dataclass
 
+from icefloe import properties as props
 from icefloe.commit.change import Prepared
 from icefloe.commit.workbench import Workbench
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
@@ -13,7 +14,6 @@ from icefloe.metadata import (
     TableMetadata,
     expired_refs,
     expired_snapshots,
-    properties as props,
     requirements as req,
     retention_defaults,
     unreferenced_snapshots,

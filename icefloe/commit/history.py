@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from icefloe import properties as props
 from icefloe.commit.parent import Parent, manifests_of, read_entries
 from icefloe.commit.workbench import Workbench
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
 from icefloe.manifests import WITHOUT_METRICS, EntryStatus, ManifestColumns, ManifestContent, ManifestFile, Wanted
-from icefloe.metadata import MAIN_BRANCH, Operation, Snapshot, TableMetadata, properties as props
+from icefloe.metadata import MAIN_BRANCH, Operation, Snapshot, TableMetadata
 
 _NOT_REWRITES = (Operation.REPLACE,)
 

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe import properties as props
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import by_partition_type
 from icefloe.commit.writing import form_of, write_entries
 from icefloe.manifests import EntryStatus, ManifestColumns, ManifestContent, ManifestFile, Metric, MetricColumns
-from icefloe.metadata import properties as props
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from icefloe import properties as props
 from icefloe.commit.added import FileGroup
 from icefloe.commit.change import Prepared
 from icefloe.commit.counting import count_changes
@@ -30,7 +31,6 @@ from icefloe.metadata import (
     SnapshotRef,
     TableMetadata,
     branch,
-    properties as props,
     relativize,
     requirements as req,
     summary as totals,

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from icefloe import properties as props
 from icefloe.commit.change import Prepared
 from icefloe.commit.committer import Committer, TableState
 from icefloe.commit.outcome import Committed, Outcome, Rejected, Unknown
@@ -24,7 +25,7 @@ from icefloe.errors import (
     StaleBaseError,
     StateError,
 )
-from icefloe.metadata import TableMetadata, apply_all, properties as props, summary as totals, updates as up
+from icefloe.metadata import TableMetadata, apply_all, summary as totals, updates as up
 
 
 def _clock_ms() -> int:

@@ -8,16 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from icefloe import properties as props
 from icefloe.commit.change import Prepared
 from icefloe.commit.workbench import Workbench
 from icefloe.errors import CommitFailed, IncompatibleChangeError, InvalidPropertyError, ValidationError
-from icefloe.metadata import (
-    TableMetadata,
-    properties as known_properties,
-    properties as props,
-    requirements as req,
-    updates as up,
-)
+from icefloe.metadata import TableMetadata, requirements as req, updates as up
 from icefloe.partitioning import PartitionSpec, PartitionSpecUpdate, SortOrder, SortOrderUpdate, transforms as tr
 from icefloe.schema import Schema, SchemaUpdate, format_name_mapping, parse_name_mapping, update_name_mapping
 from icefloe.versions import check_version
@@ -288,7 +283,7 @@ def text_check(properties: Mapping[Any, Any], what: str) -> None:
 
 
 def _known() -> Iterator[props.Property[object]]:
-    for value in vars(known_properties).values():
+    for value in vars(props).values():
         if isinstance(value, props.Property):
             yield value
 

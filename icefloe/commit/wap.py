@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
+from icefloe import properties as props
 from icefloe.commit.producer import Target
 from icefloe.commit.structure import text_check
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
-from icefloe.metadata import MAIN_BRANCH, TableMetadata, properties as props, summary as totals
+from icefloe.metadata import MAIN_BRANCH, TableMetadata, summary as totals
 
 WAP_BRANCH = "wap.branch"
 

@@ -12,10 +12,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from icefloe import properties as props
 from icefloe.commit.path_index import PathIndex
 from icefloe.errors import InvalidLocationError
 from icefloe.manifests import DataFile, ManifestCache, ManifestLists, manifest_lists
-from icefloe.metadata import TableMetadata, is_absolute, properties as props
+from icefloe.metadata import TableMetadata, is_absolute
 from icefloe.storage import Storage
 
 Kept = TypeVar("Kept")

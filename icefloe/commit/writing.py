@@ -3,11 +3,12 @@
 from collections.abc import Hashable, Sequence
 from functools import partial
 
+from icefloe import properties as props
 from icefloe.commit.added import FileGroup
 from icefloe.commit.parent import Parent
 from icefloe.errors import InvalidPropertyError
 from icefloe.manifests import ManifestColumns, ManifestContent, ManifestFile, ManifestFormat, write_manifests
-from icefloe.metadata import TableMetadata, properties as props
+from icefloe.metadata import TableMetadata
 from icefloe.partitioning import PartitionSpec, partition_type
 from icefloe.planning import differing_types
 from icefloe.schema import Schema

@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from icefloe import properties as props
 from icefloe.data.locations import NewLocations
 from icefloe.formats.file_formats import FileWriter, file_writer
 from icefloe.formats.metrics import MetricsMode
 from icefloe.formats.written_file import WrittenFile
 from icefloe.manifests import DataFile
-from icefloe.metadata import TableMetadata, properties as props
+from icefloe.metadata import TableMetadata
 from icefloe.partitioning import UNSORTED, PartitionSpec, SortOrder
 from icefloe.schema import Schema
 from icefloe.storage import OutputStream, Storage

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from icefloe import properties as props
 from icefloe.avro import avro_name
 from icefloe.data.foreign_partitions import check_told, infer_partition
 from icefloe.data.opening import open_file, partition_constants
@@ -19,7 +20,7 @@ from icefloe.formats.metrics import FULL, Metrics, MetricsMode, metrics_modes
 from icefloe.formats.parquet.metrics import parquet_metrics, split_offsets
 from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.manifests import DataFile
-from icefloe.metadata import TableMetadata, properties as props
+from icefloe.metadata import TableMetadata
 from icefloe.parallel import in_order
 from icefloe.partitioning import HIVE_NULL, PartitionSpec, partition_values, split_hive_path
 from icefloe.schema import (

@@ -9,8 +9,9 @@ from typing import Any
 
 import mmh3
 
+from icefloe import properties as props
 from icefloe.errors import InvalidLocationError
-from icefloe.metadata import TableMetadata, properties as props, resolve_location, strip_trailing_slash
+from icefloe.metadata import TableMetadata, resolve_location, strip_trailing_slash
 from icefloe.partitioning import PartitionSpec, partition_path
 
 _HASH_BITS = 20

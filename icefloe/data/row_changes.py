@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from icefloe import properties as props
 from icefloe.data.file_rolling import data_file_of
 from icefloe.data.in_order import read_in_order
 from icefloe.data.locations import NewLocations
@@ -25,7 +26,7 @@ from icefloe.expressions import AlwaysTrue
 from icefloe.formats.deletion_vector_codec import stream_vectors
 from icefloe.formats.position_deletes import write_position_deletes
 from icefloe.manifests import DataFile, FileContent
-from icefloe.metadata import TableMetadata, properties as props
+from icefloe.metadata import TableMetadata
 from icefloe.planning import FileScanTask
 from icefloe.schema import Schema, reserved
 from icefloe.storage import Storage, is_same_file

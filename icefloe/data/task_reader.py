@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from icefloe import properties as props
 from icefloe.data.layout import columns_to_read, table_columns
 from icefloe.data.metadata_columns import RowFacts, metadata_array
 from icefloe.data.opening import open_file, partition_constants
@@ -18,7 +19,7 @@ from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.formats.parquet.row_groups import row_group_filter
 from icefloe.formats.projection import project_batch
 from icefloe.formats.written_file import DEFAULT_BATCH_ROWS
-from icefloe.metadata import TableMetadata, properties as props
+from icefloe.metadata import TableMetadata
 from icefloe.planning import FileScanTask
 from icefloe.schema import (
     NameMapping,

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from icefloe import properties as props
 from icefloe.data.file_rolling import RollingWriter, WritePlan
 from icefloe.data.grouping import Partition, group_rows
 from icefloe.data.incoming import incoming_tables
@@ -25,7 +26,7 @@ from icefloe.errors import InvalidPartitionSpecError, StateError
 from icefloe.formats.arrow_types import stored_schema
 from icefloe.formats.metrics import metrics_modes
 from icefloe.manifests import DataFile
-from icefloe.metadata import TableMetadata, properties as props
+from icefloe.metadata import TableMetadata
 from icefloe.partitioning import UNSORTED, SortOrder, transforms as tr
 from icefloe.schema import Schema, reserved
 from icefloe.storage import Storage

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from icefloe import properties as props
 from icefloe.avro import CODECS, SYNC_SIZE, avro_schema_of, container_block, container_header
 from icefloe.avro.blocks import deflate
 from icefloe.errors import InvalidPropertyError
@@ -19,7 +20,6 @@ from icefloe.formats.field_ids import check_written_ids
 from icefloe.formats.metrics import MetricsMode, metrics_modes
 from icefloe.formats.parquet.footer import Sink
 from icefloe.formats.written_file import JUST_WRITTEN, WrittenFile
-from icefloe.metadata import properties as props
 from icefloe.partitioning import UNSORTED, SortOrder
 from icefloe.schema import Schema, schema_to_json
 

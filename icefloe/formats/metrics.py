@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from icefloe import properties as props
 from icefloe.errors import InvalidPropertyError
-from icefloe.metadata import properties as props
 from icefloe.partitioning import UNSORTED, SortOrder
 from icefloe.schema import DEFAULT_BOUND_WIDTH, Schema, reserved, types
 

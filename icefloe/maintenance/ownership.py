@@ -8,10 +8,11 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from icefloe import properties as props
 from icefloe.commit import metadata_folder
 from icefloe.errors import InvalidLocationError
 from icefloe.maintenance.deleting import delete_quietly
-from icefloe.metadata import TableMetadata, properties as props, resolve_location
+from icefloe.metadata import TableMetadata, resolve_location
 from icefloe.storage import Storage, is_beneath
 
 LOG = logging.getLogger(__name__)

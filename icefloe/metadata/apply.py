@@ -8,13 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Never
 
+from icefloe import properties as props
 from icefloe.errors import IncompatibleChangeError, InvalidInputError, InvalidMetadataError
-from icefloe.metadata import (
-    apply_snapshots as snapshots,
-    apply_structure as structure,
-    properties as props,
-    updates as up,
-)
+from icefloe.metadata import apply_snapshots as snapshots, apply_structure as structure, updates as up
 from icefloe.metadata.creation import checked_location
 from icefloe.metadata.refs import MAIN_BRANCH
 from icefloe.metadata.snapshot import MetadataLogEntry

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Never
 
+from icefloe import properties as props
 from icefloe.errors import (
     IncompatibleChangeError,
     InvalidInputError,
@@ -11,7 +12,7 @@ from icefloe.errors import (
     NoSuchObjectError,
     UnsupportedVersionError,
 )
-from icefloe.metadata import properties as props, updates as up
+from icefloe.metadata import updates as up
 from icefloe.metadata.view import (
     VIEW_FORMAT_VERSION,
     ViewMetadata,

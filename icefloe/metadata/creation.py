@@ -3,8 +3,8 @@
 import uuid as uuids
 from collections.abc import Mapping
 
+from icefloe import properties as props
 from icefloe.errors import InvalidLocationError
-from icefloe.metadata import properties as props
 from icefloe.metadata.locations import is_absolute, strip_trailing_slash
 from icefloe.metadata.table import TableMetadata
 from icefloe.partitioning import (

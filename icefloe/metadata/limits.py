@@ -5,7 +5,7 @@ They are properties of the catalog or of the storage, never of a table: a table'
 
 from dataclasses import dataclass
 
-from icefloe.metadata import properties as props
+from icefloe import properties as props
 
 _ALWAYS_ALLOWED = 64 << 20
 """So much a file may take however small it is."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from icefloe.metadata import properties as props
+from icefloe import properties as props
 from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef
 from icefloe.metadata.table import TableMetadata
 

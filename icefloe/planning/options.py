@@ -4,8 +4,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from icefloe import properties as props
 from icefloe.errors import InvalidPropertyError
-from icefloe.metadata import properties as props
 
 _MOST_WORKERS = 64
 

@@ -17,10 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from icefloe import properties as props
 from icefloe.data import TableWriter, WriteRequest, data_folder, write_data_files
 from icefloe.errors import InvalidValueError
 from icefloe.manifests import DataFile
-from icefloe.metadata import TableMetadata, properties as props
+from icefloe.metadata import TableMetadata
 from icefloe.schema import Schema, types
 from icefloe.spark.distribution import distribute, distribution_of
 from icefloe.spark.gateway import Gateway

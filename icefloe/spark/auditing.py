@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from icefloe import properties as props
 from icefloe.commit import WAP_BRANCH
 from icefloe.errors import InvalidInputError
-from icefloe.metadata import properties as props, summary as totals
+from icefloe.metadata import summary as totals
 from icefloe.table import Table
 
 _ID = f"spark.{totals.WAP_ID}"

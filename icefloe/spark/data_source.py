@@ -12,10 +12,11 @@ from typing import Any, ClassVar
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
+from icefloe import properties as props
 from icefloe.catalog import Catalog, load_catalog
 from icefloe.data import ReadContext, read_task
 from icefloe.errors import InvalidInputError, InvalidPropertyError, StateError
-from icefloe.metadata import Operation, Snapshot, properties as props
+from icefloe.metadata import Operation, Snapshot
 from icefloe.planning import CombinedScanTask, IncrementalAppendScan
 from icefloe.schema import Schema
 from icefloe.spark.arrow_read import nullable, shown_batch, without_unknown

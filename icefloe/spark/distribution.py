@@ -14,7 +14,8 @@ from pyspark.sql import (
     types as spark_types,
 )
 
-from icefloe.metadata import TableMetadata, properties as props
+from icefloe import properties as props
+from icefloe.metadata import TableMetadata
 from icefloe.partitioning import NullOrder, SortDirection, SortField, SortOrder, transforms as tr
 from icefloe.schema import DoubleType, FloatType, IcebergType, Schema, UnknownType
 from icefloe.spark.gateway import Gateway

@@ -6,10 +6,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from icefloe import properties as props
 from icefloe.data import WriteRequest
 from icefloe.errors import StateError
 from icefloe.manifests import DataFile
-from icefloe.metadata import properties as props
 from icefloe.spark.arrow_write import write_through_arrow
 from icefloe.spark.native_write import why_not_native, write_natively
 from icefloe.spark.reading import is_classic, read_scan

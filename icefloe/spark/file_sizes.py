@@ -10,8 +10,9 @@ from collections.abc import Callable
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
+from icefloe import properties as props
 from icefloe.data import WriteRequest
-from icefloe.metadata import MAIN_BRANCH, TableMetadata, properties as props, summary as totals
+from icefloe.metadata import MAIN_BRANCH, TableMetadata, summary as totals
 from icefloe.spark.write_folder import remove_folder
 
 _SAMPLED_ROWS = 200_000

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from icefloe import properties as props
 from icefloe.data import WriteRequest, data_file_of, data_folder
 from icefloe.formats.arrow_types import stored_schema
 from icefloe.formats.field_ids import check_written_ids
@@ -18,7 +19,7 @@ from icefloe.formats.metrics import metrics_modes
 from icefloe.formats.parquet.metrics import parquet_metrics, split_offsets
 from icefloe.formats.written_file import WrittenFile
 from icefloe.manifests import DataFile
-from icefloe.metadata import TableMetadata, properties as props
+from icefloe.metadata import TableMetadata
 from icefloe.parallel import in_order
 from icefloe.schema import file_schema_from_arrow, types
 from icefloe.spark.distribution import Distribution, distribute, distribution_of

@@ -5,8 +5,8 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 
+from icefloe import properties as props
 from icefloe.errors import InvalidPropertyError, StateError
-from icefloe.metadata import properties as props
 from icefloe.planning import TableScan
 from icefloe.schema import Schema, reserved, types
 from icefloe.spark.arrow_read import arrow_frame

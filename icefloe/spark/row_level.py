@@ -19,13 +19,14 @@ from pyspark.sql import (
     functions as F,  # noqa: N812 - its usual name
 )
 
+from icefloe import properties as props
 from icefloe.commit import Isolation, Planned
 from icefloe.data import MatchedRows, ReadContext, WriteRequest, matched_rows
 from icefloe.errors import InvalidInputError
 from icefloe.expressions import Expression
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.manifests import DataFile
-from icefloe.metadata import MAIN_BRANCH, Snapshot, TableMetadata, properties as props
+from icefloe.metadata import MAIN_BRANCH, Snapshot, TableMetadata
 from icefloe.planning import FileScanTask
 from icefloe.schema import Schema, reserved
 from icefloe.spark.engine import SparkEngine

@@ -20,12 +20,13 @@ from pyspark.sql import (
     functions as F,  # noqa: N812 - its usual name
 )
 
+from icefloe import properties as props
 from icefloe.commit import Planned
 from icefloe.data import write_default
 from icefloe.errors import InvalidInputError, InvalidValueError
 from icefloe.expressions import AlwaysTrue, Expression
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.metadata import Snapshot, properties as props
+from icefloe.metadata import Snapshot
 from icefloe.schema import NestedField, Schema
 from icefloe.spark.column_names import Qualifier, bare_path
 from icefloe.spark.distribution import distribution_of

@@ -10,8 +10,9 @@ from pyspark.sql import (
     functions as F,  # noqa: N812 - its usual name
 )
 
+from icefloe import properties as props
 from icefloe.errors import InvalidInputError, NoSuchColumnError
-from icefloe.metadata import Snapshot, properties as props
+from icefloe.metadata import Snapshot
 from icefloe.schema import IcebergType, Schema, StructType, reserved
 from icefloe.spark.column_names import Qualifier, column_path
 from icefloe.spark.gateway import Gateway, col, lit, without_call_sites

@@ -11,10 +11,11 @@ from typing import Any, Protocol
 
 from pyspark.sql import DataFrame
 
+from icefloe import properties as props
 from icefloe.catalog import Catalog
 from icefloe.errors import InvalidInputError, InvalidPropertyError
 from icefloe.expressions import AlwaysTrue, Expression
-from icefloe.metadata import Snapshot, properties as props
+from icefloe.metadata import Snapshot
 from icefloe.row_operations import RowOperations
 from icefloe.schema import Schema
 from icefloe.spark.auditing import Destination, destination

@@ -1,7 +1,8 @@
 """What each extension statement does to its table."""
 
+from icefloe import properties as props
 from icefloe.errors import NoSuchColumnError, NoSuchSnapshotError
-from icefloe.metadata import SnapshotRefType, TableMetadata, properties as props
+from icefloe.metadata import SnapshotRefType, TableMetadata
 from icefloe.partitioning import SortDirection
 from icefloe.sql.statements import (
     AddPartitionField,

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Self
 
+from icefloe import properties as props
 from icefloe.commit import (
     ChangeSet,
     Committed,
@@ -25,7 +26,7 @@ from icefloe.commit import (
 )
 from icefloe.data import ForeignFile, describe_files, foreign_file
 from icefloe.expressions import AlwaysTrue, Expression
-from icefloe.metadata import Snapshot, properties as props, updates as up
+from icefloe.metadata import Snapshot, updates as up
 from icefloe.partitioning import PartitionSpecUpdate, SortOrderUpdate
 from icefloe.row_operations import RowOperations
 from icefloe.schema import SchemaUpdate, create_name_mapping, format_name_mapping

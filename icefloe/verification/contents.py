@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from icefloe import properties as props
 from icefloe.data import group_rows, open_file, partition_constants
 from icefloe.errors import InvalidInputError
 from icefloe.formats.array_metrics import MetricsCollector
@@ -16,7 +17,6 @@ from icefloe.formats.parquet.metrics import parquet_metrics
 from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.formats.position_deletes import POSITION_DELETE_SCHEMA
 from icefloe.manifests import DataFile, FileContent
-from icefloe.metadata import properties as props
 from icefloe.partitioning import PartitionSpec, transforms as tr
 from icefloe.schema import Schema, parse_name_mapping, reserved
 from icefloe.verification.codes import Code, Level

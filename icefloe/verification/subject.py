@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from icefloe import properties as props
 from icefloe.errors import InvalidInputError, InvalidLocationError
-from icefloe.metadata import Snapshot, TableMetadata, properties as props, resolve_location, strip_trailing_slash
+from icefloe.metadata import Snapshot, TableMetadata, resolve_location, strip_trailing_slash
 from icefloe.planning import ManifestSource
 from icefloe.schema import NestedField, Schema
 from icefloe.storage import Storage, parse_location

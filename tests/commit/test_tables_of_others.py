@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from icefloe import properties as props
 from icefloe.commit import Isolation, Planned, TableState
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
 from icefloe.manifests import ManifestContent
-from icefloe.metadata import Snapshot, properties as props
+from icefloe.metadata import Snapshot
 from icefloe.partitioning import parse_partition_spec
 from icefloe.schema import Schema, types
 from icefloe.schema.binary import encode

@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from icefloe import properties as props
 from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.manifests import EVERYTHING, DataFile, read_manifest, read_manifest_list
-from icefloe.metadata import TableMetadata, decode_metadata_file, properties as props
+from icefloe.metadata import TableMetadata, decode_metadata_file
 from icefloe.partitioning import partition_type, transforms as tr
 from icefloe.schema import parse_name_mapping
 from icefloe.storage import Storage

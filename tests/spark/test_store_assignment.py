@@ -12,9 +12,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 import icefloe
-from icefloe import load_catalog
+from icefloe import load_catalog, properties as props
 from icefloe.errors import IcefloeError, InvalidInputError, InvalidValueError
-from icefloe.metadata import properties as props
 from icefloe.schema import Schema, parse_ddl
 from icefloe.spark.row_level import RowChange
 from icefloe.spark.session import Session

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.orc as orc
 
+from icefloe import properties as props
 from icefloe.errors import InvalidPropertyError
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.arrow_types import conform, stored_schema
@@ -17,7 +18,6 @@ from icefloe.formats.orc.footer import TailFile, TailSink, parse_tail
 from icefloe.formats.orc.schema_codec import columns_of_orc, orc_schema
 from icefloe.formats.parquet.footer import Sink
 from icefloe.formats.written_file import JUST_WRITTEN, WrittenFile
-from icefloe.metadata import properties as props
 from icefloe.partitioning import UNSORTED, SortOrder
 from icefloe.schema import Schema, schema_to_json
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.metadata import properties as props
+from icefloe import properties as props
 
 _PLACES = 16
 _ROWS_IN_A_ROW = 512

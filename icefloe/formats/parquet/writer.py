@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from icefloe import properties as props
 from icefloe.errors import InvalidPropertyError
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.arrow_types import conform, geo_schema, has_geo, is_plain_geography, stored_schema
@@ -18,7 +19,6 @@ from icefloe.formats.parquet.dictionaries import dictionary_columns
 from icefloe.formats.parquet.footer import VARIANT_ANNOTATION, FooterSink, Sink, geography_annotation
 from icefloe.formats.parquet.metrics import parquet_metrics, split_offsets
 from icefloe.formats.written_file import JUST_WRITTEN, WrittenFile
-from icefloe.metadata import properties as props
 from icefloe.partitioning import UNSORTED, SortOrder
 from icefloe.schema import Schema, file_schema_from_arrow, schema_to_arrow, schema_to_json, types
 

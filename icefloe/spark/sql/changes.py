@@ -5,10 +5,11 @@ from typing import Any
 
 from pyspark.sql import Column
 
+from icefloe import properties as props
 from icefloe.catalog import show
 from icefloe.data import write_default
 from icefloe.errors import InvalidInputError, NoSuchSnapshotError, NoSuchTableError
-from icefloe.metadata import SnapshotRefType, properties as props
+from icefloe.metadata import SnapshotRefType
 from icefloe.spark.auditing import destination
 from icefloe.spark.column_names import column_path
 from icefloe.spark.row_level import copies_files

@@ -5,9 +5,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, types as spark_types
 
+from icefloe import properties as props
 from icefloe.catalog import Catalog
 from icefloe.errors import InvalidInputError, NoSuchTableError
-from icefloe.metadata import properties as props
 from icefloe.partitioning import parse_term
 from icefloe.schema import Schema
 from icefloe.spark.column_names import check_no_twins

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
+from icefloe import properties as p
 from icefloe.errors import InvalidPropertyError, UnsupportedVersionError
-from icefloe.metadata import properties as p
 from icefloe.versions import ALL_VERSIONS, DEFAULT_VERSION, Feature, allows
 
 KNOWN = {name: value for name, value in vars(p).items() if isinstance(value, p.Property)}
