@@ -186,8 +186,13 @@ class ChangeSet:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            if self.is_open:
-                self.commit()
+            try:
+                if self.is_open:
+                    self.commit()
+            except Exception:
+                # A check that fails before anything is sent leaves the transaction open, and its files behind.
+                self.abandon()
+                raise
         elif issubclass(kind, Exception):
             self.abandon()
 

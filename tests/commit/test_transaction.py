@@ -15,8 +15,8 @@ from icefloe.errors import (
     ValidationError,
 )
 from icefloe.manifests import DataFile, ManifestContent
-from icefloe.metadata import PartitionStatisticsFile, StatisticsFile
-from icefloe.schema import IntegerType, StringType
+from icefloe.metadata import PartitionStatisticsFile, StatisticsFile, updates as up
+from icefloe.schema import IntegerType, LongType, NestedField, Schema, StringType
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.commit.tables import (
     BY_REGION,
@@ -368,6 +368,21 @@ def test_what_is_given_up_leaves_no_file_of_rows(version: int) -> None:
     tx.abandon()
     assert stored(table) == before
     assert tx.row_files == []
+
+
+def test_a_block_whose_whole_is_refused_before_it_is_sent_leaves_no_file() -> None:
+    table, committer = new_table(2)
+    with table.update_sort_order() as order:
+        order.asc("id")
+    before = stored(table)
+    sent = committer.swaps
+    without_the_sorted_column = Schema(NestedField(9, "other", LongType(), required=False))
+    tx = table.transaction()
+    with pytest.raises(IcefloeError, match="sort"), tx:  # noqa: PT012  # the end of the block is what fails
+        tx.append(pa.table({"id": pa.array([1, 2, 3])}))
+        tx.apply_updates(up.AddSchemaUpdate(without_the_sorted_column), up.SetCurrentSchemaUpdate())
+    assert committer.swaps == sent
+    assert stored(table) == before
 
 
 def test_a_file_that_could_not_be_written_is_remembered_when_others_are_deleted() -> None:
