@@ -104,6 +104,8 @@ def _with_scheme(text: str, scheme: str, start: int) -> Location:
                 )
             return Location(scheme, "", _file_path(_absolute(text, path)), root)
         case "hdfs":
+            if "@" in authority:
+                raise InvalidLocationError(f"location {text!r} names a user; the property `hdfs.user` is for that")
             return Location(scheme, authority.lower(), _file_path(_absolute(text, path)), root)
         case "memory":
             return Location(scheme, authority, _absolute(text, path), root)

@@ -59,6 +59,8 @@ def test_taking_apart(text: str, scheme: str, authority: str, path: str) -> None
         ("file:x", "relative path"),
         ("file://host/x", "host"),
         ("hdfs:x", "relative path"),
+        ("hdfs://user:password@nn/x", "names a user; .*`hdfs.user`"),
+        ("hdfs://user@nn:8020/x", "names a user"),
         ("s3:/bucket/x", "bucket"),
         ("s3:///x", "bucket"),
         ("s3://user:password@bucket/x", "bucket"),
