@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from icefloe.expressions import col
     from icefloe.schema import Schema
     from icefloe.spark.connect import connect
+    from icefloe.spark.data_source import register_format
     from icefloe.spark.session import Session
     from icefloe.table import DataScan, Table, Transaction
 
@@ -31,6 +32,7 @@ __all__ = [
     "col",
     "connect",
     "load_catalog",
+    "register_format",
 ]
 
 _HOMES = {
@@ -44,6 +46,7 @@ _HOMES = {
     "col": "icefloe.expressions",
     "connect": "icefloe.spark.connect",
     "load_catalog": "icefloe.catalog",
+    "register_format": "icefloe.spark.data_source",
 }
 
 __version__ = "0.1.0"

@@ -7,9 +7,9 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
+import icefloe
 from icefloe.catalog import load_catalog
 from icefloe.spark.connect import connect
-from icefloe.spark.data_source import register_format
 from icefloe.spark.session import Session
 
 U = "f79c3e09-677c-4bbd-a479-3f349cb785e7"
@@ -74,7 +74,7 @@ def test_catalogs_may_come_as_options(ice: Session, tmp_path: Path) -> None:
     other.create_namespace("a")
     other.create_table("a.t", "id bigint").append(pa.table({"id": [7]}))
     session = ice.spark.newSession()
-    register_format(session)
+    icefloe.register_format(session)
     reader = session.read.format("icefloe").option("catalog", "other")
     found = reader.options(**{f"catalog.{key}": value for key, value in properties.items()}).load("a.t")
     assert ids(found) == [7]
