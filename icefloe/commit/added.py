@@ -1,6 +1,13 @@
-"""Which files a commit may add: data and delete files given as values or in columns, checked before anything is written."""
+"""Which files a commit may add: checked before anything is written, put under a spec of the table, and added only once.
 
-from collections.abc import Iterable, Sequence
+Inside of a commit a path is never added twice. Across commits it takes reading manifests, so that is checked where paths come
+from outside, and left out by writers that name their files by a fresh UUID. Only manifests are read whose summaries allow for
+a file in one of the partitions, only their paths, and each of them once for a handle of the table: from then on their paths
+are known by their hashes. So a new handle reads the existing manifests, and its later commits those that others add.
+"""
+
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
@@ -9,17 +16,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.errors import InvalidInputError, InvalidPartitionSpecError, InvalidSchemaError
+from icefloe.commit.parent import Parent
+from icefloe.commit.partitions import PartitionSet
+from icefloe.commit.path_index import hashes_of
+from icefloe.errors import InvalidInputError, InvalidPartitionSpecError, InvalidSchemaError, ValidationError
 from icefloe.manifests import (
     DataFile,
     EntryStatus,
     FileContent,
     ManifestColumns,
     ManifestContent,
+    ManifestFile,
     Metric,
     columns_of_files,
+    wanted,
 )
-from icefloe.metadata import TableMetadata
+from icefloe.metadata import TableMetadata, add_spec, updates as up
+from icefloe.parallel import in_order
 from icefloe.partitioning import PartitionField, PartitionSpec, transform_array, transforms as tr
 from icefloe.schema import reserved, types
 from icefloe.storage.identities import identities
@@ -286,3 +299,128 @@ def _refuse(columns: ManifestColumns, is_wrong: Any, problem: str) -> None:
     if len(columns) and pc.any(is_wrong, min_count=0).as_py():
         place = pc.index(pc.fill_null(is_wrong, False), True).as_py()
         raise InvalidInputError(f"file {columns.column('file_path')[place].as_py()!r} {problem}")
+
+
+@dataclass(frozen=True, slots=True)
+class WithSpecs:
+    """Metadata that has the specs of all new files, and the updates that add those that it lacked."""
+
+    metadata: TableMetadata
+    updates: tuple[up.AddPartitionSpecUpdate, ...] = ()
+
+
+def with_specs(metadata: TableMetadata, groups: Iterable[FileGroup]) -> WithSpecs:
+    """The metadata with the specs of these files; one that others removed comes back, though not as the default.
+
+    A spec is removed only when no file needs it, which these files do: without it, nobody could read the table.
+    """
+    found, updates = metadata, []
+    for group in groups:
+        if len(group.columns) and _find(found, group.spec) is None:
+            try:
+                found, _ = add_spec(found, group.spec)
+            except InvalidPartitionSpecError as error:
+                raise ValidationError(
+                    f"the files were written for partition spec {group.spec}, which another commit removed, and which the"
+                    f" table cannot have again: {error}; write them anew"
+                ) from error
+            updates.append(up.AddPartitionSpecUpdate(group.spec))
+    return WithSpecs(found, tuple(updates))
+
+
+def check_still_taken(metadata: TableMetadata, deletes: Iterable[FileGroup]) -> None:
+    """Fail if the table does not take the delete files any more: it was upgraded, or has lost a column, since they were given."""
+    for group in deletes:
+        try:
+            check_delete_files(group.columns, metadata)
+        except InvalidInputError as error:
+            raise ValidationError(
+                f"the table was changed by another commit since this one was planned: {error}; plan it anew"
+            ) from error
+
+
+def fitted(metadata: TableMetadata, groups: Sequence[FileGroup]) -> tuple[FileGroup, ...]:
+    """The files under the ids that their specs have in this metadata, which must have them."""
+    return tuple(_fitted(metadata, group) if len(group.columns) else group for group in groups)
+
+
+def _fitted(metadata: TableMetadata, group: FileGroup) -> FileGroup:
+    spec = _find(metadata, group.spec)
+    assert spec is not None, f"{group.spec} was to be added"
+    if spec.spec_id == group.spec_id and spec.fields == group.spec.fields:
+        return group
+    ids = {old.field_id: new.field_id for old, new in zip(group.spec.fields, spec.fields, strict=True)}
+    columns = replace(
+        group.columns,
+        spec_id=spec.spec_id,
+        partition_type=metadata.partition_type(spec.spec_id),
+        partition={ids[field_id]: values for field_id, values in group.columns.partition.items()},
+    )
+    return replace(group, columns=columns, spec=spec)
+
+
+def _find(metadata: TableMetadata, spec: PartitionSpec) -> PartitionSpec | None:
+    """The spec of the table that is the same: under the same id if it can be, else under any."""
+    same = metadata.specs_by_id.get(spec.spec_id)
+    if same is not None and same.equivalent(spec):
+        return same
+    return next((each for each in metadata.partition_specs if each.equivalent(spec)), None)
+
+
+_PATHS = wanted("file_path", partition=False)
+_READERS = 8
+
+
+def check_not_live(parent: Parent, groups: Sequence[FileGroup], ignored: frozenset[str] = frozenset()) -> None:
+    """Fail if one of the new data files is part of the snapshot that the commit builds on.
+
+    `ignored` are paths that the same commit removes, in their normal form.
+    """
+    data = [group.columns for group in groups if group.content is ManifestContent.DATA and len(group.columns)]
+    if not data:
+        return
+    paths = identities(pa.concat_arrays([columns.column("file_path") for columns in data]))
+    partitions = PartitionSet.of(data)
+    index = parent.bench.caches.paths
+    hits = index.may_hold(hashes_of(paths))
+    manifests = parent.manifests(ManifestContent.DATA)
+    index.make_room({each.manifest_path for each in manifests})
+    doubtful = [
+        each
+        for each in manifests
+        if (each.manifest_path not in index or each.manifest_path in hits)
+        and each.has_live_files
+        and partitions.may_be_in(each)
+    ]
+    with closing(_live_paths(parent, doubtful)) as found:
+        for manifest, live in found:
+            if manifest.manifest_path not in index:
+                index.add(manifest.manifest_path, hashes_of(live))
+            for path in live.filter(pc.is_in(live, value_set=paths)).to_pylist():
+                if path not in ignored:
+                    raise ValidationError(f"file {path!r} is in the table already; it cannot be added a second time")
+
+
+def note_paths(parent: Parent, manifests: Sequence[ManifestFile], groups: Sequence[FileGroup]) -> None:
+    """Remember the paths of manifests that were written of these groups, so that the next commit need not read them."""
+    index = parent.bench.caches.paths
+    paths = [group.columns.column("file_path") for group in groups if len(group.columns)]
+    counts = [manifest.added_files_count for manifest in manifests]
+    if sum(count or 0 for count in counts) != sum(map(len, paths)):
+        return
+    rest = identities(pa.concat_arrays(paths)) if paths else pa.array([], pa.string())
+    for manifest, count in zip(manifests, counts, strict=True):
+        if manifest.manifest_path not in index:
+            index.add(manifest.manifest_path, hashes_of(rest.slice(0, count)))
+        rest = rest.slice(count)
+
+
+def _live_paths(parent: Parent, manifests: Sequence[ManifestFile]) -> Generator[tuple[ManifestFile, Any], None, None]:
+    """Each manifest with the paths of its live files, in their normal form; several are read at a time."""
+
+    def read(manifest: ManifestFile) -> Any:
+        entries = parent.read(manifest, _PATHS)
+        return identities(entries.column("file_path").filter(entries.is_live))
+
+    with closing(in_order(read, manifests, _READERS, "icefloe-paths")) as paths:
+        yield from zip(manifests, paths, strict=True)

@@ -5,13 +5,10 @@ A fast append adds manifests; a merge append also merges small ones when there a
 
 from collections.abc import Sequence
 
-from icefloe.commit.added import FileGroup, FilesInput, group_files
-from icefloe.commit.duplicates import check_not_live, note_paths
-from icefloe.commit.merging import merge_manifests
+from icefloe.commit.added import FileGroup, FilesInput, check_not_live, fitted, group_files, note_paths
+from icefloe.commit.new_manifests import merge_manifests, write_added
 from icefloe.commit.parent import Parent
 from icefloe.commit.producer import Delta
-from icefloe.commit.specs import fitted
-from icefloe.commit.writing import write_added
 from icefloe.manifests import ManifestContent
 from icefloe.metadata import Operation, TableMetadata
 

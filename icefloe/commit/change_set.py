@@ -4,16 +4,14 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
-from icefloe.commit.change import Change, Prepared
-from icefloe.commit.committer import Committer, TableState
-from icefloe.commit.leftovers import of_failed_attempts, position_deletes_left_out
-from icefloe.commit.outcome import Committed, Outcome
+from icefloe.commit.change import Caches, Change, Prepared, Workbench
+from icefloe.commit.committer import Committer, TableState, check_same_table
+from icefloe.commit.parent import list_location, manifests_of, read_entries
+from icefloe.commit.producer import committed_manifests
 from icefloe.commit.report import report_commit
-from icefloe.commit.retry import CommitLoop, Timing, result_of
-from icefloe.commit.swap import check_same_table
-from icefloe.commit.workbench import Caches, Workbench
+from icefloe.commit.retry import CommitLoop, Committed, Outcome, Timing, result_of
 from icefloe.errors import CommitFailed, InvalidInputError, LocationNotFoundError
-from icefloe.manifests import DataFile
+from icefloe.manifests import WITHOUT_METRICS, DataFile, FileContent, ManifestContent
 from icefloe.metadata import (
     Applied,
     Snapshot,
@@ -25,7 +23,9 @@ from icefloe.metadata import (
     updates as up,
 )
 from icefloe.planning import LoggingReporter, Reporter
-from icefloe.storage import Storage
+from icefloe.storage import Storage, identity
+from icefloe.storage.identities import identities
+from icefloe.versions import Feature, allows
 
 
 class ChangeSet:
@@ -214,3 +214,43 @@ def _holds(requirement: req.TableRequirement, base: TableMetadata) -> bool:
     except CommitFailed:
         return False
     return True
+
+
+def of_failed_attempts(outcome: Committed, bench: Workbench) -> set[str]:
+    """Manifests and manifest lists that only failed attempts needed."""
+    metadata = outcome.state.metadata
+    leftovers = {location for location in bench.written if location.endswith(".avro")}
+    if bench.attempt == 1 or not leftovers:
+        return set()
+    try:
+        for snapshot in map(metadata.snapshot_by_id, outcome.snapshot_ids):
+            place = None if snapshot is None else list_location(snapshot, metadata)
+            if snapshot is None or place is None:
+                return set()
+            leftovers -= {place, *committed_manifests(snapshot, metadata, bench)}
+    except Exception:  # noqa: BLE001 - the commit happened; what cannot be read only keeps leftovers alive
+        return set()
+    return leftovers
+
+
+def position_deletes_left_out(outcome: Committed, bench: Workbench, snapshot_ids: Sequence[int]) -> set[str]:
+    """The position delete files that were written for these snapshots, and that the commit did without.
+
+    If the table was upgraded meanwhile, it has taken what they hold as deletion vectors.
+    """
+    metadata = outcome.state.metadata
+    positions = (each for each in bench.row_files if each.content is FileContent.POSITION_DELETES)
+    unnamed = {identity(each.file_path): each.file_path for each in positions if not each.is_deletion_vector}
+    if not unnamed or allows(metadata.format_version, Feature.NEW_POSITION_DELETE_FILES):
+        return set()
+    try:
+        # A transaction may delete rows first and upgrade the table then: what is named stays, whatever the version.
+        for snapshot in map(metadata.snapshot, snapshot_ids):
+            for manifest in manifests_of(snapshot, metadata, bench):
+                if manifest.content is ManifestContent.DELETES:
+                    columns = read_entries(manifest, metadata, bench, WITHOUT_METRICS)
+                    for each in unnamed.keys() & set(identities(columns.column("file_path")).to_pylist()):
+                        del unnamed[each]
+    except Exception:  # noqa: BLE001 - the commit happened; what cannot be read only keeps leftovers alive
+        return set()
+    return set(unnamed.values())

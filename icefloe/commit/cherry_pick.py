@@ -2,20 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
-from icefloe.commit.added import FileGroup, group_files
-from icefloe.commit.change import Prepared
-from icefloe.commit.conflicts import PartitionScope, check_no_new_data
-from icefloe.commit.duplicates import check_not_live
-from icefloe.commit.filtering import remove_dangling, remove_files
-from icefloe.commit.history import Isolation, Planned, Since
+from icefloe.commit.added import FileGroup, check_not_live, group_files
+from icefloe.commit.change import Prepared, Workbench
+from icefloe.commit.conflicts import Isolation, PartitionScope, Planned, Since, check_no_new_data
 from icefloe.commit.named_files import NamedFiles
+from icefloe.commit.new_manifests import remove_dangling, remove_files, write_added
 from icefloe.commit.parent import Parent, manifests_of, read_entries
 from icefloe.commit.partitions import PartitionSet
-from icefloe.commit.producer import Delta, SnapshotChange, Target, head_of
+from icefloe.commit.producer import Delta, SnapshotChange, Target, check_not_published, head_of
 from icefloe.commit.refs import replace_ref
-from icefloe.commit.wap import check_not_published
-from icefloe.commit.workbench import Workbench
-from icefloe.commit.writing import write_added
 from icefloe.errors import ValidationError
 from icefloe.manifests import EntryStatus, ManifestColumns, ManifestContent
 from icefloe.metadata import (

@@ -6,25 +6,22 @@ says that its other rows are in a file that comes. Deletes are overwrites by whi
 
 from collections.abc import Sequence
 
-from icefloe.commit.added import FileGroup, FilesInput, group_files
+from icefloe.commit.added import FileGroup, FilesInput, check_not_live, fitted, group_files
 from icefloe.commit.conflicts import (
+    Planned,
+    Since,
     check_no_new_data,
     check_no_new_deletes,
     check_no_new_deletes_for,
     check_no_removed_data,
     row_scope,
 )
-from icefloe.commit.duplicates import check_not_live
-from icefloe.commit.filtering import Filtered, remove_dangling, remove_files
-from icefloe.commit.history import Planned, Since
 from icefloe.commit.matching import FilterInput, RowFilter
-from icefloe.commit.merging import merge_manifests
 from icefloe.commit.named_files import NamedFiles, NamedInput
+from icefloe.commit.new_manifests import Filtered, merge_manifests, remove_dangling, remove_files, write_added
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask
 from icefloe.commit.producer import Delta
-from icefloe.commit.specs import fitted
-from icefloe.commit.writing import write_added
 from icefloe.errors import InvalidInputError, ValidationError
 from icefloe.manifests import ManifestColumns, ManifestContent, ManifestFile
 from icefloe.metadata import Operation, TableMetadata

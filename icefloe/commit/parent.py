@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from icefloe.commit.workbench import Workbench
+from icefloe.commit.change import Workbench
 from icefloe.manifests import (
     EVERYTHING,
     WITHOUT_METRICS,

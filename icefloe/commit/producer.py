@@ -6,23 +6,27 @@ The same for every operation. In each attempt there is a new manifest list, with
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow.compute as pc
 
 from icefloe import properties as props
-from icefloe.commit.added import FileGroup
-from icefloe.commit.change import Prepared
-from icefloe.commit.counting import count_changes
+from icefloe.commit.added import FileGroup, vector_mask, with_specs
+from icefloe.commit.change import Prepared, Workbench
 from icefloe.commit.parent import Parent, manifests_of
-from icefloe.commit.specs import with_specs
-from icefloe.commit.workbench import Workbench
-from icefloe.errors import InvalidInputError, NoSuchSnapshotError, ValidationError
+from icefloe.commit.partitions import count_partitions, partition_codes
+from icefloe.commit.structure import text_check
+from icefloe.errors import InvalidInputError, InvalidPropertyError, NoSuchSnapshotError, ValidationError
 from icefloe.manifests import (
+    FileContent,
     ManifestColumns,
     ManifestContent,
     ManifestFile,
     assign_first_row_ids,
     assign_sequence_numbers,
     encode_manifest_list,
+    to_internal,
 )
 from icefloe.metadata import (
     MAIN_BRANCH,
@@ -36,6 +40,7 @@ from icefloe.metadata import (
     summary as totals,
     updates as up,
 )
+from icefloe.partitioning import partition_path
 from icefloe.versions import Feature, allows
 
 
@@ -229,3 +234,122 @@ def _previous_summary(parent: Snapshot | None) -> Mapping[str, str] | None:
 def committed_manifests(snapshot: Snapshot, metadata: TableMetadata, bench: Workbench) -> set[str]:
     """The locations of all manifests of a snapshot."""
     return {each.manifest_path for each in manifests_of(snapshot, metadata, bench)}
+
+
+def count_files(columns: ManifestColumns) -> totals.FileCounts:
+    """What these files are, all together. The size of a deletion vector is its own, not that of the file it is in."""
+    kinds = columns.column("content").to_numpy(zero_copy_only=False)
+    rows = columns.column("record_count").to_numpy(zero_copy_only=False)
+    if not kinds.any():
+        total = pc.sum(columns.column("file_size_in_bytes"), min_count=0).as_py()
+        return totals.FileCounts(data_files=len(columns), records=int(rows.sum()), size_in_bytes=int(total))
+    is_vector = vector_mask(columns)
+    sizes = pc.if_else(is_vector, columns.column("content_size_in_bytes"), columns.column("file_size_in_bytes"))
+    vectors = is_vector.to_numpy(zero_copy_only=False)
+    data = kinds == int(FileContent.DATA)
+    positions = kinds == int(FileContent.POSITION_DELETES)
+    equality = kinds == int(FileContent.EQUALITY_DELETES)
+    return totals.FileCounts(
+        data_files=int(data.sum()),
+        records=int(rows[data].sum()),
+        position_delete_files=int((positions & ~vectors).sum()),
+        deletion_vectors=int(vectors.sum()),
+        position_deletes=int(rows[positions].sum()),
+        equality_delete_files=int(equality.sum()),
+        equality_deletes=int(rows[equality].sum()),
+        size_in_bytes=int(pc.sum(sizes, min_count=0).as_py()),
+    )
+
+
+def count_changes(
+    added: Sequence[ManifestColumns],
+    removed: Sequence[ManifestColumns],
+    metadata: TableMetadata,
+    partition_limit: int,
+    duplicates: int = 0,
+) -> totals.ChangeCounts:
+    """All that a commit adds and removes; single partitions only as far as there are no more than the limit."""
+    changed = count_partitions((*added, *removed))
+    return totals.ChangeCounts(
+        added=sum((count_files(each) for each in added), totals.FileCounts()),
+        removed=sum((count_files(each) for each in removed), totals.FileCounts()),
+        deleted_duplicate_files=duplicates,
+        changed_partition_count=changed,
+        partitions=_by_partition(added, removed, metadata) if 0 < changed <= partition_limit else {},
+    )
+
+
+def _by_partition(
+    added: Sequence[ManifestColumns], removed: Sequence[ManifestColumns], metadata: TableMetadata
+) -> dict[str, totals.PartitionCounts]:
+    found: dict[str, totals.PartitionCounts] = {}
+    for is_added, groups in ((True, added), (False, removed)):
+        for columns in groups:
+            for path, members in _split(columns, metadata):
+                counts, before = count_files(members), found.get(path, totals.PartitionCounts())
+                found[path] = (
+                    totals.PartitionCounts(before.added + counts, before.removed)
+                    if is_added
+                    else totals.PartitionCounts(before.added, before.removed + counts)
+                )
+    return found
+
+
+def _split(columns: ManifestColumns, metadata: TableMetadata) -> list[tuple[str, ManifestColumns]]:
+    codes = partition_codes([columns])[0]
+    spec = metadata.spec(columns.spec_id)
+    parts = []
+    for code in np.unique(codes):
+        members = columns.filter(codes == code)
+        values: list[Any] = [
+            to_internal(members.partition[each.field_id].slice(0, 1), each.field_type)[0]
+            if each.field_id in members.partition
+            else None
+            for each in members.partition_type.fields
+        ]
+        path = partition_path(spec, values, metadata.schema()) if spec.fields else ""
+        parts.append((path, members))
+    return parts
+
+
+WAP_BRANCH = "wap.branch"
+
+
+def target_of(
+    metadata: TableMetadata,
+    branch: str | None = None,
+    properties: Mapping[str, str] | None = None,
+    *,
+    stage_only: bool = False,
+) -> Target:
+    """Where a commit goes with these snapshot properties.
+
+    `wap.id` stages the snapshot under that id, `wap.branch` sends it to that branch; both need `write.wap.enabled` on the
+    table. `wap.branch` is an instruction and is not written into the summary.
+    """
+    notes = dict(properties or {})
+    text_check(notes, "snapshot property")
+    to_branch = notes.pop(WAP_BRANCH, None)
+    if to_branch is None and totals.WAP_ID not in notes:
+        return Target(branch or MAIN_BRANCH, stage_only, notes)
+    if not props.WAP_ENABLED.of(metadata.properties):
+        raise InvalidPropertyError(
+            f"{totals.WAP_ID!r} and {WAP_BRANCH!r} need the table property {props.WAP_ENABLED.key!r} to be true"
+        )
+    if to_branch is not None and totals.WAP_ID in notes:
+        raise InvalidInputError(f"{totals.WAP_ID!r} and {WAP_BRANCH!r} exclude each other; give one")
+    if to_branch is not None:
+        if branch not in (None, to_branch):
+            raise InvalidInputError(f"the commit is to go to branch {branch!r} and by {WAP_BRANCH!r} to {to_branch!r}")
+        return Target(to_branch, stage_only, notes)
+    check_not_published(metadata, notes[totals.WAP_ID])
+    return Target(branch or MAIN_BRANCH, True, notes)
+
+
+def check_not_published(metadata: TableMetadata, wap_id: str, branch: str = MAIN_BRANCH) -> None:
+    """Fail if a snapshot of that id was published to the branch before: its rows would count twice."""
+    ref = metadata.refs.get(branch)
+    for each in () if ref is None else metadata.ancestors(ref.snapshot_id):
+        summary = each.summary
+        if summary is not None and wap_id in (summary.get(totals.WAP_ID), summary.get(totals.PUBLISHED_WAP_ID)):
+            raise ValidationError(f"{totals.WAP_ID} {wap_id!r} was published already, with snapshot {each.snapshot_id}")

@@ -1,15 +1,16 @@
-"""Changes of branches and tags: made, moved, dropped, kept for longer or shorter; and of what `main` is at.
+"""Changes of branches and tags: created, moved, dropped, kept for longer or shorter; and of the snapshot `main` is at.
 
 A ref is moved or dropped as it was when that was asked for: if another writer moved it in between, the change is refused,
-since it would take the other's commit off the branch without anybody having seen it. How long a ref is kept may be said of
-it wherever it is.
+since it would take the other's commit off the branch without anybody having seen it. How long a ref is kept may be set
+wherever it is.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from icefloe.commit.change import Prepared
-from icefloe.commit.workbench import Workbench
+from icefloe.commit.append import Append
+from icefloe.commit.change import Prepared, Workbench
+from icefloe.commit.producer import SnapshotChange, Target
 from icefloe.errors import AlreadyExistsError, InvalidInputError, NoSuchSnapshotError, ValidationError
 from icefloe.metadata import (
     MAIN_BRANCH,
@@ -243,3 +244,44 @@ def _first(*values: int | None) -> int | None:
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name.strip():
         raise InvalidInputError(f"{name!r} cannot be the name of a branch or tag; it must be text that is not empty")
+
+
+class CreateBranch:
+    """Makes a branch, at the current snapshot if none is given."""
+
+    def __init__(self, name: str, snapshot_id: int | None, retention: Retention) -> None:
+        self._name = name
+        self._at = snapshot_id
+        self._retention = retention
+        self._ref = create_ref(name, SnapshotRefType.BRANCH, snapshot_id, retention)
+        self._first: SnapshotChange | None = None
+        self._begins = False
+
+    @property
+    def snapshot_ids(self) -> tuple[int, ...]:
+        """The snapshot that it begins with, if that is its own."""
+        return self._first.snapshot_ids if self._first is not None and self._begins else ()
+
+    def prepare(self, metadata: TableMetadata, bench: Workbench, /) -> Prepared:
+        """The ref, and the snapshot that it is at if the table has none."""
+        self._begins = self._at is None and metadata.current_snapshot_id is None and self._name not in metadata.refs
+        if not self._begins:
+            return self._ref.prepare(metadata, bench)
+        if self._first is None:
+            self._first = SnapshotChange(Append(metadata, ()), Target(self._name))
+        made = self._first.prepare(metadata, bench)
+        return replace(made, updates=tuple(map(self._kept, made.updates)))
+
+    def _kept(self, update: up.TableUpdate) -> up.TableUpdate:
+        if not isinstance(update, up.SetSnapshotRefUpdate):
+            return update
+        kept = self._retention
+        return up.SetSnapshotRefUpdate(
+            update.ref_name,
+            replace(
+                update.ref,
+                min_snapshots_to_keep=kept.min_snapshots_to_keep,
+                max_snapshot_age_ms=kept.max_snapshot_age_ms,
+                max_ref_age_ms=kept.max_ref_age_ms,
+            ),
+        )

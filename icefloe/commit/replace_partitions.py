@@ -2,24 +2,21 @@
 
 from collections.abc import Sequence
 
-from icefloe.commit.added import FileGroup, FilesInput, group_files
+from icefloe.commit.added import FileGroup, FilesInput, check_not_live, fitted, group_files
 from icefloe.commit.conflicts import (
     PartitionScope,
+    Planned,
     Scope,
+    Since,
     check_no_new_data,
     check_no_new_deletes,
     check_no_removed_data,
 )
-from icefloe.commit.duplicates import check_not_live
-from icefloe.commit.filtering import remove_dangling, remove_files
-from icefloe.commit.history import Planned, Since
 from icefloe.commit.matching import everything
-from icefloe.commit.merging import merge_manifests
+from icefloe.commit.new_manifests import merge_manifests, remove_dangling, remove_files, write_added
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import PartitionSet
 from icefloe.commit.producer import Delta
-from icefloe.commit.specs import fitted
-from icefloe.commit.writing import write_added
 from icefloe.errors import InvalidInputError
 from icefloe.manifests import ManifestContent
 from icefloe.metadata import Operation, TableMetadata, summary as totals

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from icefloe.commit.outcome import Committed, Outcome, Rejected, Unknown
+from icefloe.commit.retry import Committed, Outcome, Rejected, Unknown
 from icefloe.metadata import Snapshot, TableMetadata, summary as keys
 from icefloe.planning import Reporter, deliver
 

@@ -1,7 +1,8 @@
-"""The one retry loop: what is tried again, how an outcome is found out, and when written files may be deleted.
+"""The one retry loop: what is tried again, how an outcome is determined, and when written files may be deleted.
 
-Only a lost race is tried again. Before that, and before anything is deleted, the table is read back and searched for our
-own snapshots: a commit that seemed lost may have happened. What is neither certain is unknown, and deletes nothing.
+A commit happened, certainly did not, or nobody knows: three types, so that none is taken for another. Only a lost race is
+tried again. Before that, and before anything is deleted, the table is read back and searched for our own snapshots: a commit
+that seemed lost may have happened. What is neither certain is unknown, and deletes nothing.
 """
 
 import random
@@ -10,11 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from icefloe import properties as props
-from icefloe.commit.change import Prepared
-from icefloe.commit.committer import Committer, TableState
-from icefloe.commit.outcome import Committed, Outcome, Rejected, Unknown
-from icefloe.commit.swap import check_committed, check_same_table
-from icefloe.commit.workbench import Workbench
+from icefloe.commit.change import Prepared, Workbench
+from icefloe.commit.committer import Committer, TableState, check_committed, check_same_table
 from icefloe.errors import (
     CommitFailed,
     CommitStateUnknown,
@@ -26,6 +24,36 @@ from icefloe.errors import (
     StateError,
 )
 from icefloe.metadata import TableMetadata, apply_all, summary as totals, updates as up
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """It happened; `state` holds it, and maybe later commits of others. `base` is what it was prepared on."""
+
+    state: TableState
+    snapshot_ids: tuple[int, ...] = ()
+    attempts: int = 1
+    base: TableState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """It certainly did not happen. `cleaned` says whether the files that were written for it are deleted."""
+
+    error: Exception
+    attempts: int = 1
+    cleaned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """It may have happened or not, now or a moment later; every file written for it is kept."""
+
+    error: Exception
+    attempts: int = 1
+
+
+Outcome = Committed | Rejected | Unknown
 
 
 def _clock_ms() -> int:

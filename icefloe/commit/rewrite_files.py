@@ -10,20 +10,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.commit.added import FileGroup, FilesInput, group_files, vector_mask, with_sequence_number
-from icefloe.commit.conflicts import PartitionScope, check_no_new_deletes_for
-from icefloe.commit.duplicates import check_not_live
-from icefloe.commit.filtering import Filtered, remove_files
-from icefloe.commit.history import Planned, Since, settled
-from icefloe.commit.located import locate
-from icefloe.commit.merging import merge_manifests
-from icefloe.commit.named_files import NamedDeletes, NamedFiles, NamedInput
+from icefloe.commit.added import (
+    FileGroup,
+    FilesInput,
+    check_not_live,
+    check_still_taken,
+    fitted,
+    group_files,
+    vector_mask,
+    with_sequence_number,
+)
+from icefloe.commit.conflicts import PartitionScope, Planned, Since, check_no_new_deletes_for, settled
+from icefloe.commit.named_files import NamedDeletes, NamedFiles, NamedInput, locate
+from icefloe.commit.new_manifests import Filtered, merge_manifests, remove_files, write_added
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask, PartitionSet
 from icefloe.commit.producer import Delta
-from icefloe.commit.specs import check_still_taken, fitted
 from icefloe.commit.vectors import check_not_revived, check_one_for_each
-from icefloe.commit.writing import write_added
 from icefloe.errors import InvalidInputError, ValidationError
 from icefloe.manifests import WITHOUT_METRICS, ManifestColumns, ManifestContent
 from icefloe.metadata import Operation, TableMetadata

@@ -4,11 +4,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from icefloe.commit.added import FileGroup
-from icefloe.commit.merging import as_existing, concat_entries
+from icefloe.commit.new_manifests import as_existing, concat_entries, form_of, write_entries
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import partition_order
 from icefloe.commit.producer import Delta
-from icefloe.commit.writing import form_of, write_entries
 from icefloe.errors import ValidationError
 from icefloe.manifests import ManifestColumns, ManifestContent, ManifestFile
 from icefloe.metadata import Operation

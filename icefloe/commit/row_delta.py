@@ -11,39 +11,54 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.commit.added import FileGroup, FilesInput, check_distinct, group_files, vector_mask
+from icefloe.commit.added import (
+    FileGroup,
+    FilesInput,
+    check_distinct,
+    check_not_live,
+    check_still_taken,
+    fitted,
+    group_files,
+    vector_mask,
+)
+from icefloe.commit.change import Workbench
 from icefloe.commit.conflicts import (
     PartitionScope,
+    Planned,
+    Since,
     check_no_file_left,
     check_no_new_data,
     check_no_new_deletes,
     check_no_new_deletes_for,
     check_no_new_unordered_deletes,
     check_no_removed_data,
+    last_of_others,
     row_scope,
+    settled,
 )
-from icefloe.commit.duplicates import check_not_live
-from icefloe.commit.filtering import Filtered, remove_files
-from icefloe.commit.history import Planned, Since, last_of_others, settled
-from icefloe.commit.located import LocatedFile, check_types, locate
 from icefloe.commit.matching import FilterInput, RowFilter
-from icefloe.commit.merging import merge_manifests
-from icefloe.commit.named_files import NamedDeletes, NamedFiles, NamedInput, place_mask
+from icefloe.commit.named_files import (
+    LocatedFile,
+    NamedDeletes,
+    NamedFiles,
+    NamedInput,
+    check_types,
+    locate,
+    place_mask,
+)
+from icefloe.commit.new_manifests import Filtered, merge_manifests, remove_files, write_added
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask, PartitionSet
-from icefloe.commit.position_deletes import positions_by_file
 from icefloe.commit.producer import Delta
-from icefloe.commit.specs import check_still_taken, fitted
 from icefloe.commit.vectors import (
     check_not_revived,
     check_one_for_each,
     in_place_of,
     live_deletes,
     merge_with_live,
+    positions_by_file,
     write_vectors,
 )
-from icefloe.commit.workbench import Workbench
-from icefloe.commit.writing import write_added
 from icefloe.errors import InvalidInputError, ValidationError
 from icefloe.formats.deletion_vectors import DeletionVector, Positions
 from icefloe.manifests import WITHOUT_METRICS, DataFile, FileContent, ManifestColumns, ManifestContent, ManifestFile

@@ -1,4 +1,4 @@
-"""Changes of what a table is made of: schema, partition spec, sort order, properties, location, format version.
+"""Changes of what a table is made of: schema, partition spec, sort order, properties, location, format version, statistics.
 
 Schema, spec and order are planned on the ones that the table had; if another writer changed them first, the change is
 refused, never bent (spec: Commit Conflict Resolution and Retry).
@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from icefloe import properties as props
-from icefloe.commit.change import Prepared
-from icefloe.commit.workbench import Workbench
+from icefloe.commit.change import Prepared, Workbench
 from icefloe.errors import CommitFailed, IncompatibleChangeError, InvalidPropertyError, ValidationError
-from icefloe.metadata import TableMetadata, requirements as req, updates as up
+from icefloe.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata, requirements as req, updates as up
 from icefloe.partitioning import PartitionSpec, PartitionSpecUpdate, SortOrder, SortOrderUpdate, transforms as tr
 from icefloe.schema import Schema, SchemaUpdate, format_name_mapping, parse_name_mapping, update_name_mapping
 from icefloe.versions import check_version
@@ -293,3 +292,35 @@ def _check_same(what: str, found: object, planned: object) -> None:
         raise ValidationError(
             f"the table's {what} was changed by another commit since this change was planned; load the table and plan anew"
         )
+
+
+@dataclass(frozen=True)
+class StatisticsChange:
+    """Statistics files set and removed; a file can only be set for a snapshot that the table has."""
+
+    set_files: tuple[StatisticsFile, ...] = ()
+    set_partition_files: tuple[PartitionStatisticsFile, ...] = ()
+    remove_for: tuple[int, ...] = ()
+    remove_partition_for: tuple[int, ...] = ()
+
+    @property
+    def snapshot_ids(self) -> tuple[int, ...]:
+        """None."""
+        return ()
+
+    def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
+        """What is not so already."""
+        updates: list[up.TableUpdate] = []
+        for file in self.set_files:
+            metadata.snapshot(file.snapshot_id)
+            if file not in metadata.statistics:
+                updates.append(up.SetStatisticsUpdate(file))
+        for partition_file in self.set_partition_files:
+            metadata.snapshot(partition_file.snapshot_id)
+            if partition_file not in metadata.partition_statistics:
+                updates.append(up.SetPartitionStatisticsUpdate(partition_file))
+        held = {each.snapshot_id for each in metadata.statistics}
+        updates += [up.RemoveStatisticsUpdate(each) for each in self.remove_for if each in held]
+        held = {each.snapshot_id for each in metadata.partition_statistics}
+        updates += [up.RemovePartitionStatisticsUpdate(each) for each in self.remove_partition_for if each in held]
+        return Prepared(tuple(updates))
