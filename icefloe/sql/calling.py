@@ -1,7 +1,6 @@
 """How a procedure is called: its parameters by name or by position, checked before anything happens, and rows as Arrow."""
 
 import datetime as dt
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -10,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 
 from icefloe.catalog import Catalog, Identifier, parse_identifier, show
-from icefloe.errors import InvalidInputError, NoSuchObjectError, NoSuchTableError
+from icefloe.errors import InvalidInputError, NoSuchTableError
 from icefloe.table import Table
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-class Kind(Enum):
+class ParameterType(Enum):
     """The types of parameters, as SQL names them."""
 
     STRING = "string"
@@ -33,8 +32,11 @@ class Parameter:
     """One argument that a procedure takes."""
 
     name: str
-    kind: Kind
+    type: ParameterType
     required: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.type.value}" + ("" if self.required else " optional")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,12 @@ class ForeignTable:
 
 FindForeign = Callable[[Identifier], ForeignTable]
 """Finds a table outside of our catalogs by its name, or fails."""
+Rows = Iterable[tuple[object, ...]]
+"""The rows that a procedure returns."""
 
 
-def _no_foreign(name: Identifier) -> ForeignTable:
+def no_foreign(name: Identifier) -> ForeignTable:
+    """Without Spark, there are no other tables."""
     raise NoSuchTableError(
         f"no table {show(name)} to add files of: there is no Spark here; write parquet.`folder`, orc or avro"
     )
@@ -67,12 +72,12 @@ def _no_foreign(name: Identifier) -> ForeignTable:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call: the catalog that it is in, the arguments that were given, and how tables of others are found."""
+    """One call: the catalog that it is in, its arguments, and how tables outside of our catalogs are found."""
 
     catalog: Catalog
     arguments: Mapping[str, Any]
     namespace: tuple[str, ...] = ()
-    find_foreign: FindForeign = _no_foreign
+    find_foreign: FindForeign = no_foreign
 
     def get(self, name: str) -> Any:
         """An argument, or None."""
@@ -84,7 +89,9 @@ class Call:
 
     def identifier(self) -> Identifier:
         """Its name, with or without the catalog, in the current namespace if it has none."""
-        return table_name(self.arguments["table"], self.catalog.name, self.namespace)
+        text: str = self.arguments["table"]
+        parts = parse_identifier((*self.namespace, text) if "." not in text and self.namespace else text)
+        return parts[1:] if len(parts) > 2 and parts[0] == self.catalog.name else parts
 
 
 @dataclass(frozen=True)
@@ -94,83 +101,54 @@ class Procedure:
     name: str
     parameters: tuple[Parameter, ...]
     output: pa.Schema
-    run: Callable[[Call], Iterable[tuple[Any, ...]]]
+    function: Callable[[Call], Rows]
 
-    def call(
-        self,
-        catalog: Catalog,
-        positional: Sequence[Any] = (),
-        named: Mapping[str, Any] | None = None,
-        namespace: tuple[str, ...] = (),
-        find_foreign: FindForeign | None = None,
-    ) -> pa.Table:
-        """Run it; the rows that it gives back."""
-        given = bind(self, positional, named or {})
-        rows = list(self.run(Call(catalog, given, namespace, find_foreign or _no_foreign)))
-        columns = zip(*rows, strict=True) if rows else ((),) * len(self.output)
-        return pa.table(
-            [pa.array(column, field.type) for column, field in zip(columns, self.output, strict=True)],
-            schema=self.output,
-        )
+    def run(self, call: Call) -> pa.Table:
+        """The rows of a call."""
+        rows = [dict(zip(self.output.names, row, strict=True)) for row in self.function(call)]
+        return pa.Table.from_pylist(rows, self.output)
 
 
 def bind(procedure: Procedure, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments by name, each of its type; a problem names procedure, parameter and what would be right."""
     known = {parameter.name: parameter for parameter in procedure.parameters}
-    usage = f"{procedure.name}({', '.join(_shown(each) for each in procedure.parameters)})"
+    usage = f"{procedure.name}({', '.join(map(str, procedure.parameters))})"
     if len(positional) > len(known):
         raise InvalidInputError(f"{len(positional)} arguments are too many; call {usage}")
-    given = dict(zip(known, positional, strict=False))
+    arguments = dict(zip(known, positional, strict=False))
     for name, value in named.items():
-        found = next((each for each in known if each.lower() == name.lower()), None)
-        if found is None:
+        parameter = next((parameter for parameter in known if parameter.lower() == name.lower()), None)
+        if parameter is None:
             raise InvalidInputError(f"{procedure.name} has no parameter {name!r}; call {usage}")
-        if found in given:
-            raise InvalidInputError(f"{found!r} is given twice; call {usage}")
-        given[found] = value
-    for parameter in procedure.parameters:
-        if parameter.required and given.get(parameter.name) is None:
-            raise InvalidInputError(f"{parameter.name!r} is missing; call {usage}")
-    return {name: _converted(value, known[name], procedure.name) for name, value in given.items() if value is not None}
-
-
-def table_name(text: str, catalog: str, namespace: tuple[str, ...] = ()) -> Identifier:
-    """The parts of a table's name in a catalog."""
-    parts = parse_identifier((*namespace, text) if "." not in text and namespace else text)
-    return parts[1:] if len(parts) > 2 and parts[0] == catalog else parts
-
-
-def unknown_procedure(name: str, known: Iterable[str]) -> NoSuchObjectError:
-    """An error that names those that there are."""
-    near = difflib.get_close_matches(name, list(known := sorted(known)), 1)
-    hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
-    return NoSuchObjectError(f"no procedure {name!r}{hint}")
-
-
-def _shown(parameter: Parameter) -> str:
-    return f"{parameter.name} {parameter.kind.value}" + ("" if parameter.required else " optional")
+        if parameter in arguments:
+            raise InvalidInputError(f"{parameter!r} is given twice; call {usage}")
+        arguments[parameter] = value
+    for name in (parameter.name for parameter in procedure.parameters if parameter.required):
+        if arguments.get(name) is None:
+            raise InvalidInputError(f"{name!r} is missing; call {usage}")
+    return {
+        name: _converted(value, known[name], procedure.name) for name, value in arguments.items() if value is not None
+    }
 
 
 def _converted(value: Any, parameter: Parameter, procedure: str) -> Any:
-    match parameter.kind, value:
-        case Kind.STRING, str():
+    match parameter.type, value:
+        case (ParameterType.STRING, str()) | (ParameterType.BOOLEAN, bool()):
             return value
-        case Kind.BOOLEAN, bool():
+        case ((ParameterType.LONG | ParameterType.INTEGER), int()) if not isinstance(value, bool):
             return value
-        case ((Kind.LONG | Kind.INTEGER), int()) if not isinstance(value, bool):
-            return value
-        case Kind.TIMESTAMP, dt.datetime():
+        case ParameterType.TIMESTAMP, dt.datetime():
             moment = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
             return (moment - _EPOCH) // dt.timedelta(milliseconds=1)
-        case Kind.TIMESTAMP, str():
+        case ParameterType.TIMESTAMP, str():
             return _converted(_timestamp(value, parameter, procedure), parameter, procedure)
-        case Kind.LONGS, list() | tuple() if all(isinstance(each, int) for each in value):
+        case ParameterType.LONGS, list() | tuple() if all(isinstance(item, int) for item in value):
             return tuple(value)
-        case Kind.STRINGS, dict():
-            return {str(key): None if each is None else str(each) for key, each in value.items()}
+        case ParameterType.STRINGS, dict():
+            return {str(key): None if item is None else str(item) for key, item in value.items()}
         case _:
             raise InvalidInputError(
-                f"argument {parameter.name!r} of {procedure} is {value!r}; it must be of type {parameter.kind.value}"
+                f"argument {parameter.name!r} of {procedure} is {value!r}; it must be of type {parameter.type.value}"
             )
 
 

@@ -1,4 +1,4 @@
-"""Which of Iceberg's extension statements a text is, if any.
+"""Which of Iceberg's extension statements a text is, if any, and how an error says which statement it is about.
 
     statement  = ALTER TABLE name clause [;]
     clause     = ADD PARTITION FIELD term [AS name] | DROP PARTITION FIELD term
@@ -10,29 +10,16 @@
                | DROP (BRANCH | TAG) [IF EXISTS] name
     unit       = DAYS | HOURS | MINUTES
 
-Everything else is Spark's: `parse_extension` says None, and Spark's parser says what it thinks of it.
+Everything else is Spark's: `parse_extension` returns None, and Spark's parser decides.
 """
 
 import re
 
-from icefloe.errors import InvalidExpressionError, InvalidInputError
+from icefloe.errors import IcefloeError, InvalidExpressionError, InvalidInputError
 from icefloe.expressions import Token, TokenKind, tokenize
 from icefloe.metadata import SnapshotRefType
 from icefloe.partitioning import NullOrder, SortDirection
-from icefloe.sql.statements import (
-    AddPartitionField,
-    CreateRef,
-    DropIdentifierFields,
-    DropPartitionField,
-    DropRef,
-    Parts,
-    ReplacePartitionField,
-    SetIdentifierFields,
-    SetWriteOrder,
-    SortKey,
-    Statement,
-    WhenRefExists,
-)
+from icefloe.sql import statements as st
 
 _COMMENT = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`)|--[^\n]*|/\*.*?\*/""", re.DOTALL)
 _OURS = re.compile(
@@ -40,13 +27,21 @@ _OURS = re.compile(
     r"|(?:set|drop)\s+identifier\s+fields\b|(?:create|replace|drop)\s+(?:branch|tag)\b)",
     re.IGNORECASE | re.DOTALL,
 )
+_KEYWORDS = (
+    "create or replace alter drop insert into overwrite delete update merge truncate describe show call use table view"
+    " global temporary temp namespace from if not exists tblproperties partitions columns in extended"
+).replace(" ", "|") + r"|with\s+schema\s+evolution"
+_NAME = r"(?:`[^`]*`|[\w.])+"
+_HEAD = re.compile(rf"\s*((?:(?:{_KEYWORDS})\s+)+{_NAME})", re.IGNORECASE)
+_CLAUSE = re.compile(r"(?:\s+[A-Za-z]+\b){1,3}")
+_QUERIES = ("select", "with", "from", "values", "table", "explain")
 _UNITS_MS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000}
-_KINDS = {"branch": SnapshotRefType.BRANCH, "tag": SnapshotRefType.TAG}
+_REF_TYPES = {"branch": SnapshotRefType.BRANCH, "tag": SnapshotRefType.TAG}
 
 
-def parse_extension(text: str) -> Statement | None:
+def parse_extension(text: str) -> st.Statement | None:
     """The statement, or None if it is not one of Iceberg's extensions; a malformed one is an error."""
-    plain = _COMMENT.sub(lambda found: found[1] or " ", text).strip().removesuffix(";")
+    plain = _COMMENT.sub(lambda match: match[1] or " ", text).strip().removesuffix(";")
     if _OURS.match(plain) is None:
         return None
     try:
@@ -69,59 +64,56 @@ class _Reader:
 
     def error(self, expected: str) -> InvalidInputError:
         return InvalidInputError(
-            f"expected {expected} but found {self.token.source}, at position {self.token.position} of {self.text!r}"
+            f"expected {expected}, got {self.token.source}, at position {self.token.position} of {self.text!r}"
         )
 
     def accept(self, *words: str) -> bool:
         """Whether these words come next, which are then behind the cursor."""
         following = self.tokens[self.index : self.index + len(words)]
-        if len(following) == len(words) and all(
-            token.is_word(word) for token, word in zip(following, words, strict=True)
-        ):
-            self.index += len(words)
-            return True
-        return False
+        if len(following) < len(words) or not all(map(Token.is_word, following, words)):
+            return False
+        self.index += len(words)
+        return True
 
     def accept_symbol(self, symbol: str) -> bool:
-        if self.token.is_symbol(symbol):
-            self.index += 1
-            return True
-        return False
+        is_next = self.token.is_symbol(symbol)
+        self.index += is_next
+        return is_next
 
     def expect(self, *words: str) -> None:
         if not self.accept(*words):
             raise self.error(" ".join(words).upper())
 
-    def statement(self) -> Statement:
+    def statement(self) -> st.Statement:
         self.expect("alter", "table")
         table = self.name()
-        made = self.clause(table)
+        statement = self.clause(table)
         if self.token.kind is not TokenKind.END:
             raise self.error("the end of the statement")
-        return made
+        return statement
 
-    def clause(self, table: Parts) -> Statement:
+    def clause(self, table: st.Parts) -> st.Statement:
         if self.accept("add", "partition", "field"):
-            return AddPartitionField(table, self.term(), self.alias())
+            return st.AddPartitionField(table, self.term(), self.alias())
         if self.accept("drop", "partition", "field"):
-            return DropPartitionField(table, self.term())
+            return st.DropPartitionField(table, self.term())
         if self.accept("replace", "partition", "field"):
             old = self.term()
             self.expect("with")
-            return ReplacePartitionField(table, old, self.term(), self.alias())
+            return st.ReplacePartitionField(table, old, self.term(), self.alias())
         if self.accept("write"):
             return self.write_order(table)
         if self.accept("set", "identifier", "fields"):
-            return SetIdentifierFields(table, self.columns())
+            return st.SetIdentifierFields(table, self.columns())
         if self.accept("drop", "identifier", "fields"):
-            return DropIdentifierFields(table, self.columns())
+            return st.DropIdentifierFields(table, self.columns())
         if self.accept("drop"):
             return self.drop_ref(table)
         return self.create_ref(table)
 
-    def write_order(self, table: Parts) -> Statement:
+    def write_order(self, table: st.Parts) -> st.Statement:
         distributed, ordering = False, ""
-        order: tuple[SortKey, ...] = ()
+        order: tuple[st.SortKey, ...] = ()
         while self.token.kind is not TokenKind.END:
             if not distributed and self.accept("distributed", "by", "partition"):
                 distributed = True
@@ -136,10 +128,10 @@ class _Reader:
         if not distributed and not ordering:
             raise self.error("DISTRIBUTED BY PARTITION, [LOCALLY] ORDERED BY or UNORDERED")
         mode = "hash" if distributed else {"unordered": "none", "local": None, "global": "range"}[ordering]
-        return SetWriteOrder(table, order, mode)
+        return st.SetWriteOrder(table, order, mode)
 
-    def sort_keys(self) -> tuple[SortKey, ...]:
-        wrapped = self.token.is_symbol("(") and self.accept_symbol("(")
+    def sort_keys(self) -> tuple[st.SortKey, ...]:
+        wrapped = self.accept_symbol("(")
         keys = [self.sort_key()]
         while self.accept_symbol(","):
             keys.append(self.sort_key())
@@ -147,37 +139,34 @@ class _Reader:
             raise self.error("',' or ')'")
         return tuple(keys)
 
-    def sort_key(self) -> SortKey:
+    def sort_key(self) -> st.SortKey:
         term = self.term()
         descending = not self.accept("asc") and self.accept("desc")
         direction = SortDirection.DESC if descending else SortDirection.ASC
         if not self.accept("nulls"):
-            return SortKey(term, direction)
+            return st.SortKey(term, direction)
         if self.accept("first"):
-            return SortKey(term, direction, NullOrder.NULLS_FIRST)
+            return st.SortKey(term, direction, NullOrder.NULLS_FIRST)
         self.expect("last")
-        return SortKey(term, direction, NullOrder.NULLS_LAST)
+        return st.SortKey(term, direction, NullOrder.NULLS_LAST)
 
-    def create_ref(self, table: Parts) -> Statement:
+    def create_ref(self, table: st.Parts) -> st.Statement:
         if self.accept("create", "or", "replace"):
-            when = WhenRefExists.CREATE_OR_REPLACE
+            when = st.WhenRefExists.CREATE_OR_REPLACE
         elif self.accept("replace"):
-            when = WhenRefExists.REPLACE
+            when = st.WhenRefExists.REPLACE
         else:
             self.expect("create")
-            when = WhenRefExists.FAIL
-        kind = self.ref_kind()
-        if when is WhenRefExists.FAIL and self.accept("if", "not", "exists"):
-            when = WhenRefExists.KEEP
+            when = st.WhenRefExists.FAIL
+        ref_type = self.ref_type()
+        if when is st.WhenRefExists.FAIL and self.accept("if", "not", "exists"):
+            when = st.WhenRefExists.KEEP
         name = self.identifier("the name of the branch or tag")
         snapshot_id = self.number("a snapshot id") if self.accept("as", "of", "version") else None
-        kept_ms = self.duration() if self.accept("retain") else None
-        count, age = (
-            self.retention()
-            if kind is SnapshotRefType.BRANCH and self.accept("with", "snapshot", "retention")
-            else (None, None)
-        )
-        return CreateRef(table, kind, name, when, snapshot_id, kept_ms, count, age)
+        max_age = self.duration() if self.accept("retain") else None
+        is_branch = ref_type is SnapshotRefType.BRANCH
+        retention = self.retention() if is_branch and self.accept("with", "snapshot", "retention") else (None, None)
+        return st.CreateRef(table, ref_type, name, when, snapshot_id, max_age, *retention)
 
     def retention(self) -> tuple[int | None, int | None]:
         first = self.number("a number of snapshots, or an age")
@@ -185,15 +174,15 @@ class _Reader:
             return None, first * self.unit()
         return first, self.duration() if self.token.kind is TokenKind.INTEGER else None
 
-    def drop_ref(self, table: Parts) -> Statement:
-        kind = self.ref_kind()
+    def drop_ref(self, table: st.Parts) -> st.Statement:
+        ref_type = self.ref_type()
         if_exists = self.accept("if", "exists")
-        return DropRef(table, kind, self.identifier("the name of the branch or tag"), if_exists)
+        return st.DropRef(table, ref_type, self.identifier("the name of the branch or tag"), if_exists)
 
-    def ref_kind(self) -> SnapshotRefType:
-        for word, kind in _KINDS.items():
+    def ref_type(self) -> SnapshotRefType:
+        for word, ref_type in _REF_TYPES.items():
             if self.accept(word):
-                return kind
+                return ref_type
         raise self.error("BRANCH or TAG")
 
     def duration(self) -> int:
@@ -206,11 +195,7 @@ class _Reader:
         raise self.error("DAYS, HOURS or MINUTES")
 
     def number(self, what: str) -> int:
-        if self.token.kind is not TokenKind.INTEGER:
-            raise self.error(what)
-        value = int(self.token.content)
-        self.index += 1
-        return value
+        return int(self.take(what, TokenKind.INTEGER))
 
     def term(self) -> str:
         """A column or a transform of one, as its text."""
@@ -228,20 +213,43 @@ class _Reader:
         return self.identifier("a name") if self.accept("as") else None
 
     def columns(self) -> tuple[str, ...]:
-        found = [".".join(self.name())]
+        columns = [".".join(self.name())]
         while self.accept_symbol(","):
-            found.append(".".join(self.name()))
-        return tuple(found)
+            columns.append(".".join(self.name()))
+        return tuple(columns)
 
-    def name(self) -> Parts:
+    def name(self) -> st.Parts:
         parts = [self.identifier("a name")]
         while self.accept_symbol("."):
             parts.append(self.identifier("the rest of the name"))
         return tuple(parts)
 
     def identifier(self, what: str) -> str:
-        if self.token.kind not in (TokenKind.WORD, TokenKind.NAME):
+        return self.take(what, TokenKind.WORD, TokenKind.NAME)
+
+    def take(self, what: str, *kinds: TokenKind) -> str:
+        token = self.token
+        if token.kind not in kinds:
             raise self.error(what)
-        found = self.token.content
         self.index += 1
-        return found
+        return token.content
+
+
+def head_of(text: str) -> str | None:
+    """The words that say what a statement does, and to what: `ALTER TABLE shop.orders ADD COLUMN`; None for a query."""
+    match = _HEAD.match(text)
+    if match is None or text.split(None, 1)[0].lower() in _QUERIES:
+        return None
+    head = match[1]
+    if head[:5].lower() == "alter" and (clause := _CLAUSE.match(text, match.end())) is not None:
+        head += clause[0]
+    return " ".join(head.split())
+
+
+def name_statement(error: IcefloeError, text: str) -> None:
+    """Put the head of the statement in front of an error's message, unless it begins with it."""
+    head = head_of(text)
+    if head is None or len(error.args) != 1 or not isinstance(error.args[0], str):
+        return
+    if not error.args[0].startswith(head):
+        error.args = (f"{head}: {error.args[0]}",)

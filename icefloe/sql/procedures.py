@@ -1,25 +1,23 @@
 """The procedures that `CALL system.<name>(...)` finds, with the parameters and result columns that Java Iceberg has."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from icefloe.catalog import Catalog
-from icefloe.errors import InvalidInputError, NoSuchSnapshotError, ValidationError
+from icefloe.errors import InvalidInputError, NoSuchObjectError, NoSuchSnapshotError, ValidationError
 from icefloe.manifests import ManifestContent
-from icefloe.metadata import Snapshot, summary as totals_
+from icefloe.metadata import Snapshot, summary as totals
 from icefloe.sql.adding import add_files
-from icefloe.sql.calling import Call, FindForeign, Kind, Parameter, Procedure, unknown_procedure
-from icefloe.table import Table
+from icefloe.sql.calling import Call, FindForeign, Parameter, ParameterType as Type, Procedure, Rows, bind, no_foreign
+from icefloe.table import ManageSnapshots, Table
 
 NAMESPACE = "system"
 """The namespace of a catalog that procedures are in."""
 
-_TABLE = Parameter("table", Kind.STRING, required=True)
-_SNAPSHOT_ID = Parameter("snapshot_id", Kind.LONG, required=True)
-
-Rows = Iterable[tuple[Any, ...]]
+PROCEDURES: dict[str, Procedure] = {}
 
 
 def call(
@@ -28,130 +26,26 @@ def call(
     positional: Sequence[Any] = (),
     named: Mapping[str, Any] | None = None,
     namespace: tuple[str, ...] = (),
-    find_foreign: FindForeign | None = None,
+    find_foreign: FindForeign = no_foreign,
 ) -> pa.Table:
-    """Run a procedure in a catalog; a table's name without a namespace is looked for in the current one."""
-    found = PROCEDURES.get(name.lower())
-    if found is None:
-        raise unknown_procedure(name, PROCEDURES)
-    return found.call(catalog, positional, named, namespace, find_foreign)
+    """Run a procedure in a catalog; a table's name without a namespace is looked up in the current one."""
+    procedure = PROCEDURES.get(name.lower())
+    if procedure is None:
+        near, known = difflib.get_close_matches(name, PROCEDURES, 1), ", ".join(sorted(PROCEDURES))
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {known}"
+        raise NoSuchObjectError(f"no procedure {name!r}; {hint}")
+    return procedure.run(Call(catalog, bind(procedure, positional, named or {}), namespace, find_foreign))
 
 
-def _rollback_to_snapshot(given: Call) -> Rows:
-    return _moved(given.table(), lambda table: table.manage_snapshots().rollback_to_snapshot(given.get("snapshot_id")))
+def _procedure(output: pa.Schema, *parameters: Parameter) -> Callable[[Callable[[Call], Rows]], None]:
+    """Registers a procedure under the name of its function; the first parameter of each is the table."""
 
+    def register(function: Callable[[Call], Rows]) -> None:
+        name = function.__name__.removeprefix("_")
+        table = Parameter("table", Type.STRING, required=True)
+        PROCEDURES[name] = Procedure(name, (table, *parameters), output, function)
 
-def _rollback_to_timestamp(given: Call) -> Rows:
-    return _moved(given.table(), lambda table: table.manage_snapshots().rollback_to_timestamp(given.get("timestamp")))
-
-
-def _set_current_snapshot(given: Call) -> Rows:
-    wanted, ref = given.get("snapshot_id"), given.get("ref")
-    if (wanted is None) == (ref is None):
-        raise InvalidInputError("set_current_snapshot takes either snapshot_id or ref, and one of them")
-    table = given.table()
-    if ref is not None:
-        wanted = _head(table, ref)
-    return _moved(table, lambda table: table.manage_snapshots().set_current_snapshot(wanted))
-
-
-def _cherrypick_snapshot(given: Call) -> Rows:
-    return _picked(given.table(), given.get("snapshot_id"))
-
-
-def _publish_changes(given: Call) -> Rows:
-    table, wap_id = given.table(), given.get("wap_id")
-    found = [each.snapshot_id for each in table.snapshots() if _summary(each).get(totals_.WAP_ID) == wap_id]
-    if not found:
-        raise NoSuchSnapshotError(f"no snapshot has the WAP id {wap_id!r}")
-    if len(found) > 1:
-        raise ValidationError(f"{len(found)} snapshots have the WAP id {wap_id!r}; only one of them can be published")
-    return _picked(table, found[0])
-
-
-def _fast_forward(given: Call) -> Rows:
-    table, branch = given.table(), given.get("branch")
-    before = table.metadata.refs.get(branch)
-    table.manage_snapshots().fast_forward(branch, given.get("to")).commit()
-    return [(branch, None if before is None else before.snapshot_id, _head(table, branch))]
-
-
-def _ancestors_of(given: Call) -> Iterator[tuple[Any, ...]]:
-    table = given.table()
-    start = given.get("snapshot_id")
-    if start is None:
-        current = table.current_snapshot()
-        if current is None:
-            raise NoSuchSnapshotError(f"table {given.get('table')} has no current snapshot")
-        start = current.snapshot_id
-    table.metadata.snapshot(start)
-    for each in table.metadata.ancestors(start):
-        yield each.snapshot_id, each.timestamp_ms
-
-
-def _register_table(given: Call) -> Rows:
-    if not given.get("metadata_file").strip():
-        raise InvalidInputError(
-            "metadata_file of register_table is empty; give the location of a table's metadata file"
-        )
-    table = given.catalog.register_table(given.identifier(), given.get("metadata_file"))
-    current = table.current_snapshot()
-    if current is None:
-        return [(None, None, None)]
-    totals = (_summary(current).get(key) for key in (totals_.TOTAL_RECORDS, totals_.TOTAL_DATA_FILES))
-    return [(current.snapshot_id, *(None if total is None else int(total) for total in totals))]
-
-
-def _expire_snapshots(given: Call) -> Rows:
-    # How deletes are run is ours to choose: in bulk, several at a time, and nothing is collected on a driver.
-    done = given.table().maintenance.expire_snapshots(
-        given.get("older_than"),
-        given.get("retain_last"),
-        given.get("snapshot_ids") or (),
-        by_retention=True,
-        clean_expired_metadata=bool(given.get("clean_expired_metadata")),
-    )
-    return [done.counts]
-
-
-def _rewrite_manifests(given: Call) -> Rows:
-    """Only those of one spec, the current one unless it is said, as the Java library does; delete manifests in turn."""
-    table, spec_id = given.table(), given.get("spec_id")
-    if spec_id is None:
-        spec_id = table.metadata.default_spec_id
-    elif spec_id not in table.specs():
-        raise InvalidInputError(f"spec_id is {spec_id}; the table has {', '.join(map(str, sorted(table.specs())))}")
-    replaced = added = 0
-    for content in ManifestContent:
-        made = table.update_snapshot().rewrite_manifests(content, lambda each: each.partition_spec_id == spec_id)
-        if made is not None:
-            replaced += int(_summary(made).get(totals_.MANIFESTS_REPLACED, 0))
-            added += int(_summary(made).get(totals_.MANIFESTS_CREATED, 0))
-    return [(replaced, added)]
-
-
-def _moved(table: Table, change: Any) -> Rows:
-    before = table.current_snapshot()
-    change(table).commit()
-    after = table.current_snapshot()
-    return [(None if before is None else before.snapshot_id, None if after is None else after.snapshot_id)]
-
-
-def _picked(table: Table, snapshot_id: int) -> Rows:
-    table.manage_snapshots().cherrypick(snapshot_id).commit()
-    current = table.current_snapshot()
-    return [(snapshot_id, None if current is None else current.snapshot_id)]
-
-
-def _head(table: Table, ref: str) -> int:
-    found = table.metadata.refs.get(ref)
-    if found is None:
-        raise NoSuchSnapshotError(f"no branch or tag {ref!r}; there are {', '.join(sorted(table.refs())) or 'none'}")
-    return found.snapshot_id
-
-
-def _summary(snapshot: Snapshot) -> Mapping[str, str]:
-    return {} if snapshot.summary is None else snapshot.summary.properties
+    return register
 
 
 def _longs(*names: str) -> pa.Schema:
@@ -160,88 +54,162 @@ def _longs(*names: str) -> pa.Schema:
 
 _MOVED = _longs("previous_snapshot_id", "current_snapshot_id")
 _PICKED = _longs("source_snapshot_id", "current_snapshot_id")
+_SNAPSHOT_ID = Parameter("snapshot_id", Type.LONG, required=True)
 
-PROCEDURES: Mapping[str, Procedure] = {
-    each.name: each
-    for each in (
-        Procedure("rollback_to_snapshot", (_TABLE, _SNAPSHOT_ID), _MOVED, _rollback_to_snapshot),
-        Procedure(
-            "rollback_to_timestamp",
-            (_TABLE, Parameter("timestamp", Kind.TIMESTAMP, required=True)),
-            _MOVED,
-            _rollback_to_timestamp,
-        ),
-        Procedure(
-            "set_current_snapshot",
-            (_TABLE, Parameter("snapshot_id", Kind.LONG), Parameter("ref", Kind.STRING)),
-            _MOVED,
-            _set_current_snapshot,
-        ),
-        Procedure("cherrypick_snapshot", (_TABLE, _SNAPSHOT_ID), _PICKED, _cherrypick_snapshot),
-        Procedure(
-            "publish_changes", (_TABLE, Parameter("wap_id", Kind.STRING, required=True)), _PICKED, _publish_changes
-        ),
-        Procedure(
-            "fast_forward",
-            (_TABLE, Parameter("branch", Kind.STRING, required=True), Parameter("to", Kind.STRING, required=True)),
-            pa.schema([pa.field("branch_updated", pa.string()), *_longs("previous_ref", "updated_ref")]),
-            _fast_forward,
-        ),
-        Procedure(
-            "ancestors_of",
-            (_TABLE, Parameter("snapshot_id", Kind.LONG)),
-            _longs("snapshot_id", "timestamp"),
-            _ancestors_of,
-        ),
-        Procedure(
-            "register_table",
-            (_TABLE, Parameter("metadata_file", Kind.STRING, required=True)),
-            _longs("current_snapshot_id", "total_records_count", "total_data_files_count"),
-            _register_table,
-        ),
-        Procedure(
-            "add_files",
-            (
-                _TABLE,
-                Parameter("source_table", Kind.STRING, required=True),
-                Parameter("partition_filter", Kind.STRINGS),
-                Parameter("check_duplicate_files", Kind.BOOLEAN),
-                Parameter("parallelism", Kind.INTEGER),
-            ),
-            _longs("added_files_count", "changed_partition_count"),
-            add_files,
-        ),
-        Procedure(
-            "expire_snapshots",
-            (
-                _TABLE,
-                Parameter("older_than", Kind.TIMESTAMP),
-                Parameter("retain_last", Kind.INTEGER),
-                Parameter("max_concurrent_deletes", Kind.INTEGER),
-                Parameter("stream_results", Kind.BOOLEAN),
-                Parameter("snapshot_ids", Kind.LONGS),
-                Parameter("clean_expired_metadata", Kind.BOOLEAN),
-            ),
-            _longs(
-                "deleted_data_files_count",
-                "deleted_position_delete_files_count",
-                "deleted_equality_delete_files_count",
-                "deleted_manifest_files_count",
-                "deleted_manifest_lists_count",
-                "deleted_statistics_files_count",
-            ),
-            _expire_snapshots,
-        ),
-        Procedure(
-            "rewrite_manifests",
-            (_TABLE, Parameter("use_caching", Kind.BOOLEAN), Parameter("spec_id", Kind.INTEGER)),
-            pa.schema(
-                [
-                    pa.field("rewritten_manifests_count", pa.int32()),
-                    pa.field("added_manifests_count", pa.int32()),
-                ]
-            ),
-            _rewrite_manifests,
-        ),
+
+@_procedure(_MOVED, _SNAPSHOT_ID)
+def _rollback_to_snapshot(call: Call) -> Rows:
+    return _moved(call.table(), lambda snapshots: snapshots.rollback_to_snapshot(call.get("snapshot_id")))
+
+
+@_procedure(_MOVED, Parameter("timestamp", Type.TIMESTAMP, required=True))
+def _rollback_to_timestamp(call: Call) -> Rows:
+    return _moved(call.table(), lambda snapshots: snapshots.rollback_to_timestamp(call.get("timestamp")))
+
+
+@_procedure(_MOVED, Parameter("snapshot_id", Type.LONG), Parameter("ref", Type.STRING))
+def _set_current_snapshot(call: Call) -> Rows:
+    snapshot_id, ref = call.get("snapshot_id"), call.get("ref")
+    if (snapshot_id is None) == (ref is None):
+        raise InvalidInputError("set_current_snapshot takes either snapshot_id or ref, and one of them")
+    table = call.table()
+    chosen = snapshot_id if ref is None else _head(table, ref)
+    return _moved(table, lambda snapshots: snapshots.set_current_snapshot(chosen))
+
+
+@_procedure(_PICKED, _SNAPSHOT_ID)
+def _cherrypick_snapshot(call: Call) -> Rows:
+    return _picked(call.table(), call.get("snapshot_id"))
+
+
+@_procedure(_PICKED, Parameter("wap_id", Type.STRING, required=True))
+def _publish_changes(call: Call) -> Rows:
+    table, wap_id = call.table(), call.get("wap_id")
+    ids = [snapshot.snapshot_id for snapshot in table.snapshots() if _summary(snapshot).get(totals.WAP_ID) == wap_id]
+    if not ids:
+        raise NoSuchSnapshotError(f"no snapshot has the WAP id {wap_id!r}")
+    if len(ids) > 1:
+        raise ValidationError(f"{len(ids)} snapshots have the WAP id {wap_id!r}; only one of them can be published")
+    return _picked(table, ids[0])
+
+
+@_procedure(
+    pa.schema([pa.field("branch_updated", pa.string()), *_longs("previous_ref", "updated_ref")]),
+    Parameter("branch", Type.STRING, required=True),
+    Parameter("to", Type.STRING, required=True),
+)
+def _fast_forward(call: Call) -> Rows:
+    table, branch = call.table(), call.get("branch")
+    before = table.metadata.refs.get(branch)
+    table.manage_snapshots().fast_forward(branch, call.get("to")).commit()
+    return [(branch, None if before is None else before.snapshot_id, _head(table, branch))]
+
+
+@_procedure(_longs("snapshot_id", "timestamp"), Parameter("snapshot_id", Type.LONG))
+def _ancestors_of(call: Call) -> Iterator[tuple[int, int]]:
+    metadata = call.table().metadata
+    start = metadata.current_snapshot_id if call.get("snapshot_id") is None else call.get("snapshot_id")
+    if start is None:
+        raise NoSuchSnapshotError(f"table {call.get('table')} has no current snapshot")
+    metadata.snapshot(start)
+    for snapshot in metadata.ancestors(start):
+        yield snapshot.snapshot_id, snapshot.timestamp_ms
+
+
+@_procedure(
+    _longs("current_snapshot_id", "total_records_count", "total_data_files_count"),
+    Parameter("metadata_file", Type.STRING, required=True),
+)
+def _register_table(call: Call) -> Rows:
+    if not call.get("metadata_file").strip():
+        raise InvalidInputError(
+            "metadata_file of register_table is empty; give the location of a table's metadata file"
+        )
+    table = call.catalog.register_table(call.identifier(), call.get("metadata_file"))
+    current = table.current_snapshot()
+    if current is None:
+        return [(None, None, None)]
+    counts = (_summary(current).get(key) for key in (totals.TOTAL_RECORDS, totals.TOTAL_DATA_FILES))
+    return [(current.snapshot_id, *(None if count is None else int(count) for count in counts))]
+
+
+_procedure(
+    _longs("added_files_count", "changed_partition_count"),
+    Parameter("source_table", Type.STRING, required=True),
+    Parameter("partition_filter", Type.STRINGS),
+    Parameter("check_duplicate_files", Type.BOOLEAN),
+    Parameter("parallelism", Type.INTEGER),
+)(add_files)
+
+
+@_procedure(
+    _longs(
+        "deleted_data_files_count",
+        "deleted_position_delete_files_count",
+        "deleted_equality_delete_files_count",
+        "deleted_manifest_files_count",
+        "deleted_manifest_lists_count",
+        "deleted_statistics_files_count",
+    ),
+    Parameter("older_than", Type.TIMESTAMP),
+    Parameter("retain_last", Type.INTEGER),
+    Parameter("max_concurrent_deletes", Type.INTEGER),
+    Parameter("stream_results", Type.BOOLEAN),
+    Parameter("snapshot_ids", Type.LONGS),
+    Parameter("clean_expired_metadata", Type.BOOLEAN),
+)
+def _expire_snapshots(call: Call) -> Rows:
+    # How deletes are run is ours to choose: in bulk, several at a time, and nothing is collected on a driver.
+    result = call.table().maintenance.expire_snapshots(
+        call.get("older_than"),
+        call.get("retain_last"),
+        call.get("snapshot_ids") or (),
+        by_retention=True,
+        clean_expired_metadata=bool(call.get("clean_expired_metadata")),
     )
-}
+    return [result.counts]
+
+
+@_procedure(
+    pa.schema([("rewritten_manifests_count", pa.int32()), ("added_manifests_count", pa.int32())]),
+    Parameter("use_caching", Type.BOOLEAN),
+    Parameter("spec_id", Type.INTEGER),
+)
+def _rewrite_manifests(call: Call) -> Rows:
+    """Only manifests of one spec, by default the current one, as the Java library does; then delete manifests."""
+    table, spec_id = call.table(), call.get("spec_id")
+    if spec_id is None:
+        spec_id = table.metadata.default_spec_id
+    elif spec_id not in table.specs():
+        raise InvalidInputError(f"spec_id is {spec_id}; the table has {', '.join(map(str, sorted(table.specs())))}")
+    replaced = added = 0
+    for content in ManifestContent:
+        snapshot = table.update_snapshot().rewrite_manifests(
+            content, lambda manifest: manifest.partition_spec_id == spec_id
+        )
+        if snapshot is not None:
+            replaced += int(_summary(snapshot).get(totals.MANIFESTS_REPLACED, 0))
+            added += int(_summary(snapshot).get(totals.MANIFESTS_CREATED, 0))
+    return [(replaced, added)]
+
+
+def _moved(table: Table, move: Callable[[ManageSnapshots], ManageSnapshots]) -> Rows:
+    before = table.metadata.current_snapshot_id
+    move(table.manage_snapshots()).commit()
+    return [(before, table.metadata.current_snapshot_id)]
+
+
+def _picked(table: Table, snapshot_id: int) -> Rows:
+    table.manage_snapshots().cherrypick(snapshot_id).commit()
+    return [(snapshot_id, table.metadata.current_snapshot_id)]
+
+
+def _head(table: Table, name: str) -> int:
+    ref = table.metadata.refs.get(name)
+    if ref is None:
+        raise NoSuchSnapshotError(f"no branch or tag {name!r}; there are {', '.join(sorted(table.refs())) or 'none'}")
+    return ref.snapshot_id
+
+
+def _summary(snapshot: Snapshot) -> Mapping[str, str]:
+    return {} if snapshot.summary is None else snapshot.summary.properties

@@ -10,7 +10,6 @@ from icefloe.errors import IcefloeError, InvalidInputError, NoSuchColumnError, N
 from icefloe.metadata import SnapshotRefType
 from icefloe.partitioning import NullOrder, SortDirection
 from icefloe.sql.parser import parse_extension
-from icefloe.sql.running import run
 from icefloe.sql.statements import (
     AddPartitionField,
     CreateRef,
@@ -143,7 +142,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
 def alter(table: Table, clause: str) -> None:
     statement = parse_extension(f"ALTER TABLE db.t {clause}")
     assert statement is not None
-    run(statement, table)
+    statement.run(table)
     table.refresh()
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from icefloe.errors import CorruptFileError, InvalidInputError
-from icefloe.sql.naming import head_of, name_statement
+from icefloe.sql.parser import head_of, name_statement
 
 
 @pytest.mark.parametrize(

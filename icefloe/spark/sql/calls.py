@@ -9,10 +9,10 @@ from icefloe.errors import InvalidInputError
 from icefloe.spark.sql.context import SqlContext, plan_of
 from icefloe.spark.sql.foreign import sparks_table
 from icefloe.spark.sql.nodes import items, kind_of, parts
-from icefloe.sql.calling import Kind, Parameter
+from icefloe.sql.calling import Parameter, ParameterType
 from icefloe.sql.procedures import NAMESPACE, PROCEDURES, call
 
-_CAST_TEXTS = {Kind.TIMESTAMP: "timestamp", Kind.LONG: "bigint", Kind.INTEGER: "int"}
+_CAST_TEXTS = {ParameterType.TIMESTAMP: "timestamp", ParameterType.LONG: "bigint", ParameterType.INTEGER: "int"}
 """The types to which Spark casts a string argument, by kind of parameter; times are in the session's time zone."""
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -54,7 +54,7 @@ def value_of(expression: Any, context: SqlContext, parameter: Parameter | None =
     """The Python value of a constant expression, cast for its parameter if it has one; timestamps have a time zone."""
     frame = context.gateway.spark.range(1).select(context.gateway.column(expression).alias("value"))
     if parameter is not None and isinstance(frame.schema[0].dataType, spark_types.StringType):
-        cast_type = _CAST_TEXTS.get(parameter.kind)
+        cast_type = _CAST_TEXTS.get(parameter.type)
         frame = frame if cast_type is None else frame.select(functions.col("value").cast(cast_type).alias("value"))
     if isinstance(frame.schema[0].dataType, spark_types.TimestampType | spark_types.TimestampNTZType):
         micros = frame.select(functions.unix_micros(functions.col("value").cast("timestamp"))).first()

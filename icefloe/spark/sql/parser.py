@@ -44,9 +44,7 @@ from icefloe.spark.sql.scripts import (
 from icefloe.spark.sql.tables import run_tables
 from icefloe.spark.sql.view_texts import install_view_parser, read_view
 from icefloe.spark.sql.views import run_temp_view, run_views
-from icefloe.sql.naming import name_statement
-from icefloe.sql.parser import parse_extension
-from icefloe.sql.running import run
+from icefloe.sql.parser import name_statement, parse_extension
 
 _ERRORS_KEPT = 100
 _ERROR = "icefloe-error-"
@@ -140,7 +138,7 @@ class SqlDoor:
         if statement is not None:
             place = self._names.table(statement.table, default=context.default)
             if place is not None:
-                run(statement, place.catalog.load_table(place.parts), context.is_case_sensitive)
+                statement.run(place.catalog.load_table(place.parts), context.is_case_sensitive)
                 refresh_caches(context)
                 return context.result()
         node = parse(text)
