@@ -3,13 +3,13 @@
 import random
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
 import icefloe
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
+from tests.rows import row_modes, rows_of
 
 MODES = ("copy-on-write", "merge-on-read")
 WITH_IDS = [each for each in ALL_VERSIONS if allows(each, Feature.ROW_LINEAGE)]
@@ -19,7 +19,7 @@ modes = pytest.mark.parametrize("mode", MODES)
 def create(version: int, mode: str) -> Table:
     catalog = icefloe.load_catalog("lake", type="memory", warehouse=f"memory://changes/{random.getrandbits(64)}")
     catalog.create_namespace("db")
-    modes = {f"write.{change}.mode": mode for change in ("delete", "update", "merge")}
+    modes = row_modes(mode)
     return catalog.create_table(
         "db.t",
         "id long not null, name string",
@@ -29,7 +29,7 @@ def create(version: int, mode: str) -> Table:
 
 
 def rows(*ids: int, name: str = "x") -> Any:
-    return pa.table({"id": pa.array(ids, pa.int64()), "name": [name] * len(ids)})
+    return rows_of(*ids, name=name)
 
 
 def told(found: Any) -> list[tuple[Any, ...]]:

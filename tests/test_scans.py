@@ -22,6 +22,7 @@ from icefloe.verification import Code, silent
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.peers.tables import data_file
 from tests.planning.histories import FIRST, PARTITION_FIELDS, VALUES, random_predicate
+from tests.rows import row_modes
 
 Row = dict[int, Any]
 
@@ -52,7 +53,7 @@ class Story:
                 "write.format.default": rng.choice(FORMATS),
                 "write.parquet.row-group-size-bytes": "200",
                 "write.metadata.metrics.default": rng.choice(("truncate(2)", "truncate(16)", "full", "counts", "none")),
-                **{f"write.{change}.mode": mode for change in ("delete", "update", "merge")},
+                **row_modes(mode),
             },
         )
         self.rows: list[Row] = []

@@ -12,6 +12,7 @@ from icefloe.errors import IcefloeError, InvalidInputError, InvalidValueError, N
 from icefloe.schema import StringType
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
+from tests.rows import ids_in, row_modes
 
 MODES = ("copy-on-write", "merge-on-read")
 DDL = "id long not null, region string, amount double, ts timestamptz"
@@ -37,13 +38,9 @@ def catalog(request: pytest.FixtureRequest) -> icefloe.Catalog:
 
 
 def create(catalog: icefloe.Catalog, version: int, mode: str = MODES[0], **options: Any) -> Table:
-    modes = {f"write.{change}.mode": mode for change in ("delete", "update", "merge")}
+    modes = row_modes(mode)
     properties = {"format-version": str(version), **modes, **options.pop("properties", {})}
     return catalog.create_table("shop.orders", DDL, properties=properties, **options)
-
-
-def ids(table: Table, **options: Any) -> list[int]:
-    return sorted(table.scan(**options).to_arrow().column("id").to_pylist())
 
 
 every_version = pytest.mark.parametrize("version", ALL_VERSIONS)
@@ -53,7 +50,7 @@ both_modes = pytest.mark.parametrize("mode", MODES)
 @every_version
 def test_rows_come_back_in_the_tables_schema(catalog: icefloe.Catalog, version: int) -> None:
     table = create(catalog, version, partition_spec=["days(ts)", "bucket(4, id)"], sort_order=["id desc"])
-    assert ids(table) == []
+    assert ids_in(table) == []
     snapshot = table.append(rows(1, 2, 30), snapshot_properties={"job": "nightly"})
     assert snapshot is not None
     assert snapshot.summary is not None
@@ -73,11 +70,11 @@ def test_other_handles_see_what_was_committed(catalog: icefloe.Catalog, version:
     table = create(catalog, version)
     other = catalog.load_table("shop.orders")
     table.append(rows(1))
-    assert ids(other) == []
-    assert ids(other.refresh()) == [1]
+    assert ids_in(other) == []
+    assert ids_in(other.refresh()) == [1]
     other.append(rows(2))
     table.append(rows(3))
-    assert ids(table) == [1, 2, 3]
+    assert ids_in(table) == [1, 2, 3]
 
 
 @both_modes
@@ -88,14 +85,14 @@ def test_deletes(catalog: icefloe.Catalog, version: int, mode: str) -> None:
     table.append(rows(4, 5, region="us"))
     before = table.current_snapshot()
     assert table.delete("id = 2") is not None
-    assert ids(table) == [1, 3, 4, 5]
+    assert ids_in(table) == [1, 3, 4, 5]
     assert table.delete("id = 2") is None
     table.delete("region = 'us'")
-    assert ids(table) == [1, 3]
+    assert ids_in(table) == [1, 3]
     table.delete("id = 3")
-    assert ids(table) == [1]
+    assert ids_in(table) == [1]
     assert before is not None
-    assert ids(table, snapshot_id=before.snapshot_id) == [1, 2, 3, 4, 5]
+    assert ids_in(table, snapshot_id=before.snapshot_id) == [1, 2, 3, 4, 5]
     summary = table.snapshots()[2].summary
     assert summary is not None
     if mode == MODES[1] and allows(version, Feature.DELETION_VECTORS):
@@ -113,11 +110,11 @@ def test_overwrites(catalog: icefloe.Catalog, version: int, mode: str) -> None:
     table = create(catalog, version, mode)
     table.append(rows(1, 2, 3))
     table.overwrite(rows(20, 21), "id >= 2")
-    assert ids(table) == [1, 20, 21]
+    assert ids_in(table) == [1, 20, 21]
     table.overwrite(rows(7))
-    assert ids(table) == [7]
+    assert ids_in(table) == [7]
     table.overwrite(rows(8), "id = 100")
-    assert ids(table) == [7, 8]
+    assert ids_in(table) == [7, 8]
 
 
 @every_version
@@ -125,7 +122,7 @@ def test_partitions_are_overwritten_by_what_comes(catalog: icefloe.Catalog, vers
     table = create(catalog, version, partition_spec=["region"])
     table.append(pa.concat_tables([rows(1, 2), rows(3, region="us")]))
     table.dynamic_partition_overwrite(rows(9, region="us"))
-    assert ids(table) == [1, 2, 9]
+    assert ids_in(table) == [1, 2, 9]
 
 
 @both_modes
@@ -221,8 +218,8 @@ def test_several_changes_are_one_commit(catalog: icefloe.Catalog, version: int) 
         tx.delete("id = 1")
         with tx.update_schema() as update:
             update.add_column("note", StringType())
-        assert ids(catalog.load_table("shop.orders")) == []
-    assert ids(table) == [2]
+        assert ids_in(catalog.load_table("shop.orders")) == []
+    assert ids_in(table) == [2]
     assert table.scan().to_arrow().schema.names[-1] == "note"
 
 
@@ -235,15 +232,15 @@ def test_rows_are_upserted_in_a_transaction(catalog: icefloe.Catalog, version: i
         tx.append(rows(3))
         made = tx.upsert(rows(2, 3, 4, region="us"), join_cols=["id"], snapshot_properties={"job": "nightly"})
         assert tx.upsert(rows(1), join_cols=["id"]) is None
-        assert ids(catalog.load_table("shop.orders")) == [1, 2]
+        assert ids_in(catalog.load_table("shop.orders")) == [1, 2]
     assert made is not None
     committed = table.snapshot_by_id(made.snapshot_id)
     assert committed is not None
     assert committed.summary is not None
     assert committed.summary["job"] == "nightly"
     assert len(table.snapshots()) == 3
-    assert ids(table) == [1, 2, 3, 4]
-    assert ids(table, row_filter="region = 'us'") == [2, 3, 4]
+    assert ids_in(table) == [1, 2, 3, 4]
+    assert ids_in(table, row_filter="region = 'us'") == [2, 3, 4]
 
 
 @both_modes
@@ -258,8 +255,8 @@ def test_a_transaction_changes_rows_of_a_branch(catalog: icefloe.Catalog, versio
         tx.overwrite(rows(5), "ID = 3", branch="side", case_sensitive=False)
         tx.dynamic_partition_overwrite(rows(6, region="us"), branch="side")
         tx.append(rows(7))
-    assert ids(table, ref="side") == [5, 6]
-    assert ids(table) == [1, 2, 7]
+    assert ids_in(table, ref="side") == [5, 6]
+    assert ids_in(table) == [1, 2, 7]
 
 
 @every_version
@@ -270,7 +267,7 @@ def test_partitions_are_overwritten_in_a_transaction(catalog: icefloe.Catalog, v
     with table.transaction() as tx:
         tx.append(rows(4))
         tx.dynamic_partition_overwrite(rows(5))
-    assert ids(table) == [3, 5]
+    assert ids_in(table) == [3, 5]
 
 
 @every_version
@@ -284,7 +281,7 @@ def test_what_fails_leaves_neither_rows_nor_files(catalog: icefloe.Catalog, vers
     with pytest.raises(InvalidValueError, match="'wrong'"):
         table.append(rows(3).append_column("wrong", pa.array([1])))
     assert {info.location for info in table.storage.list_prefix(str(table.location()))} == before
-    assert ids(table.refresh()) == [1]
+    assert ids_in(table.refresh()) == [1]
 
 
 @every_version
@@ -293,8 +290,8 @@ def test_branches_have_rows_of_their_own(catalog: icefloe.Catalog, version: int)
     table.append(rows(1))
     table.append(rows(2), branch="audit")
     table.delete("id = 1", branch="audit")
-    assert ids(table) == [1]
-    assert ids(table, ref="audit") == [2]
+    assert ids_in(table) == [1]
+    assert ids_in(table, ref="audit") == [2]
 
 
 @both_modes
@@ -308,7 +305,7 @@ def test_a_delete_does_not_pass_over_rows_that_came_meanwhile(
     table.append(rows(1))
     with pytest.raises(ValidationError):
         late.delete("id = 1")
-    assert ids(table.refresh()) == [1, 1, 2]
+    assert ids_in(table.refresh()) == [1, 1, 2]
 
 
 def test_two_deletes_of_one_file_both_count(catalog: icefloe.Catalog) -> None:
@@ -317,7 +314,7 @@ def test_two_deletes_of_one_file_both_count(catalog: icefloe.Catalog) -> None:
     late = catalog.load_table("shop.orders")
     table.delete("id = 1")
     late.delete("id = 3")
-    assert ids(table.refresh()) == [2]
+    assert ids_in(table.refresh()) == [2]
 
 
 @both_modes
@@ -330,7 +327,7 @@ def test_two_upserts_of_one_new_key_do_not_insert_it_twice(catalog: icefloe.Cata
     with pytest.raises(ValidationError):
         late.upsert(rows(7, region="late"), join_cols=["id"])
     late.refresh().upsert(rows(7, region="late"), join_cols=["id"])
-    assert ids(late) == [1, 7]
+    assert ids_in(late) == [1, 7]
 
 
 @pytest.mark.parametrize("version", [each for each in ALL_VERSIONS if allows(each, Feature.VARIANT)])

@@ -19,6 +19,7 @@ from icefloe.partitioning import transforms as tr
 from icefloe.schema import IntegerType, LongType
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
+from tests.rows import row_modes
 
 FUTURE = 32_503_680_000_000
 NAME = "shop.orders"
@@ -117,7 +118,7 @@ def observed(table: Table, base: Base) -> World:
 def make_base(catalog: Catalog, version: int) -> Base:
     """The table that all changes begin with: three files, a branch, a tag, a staged snapshot, a spec and a schema of old."""
     is_folders = catalog.properties["type"] == "hadoop"
-    modes = {f"write.{each}.mode": "merge-on-read" for each in ("delete", "update", "merge")}
+    modes = row_modes("merge-on-read")
     table = catalog.create_table(
         NAME,
         "id long, p int",

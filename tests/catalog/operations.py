@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
 from icefloe.catalog import Catalog
 from icefloe.commit import Caches, Expire, Planned, StatisticsChange
 from icefloe.commit.parent import read_entries
@@ -16,6 +14,7 @@ from icefloe.schema import LongType
 from icefloe.table import Table, Transaction
 from icefloe.versions import Feature, allows
 from tests.commit.tables import bench_of, manifests
+from tests.rows import rows_of
 
 ORDERS, NEW = "shop.orders", "shop.new"
 DDL = "id long, region string"
@@ -36,7 +35,7 @@ PROPERTIES = {
 
 def rows(*ids: int, region: str = "eu") -> Any:
     """Rows of the table."""
-    return pa.table({"id": pa.array(ids, pa.int64()), "region": pa.array([region] * len(ids), pa.string())})
+    return rows_of(*ids, region=region)
 
 
 def files_of(table: Table, data: Any) -> list[DataFile]:

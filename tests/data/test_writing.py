@@ -40,6 +40,7 @@ from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.data.tables import RowTable, is_storable, numbers
 from tests.formats.rows import contents, tables_of
 from tests.peers.tables import HandmadeTable
+from tests.rows import rows_of
 from tests.strategies import partition_specs, schemas, sort_orders
 
 SCHEMA = parse_ddl("id bigint, region string, ratio double")
@@ -47,7 +48,7 @@ FEWER = settings(max_examples=settings().max_examples // 2)
 
 
 def rows(*ids: int, region: str | None = "eu") -> Any:
-    return pa.table({"id": pa.array(ids, pa.int64()), "region": pa.array([region] * len(ids), pa.string())})
+    return rows_of(*ids, region=region)
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)

@@ -21,6 +21,7 @@ from icefloe.table import Table
 from icefloe.verification import silent
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.peers.tables import data_file
+from tests.rows import ids_in, rows_of
 
 FUTURE = 32_503_680_000_000
 
@@ -33,15 +34,6 @@ def new_table(folder: Path, version: int, **properties: str) -> Table:
         "id BIGINT",
         properties={"format-version": str(version), "write.delete.mode": "merge-on-read"} | properties,
     )
-
-
-def rows(*ids: int) -> pa.Table:
-    return pa.table({"id": pa.array(ids, pa.int64())})
-
-
-def ids(table: Table, **which: object) -> list[int]:
-    found: list[int] = sorted(table.scan(**which).to_arrow()["id"].to_pylist())  # type: ignore[arg-type]
-    return found
 
 
 def on_disk(table: Table) -> set[str]:
@@ -61,27 +53,27 @@ def drop_old_metadata_files(found: set[str]) -> set[str]:
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 def test_only_the_current_snapshot_stays_and_only_its_files(version: int, tmp_path: Path) -> None:
     table = new_table(tmp_path, version)
-    table.append(rows(1, 2, 3))
-    table.append(rows(4))
-    table.overwrite(rows(5, 6))
+    table.append(rows_of(1, 2, 3))
+    table.append(rows_of(4))
+    table.overwrite(rows_of(5, 6))
     done = table.maintenance.expire_snapshots(older_than=FUTURE)
     assert len(table.snapshots()) == 1
     assert len(done.snapshot_ids) >= 2
     assert (done.deleted_data_files_count, done.deleted_manifest_lists_count) == (2, len(done.snapshot_ids))
-    assert ids(table) == [5, 6]
+    assert ids_in(table) == [5, 6]
     assert drop_old_metadata_files(on_disk(table)) == drop_old_metadata_files(needed(table))
 
 
 @pytest.mark.parametrize("version", [each for each in ALL_VERSIONS if allows(each, Feature.DELETE_FILES)])
 def test_deletes_that_still_apply_stay(version: int, tmp_path: Path) -> None:
     table = new_table(tmp_path, version)
-    table.append(rows(1, 2, 3))
+    table.append(rows_of(1, 2, 3))
     table.delete("id = 1")
     table.delete("id = 2")
     done = table.maintenance.expire_snapshots(older_than=FUTURE)
     assert done.deleted_data_files_count == 0
-    assert ids(table) == [3]
-    table.overwrite(rows(9))
+    assert ids_in(table) == [3]
+    table.overwrite(rows_of(9))
     done = table.maintenance.expire_snapshots(older_than=FUTURE)
     assert done.deleted_data_files_count == 1
     assert done.deleted_position_delete_files_count >= 1
@@ -91,28 +83,28 @@ def test_deletes_that_still_apply_stay(version: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 def test_branches_and_tags_keep_their_files(version: int, tmp_path: Path) -> None:
     table = new_table(tmp_path, version)
-    first = table.append(rows(1))
+    first = table.append(rows_of(1))
     assert first is not None
     table.manage_snapshots().create_tag("v1").commit()
-    table.overwrite(rows(2))
+    table.overwrite(rows_of(2))
     table.manage_snapshots().create_branch("side").commit()
-    table.append(rows(3), branch="side")
-    table.overwrite(rows(4))
+    table.append(rows_of(3), branch="side")
+    table.overwrite(rows_of(4))
     table.maintenance.expire_snapshots(older_than=FUTURE)
-    assert ids(table) == [4]
-    assert ids(table, ref="v1") == [1]
-    assert ids(table, ref="side") == [2, 3]
+    assert ids_in(table) == [4]
+    assert ids_in(table, ref="v1") == [1]
+    assert ids_in(table, ref="side") == [2, 3]
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 def test_named_snapshots_and_a_count_to_retain(version: int, tmp_path: Path) -> None:
     table = new_table(tmp_path, version)
-    made = [table.append(rows(n)) for n in range(4)]
+    made = [table.append(rows_of(n)) for n in range(4)]
     assert made[1] is not None
     assert made[3] is not None
     done = table.maintenance.expire_snapshots(snapshot_ids=[made[1].snapshot_id])
     assert done.snapshot_ids == (made[1].snapshot_id,)
-    assert ids(table) == [0, 1, 2, 3]
+    assert ids_in(table) == [0, 1, 2, 3]
     table.maintenance.expire_snapshots(older_than=FUTURE, retain_last=2)
     assert len(table.snapshots()) == 2
     with pytest.raises(ValidationError, match="main"):
@@ -121,8 +113,8 @@ def test_named_snapshots_and_a_count_to_retain(version: int, tmp_path: Path) -> 
 
 def test_metadata_alone_on_request(tmp_path: Path) -> None:
     table = new_table(tmp_path, 2)
-    table.append(rows(1))
-    table.overwrite(rows(2))
+    table.append(rows_of(1))
+    table.overwrite(rows_of(2))
     before = on_disk(table)
     done = table.maintenance.expire_snapshots(older_than=FUTURE, delete_files=False)
     assert done.snapshot_ids
@@ -132,7 +124,7 @@ def test_metadata_alone_on_request(tmp_path: Path) -> None:
 
 def test_nothing_to_do_is_no_commit(tmp_path: Path) -> None:
     table = new_table(tmp_path, 2)
-    table.append(rows(1))
+    table.append(rows_of(1))
     location = table.metadata_location
     assert table.maintenance.expire_snapshots(by_retention=True) == ExpiredFiles()
     assert table.metadata_location == location
@@ -141,7 +133,7 @@ def test_nothing_to_do_is_no_commit(tmp_path: Path) -> None:
 def test_without_arguments_nothing_happens_before_the_commit(tmp_path: Path) -> None:
     table = new_table(tmp_path, 2)
     for number in range(5):
-        table.overwrite(rows(number))
+        table.overwrite(rows_of(number))
     first, second, *_ = (each.snapshot_id for each in table.snapshots())
     location = table.metadata_location
     expiry = table.maintenance.expire_snapshots()
@@ -161,12 +153,12 @@ def test_without_arguments_nothing_happens_before_the_commit(tmp_path: Path) -> 
 
 def test_a_writer_in_between_keeps_its_files(tmp_path: Path) -> None:
     table = new_table(tmp_path, 3)
-    table.append(rows(1))
-    table.append(rows(2))
+    table.append(rows_of(1))
+    table.append(rows_of(2))
     other = load_again(tmp_path).load_table("db.t")
-    other.append(rows(3))
+    other.append(rows_of(3))
     table.maintenance.expire_snapshots(older_than=FUTURE)
-    assert ids(table) == [1, 2, 3]
+    assert ids_in(table) == [1, 2, 3]
     assert drop_old_metadata_files(needed(table)) <= on_disk(table)
 
 
@@ -183,7 +175,7 @@ def missing(table: Table) -> set[str]:
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 def test_expiry_through_a_handle_that_is_behind_deletes_what_it_has_dropped(version: int, tmp_path: Path) -> None:
     table = new_table(tmp_path, version)
-    made = [table.overwrite(rows(number)) for number in range(6)]
+    made = [table.overwrite(rows_of(number)) for number in range(6)]
     named = [each.snapshot_id for each in made if each is not None]
     one, two = (load_again(tmp_path).load_table("db.t") for _ in range(2))
     assert two.maintenance.expire_snapshots(snapshot_ids=named[:2]).snapshot_ids == tuple(named[:2])
@@ -199,7 +191,7 @@ def test_expiry_through_a_handle_that_is_behind_deletes_what_it_has_dropped(vers
 def test_both_of_two_that_drop_the_same_are_done(version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = new_table(tmp_path, version)
     for number in range(4):
-        table.overwrite(rows(number))
+        table.overwrite(rows_of(number))
     other = load_again(tmp_path).load_table("db.t")
     load = Table.refresh
 
@@ -207,14 +199,14 @@ def test_both_of_two_that_drop_the_same_are_done(version: int, tmp_path: Path, m
         # Between its commit and its look at the files, another one drops more, with files that it still counts on.
         if self is table:
             monkeypatch.setattr(Table, "refresh", load)
-            other.append(rows(9))
+            other.append(rows_of(9))
             other.maintenance.expire_snapshots(older_than=FUTURE)
         return load(self)
 
     monkeypatch.setattr(Table, "refresh", slow)
     done = table.maintenance.expire_snapshots(older_than=FUTURE)
     assert len(done.snapshot_ids) == 3
-    assert ids(table) == [3, 9]
+    assert ids_in(table) == [3, 9]
     assert missing(table) == set()
 
 
@@ -222,8 +214,8 @@ def test_what_cannot_be_read_after_the_commit_is_a_problem_and_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = new_table(tmp_path, 2)
-    table.overwrite(rows(1))
-    table.overwrite(rows(2))
+    table.overwrite(rows_of(1))
+    table.overwrite(rows_of(2))
     before = on_disk(table)
 
     def fail(self: Table) -> Table:
@@ -240,16 +232,16 @@ def test_what_cannot_be_read_after_the_commit_is_a_problem_and_no_error(
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_rows_change_through_a_handle_whose_snapshots_have_expired(version: int, mode: str, tmp_path: Path) -> None:
     table = new_table(tmp_path, version, **{"write.delete.mode": mode, "write.merge.mode": mode})
-    table.append(rows(1, 2))
+    table.append(rows_of(1, 2))
     behind = [load_again(tmp_path).load_table("db.t") for _ in range(4)]
     # Not one file that those handles know is left.
-    table.overwrite(rows(1, 2, 3))
+    table.overwrite(rows_of(1, 2, 3))
     table.maintenance.expire_snapshots(older_than=FUTURE)
-    behind[0].append(rows(4))
+    behind[0].append(rows_of(4))
     behind[1].delete("id = 2")
-    behind[2].overwrite(rows(5), "id = 3")
-    behind[3].upsert(rows(1, 6), ["id"])
-    assert ids(table.refresh()) == [1, 4, 5, 6]
+    behind[2].overwrite(rows_of(5), "id = 3")
+    behind[3].upsert(rows_of(1, 6), ["id"])
+    assert ids_in(table.refresh()) == [1, 4, 5, 6]
     table.maintenance.expire_snapshots(older_than=FUTURE)
     assert missing(table) == set()
     assert table.verify(level="data").clean
@@ -257,8 +249,8 @@ def test_rows_change_through_a_handle_whose_snapshots_have_expired(version: int,
 
 def test_an_unreadable_manifest_deletes_nothing(tmp_path: Path) -> None:
     table = new_table(tmp_path, 2)
-    table.append(rows(1))
-    table.overwrite(rows(2))
+    table.append(rows_of(1))
+    table.overwrite(rows_of(2))
     for path in on_disk(table):
         if path.endswith("m0.avro"):
             Path(path).write_bytes(b"not avro")
@@ -273,8 +265,8 @@ def test_an_unreadable_manifest_deletes_nothing(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_deleted_changes_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = new_table(tmp_path, 2)
-    table.append(rows(1))
-    table.overwrite(rows(2))
+    table.append(rows_of(1))
+    table.overwrite(rows_of(2))
 
     def refuse(self: LocalFiles, *arguments: object) -> None:
         raise PermissionError("no")
@@ -283,7 +275,7 @@ def test_a_file_that_cannot_be_deleted_changes_nothing_else(tmp_path: Path, monk
     done = table.maintenance.expire_snapshots(older_than=FUTURE)
     assert done.snapshot_ids
     assert done.deleted_data_files_count == 0
-    assert ids(table) == [2]
+    assert ids_in(table) == [2]
 
 
 def test_bad_input(tmp_path: Path) -> None:
@@ -308,20 +300,20 @@ def test_every_ref_reads_the_same_before_and_after(
     for number, step in enumerate(steps):
         match step:
             case "append":
-                table.append(rows(number, number + 100))
+                table.append(rows_of(number, number + 100))
             case "overwrite":
-                table.overwrite(rows(number), "id < 50")
+                table.overwrite(rows_of(number), "id < 50")
             case "delete":
                 table.delete(f"id = {number - 1}")
             case "tag" if table.current_snapshot():
                 table.manage_snapshots().create_tag(f"t{number}").commit()
             case "branch" if table.current_snapshot():
                 table.manage_snapshots().create_branch(f"b{number}").commit()
-                table.append(rows(1000 + number), branch=f"b{number}")
+                table.append(rows_of(1000 + number), branch=f"b{number}")
             case "expire":
-                expected = {name: ids(table, ref=name) for name in table.refs()}
+                expected = {name: ids_in(table, ref=name) for name in table.refs()}
                 table.maintenance.expire_snapshots(older_than=FUTURE)
-                assert {name: ids(table, ref=name) for name in table.refs()} == expected
+                assert {name: ids_in(table, ref=name) for name in table.refs()} == expected
                 assert drop_old_metadata_files(needed(table)) == drop_old_metadata_files(on_disk(table))
             case _:
                 pass
@@ -332,7 +324,7 @@ def test_every_ref_reads_the_same_before_and_after(
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 def test_schemas_and_specs_that_nothing_needs_go_on_request(version: int, tmp_path: Path) -> None:
     table = new_table(tmp_path, version)
-    table.append(rows(1))
+    table.append(rows_of(1))
     with table.update_schema() as schema:
         schema.add_column("a", StringType())
     with table.update_spec() as spec:
@@ -346,7 +338,7 @@ def test_schemas_and_specs_that_nothing_needs_go_on_request(version: int, tmp_pa
     table.maintenance.expire_snapshots(older_than=FUTURE, clean_expired_metadata=True)
     assert list(table.schemas()) == [table.schema().schema_id]
     assert list(table.specs()) == [table.spec().spec_id]
-    assert ids(table) == [2, 3]
+    assert ids_in(table) == [2, 3]
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
@@ -362,14 +354,14 @@ def test_the_schema_of_a_column_that_a_spec_needs_stays(version: int, tmp_path: 
         spec.remove_field("a")
     with table.update_schema() as schema:
         schema.delete_column("a")
-    table.append(rows(2))
+    table.append(rows_of(2))
     table.maintenance.expire_snapshots(older_than=FUTURE, clean_expired_metadata=True)
     assert sorted(table.schemas()) == sorted([having, table.schema().schema_id])
     shown = table.scan(selected_fields=("id", "_partition")).to_arrow().sort_by("id").to_pylist()
     assert [each["_partition"]["a"] for each in shown] == ["x", None]
     assert table.verify(level="data").ok
-    table.overwrite(rows(3))
-    table.append(rows(4))
+    table.overwrite(rows_of(3))
+    table.append(rows_of(4))
     table.maintenance.expire_snapshots(older_than=FUTURE, clean_expired_metadata=True)
     # In v1 a dropped field stays in the spec, without values.
     assert list(table.schemas()) == [table.schema().schema_id]
@@ -393,10 +385,10 @@ def test_the_schema_of_a_column_that_equality_deletes_compare_stays(version: int
     )
     with table.update_schema() as schema:
         schema.delete_column("a")
-    table.append(rows(3))
+    table.append(rows_of(3))
     table.maintenance.expire_snapshots(older_than=FUTURE, clean_expired_metadata=True)
     assert len(table.schemas()) == 2
-    assert ids(table) == [2, 3]
+    assert ids_in(table) == [2, 3]
 
 
 WITH_VECTORS = [each for each in ALL_VERSIONS if allows(each, Feature.DELETION_VECTORS)]
@@ -406,38 +398,38 @@ WITH_POSITIONS = next(each for each in ALL_VERSIONS if allows(each, Feature.NEW_
 @pytest.mark.parametrize("version", WITH_VECTORS)
 def test_position_deletes_that_became_vectors_go_with_their_snapshots(version: int, tmp_path: Path) -> None:
     table = new_table(tmp_path, WITH_POSITIONS)
-    table.append(rows(1, 2, 3, 4))
+    table.append(rows_of(1, 2, 3, 4))
     table.delete("id = 1")
     table.upgrade_format_version(version)
     table.delete("id = 2")
-    assert ids(table) == [3, 4]
+    assert ids_in(table) == [3, 4]
     assert len([each for each in on_disk(table) if each.endswith("-deletes.parquet")]) == 1
     done = table.maintenance.expire_snapshots(older_than=FUTURE)
     assert done.deleted_position_delete_files_count == 1
     assert drop_old_metadata_files(needed(table)) == drop_old_metadata_files(on_disk(table))
-    assert ids(table) == [3, 4]
+    assert ids_in(table) == [3, 4]
 
 
 @pytest.mark.parametrize("version", WITH_VECTORS)
 def test_position_deletes_that_an_upgrade_came_before_do_not_stay_behind(version: int, tmp_path: Path) -> None:
     table = new_table(tmp_path, WITH_POSITIONS)
-    table.append(rows(1, 2, 3, 4))
+    table.append(rows_of(1, 2, 3, 4))
     with table.transaction() as tx:
         tx.delete("id = 1")
         other = load_catalog(
             "lake", type="sql", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "files")
         )
         other.load_table("db.t").upgrade_format_version(version)
-    assert ids(table) == [2, 3, 4]
+    assert ids_in(table) == [2, 3, 4]
     assert drop_old_metadata_files(needed(table)) == drop_old_metadata_files(on_disk(table))
 
 
 @pytest.mark.parametrize("version", WITH_VECTORS)
 def test_position_deletes_of_before_an_upgrade_in_one_commit_stay(version: int, tmp_path: Path) -> None:
     table = new_table(tmp_path, WITH_POSITIONS)
-    table.append(rows(1, 2, 3, 4))
+    table.append(rows_of(1, 2, 3, 4))
     with table.transaction() as tx:
         tx.delete("id = 1")
         tx.upgrade_format_version(version)
-    assert ids(table) == [2, 3, 4]
+    assert ids_in(table) == [2, 3, 4]
     assert drop_old_metadata_files(needed(table)) == drop_old_metadata_files(on_disk(table))

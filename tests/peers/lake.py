@@ -11,6 +11,7 @@ from icefloe.table import Table
 from icefloe.versions import Feature, allows
 from tests.peers.comparing import comparable
 from tests.peers.java import Installation, JavaPeer
+from tests.rows import row_modes
 
 SQL, FILES = "peers", "folders"
 """The names of both catalogs, here and there."""
@@ -112,7 +113,7 @@ def versions_and_modes(versions: Iterable[int]) -> list[tuple[int, str]]:
 
 def row_level(mode: str) -> dict[str, str]:
     """The properties that choose a mode for all changes of rows."""
-    return {f"write.{change}.mode": mode for change in ("delete", "update", "merge")}
+    return row_modes(mode)
 
 
 def travel_clause(snapshot_id: int | None = None, ref: str | None = None) -> str:

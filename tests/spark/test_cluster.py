@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from icefloe.catalog import Catalog, load_catalog
+from tests.rows import row_modes
 from tests.spark.conftest import missing_java
 from tests.spark.processes import bare_environment, logged, process
 from tests.spark.use_cluster import EXECUTORS
@@ -51,7 +52,7 @@ def lake(folder: Path) -> Catalog:
     catalog = load_catalog("lake", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"{folder}/warehouse")
     catalog.create_namespace("db")
     for name, mode in (("plain", "merge-on-read"), ("copied", "copy-on-write")):
-        modes = {f"write.{each}.mode": mode for each in ("delete", "update", "merge")}
+        modes = row_modes(mode)
         table = catalog.create_table(
             f"db.{name}",
             "id bigint, v string, p int",

@@ -18,6 +18,7 @@ from icefloe import load_catalog
 from icefloe.spark.session import Session
 from icefloe.table import Table
 from icefloe.versions import Feature, allows
+from tests.rows import sql_modes
 from tests.spark.conftest import SPARK
 
 MODES = ("copy-on-write", "merge-on-read")
@@ -48,7 +49,7 @@ class History:
             "CREATE OR REPLACE TABLE t (u BIGINT, k INT, p INT, x DOUBLE, s VARCHAR, d DATE,"
             " n STRUCT(a INT, b VARCHAR), l INT[])"
         )
-        modes = ", ".join(f"'write.{each}.mode' = '{self.mode}'" for each in ("delete", "update", "merge"))
+        modes = sql_modes(self.mode)
         columns = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
         self.ice.sql(
             f"CREATE OR REPLACE TABLE db.t (u BIGINT, {columns}, n STRUCT<a: INT, b: STRING>, l ARRAY<INT>) USING iceberg"

@@ -12,6 +12,7 @@ from icefloe.errors import CorruptFileError
 from icefloe.spark import id_format
 from icefloe.spark.session import Session
 from icefloe.versions import ALL_VERSIONS, Feature, allows
+from tests.rows import sorted_rows, sql_modes
 
 MODES = ("copy-on-write", "merge-on-read")
 WITH_VARIANTS = [each for each in ALL_VERSIONS if allows(each, Feature.VARIANT)]
@@ -35,10 +36,6 @@ def row_by_row(spark: Any) -> Iterator[None]:
     spark.conf.unset(VECTORIZED)
 
 
-def rows(ice: Session, text: str) -> list[tuple[Any, ...]]:
-    return sorted((tuple(row) for row in ice.sql(text).collect()), key=repr)
-
-
 # -- written
 
 
@@ -52,7 +49,7 @@ def rows(ice: Session, text: str) -> list[tuple[Any, ...]]:
 )
 def test_variants_live_through_every_statement(ice: Session, version: int, mode: str, shreds: str) -> None:
     """Spark's optimizer takes the metadata of a variant away when it pushes it into a scan."""
-    modes = ", ".join(f"'write.{each}.mode' = '{mode}'" for each in ("delete", "update", "merge"))
+    modes = sql_modes(mode)
     modes += f", 'write.parquet.shred-variants' = '{shreds}'"
     ice.sql(
         "CREATE OR REPLACE TABLE db.v (id INT, v VARIANT, s STRUCT<w: VARIANT, x: INT>)"
@@ -70,8 +67,8 @@ def test_variants_live_through_every_statement(ice: Session, version: int, mode:
     ice.write(ice.table("db.v")).to("db.copy").append()
     expected = [(i, f'{{"a":{a}}}', f'{{"a":{a}}}', x) for i, a, x in ((10, 1, 7), (104, 4, 4), (30, 3, 3), (4, 4, 4))]
     shown = "SELECT id, to_json(v), to_json(s.w), s.x FROM"
-    assert rows(ice, f"{shown} db.v") == expected
-    assert rows(ice, f"{shown} db.copy") == sorted(expected * 2, key=repr)
+    assert sorted_rows(ice, f"{shown} db.v") == expected
+    assert sorted_rows(ice, f"{shown} db.copy") == sorted(expected * 2, key=repr)
     for name in ("db.v", "db.copy"):
         table = ice.load_table(name)
         found = table.scan().to_arrow()
@@ -109,12 +106,14 @@ def test_a_field_of_a_struct_with_floats_is_read_alone(ice: Session) -> None:
     nan = float("nan")
     values = [{"d": 1.0, "t": {"f": 1.5, "b": "x"}, "c": "y"}, {"d": nan, "t": {"f": nan, "b": "z"}, "c": None}, None]
     table.append(pa.table({"id": pa.array([1, 2, 3], pa.int32()), "s": values}))
-    assert rows(ice, "SELECT id, s.c FROM db.floats") == [(1, "y"), (2, None), (3, None)]
-    assert rows(ice, "SELECT id, s.t.b FROM db.floats") == [(1, "x"), (2, "z"), (3, None)]
-    assert rows(ice, "SELECT id, s.d, s.t.f FROM db.floats WHERE s.d < 2") == [(1, 1.0, 1.5)]
-    assert rows(ice, "SELECT id FROM db.floats WHERE s.d > 100") == [(2,)], "the statistics of the file leave NaN out"
-    assert rows(ice, "SELECT id FROM db.floats WHERE s.t.f = 'NaN'") == [(2,)]
-    assert rows(ice, "SELECT id FROM db.floats WHERE s IS NULL") == [(3,)]
+    assert sorted_rows(ice, "SELECT id, s.c FROM db.floats") == [(1, "y"), (2, None), (3, None)]
+    assert sorted_rows(ice, "SELECT id, s.t.b FROM db.floats") == [(1, "x"), (2, "z"), (3, None)]
+    assert sorted_rows(ice, "SELECT id, s.d, s.t.f FROM db.floats WHERE s.d < 2") == [(1, 1.0, 1.5)]
+    assert sorted_rows(ice, "SELECT id FROM db.floats WHERE s.d > 100") == [(2,)], (
+        "the statistics of the file leave NaN out"
+    )
+    assert sorted_rows(ice, "SELECT id FROM db.floats WHERE s.t.f = 'NaN'") == [(2,)]
+    assert sorted_rows(ice, "SELECT id FROM db.floats WHERE s IS NULL") == [(3,)]
     frame = ice.table("db.floats").select("s.t.b")
     assert "ReadSchema: struct<s:struct<t:struct<b:string>>>" in frame._jdf.queryExecution().toString()
 
@@ -124,10 +123,10 @@ def test_a_renamed_struct_is_read_by_its_fields(ice: Session) -> None:
     ice.sql("INSERT INTO db.renamed VALUES (1, named_struct('a', 1, 'b', 'x')), (2, NULL)")
     ice.sql("ALTER TABLE db.renamed RENAME COLUMN s TO z")
     ice.sql("ALTER TABLE db.renamed ADD COLUMN s STRUCT<a: INT>")
-    assert rows(ice, "SELECT id, z.b FROM db.renamed") == [(1, "x"), (2, None)]
-    assert rows(ice, "SELECT id FROM db.renamed WHERE z.a = 1") == [(1,)]
-    assert rows(ice, "SELECT id, s.a FROM db.renamed WHERE s.a IS NULL") == [(1, None), (2, None)]
-    assert rows(ice, "SELECT * FROM db.renamed") == [
+    assert sorted_rows(ice, "SELECT id, z.b FROM db.renamed") == [(1, "x"), (2, None)]
+    assert sorted_rows(ice, "SELECT id FROM db.renamed WHERE z.a = 1") == [(1,)]
+    assert sorted_rows(ice, "SELECT id, s.a FROM db.renamed WHERE s.a IS NULL") == [(1, None), (2, None)]
+    assert sorted_rows(ice, "SELECT * FROM db.renamed") == [
         (1, ice.spark.createDataFrame([((1, "x"),)], "z struct<a: int, b: string>").head()[0], None),
         (2, None, None),
     ]
@@ -137,8 +136,8 @@ def test_ids_count_where_rows_are_read_one_by_one(ice: Session, row_by_row: None
     ice.sql("CREATE OR REPLACE TABLE db.single (id INT, d DOUBLE, r INT)")
     ice.sql("INSERT INTO db.single VALUES (1, 2.5, 3)")
     ice.sql("ALTER TABLE db.single RENAME COLUMN r TO q")
-    assert rows(ice, "SELECT * FROM db.single") == [(1, 2.5, 3)]
-    assert rows(ice, "SELECT id FROM db.single WHERE q = 3 AND d > 2") == [(1,)]
+    assert sorted_rows(ice, "SELECT * FROM db.single") == [(1, 2.5, 3)]
+    assert sorted_rows(ice, "SELECT id FROM db.single WHERE q = 3 AND d > 2") == [(1,)]
 
 
 def test_a_frame_says_so_when_settings_would_make_it_read_by_name(ice: Session) -> None:
@@ -151,4 +150,4 @@ def test_a_frame_says_so_when_settings_would_make_it_read_by_name(ice: Session) 
             frame.collect()
     finally:
         ice.spark.conf.unset(VECTORIZED)
-    assert rows(ice, "SELECT * FROM db.later") == [(1, 2.5)]
+    assert sorted_rows(ice, "SELECT * FROM db.later") == [(1, 2.5)]

@@ -15,6 +15,7 @@ from pyspark.sql import (
 from icefloe import load_catalog
 from icefloe.errors import InvalidInputError, InvalidValueError, NoSuchColumnError
 from icefloe.spark.session import Session
+from tests.rows import sql_modes
 from tests.spark.conftest import SPARK
 
 MODES = ("copy-on-write", "merge-on-read")
@@ -40,7 +41,7 @@ def ice(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessio
 
 
 def create(ice: Session, mode: str, rows: int = 40) -> None:
-    modes = ", ".join(f"'write.{each}.mode' = '{mode}'" for each in ("delete", "update", "merge"))
+    modes = sql_modes(mode)
     ice.sql(
         "CREATE OR REPLACE TABLE db.t (id BIGINT, v STRING, at TIMESTAMP, p INT) USING iceberg PARTITIONED BY (p)"
         f" TBLPROPERTIES ('format-version' = '3', {modes})"

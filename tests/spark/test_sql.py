@@ -24,6 +24,7 @@ from icefloe.errors import (
 )
 from icefloe.spark.session import Session
 from icefloe.versions import ALL_VERSIONS, Feature, allows
+from tests.rows import sql_rows
 
 MODES = ("copy-on-write", "merge-on-read")
 
@@ -35,10 +36,6 @@ def ice(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessio
     catalog.create_namespace("db")
     yield Session(spark, {"lake": catalog})
     spark.sql("USE spark_catalog.default")
-
-
-def rows(session: Any, text: str, **more: Any) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in session.sql(text, **more).collect()]
 
 
 def create(
@@ -71,7 +68,7 @@ def test_a_table_is_made_as_its_statement_says(ice: Session) -> None:
     assert len(ice.load_table("db.made").schema()) == 4
     with pytest.raises(IcefloeError, match="already exists"):
         ice.sql("CREATE TABLE db.made (other INT)")
-    shown = rows(ice, "SHOW CREATE TABLE db.made")[0][0]
+    shown = sql_rows(ice, "SHOW CREATE TABLE db.made")[0][0]
     ice.sql("CREATE TABLE db.again (id INT)")
     ice.sql("DROP TABLE db.again")
     ice.sql(re.sub(r"LOCATION '.*'", "", shown.replace("lake.db.made", "lake.db.again")))
@@ -86,10 +83,10 @@ def test_tables_from_queries(ice: Session) -> None:
     create(ice, "source")
     ice.sql("INSERT INTO db.source SELECT id, 'v', 1 FROM range(5)")
     ice.sql("CREATE TABLE db.copied PARTITIONED BY (p) AS SELECT id, p FROM db.source WHERE id > 1")
-    assert rows(ice, "SELECT id FROM db.copied ORDER BY id") == [(2,), (3,), (4,)]
+    assert sql_rows(ice, "SELECT id FROM db.copied ORDER BY id") == [(2,), (3,), (4,)]
     uuid = ice.load_table("db.copied").metadata.table_uuid
     ice.sql("CREATE OR REPLACE TABLE db.copied AS SELECT id + 10 AS id FROM db.copied")
-    assert rows(ice, "SELECT id FROM db.copied ORDER BY id") == [(12,), (13,), (14,)]
+    assert sql_rows(ice, "SELECT id FROM db.copied ORDER BY id") == [(12,), (13,), (14,)]
     assert ice.load_table("db.copied").metadata.table_uuid == uuid
     with pytest.raises(IcefloeError, match="nothing"):
         ice.sql("REPLACE TABLE db.nothing AS SELECT 1 AS a")
@@ -116,9 +113,9 @@ def test_columns_are_altered(ice: Session) -> None:
     schema = ice.load_table("db.altered").schema()
     assert [each.name for each in schema.fields] == ["f", "id", "e", "vv", "p", "g"]
     assert (str(schema.find_type("e")), schema.find_field("e").doc) == ("long", "other")
-    assert rows(ice, "SELECT f, vv, g FROM db.altered") == [(7, "a", None)]
+    assert sql_rows(ice, "SELECT f, vv, g FROM db.altered") == [(7, "a", None)]
     ice.sql("INSERT INTO db.altered (id, p) VALUES (2, 2)")
-    assert rows(ice, "SELECT vv, f FROM db.altered WHERE id = 2") == [("zz", 7)]
+    assert sql_rows(ice, "SELECT vv, f FROM db.altered WHERE id = 2") == [("zz", 7)]
     ice.sql("ALTER TABLE db.altered ALTER COLUMN vv DROP DEFAULT")
     ice.sql("ALTER TABLE db.altered DROP COLUMNS (e, g)")
     assert [each.name for each in ice.load_table("db.altered").schema().fields] == ["f", "id", "vv", "p"]
@@ -143,15 +140,15 @@ def test_properties_extensions_and_refs(ice: Session) -> None:
     assert [each.name for each in table.spec().fields] == ["p", "shard"]
     assert set(table.refs()) == {"main", "audit", "v1"}
     ice.sql("INSERT INTO db.settings.branch_audit VALUES (2, 'b', 2)")
-    assert rows(ice, "SELECT count(*) FROM db.settings") == [(1,)]
-    assert rows(ice, "SELECT count(*) FROM db.settings VERSION AS OF 'audit'") == [(2,)]
-    assert rows(ice, "SELECT count(*) FROM db.settings.branch_audit") == [(2,)]
+    assert sql_rows(ice, "SELECT count(*) FROM db.settings") == [(1,)]
+    assert sql_rows(ice, "SELECT count(*) FROM db.settings VERSION AS OF 'audit'") == [(2,)]
+    assert sql_rows(ice, "SELECT count(*) FROM db.settings.branch_audit") == [(2,)]
     ice.sql("DELETE FROM db.settings.branch_audit WHERE id = 1")
-    assert rows(ice, "SELECT id FROM db.settings.branch_audit") == [(2,)]
+    assert sql_rows(ice, "SELECT id FROM db.settings.branch_audit") == [(2,)]
     done = ice.sql("CALL system.fast_forward('db.settings', 'main', 'audit')").collect()[0]
     assert done["branch_updated"] == "main"
-    assert rows(ice, "SELECT id FROM db.settings") == [(2,)]
-    assert rows(ice, "SELECT id FROM db.settings.tag_v1") == [(1,)]
+    assert sql_rows(ice, "SELECT id FROM db.settings") == [(2,)]
+    assert sql_rows(ice, "SELECT id FROM db.settings.tag_v1") == [(1,)]
     with pytest.raises(InvalidInputError, match="DAYS, HOURS or MINUTES"):
         ice.sql("ALTER TABLE db.settings CREATE BRANCH c RETAIN 7 WEEKS")
 
@@ -172,18 +169,18 @@ SCOPES = {
 
 def test_namespaces_and_what_is_current(ice: Session, spark: Any) -> None:
     ice.sql("CREATE NAMESPACE IF NOT EXISTS lake.other COMMENT 'c' WITH DBPROPERTIES ('a' = 'b')")
-    assert ("other",) in rows(spark, "SHOW NAMESPACES IN lake")
-    described = dict(rows(spark, "DESCRIBE NAMESPACE EXTENDED lake.other"))
+    assert ("other",) in sql_rows(spark, "SHOW NAMESPACES IN lake")
+    described = dict(sql_rows(spark, "DESCRIBE NAMESPACE EXTENDED lake.other"))
     assert (described["Comment"], described["Properties"]) == ("c", "((a,b))")
     spark.sql("CREATE TABLE lake.other.t AS SELECT 1 AS a")
-    assert rows(spark, "SHOW TABLES IN lake.other") == [("other", "t", False)]
+    assert sql_rows(spark, "SHOW TABLES IN lake.other") == [("other", "t", False)]
     try:
         spark.sql("USE lake.other")
-        assert rows(spark, "SHOW CURRENT NAMESPACE") == [("lake", "other")]
-        assert rows(spark, "SELECT a FROM t") == [(1,)]
+        assert sql_rows(spark, "SHOW CURRENT NAMESPACE") == [("lake", "other")]
+        assert sql_rows(spark, "SELECT a FROM t") == [(1,)]
         for text, found in SCOPES.items():
-            assert rows(spark, text) == found, text
-        assert rows(spark, "SHOW TABLES LIKE 't*'") == [("other", "t", False)]
+            assert sql_rows(spark, text) == found, text
+        assert sql_rows(spark, "SHOW TABLES LIKE 't*'") == [("other", "t", False)]
         with pytest.raises(NoSuchNamespaceError, match="nowhere"):
             spark.sql("USE lake.nowhere")
     finally:
@@ -192,7 +189,7 @@ def test_namespaces_and_what_is_current(ice: Session, spark: Any) -> None:
         spark.sql("DROP NAMESPACE lake.other")
     spark.sql("DROP NAMESPACE lake.other CASCADE")
     spark.sql("DROP NAMESPACE IF EXISTS lake.other")
-    assert ("other",) not in rows(spark, "SHOW NAMESPACES IN lake")
+    assert ("other",) not in sql_rows(spark, "SHOW NAMESPACES IN lake")
 
 
 # -- queries
@@ -202,20 +199,20 @@ def test_queries_of_all_shapes(ice: Session, spark: Any) -> None:
     create(ice, "q")
     ice.sql("INSERT INTO db.q SELECT id, concat('v', id), CAST(id % 3 AS INT) FROM range(9)")
     spark.createDataFrame([(1, "one")], "id long, name string").createOrReplaceTempView("names")
-    assert rows(ice, "WITH q AS (SELECT * FROM db.q WHERE id > 6) SELECT id FROM q ORDER BY id") == [(7,), (8,)]
-    assert rows(spark, "SELECT lake.db.q.id FROM lake.db.q WHERE id IN (SELECT max(id) FROM lake.db.q)") == [(8,)]
-    assert rows(ice, "SELECT a.id, n.name FROM db.q a JOIN names n ON a.id = n.id") == [(1, "one")]
-    assert rows(ice, "SELECT count(*) FROM db.q a JOIN db.q b ON a.id = b.id + 1") == [(8,)]
-    assert rows(ice, "SELECT (SELECT max(id) FROM db.q) AS m") == [(8,)]
-    assert rows(ice, "SELECT id FROM db.q WHERE id = :wanted", args={"wanted": 4}) == [(4,)]
-    assert rows(ice, "SELECT id FROM db.q WHERE id = ?", args=[5]) == [(5,)]
-    assert rows(ice, "SELECT operation FROM db.q.snapshots") == [("append",)]
-    assert rows(ice, "SELECT count(DISTINCT _file), max(_pos) FROM db.q") == [(3, 2)]
+    assert sql_rows(ice, "WITH q AS (SELECT * FROM db.q WHERE id > 6) SELECT id FROM q ORDER BY id") == [(7,), (8,)]
+    assert sql_rows(spark, "SELECT lake.db.q.id FROM lake.db.q WHERE id IN (SELECT max(id) FROM lake.db.q)") == [(8,)]
+    assert sql_rows(ice, "SELECT a.id, n.name FROM db.q a JOIN names n ON a.id = n.id") == [(1, "one")]
+    assert sql_rows(ice, "SELECT count(*) FROM db.q a JOIN db.q b ON a.id = b.id + 1") == [(8,)]
+    assert sql_rows(ice, "SELECT (SELECT max(id) FROM db.q) AS m") == [(8,)]
+    assert sql_rows(ice, "SELECT id FROM db.q WHERE id = :wanted", args={"wanted": 4}) == [(4,)]
+    assert sql_rows(ice, "SELECT id FROM db.q WHERE id = ?", args=[5]) == [(5,)]
+    assert sql_rows(ice, "SELECT operation FROM db.q.snapshots") == [("append",)]
+    assert sql_rows(ice, "SELECT count(DISTINCT _file), max(_pos) FROM db.q") == [(3, 2)]
     assert ice.sql("SELECT *, _file FROM db.q").columns == ["id", "v", "p", "_file"]
     assert ice.sql("SELECT q.*, '_file' AS said FROM db.q").columns == ["id", "v", "p", "said"]
-    assert "db.q" in rows(ice, "EXPLAIN SELECT * FROM db.q WHERE id > 3")[0][0]
+    assert "db.q" in sql_rows(ice, "EXPLAIN SELECT * FROM db.q WHERE id > 3")[0][0]
     ice.sql("CREATE OR REPLACE TEMP VIEW some AS SELECT id FROM db.q WHERE p = 0")
-    assert rows(spark, "SELECT count(*) FROM some") == [(3,)]
+    assert sql_rows(spark, "SELECT count(*) FROM some") == [(3,)]
 
 
 def test_functions_of_catalogs(ice: Session, spark: Any) -> None:
@@ -226,16 +223,16 @@ def test_functions_of_catalogs(ice: Session, spark: Any) -> None:
         "SELECT lake.system.bucket(100, id), lake.System.Bucket(100, v), lake.system.truncate(3, v), lake.system.truncate(10, id),"
         " lake.system.years(ts), lake.system.months(ts), lake.system.days(ts), lake.system.hours(ts) FROM lake.db.f ORDER BY p"
     )
-    assert rows(spark, text) == [
+    assert sql_rows(spark, text) == [
         (2017239379 % 100, 1210000089 % 100, "ice", 30, 47, 574, datetime.date(2017, 11, 16), 419686),
         (None,) * 8,
     ]
-    assert rows(ice, "SELECT p FROM db.f WHERE system.days(ts) = date('2017-11-16')") == [(1,)]
+    assert sql_rows(ice, "SELECT p FROM db.f WHERE system.days(ts) = date('2017-11-16')") == [(1,)]
     found = ice.sql(
         "SELECT system.truncate(2Y, 5Y) AS a, system.bucket(8, 1S) AS b, `lake`.`system`.`truncate`(1, 1.25BD) AS c"
     )
     assert (found.dtypes, found.collect()[0]["a"]) == ([("a", "tinyint"), ("b", "int"), ("c", "decimal(3,2)")], 4)
-    assert rows(ice, "SELECT system.iceberg_version()")[0][0].startswith("icefloe ")
+    assert sql_rows(ice, "SELECT system.iceberg_version()")[0][0].startswith("icefloe ")
     for wrong, told in {
         "bucket(0, id)": "between 1 and",
         "bucket(p, id)": "must be a constant",
@@ -243,23 +240,23 @@ def test_functions_of_catalogs(ice: Session, spark: Any) -> None:
         "hours(ts, ts)": "takes 1 arguments",
     }.items():
         with pytest.raises(PySparkException, match=told):
-            rows(ice, f"SELECT system.{wrong} FROM db.f")
+            sql_rows(ice, f"SELECT system.{wrong} FROM db.f")
     with pytest.raises(AnalysisException, match="nothing"):
         ice.sql("SELECT system.nothing(1)")
     ice.sql("DELETE FROM db.f WHERE system.bucket(100, id) = 79")
-    assert rows(ice, "SELECT count(*) FROM db.f") == [(1,)]
+    assert sql_rows(ice, "SELECT count(*) FROM db.f") == [(1,)]
 
 
 def test_views_keep_their_query_and_where_it_was_written(ice: Session, spark: Any) -> None:
     create(ice, "viewed")
     ice.sql("INSERT INTO db.viewed VALUES (1, 'a', 1), (2, 'b', 2)")
     ice.sql("CREATE VIEW db.v (key COMMENT 'k') AS SELECT id FROM db.viewed WHERE id > 1")
-    assert rows(spark, "SELECT key FROM lake.db.v") == [(2,)]
+    assert sql_rows(spark, "SELECT key FROM lake.db.v") == [(2,)]
     ice.sql("CREATE OR REPLACE VIEW db.v AS SELECT id AS k2 FROM db.viewed")
-    assert rows(ice, "SELECT k2 FROM db.v ORDER BY k2") == [(1,), (2,)]
+    assert sql_rows(ice, "SELECT k2 FROM db.v ORDER BY k2") == [(1,), (2,)]
     ice.sql("ALTER VIEW db.v AS SELECT v FROM db.viewed WHERE id = 1")
-    assert rows(ice, "SELECT * FROM db.v") == [("a",)]
-    assert ("db", "v", False) in rows(spark, "SHOW VIEWS IN lake.db")
+    assert sql_rows(ice, "SELECT * FROM db.v") == [("a",)]
+    assert ("db", "v", False) in sql_rows(spark, "SHOW VIEWS IN lake.db")
     ice.sql("DROP VIEW db.v")
     ice.sql("DROP VIEW IF EXISTS db.v")
 
@@ -267,9 +264,9 @@ def test_views_keep_their_query_and_where_it_was_written(ice: Session, spark: An
 def test_replaced_columns_are_new_ones(ice: Session) -> None:
     ice.sql("CREATE TABLE db.replaced AS SELECT 1 AS id, 'a' AS s")
     ice.sql("ALTER TABLE db.replaced REPLACE COLUMNS (s STRING COMMENT 'again', id INT)")
-    assert rows(ice, "SELECT * FROM db.replaced") == [(None, None)]
+    assert sql_rows(ice, "SELECT * FROM db.replaced") == [(None, None)]
     ice.sql("INSERT INTO db.replaced VALUES ('b', 2)")
-    assert rows(ice, "SELECT id FROM db.replaced WHERE s = 'b' OR s = 'a'") == [(2,)]
+    assert sql_rows(ice, "SELECT id FROM db.replaced WHERE s = 'b' OR s = 'a'") == [(2,)]
     fields = ice.load_table("db.replaced").schema().fields
     assert [(each.field_id, each.name, each.doc) for each in fields] == [(3, "s", "again"), (4, "id", None)]
     with pytest.raises(AlreadyExistsError, match="FIELD_ALREADY_EXISTS"):
@@ -286,9 +283,9 @@ def test_time_travel(ice: Session) -> None:
     assert first is not None
     ice.sql("ALTER TABLE db.past ADD COLUMN later INT")
     ice.sql("INSERT INTO db.past VALUES (2, 'b', 2, 3)")
-    assert rows(ice, f"SELECT * FROM db.past VERSION AS OF {first.snapshot_id}") == [(1, "a", 1)]
+    assert sql_rows(ice, f"SELECT * FROM db.past VERSION AS OF {first.snapshot_id}") == [(1, "a", 1)]
     moment = f"timestamp_millis({first.timestamp_ms})"
-    assert rows(ice, f"SELECT * FROM db.past TIMESTAMP AS OF {moment}") == [(1, "a", 1)]
+    assert sql_rows(ice, f"SELECT * FROM db.past TIMESTAMP AS OF {moment}") == [(1, "a", 1)]
     with pytest.raises(NoSuchSnapshotError, match="nowhere"):
         ice.sql("SELECT * FROM db.past VERSION AS OF 'nowhere'")
     with pytest.raises(InvalidInputError, match=r"says already what is read of table db\.past"):
@@ -330,7 +327,7 @@ def test_deletes_updates_and_merges(ice: Session, version: int, mode: str) -> No
            WHEN NOT MATCHED BY SOURCE AND t.id = 4 THEN UPDATE SET v = 'alone'
            WHEN NOT MATCHED BY SOURCE AND t.id = 2 THEN DELETE"""
     )
-    assert rows(ice, "SELECT * FROM db.changed ORDER BY id") == [
+    assert sql_rows(ice, "SELECT * FROM db.changed ORDER BY id") == [
         (0, "v0!", 0),
         (1, "v1!", 1),
         (4, "alone", 1),
@@ -361,7 +358,7 @@ def test_merge_with_stars_and_its_limits(ice: Session, spark: Any, mode: str) ->
     spark.createDataFrame([(2, "B", 2), (3, "C", 2)], "id long, v string, p int").createOrReplaceTempView("changes")
     text = "MERGE INTO db.stars t USING changes s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
     ice.sql(text)
-    assert rows(ice, "SELECT * FROM db.stars ORDER BY id") == [(1, "a", 1), (2, "B", 2), (3, "C", 2)]
+    assert sql_rows(ice, "SELECT * FROM db.stars ORDER BY id") == [(1, "a", 1), (2, "B", 2), (3, "C", 2)]
     twice = spark.createDataFrame([(2, "x", 1), (2, "y", 1)], "id long, v string, p int")
     twice.createOrReplaceTempView("changes")
     with pytest.raises(InvalidValueError, match="more than one row of the source"):
@@ -372,7 +369,7 @@ def test_merge_with_stars_and_its_limits(ice: Session, spark: Any, mode: str) ->
     wider = spark.createDataFrame([(1, "w", 1, 5)], "id long, v string, p int, extra int")
     wider.createOrReplaceTempView("changes")
     ice.sql(text.replace("MERGE INTO", "MERGE WITH SCHEMA EVOLUTION INTO"))
-    assert rows(ice, "SELECT * FROM db.stars WHERE id = 1") == [(1, "w", 1, 5)]
+    assert sql_rows(ice, "SELECT * FROM db.stars WHERE id = 1") == [(1, "w", 1, 5)]
 
 
 def test_inserts_of_all_kinds(ice: Session, spark: Any) -> None:
@@ -380,31 +377,31 @@ def test_inserts_of_all_kinds(ice: Session, spark: Any) -> None:
     ice.sql("INSERT INTO db.into VALUES (1, struct(1, 'x'), 1)")
     ice.sql("INSERT INTO db.into BY NAME SELECT 2 AS p, 2L AS id")
     ice.sql("WITH c AS (SELECT 3L AS id) INSERT INTO db.into (id) SELECT id FROM c")
-    assert rows(ice, "SELECT id, s.a, p FROM db.into ORDER BY id") == [(1, 1, 1), (2, None, 2), (3, None, None)]
+    assert sql_rows(ice, "SELECT id, s.a, p FROM db.into ORDER BY id") == [(1, 1, 1), (2, None, 2), (3, None, None)]
     ice.sql("INSERT OVERWRITE db.into PARTITION (p = 2) SELECT 20L, NULL")
-    assert rows(ice, "SELECT id FROM db.into ORDER BY id") == [(1,), (3,), (20,)]
+    assert sql_rows(ice, "SELECT id FROM db.into ORDER BY id") == [(1,), (3,), (20,)]
     before = spark.conf.get("spark.sql.sources.partitionOverwriteMode")
     spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
     try:
         ice.sql("INSERT OVERWRITE db.into SELECT 10L, NULL, 1")
     finally:
         spark.conf.set("spark.sql.sources.partitionOverwriteMode", before)
-    assert rows(ice, "SELECT id FROM db.into ORDER BY id") == [(3,), (10,), (20,)]
+    assert sql_rows(ice, "SELECT id FROM db.into ORDER BY id") == [(3,), (10,), (20,)]
     ice.sql("INSERT INTO db.into REPLACE WHERE p = 1 SELECT 11L, NULL, 1")
-    assert rows(ice, "SELECT id FROM db.into ORDER BY id") == [(3,), (11,), (20,)]
+    assert sql_rows(ice, "SELECT id FROM db.into ORDER BY id") == [(3,), (11,), (20,)]
     ice.sql("INSERT INTO db.into REPLACE WHERE p BETWEEN 1 AND 1 SELECT 12L, NULL, 1")
-    assert rows(ice, "SELECT id FROM db.into ORDER BY id") == [(3,), (12,), (20,)]
+    assert sql_rows(ice, "SELECT id FROM db.into ORDER BY id") == [(3,), (12,), (20,)]
     create(ice, "reals", columns="f FLOAT, d DOUBLE, p INT")
     ice.sql("INSERT INTO db.reals VALUES (0.1F, 1D, 1), (-2.0F, 2D, 1), (float('inf'), double('-inf'), 1)")
     ice.sql("INSERT INTO db.reals REPLACE WHERE f <= 0.1F AND f > -2.0F SELECT 0.5F, 3D, 1")
     ice.sql("INSERT INTO db.reals REPLACE WHERE d = double('-inf') OR d > 2.5D SELECT 9F, 9D, 1")
-    assert rows(ice, "SELECT f, d FROM db.reals ORDER BY f") == [(-2.0, 2.0), (9.0, 9.0)]
+    assert sql_rows(ice, "SELECT f, d FROM db.reals ORDER BY f") == [(-2.0, 2.0), (9.0, 9.0)]
     ice.sql("INSERT OVERWRITE db.into SELECT 99L, NULL, 9")
-    assert rows(ice, "SELECT id FROM db.into") == [(99,)]
+    assert sql_rows(ice, "SELECT id FROM db.into") == [(99,)]
     with pytest.raises(InvalidInputError, match="2 columns"):
         ice.sql("INSERT INTO db.into VALUES (1, 2)")
     ice.sql("TRUNCATE TABLE db.into")
-    assert rows(ice, "SELECT count(*) FROM db.into") == [(0,)]
+    assert sql_rows(ice, "SELECT count(*) FROM db.into") == [(0,)]
 
 
 def test_merge_as_a_python_call(ice: Session, spark: Any) -> None:
@@ -423,10 +420,10 @@ def test_merge_as_a_python_call(ice: Session, spark: Any) -> None:
     assert made is not None
     assert made.summary is not None
     assert made.summary["by"] == "test"
-    assert rows(ice, "SELECT * FROM db.called ORDER BY id") == [(1, "a", 1), (2, "bB", 1), (4, "D", 7)]
+    assert sql_rows(ice, "SELECT * FROM db.called ORDER BY id") == [(1, "a", 1), (2, "bB", 1), (4, "D", 7)]
     ice.update("db.called", {"v": "upper(v)"}, "id = 1")
     ice.delete("db.called", "id = 4")
-    assert rows(ice, "SELECT id, v FROM db.called ORDER BY id") == [(1, "A"), (2, "bB")]
+    assert sql_rows(ice, "SELECT id, v FROM db.called ORDER BY id") == [(1, "A"), (2, "bB")]
     assert ice.update("db.called", {"v": "'x'"}, "id = 77") is None
     with pytest.raises(InvalidInputError, match="using"):
         ice.merge("db.called").when_matched_delete().execute()
@@ -524,7 +521,7 @@ def test_threads_do_not_mix(ice: Session) -> None:
         try:
             for step in range(2):
                 ice.sql(f"INSERT INTO db.threads VALUES ({number * 10 + step}, 'x', {number})")
-                assert rows(ice, f"SELECT count(*) FROM db.threads WHERE p = {number}") == [(step + 1,)]
+                assert sql_rows(ice, f"SELECT count(*) FROM db.threads WHERE p = {number}") == [(step + 1,)]
         except BaseException as problem:  # noqa: BLE001 - told below
             problems.append(problem)
 
@@ -534,16 +531,16 @@ def test_threads_do_not_mix(ice: Session) -> None:
     for worker in workers:
         worker.join(200)
     assert problems == []
-    assert rows(ice, "SELECT count(*) FROM db.threads") == [(6,)]
+    assert sql_rows(ice, "SELECT count(*) FROM db.threads") == [(6,)]
 
 
 def test_describing(ice: Session, tmp_path: Path) -> None:
     create(ice, "told")
     ice.sql("INSERT INTO db.told VALUES (1, 'a', 1)")
-    described = rows(ice, "DESCRIBE TABLE EXTENDED db.told")
+    described = sql_rows(ice, "DESCRIBE TABLE EXTENDED db.told")
     assert described[:3] == [("id", "bigint", None), ("v", "string", None), ("p", "int", None)]
     assert ("Name", "lake.db.told", "") in described
-    assert dict(rows(ice, "DESCRIBE db.told id"))["data_type"] == "bigint"
-    assert rows(ice, "SHOW COLUMNS IN db.told") == [("id",), ("v",), ("p",)]
-    assert rows(ice, "SHOW PARTITIONS db.told") == [("p=1",)]
-    assert rows(ice, "SHOW TBLPROPERTIES db.told ('format-version')") == [("format-version", "3")]
+    assert dict(sql_rows(ice, "DESCRIBE db.told id"))["data_type"] == "bigint"
+    assert sql_rows(ice, "SHOW COLUMNS IN db.told") == [("id",), ("v",), ("p",)]
+    assert sql_rows(ice, "SHOW PARTITIONS db.told") == [("p=1",)]
+    assert sql_rows(ice, "SHOW TBLPROPERTIES db.told ('format-version')") == [("format-version", "3")]

@@ -9,6 +9,7 @@ import pytest
 from icefloe import load_catalog
 from icefloe.errors import InvalidInputError, NoSuchTableError, ValidationError
 from icefloe.spark.session import Session
+from tests.rows import sql_rows
 
 COLUMNS = "id bigint, price decimal(9,2), tags array<string>, s struct<a: int, b: string>"
 QUERY = """SELECT id, cast(id AS decimal(9,2)) AS price, array('x', null) AS tags,
@@ -28,10 +29,6 @@ def ice(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessio
     spark.sql("USE spark_catalog.default")
 
 
-def rows(session: Any, text: str) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in session.sql(text).collect()]
-
-
 @pytest.mark.parametrize(("kind", "column", "value"), KINDS, ids=["parquet", "orc"])
 def test_folders_that_spark_wrote(ice: Session, spark: Any, tmp_path: Path, kind: str, column: str, value: str) -> None:
     frame = spark.sql(QUERY.format(more=value)).coalesce(1)
@@ -44,13 +41,13 @@ def test_folders_that_spark_wrote(ice: Session, spark: Any, tmp_path: Path, kind
     ice.sql(f"CREATE TABLE db.t ({COLUMNS}, {column} p int) USING iceberg PARTITIONED BY (p)")
     ice.sql("INSERT INTO db.t (id, p) VALUES (100, 1)")
     some = f"CALL system.add_files('db.t', '`{kind}`.`{tmp_path}/in`', map('p', 1))"
-    assert rows(ice, some) == [(1, 1)]
+    assert sql_rows(ice, some) == [(1, 1)]
     call = f"CALL adding.system.add_files(table => 'adding.db.t', source_table => '{kind}.`{tmp_path}/in`', {{more}})"
     with pytest.raises(ValidationError, match="already"):
         spark.sql(call.format(more="parallelism => 2"))
-    assert rows(spark, call.format(more="partition_filter => map('p', 0)")) == [(1, 1)]
+    assert sql_rows(spark, call.format(more="partition_filter => map('p', 0)")) == [(1, 1)]
     expected = [tuple(row) for row in frame.where("p < 2").collect()]
-    found = rows(ice, "SELECT * FROM db.t ORDER BY id")
+    found = sql_rows(ice, "SELECT * FROM db.t ORDER BY id")
     assert found[:-1] == sorted(expected)
     assert found[-1][0] == 100
     plain = ice.load_table("db.t").scan("p = 1").to_arrow()
@@ -71,11 +68,11 @@ def test_tables_of_sparks_own_catalog(ice: Session, spark: Any, tmp_path: Path) 
     try:
         spark.sql("INSERT INTO default.parts VALUES (1, 1), (2, 2), (3, NULL)")
         spark.sql("INSERT INTO default.plain VALUES (5, 5)")
-        assert rows(spark, "CALL adding.system.add_files('db.t', 'default.parts', map('p', 2))") == [(1, 1)]
-        assert rows(spark, "CALL adding.system.add_files('db.t', 'parts', map('p', NULL))") == [(1, 1)]
-        assert rows(spark, "CALL adding.system.add_files('db.flat', 'spark_catalog.default.plain')") == [(1, 1)]
-        assert rows(ice, "SELECT id, p FROM db.t ORDER BY id") == [(2, 2), (3, None)]
-        assert rows(ice, "SELECT * FROM db.flat") == [(5, 5)]
+        assert sql_rows(spark, "CALL adding.system.add_files('db.t', 'default.parts', map('p', 2))") == [(1, 1)]
+        assert sql_rows(spark, "CALL adding.system.add_files('db.t', 'parts', map('p', NULL))") == [(1, 1)]
+        assert sql_rows(spark, "CALL adding.system.add_files('db.flat', 'spark_catalog.default.plain')") == [(1, 1)]
+        assert sql_rows(ice, "SELECT id, p FROM db.t ORDER BY id") == [(2, 2), (3, None)]
+        assert sql_rows(ice, "SELECT * FROM db.flat") == [(5, 5)]
         for source, error, problem in (
             ("default.plain", InvalidInputError, "no partition spec"),
             ("default.nowhere", NoSuchTableError, "nowhere"),
@@ -84,7 +81,7 @@ def test_tables_of_sparks_own_catalog(ice: Session, spark: Any, tmp_path: Path) 
         ):
             with pytest.raises(error, match=problem):
                 spark.sql(f"CALL adding.system.add_files('db.t', '{source}')")
-        assert rows(ice, "SELECT count(*) FROM db.t") == [(2,)]
+        assert sql_rows(ice, "SELECT count(*) FROM db.t") == [(2,)]
     finally:
         spark.sql("DROP TABLE default.parts")
         spark.sql("DROP TABLE default.plain")

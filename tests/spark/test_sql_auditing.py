@@ -8,6 +8,7 @@ import pytest
 from icefloe import load_catalog
 from icefloe.errors import InvalidInputError
 from icefloe.spark.session import Session
+from tests.rows import sql_modes
 
 BRANCH, ID = "spark.wap.branch", "spark.wap.id"
 
@@ -32,7 +33,7 @@ def ids(session: Any, text: str) -> list[int]:
 
 
 def create(ice: Session, name: str, *values: int, enabled: bool = True, mode: str = "copy-on-write") -> str:
-    modes = ", ".join(f"'write.{each}.mode'='{mode}'" for each in ("delete", "update", "merge"))
+    modes = sql_modes(mode)
     ice.sql(
         f"CREATE TABLE audited.db.{name} (id INT, v INT) TBLPROPERTIES ('write.wap.enabled'='{enabled}', {modes})"
     ).collect()

@@ -11,6 +11,7 @@ from icefloe.errors import AlreadyExistsError, InvalidSchemaError, NoSuchColumnE
 from icefloe.schema import IntegerType, LongType, NestedField, Schema
 from icefloe.spark.connect import connect
 from icefloe.spark.session import Session
+from tests.rows import sql_modes, sql_rows
 
 SENSITIVE = "spark.sql.caseSensitive"
 MODES = ("copy-on-write", "merge-on-read")
@@ -31,10 +32,6 @@ def sensitive(spark: Any) -> Iterator[None]:
     spark.conf.set(SENSITIVE, "true")
     yield
     spark.conf.set(SENSITIVE, "false")
-
-
-def rows(ice: Session, text: str) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in ice.spark.sql(text).collect()]
 
 
 def test_twins_are_refused_where_case_is_not_looked_at(ice: Session) -> None:
@@ -95,7 +92,7 @@ def test_columns_are_found_in_any_case(ice: Session) -> None:
     spark.sql(f"INSERT INTO {t} (D, ID) VALUES (DATE'2020-01-01', 1), (NULL, 2)")
     spark.sql(f"INSERT INTO {t} REPLACE WHERE ID = 2 VALUES (2, DATE'2021-01-01')")
     spark.sql(f"UPDATE {t} SET ID = 3 WHERE iD = 1")
-    assert [each[0] for each in rows(ice, f"SELECT ID FROM {t} WHERE id > 0 ORDER BY 1")] == [2, 3]
+    assert [each[0] for each in sql_rows(ice.spark, f"SELECT ID FROM {t} WHERE id > 0 ORDER BY 1")] == [2, 3]
 
 
 TWINS = "id BIGINT, ID INT, s STRUCT<a: INT, A: INT, n: STRUCT<x: INT, X: STRING>>, p STRING, P STRING, d DECIMAL(9, 2), D INT"
@@ -105,7 +102,7 @@ TWINS = "id BIGINT, ID INT, s STRUCT<a: INT, A: INT, n: STRUCT<x: INT, X: STRING
 @pytest.mark.parametrize(("version", "mode"), [(2, MODES[1]), (3, MODES[0])])
 def test_twins_where_case_is_looked_at(ice: Session, version: int, mode: str) -> None:
     spark, t = ice.spark, f"lake.db.both_{version}"
-    modes = ", ".join(f"'write.{each}.mode' = '{mode}'" for each in ("delete", "update", "merge"))
+    modes = sql_modes(mode)
     spark.sql(
         f"CREATE TABLE {t} ({TWINS}) USING iceberg PARTITIONED BY (P) TBLPROPERTIES ('format-version' = '{version}', {modes})"
     )
@@ -115,17 +112,17 @@ def test_twins_where_case_is_looked_at(ice: Session, version: int, mode: str) ->
     spark.sql(f"INSERT INTO {t} (ID, id, P, p, D, d) VALUES (30, 3, 'P3', 'p3', 4, 3.75)")
     spark.sql(f"INSERT INTO {t} PARTITION (P = 'P4') SELECT 4, 40, NULL, 'p4', 4.5, 5")
     spark.sql(f"INSERT INTO {t} BY NAME SELECT 50 ID, 5L id, 'P5' P, 'p5' p, 6 D, 5.5BD d")
-    assert rows(ice, f"SELECT id, ID, p, P, d * 4, D FROM {t} ORDER BY id") == [
+    assert sql_rows(ice.spark, f"SELECT id, ID, p, P, d * 4, D FROM {t} ORDER BY id") == [
         (n, n * 10, f"p{n}", f"P{n}", {1: 5, 2: 9, 3: 15, 4: 18, 5: 22}[n], n if n < 3 else n + 1) for n in range(1, 6)
     ]
-    assert rows(ice, f"SELECT s.a, s.A, s.n.x, s.n.X FROM {t} WHERE ID < 25 ORDER BY id") == [
+    assert sql_rows(ice.spark, f"SELECT s.a, s.A, s.n.x, s.n.X FROM {t} WHERE ID < 25 ORDER BY id") == [
         (1, 10, 1, "x1"), (2, 20, 2, "x2"),
     ]  # fmt: skip
     for condition, found in (("ID = 10", [1]), ("id = 10", []), ("P = 'P3'", [3]), ("p = 'P3'", []), ("d > 5", [5])):
-        assert [each[0] for each in rows(ice, f"SELECT id FROM {t} WHERE {condition}")] == found, condition
-    assert rows(ice, f"SELECT partition.P, record_count FROM {t}.partitions ORDER BY 1")[0] == ("P1", 1)
+        assert [each[0] for each in sql_rows(ice.spark, f"SELECT id FROM {t} WHERE {condition}")] == found, condition
+    assert sql_rows(ice.spark, f"SELECT partition.P, record_count FROM {t}.partitions ORDER BY 1")[0] == ("P1", 1)
     metrics = f"SELECT readable_metrics.id.upper_bound, readable_metrics.ID.upper_bound FROM {t}.files ORDER BY 1"
-    assert rows(ice, metrics)[:2] == [(1, 10), (2, 20)]
+    assert sql_rows(ice.spark, metrics)[:2] == [(1, 10), (2, 20)]
     spark.sql(f"UPDATE {t} SET ID = 11, s.A = 7, s.n.X = 'new' WHERE id = 1")
     spark.sql(f"UPDATE {t} SET id = ID, ID = CAST(id AS INT) WHERE P = 'P2'")
     spark.sql(f"DELETE FROM {t} WHERE ID = 30")
@@ -136,17 +133,17 @@ def test_twins_where_case_is_looked_at(ice: Session, version: int, mode: str) ->
     star = "SELECT 60L ID_, * FROM (SELECT 6L id, 66 ID, CAST(NULL AS {0}) s, 'p6' p, 'P6' P, 1.5BD d, 2 D)"
     kind = "STRUCT<a: INT, A: INT, n: STRUCT<x: INT, X: STRING>>"
     spark.sql(f"MERGE INTO {t} t USING ({star.format(kind)}) s ON t.id = s.ID_ WHEN NOT MATCHED THEN INSERT *")
-    assert rows(ice, f"SELECT id, ID, p, P FROM {t} ORDER BY id") == [
+    assert sql_rows(ice.spark, f"SELECT id, ID, p, P FROM {t} ORDER BY id") == [
         (1, 11, "p1", "P1"), (4, 99, "PM", "pm"), (6, 66, "p6", "P6"), (20, 2, "p2", "P2"), (55, 50, "p5", "P5"),
     ]  # fmt: skip
-    assert rows(ice, f"SELECT s.a, s.A, s.n.x, s.n.X FROM {t} WHERE id = 1") == [(1, 7, 1, "new")]
+    assert sql_rows(ice.spark, f"SELECT s.a, s.A, s.n.x, s.n.X FROM {t} WHERE id = 1") == [(1, 7, 1, "new")]
     for statement in (f"UPDATE {t} SET Id = 5", f"INSERT INTO {t} (Id) VALUES (1)", f"ALTER TABLE {t} DROP COLUMN Id"):
         with pytest.raises(NoSuchColumnError, match="Id"):
             spark.sql(statement)
     for clause in ("ADD COLUMN Id STRING", "RENAME COLUMN ID TO iD", "ALTER COLUMN iD TYPE BIGINT", "DROP COLUMN s.a"):
         spark.sql(f"ALTER TABLE {t} {clause}")
     assert [each.name for each in ice.load_table(t).schema().fields] == ["id", "iD", "s", "p", "P", "d", "D", "Id"]
-    [(renamed, struct, added)] = rows(ice, f"SELECT iD, s, Id FROM {t} WHERE id = 1")
+    [(renamed, struct, added)] = sql_rows(ice.spark, f"SELECT iD, s, Id FROM {t} WHERE id = 1")
     assert (renamed, struct.asDict(recursive=True), added) == (11, {"A": 7, "n": {"x": 1, "X": "new"}}, None)
 
 
@@ -158,11 +155,11 @@ def test_a_table_of_twins_where_case_is_not_looked_at(ice: Session) -> None:
         spark.sql(f"INSERT INTO {t} VALUES (1, 10, 'a'), (2, 20, 'b')")
         spark.sql(f"CREATE TABLE {nested} (k INT, s STRUCT<a: INT, A: INT>) USING iceberg")
         spark.sql(f"INSERT INTO {nested} VALUES (1, named_struct('a', 1, 'A', 2))")
-        assert rows(ice, f"SELECT s.A, s.a FROM {nested} WHERE s.A = 2") == [(2, 1)]
+        assert sql_rows(ice.spark, f"SELECT s.A, s.a FROM {nested} WHERE s.A = 2") == [(2, 1)]
     finally:
         spark.conf.set(SENSITIVE, "false")
-    assert rows(ice, f"SELECT * FROM {t} ORDER BY p") == [(1, 10, "a"), (2, 20, "b")]
-    assert rows(ice, f"SELECT count(*) FROM {t}.files")[0][0] > 0
+    assert sql_rows(ice.spark, f"SELECT * FROM {t} ORDER BY p") == [(1, 10, "a"), (2, 20, "b")]
+    assert sql_rows(ice.spark, f"SELECT count(*) FROM {t}.files")[0][0] > 0
     for statement in (
         f"SELECT id FROM {t}",
         f"SELECT p FROM {t} WHERE ID = 10",
@@ -183,8 +180,8 @@ def test_a_table_of_twins_where_case_is_not_looked_at(ice: Session) -> None:
             spark.sql(statement)
     spark.sql(f"UPDATE {nested} SET k = 3")
     spark.sql(f"INSERT INTO {t} VALUES (3, 30, 'c')")
-    assert rows(ice, f"SELECT * FROM {t} ORDER BY p") == [(1, 10, "a"), (2, 20, "b"), (3, 30, "c")]
-    assert [(each[0], *each[1]) for each in rows(ice, f"SELECT * FROM {nested}")] == [(3, 1, 2)]
+    assert sql_rows(ice.spark, f"SELECT * FROM {t} ORDER BY p") == [(1, 10, "a"), (2, 20, "b"), (3, 30, "c")]
+    assert [(each[0], *each[1]) for each in sql_rows(ice.spark, f"SELECT * FROM {nested}")] == [(3, 1, 2)]
 
 
 def test_python_takes_twins_as_the_format_does(ice: Session) -> None:

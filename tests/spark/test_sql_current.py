@@ -10,6 +10,7 @@ from pyspark.errors import AnalysisException
 from icefloe import load_catalog
 from icefloe.errors import NoSuchNamespaceError
 from icefloe.spark.session import Session
+from tests.rows import sorted_rows
 
 CURRENT = "SELECT current_catalog(), current_database(), current_schema()"
 
@@ -29,28 +30,24 @@ def back(spark: Any) -> Iterator[None]:
     spark.sql("USE spark_catalog.default")
 
 
-def rows(ice: Session, text: str) -> list[tuple[Any, ...]]:
-    return sorted(tuple(row) for row in ice.spark.sql(text).collect())
-
-
 def test_functions_tell_what_use_made_current(ice: Session) -> None:
     spark = ice.spark
     sparks_own = spark.sql(CURRENT)
-    assert rows(ice, CURRENT) == [("spark_catalog", "default", "default")]
+    assert sorted_rows(ice.spark, CURRENT) == [("spark_catalog", "default", "default")]
     spark.sql("USE near.db")
-    assert rows(ice, CURRENT) == [("near", "db", "db")]
+    assert sorted_rows(ice.spark, CURRENT) == [("near", "db", "db")]
     assert spark.sql(CURRENT).columns == sparks_own.columns
     spark.sql("USE db.inner")
-    assert rows(ice, CURRENT) == [("near", "db.inner", "db.inner")]
+    assert sorted_rows(ice.spark, CURRENT) == [("near", "db.inner", "db.inner")]
     spark.sql("USE near")
-    assert rows(ice, CURRENT)[0][1] == "db.inner", "the namespace stays where the catalog does"
+    assert sorted_rows(ice.spark, CURRENT)[0][1] == "db.inner", "the namespace stays where the catalog does"
     nested = spark.sql("SELECT upper(current_catalog()), count(*) AS n FROM range(3) GROUP BY current_catalog()")
     assert (nested.columns[0], [tuple(row) for row in nested.collect()]) == ("upper(current_catalog())", [("NEAR", 3)])
     spark.sql("CREATE TABLE near.db.noted AS SELECT current_catalog() AS c").collect()
     spark.sql("DELETE FROM near.db.noted WHERE c <> current_catalog()").collect()
-    assert rows(ice, "SELECT c FROM near.db.noted WHERE c = (SELECT current_catalog())") == [("near",)]
+    assert sorted_rows(ice.spark, "SELECT c FROM near.db.noted WHERE c = (SELECT current_catalog())") == [("near",)]
     spark.sql("SET CATALOG spark_catalog")
-    assert rows(ice, CURRENT) == [("spark_catalog", "default", "default")]
+    assert sorted_rows(ice.spark, CURRENT) == [("spark_catalog", "default", "default")]
 
 
 def test_views_tell_what_is_current_for_their_reader(ice: Session) -> None:
@@ -59,9 +56,17 @@ def test_views_tell_what_is_current_for_their_reader(ice: Session) -> None:
     spark.sql("CREATE VIEW near.db.here AS SELECT current_catalog() AS c, current_schema() AS s").collect()
     spark.sql("CREATE TEMP VIEW here_too AS SELECT current_catalog() AS c, current_schema() AS s")
     spark.sql("USE near.db.inner")
-    assert rows(ice, "TABLE near.db.here") == rows(ice, "TABLE here_too") == [("near", "db.inner")]
+    assert (
+        sorted_rows(ice.spark, "TABLE near.db.here")
+        == sorted_rows(ice.spark, "TABLE here_too")
+        == [("near", "db.inner")]
+    )
     spark.sql("USE spark_catalog.default")
-    assert rows(ice, "TABLE near.db.here") == rows(ice, "TABLE here_too") == [("spark_catalog", "default")]
+    assert (
+        sorted_rows(ice.spark, "TABLE near.db.here")
+        == sorted_rows(ice.spark, "TABLE here_too")
+        == [("spark_catalog", "default")]
+    )
     spark.sql("DROP VIEW here_too")
 
 
@@ -93,4 +98,4 @@ def test_what_use_cannot_find_changes_nothing(ice: Session) -> None:
         spark.sql("USE near.none")
     with pytest.raises(Exception, match="none"):
         spark.sql("SET CATALOG none")
-    assert rows(ice, CURRENT) == [("near", "db", "db")]
+    assert sorted_rows(ice.spark, CURRENT) == [("near", "db", "db")]

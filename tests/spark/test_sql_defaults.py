@@ -12,6 +12,7 @@ from icefloe.spark.connect import connect
 from icefloe.spark.session import Session
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS
+from tests.rows import sorted_rows
 from tests.spark.reading import new_catalog
 from tests.spark.sessions import settings
 
@@ -25,10 +26,6 @@ def ice(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessio
         yield session
 
 
-def rows(ice: Session, text: str) -> list[tuple[Any, ...]]:
-    return sorted((tuple(row) for row in ice.sql(text).collect()), key=str)
-
-
 def test_default_is_what_a_column_has_by_default(ice: Session) -> None:
     ice.sql(
         "CREATE TABLE db.t (id INT, n INT DEFAULT 5, s STRING DEFAULT 'it''s', p STRING, d DATE DEFAULT DATE'2020-01-02')"
@@ -39,7 +36,7 @@ def test_default_is_what_a_column_has_by_default(ice: Session) -> None:
     ice.sql("INSERT INTO db.t (d, n, id) SELECT DEFAULT, DEFAULT, id FROM VALUES (4) AS v(id)")
     ice.sql("INSERT INTO db.t PARTITION (p = 'b') SELECT 5, DEFAULT, 'y', DEFAULT")
     day = ice.sql("SELECT DATE'2020-01-02'").collect()[0][0]
-    assert rows(ice, "SELECT * FROM db.t") == [
+    assert sorted_rows(ice, "SELECT * FROM db.t") == [
         (1, 5, "it's", "a", day),
         (3, 5, "it's", None, day),
         (4, 5, "it's", None, day),
@@ -61,7 +58,7 @@ def test_a_column_named_default_is_meant_first(ice: Session) -> None:
     ice.sql("CREATE TABLE db.required (id INT NOT NULL, s STRING)")
     with pytest.raises((IcefloeError, AnalysisException)):
         ice.sql("INSERT INTO db.required VALUES (DEFAULT, 'a')")
-    assert rows(ice, "SELECT * FROM db.named") == [(1, 7)]
+    assert sorted_rows(ice, "SELECT * FROM db.named") == [(1, 7)]
 
 
 def test_columns_without_a_default_are_left_out_only_if_null_is_one(ice: Session, spark: Any) -> None:
@@ -74,11 +71,11 @@ def test_columns_without_a_default_are_left_out_only_if_null_is_one(ice: Session
                 ice.sql(text)
         ice.sql("INSERT INTO db.left (id, s) VALUES (0, 'a')")
         ice.sql(merge.format(", s", ", NULL"))
-    assert rows(ice, "SELECT * FROM db.left") == [(0, 5, "a"), (9, 5, None)]
+    assert sorted_rows(ice, "SELECT * FROM db.left") == [(0, 5, "a"), (9, 5, None)]
     ice.sql("DELETE FROM db.left")
     for text in short:
         ice.sql(text)
-    assert rows(ice, "SELECT * FROM db.left") == [(1, 5, None), (2, 5, None), (9, 5, None)]
+    assert sorted_rows(ice, "SELECT * FROM db.left") == [(1, 5, None), (2, 5, None), (9, 5, None)]
 
 
 def all_optional(table: Table) -> bool:
@@ -103,7 +100,7 @@ def test_all_columns_of_a_query_are_optional_in_a_new_table(ice: Session, spark:
     write.create()
     assert all_optional(ice.load_table("db.made"))
     ice.sql("INSERT INTO db.made VALUES (2, array(NULL), map('k', NULL), named_struct('y', NULL, 'z', array(NULL)))")
-    assert len(rows(ice, "SELECT * FROM db.made")) == 2
+    assert len(sorted_rows(ice, "SELECT * FROM db.made")) == 2
     ice.sql("DROP TABLE db.made")
 
 
@@ -136,7 +133,7 @@ def test_char_and_varchar_are_strings_of_any_length(ice: Session) -> None:
     ice.sql(
         "MERGE INTO db.chars t USING (SELECT 3 AS i) q ON t.id = q.i WHEN NOT MATCHED THEN INSERT (id, v) VALUES (3, 'long')"
     )
-    assert rows(ice, "SELECT id, c, v, a[0] FROM db.chars") == [
+    assert sorted_rows(ice, "SELECT id, c, v, a[0] FROM db.chars") == [
         (1, "longer", "b ", "c"),
         (2, "abcdef", "abcdef", "long"),
         (3, None, "long", None),
@@ -146,4 +143,4 @@ def test_char_and_varchar_are_strings_of_any_length(ice: Session) -> None:
             ice.sql(f"ALTER TABLE db.chars ALTER COLUMN v TYPE {kind}")
     ice.sql("ALTER TABLE db.chars ADD COLUMN w VARCHAR(2)")
     ice.sql("CREATE TABLE db.cast AS SELECT CAST('a' AS CHAR(3)) AS c")
-    assert rows(ice, "SELECT c FROM db.cast") == [("a",)]
+    assert sorted_rows(ice, "SELECT c FROM db.cast") == [("a",)]

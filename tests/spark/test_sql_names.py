@@ -17,6 +17,7 @@ from icefloe.errors import (
 )
 from icefloe.spark.session import Session
 from icefloe.versions import ALL_VERSIONS
+from tests.rows import sql_modes, sql_rows
 
 MODES = ("copy-on-write", "merge-on-read")
 ONE_MODE = (pytest.param(MODES[0], marks=pytest.mark.slow), MODES[1])
@@ -32,15 +33,11 @@ def ice(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessio
     spark.sql("USE spark_catalog.default")
 
 
-def rows(ice: Session, text: str) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in ice.spark.sql(text).collect()]
-
-
 def create(
     ice: Session, name: str, columns: str, values: str = "", *, by: str = "", version: int = 2, mode: str = MODES[1]
 ) -> str:
     table = f"lake.db.{name}"
-    modes = ", ".join(f"'write.{each}.mode' = '{mode}'" for each in ("delete", "update", "merge"))
+    modes = sql_modes(mode)
     partitioned = f"PARTITIONED BY ({by})" if by else ""
     ice.spark.sql(
         f"CREATE OR REPLACE TABLE {table} ({columns}) USING iceberg {partitioned}"
@@ -59,12 +56,12 @@ def test_clauses_without_a_source_row_see_the_target_alone(ice: Session, mode: s
     t = create(ice, "alone", "id INT, dep STRING", "(1, 'a'), (2, 'b'), (3, 'c')", mode=mode)
     merge = f"MERGE INTO {t} t USING (SELECT 2 id, 'z' dep) s ON t.id = s.id"
     ice.spark.sql(f"{merge} WHEN NOT MATCHED BY SOURCE AND id = 1 THEN UPDATE SET dep = concat(dep, id)")
-    assert rows(ice, f"SELECT * FROM {t} ORDER BY id") == [(1, "a1"), (2, "b"), (3, "c")]
+    assert sql_rows(ice.spark, f"SELECT * FROM {t} ORDER BY id") == [(1, "a1"), (2, "b"), (3, "c")]
     ice.spark.sql(
         f"{merge} WHEN MATCHED THEN UPDATE SET dep = s.dep"
         " WHEN NOT MATCHED BY SOURCE AND id = 3 THEN DELETE WHEN NOT MATCHED BY SOURCE THEN UPDATE SET dep = upper(dep)"
     )
-    before = rows(ice, f"SELECT * FROM {t} ORDER BY id")
+    before = sql_rows(ice.spark, f"SELECT * FROM {t} ORDER BY id")
     assert before == [(1, "A1"), (2, "z")]
     for clause in (
         "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET dep = s.dep",
@@ -74,7 +71,7 @@ def test_clauses_without_a_source_row_see_the_target_alone(ice: Session, mode: s
     ):
         with pytest.raises(AnalysisException, match=r"UNRESOLVED_COLUMN|AMBIGUOUS_REFERENCE"):
             ice.spark.sql(f"{merge} {clause}")
-    assert rows(ice, f"SELECT * FROM {t} ORDER BY id") == before
+    assert sql_rows(ice.spark, f"SELECT * FROM {t} ORDER BY id") == before
 
 
 def test_null_is_a_condition_that_is_never_true(ice: Session) -> None:
@@ -82,7 +79,7 @@ def test_null_is_a_condition_that_is_never_true(ice: Session) -> None:
     merge = f"MERGE INTO {t} t USING (SELECT 1 id UNION SELECT 2) s ON t.id = s.id"
     ice.spark.sql(f"{merge} WHEN MATCHED AND NULL THEN DELETE WHEN NOT MATCHED AND NULL THEN INSERT *")
     ice.spark.sql(f"{merge} AND s.id > 5 WHEN NOT MATCHED BY SOURCE AND NULL THEN DELETE")
-    assert rows(ice, f"SELECT * FROM {t}") == [(1,)]
+    assert sql_rows(ice.spark, f"SELECT * FROM {t}") == [(1,)]
     with pytest.raises(AnalysisException, match="NOT_BOOLEAN"):
         ice.spark.sql(f"{merge} WHEN MATCHED AND t.id THEN DELETE")
 
@@ -103,24 +100,24 @@ def test_assigned_columns_may_be_qualified(ice: Session, mode: str) -> None:
         )
     ):
         ice.spark.sql(f"UPDATE {t} {alias} SET {column} = {number}")
-        assert rows(ice, f"SELECT s.a, s.b FROM {t}") == [(number, 2)], column
+        assert sql_rows(ice.spark, f"SELECT s.a, s.b FROM {t}") == [(number, 2)], column
     # The alias comes before a column of the same name: this is the column `id`, and not a field of `x`.
     ice.spark.sql(f"UPDATE {t} AS x SET x.id = 9 WHERE x.id = 1")
-    assert rows(ice, f"SELECT id, x.id FROM {t}") == [(9, 7)]
+    assert sql_rows(ice.spark, f"SELECT id, x.id FROM {t}") == [(9, 7)]
     ice.spark.sql(
         f"MERGE INTO {t} AS s USING (SELECT 9 id) x ON s.id = x.id WHEN MATCHED AND s.s.b = 2 THEN UPDATE SET s.s.b = x.id"
     )
     ice.spark.sql(
         f"MERGE INTO {t} USING {t} AS o ON lake.db.told.id = o.id WHEN MATCHED THEN UPDATE SET told.x.id = o.s.b"
     )
-    assert rows(ice, f"SELECT id, s.b, x.id FROM {t}") == [(9, 9, 9)]
+    assert sql_rows(ice.spark, f"SELECT id, s.b, x.id FROM {t}") == [(9, 9, 9)]
     for alias, column in (("AS t", "told.id"), ("AS t", f"{t}.id"), ("", "other.id"), ("", "told.nosuch")):
         with pytest.raises(NoSuchColumnError, match="no column"):
             ice.spark.sql(f"UPDATE {t} {alias} SET {column} = 0")
     with pytest.raises(InvalidInputError, match="assigned twice"):
         ice.spark.sql(f"UPDATE {t} SET id = 0, told.ID = 1")
     ice.spark.sql(f"DELETE FROM {t} WHERE lake.db.told.id = 9 AND db.told.s.b = 9 AND told.x.id = 9")
-    assert rows(ice, f"SELECT * FROM {t}") == []
+    assert sql_rows(ice.spark, f"SELECT * FROM {t}") == []
 
 
 def test_sources_are_named_as_they_are_written(ice: Session) -> None:
@@ -132,7 +129,7 @@ def test_sources_are_named_as_they_are_written(ice: Session) -> None:
         f"MERGE INTO {t} t USING {s} ON t.id = lake.db.from1.id WHEN MATCHED THEN UPDATE SET v = db.from1.v"
         " WHEN NOT MATCHED THEN INSERT (t.id, v) VALUES (from1.id, lake.db.from1.v)"
     )
-    assert rows(ice, f"SELECT * FROM {t} ORDER BY id") == [(1, "b"), (2, "c")]
+    assert sql_rows(ice.spark, f"SELECT * FROM {t} ORDER BY id") == [(1, "b"), (2, "c")]
 
 
 # -- metadata columns
@@ -156,7 +153,7 @@ def test_metadata_columns_in_changes_of_rows(ice: Session, version: int, mode: s
         f"MERGE INTO {t} t USING (SELECT 'c' k) s ON t._partition.p = s.k"
         " WHEN MATCHED AND t._spec_id = 0 THEN UPDATE SET id = t._pos + 50 WHEN NOT MATCHED BY SOURCE AND _pos < 0 THEN DELETE"
     )
-    assert rows(ice, f"SELECT * FROM {t} ORDER BY id") == [(10, "a"), (50, "c")]
+    assert sql_rows(ice.spark, f"SELECT * FROM {t} ORDER BY id") == [(10, "a"), (50, "c")]
     with pytest.raises(NoSuchColumnError, match="_pos"):
         ice.spark.sql(f"UPDATE {t} SET _pos = 5")
 
@@ -167,7 +164,7 @@ def test_metadata_columns_in_python(ice: Session) -> None:
     ice.update(t, {"id": "CAST(_pos AS INT)"}, "_partition.p = 'b'")
     source = ice.spark.createDataFrame([("c",)], "k STRING")
     ice.merge(t).using(source, "t._partition.p = s.k").when_matched_update({"t.id": "t._spec_id + 7"}).execute()
-    assert rows(ice, f"SELECT * FROM {t} ORDER BY id") == [(0, "b"), (7, "c")]
+    assert sql_rows(ice.spark, f"SELECT * FROM {t} ORDER BY id") == [(0, "b"), (7, "c")]
 
 
 def test_a_column_named_like_what_rows_are_found_by(ice: Session) -> None:
@@ -178,7 +175,7 @@ def test_a_column_named_like_what_rows_are_found_by(ice: Session) -> None:
     ice.spark.sql(f"ALTER TABLE {t} RENAME COLUMN _pos TO _row_id")
     ice.spark.sql(f"UPDATE {t} SET id = _row_id + 1 WHERE _row_id = 3")
     ice.spark.sql(f"DELETE FROM {t} WHERE id = 2")
-    assert rows(ice, f"SELECT * FROM {t}") == [(3, 4)]
+    assert sql_rows(ice.spark, f"SELECT * FROM {t}") == [(3, 4)]
 
 
 # -- tables
@@ -187,17 +184,17 @@ def test_a_column_named_like_what_rows_are_found_by(ice: Session) -> None:
 def test_names_with_dots(ice: Session) -> None:
     t = create(ice, "`a.b`", "id INT, p STRING", "(1, 'x')", by="p")
     for name in ("files", "SNAPSHOTS", "`partitions`", "all_data_files"):
-        assert rows(ice, f"SELECT count(*) FROM {t}.{name}") == [(1,)]
+        assert sql_rows(ice.spark, f"SELECT count(*) FROM {t}.{name}") == [(1,)]
     ice.spark.sql(f"ALTER TABLE {t} CREATE BRANCH `x.y`")
     ice.spark.sql(f"INSERT INTO {t}.`branch_x.y` VALUES (3, 'y')")
-    assert rows(ice, f"SELECT count(*) FROM {t}.`branch_x.y`") == [(2,)]
+    assert sql_rows(ice.spark, f"SELECT count(*) FROM {t}.`branch_x.y`") == [(2,)]
     ice.spark.sql(f"UPDATE {t} SET lake.db.`a.b`.p = 'u' WHERE `a.b`.id = 1")
-    assert rows(ice, f"SELECT `a.b`.p, lake.db.`a.b`.id FROM {t}") == [("u", 1)]
+    assert sql_rows(ice.spark, f"SELECT `a.b`.p, lake.db.`a.b`.id FROM {t}") == [("u", 1)]
     with pytest.raises(NoSuchTableError, match="no table or view"):
         ice.spark.sql("SELECT * FROM lake.db.`a.b.files`")
     files = create(ice, "files", "id INT", "(1), (2)")
-    assert rows(ice, f"SELECT count(*) FROM {files}") == [(2,)]
-    assert rows(ice, f"SELECT sum(record_count) FROM {files}.files") == [(2,)]
+    assert sql_rows(ice.spark, f"SELECT count(*) FROM {files}") == [(2,)]
+    assert sql_rows(ice.spark, f"SELECT sum(record_count) FROM {files}.files") == [(2,)]
 
 
 def test_identifier_clauses(ice: Session) -> None:
@@ -212,9 +209,9 @@ def test_identifier_clauses(ice: Session) -> None:
     )
     sql("ALTER TABLE IDENTIFIER('lake.db.' || 'clause') ADD COLUMN b INT")
     query = "WITH c AS (SELECT * FROM IDENTIFIER('lake.db' || '.clause')) SELECT id, b FROM c"
-    assert rows(ice, query) == [(4, None)]
+    assert sql_rows(ice.spark, query) == [(4, None)]
     sql(f"CREATE TABLE IDENTIFIER('lake.db' || '.clause2') USING iceberg AS {query}")
-    assert rows(ice, "SELECT (SELECT max(id) FROM IDENTIFIER('lake.db.' || 'clause2')) AS m") == [(4,)]
+    assert sql_rows(ice.spark, "SELECT (SELECT max(id) FROM IDENTIFIER('lake.db.' || 'clause2')) AS m") == [(4,)]
     named = sql("SELECT count(*) FROM IDENTIFIER(:t || '.snapshots')", {"t": "lake.db.clause2"})
     assert named.collect()[0][0] == 1
     sql("DROP TABLE IDENTIFIER('lake.db.' || 'clause2')")
@@ -239,7 +236,7 @@ def test_with_before_changes(ice: Session, mode: str) -> None:
     )
     # The target is the table, whatever else has its name.
     ice.spark.sql(f"WITH cte AS (SELECT 6 id, 's' v) INSERT INTO {t} SELECT * FROM cte")
-    assert rows(ice, f"SELECT * FROM {t} ORDER BY id") == [(2, "m"), (4, "4"), (5, "n"), (6, "s")]
+    assert sql_rows(ice.spark, f"SELECT * FROM {t} ORDER BY id") == [(2, "m"), (4, "4"), (5, "n"), (6, "s")]
 
 
 # -- inserts
@@ -251,18 +248,18 @@ def test_one_query_into_several_tables(ice: Session) -> None:
     ice.spark.sql(
         f"FROM numbers INSERT INTO {a} SELECT CAST(id AS INT), 'n' WHERE id = 2 INSERT INTO {b} (id) SELECT CAST(id AS INT)"
     )
-    assert rows(ice, f"SELECT * FROM {a} ORDER BY id") == [(1, "x"), (2, "n")]
-    assert rows(ice, f"SELECT * FROM {b} ORDER BY id") == [(0, None), (1, None), (2, None)]
+    assert sql_rows(ice.spark, f"SELECT * FROM {a} ORDER BY id") == [(1, "x"), (2, "n")]
+    assert sql_rows(ice.spark, f"SELECT * FROM {b} ORDER BY id") == [(0, None), (1, None), (2, None)]
     # All read what was there before.
     ice.spark.sql(
         f"WITH c AS (SELECT * FROM {a}) FROM c INSERT INTO {a} SELECT id + 10, v INSERT OVERWRITE {b} SELECT id + 20, v"
     )
-    assert [each[0] for each in rows(ice, f"SELECT id FROM {a} ORDER BY id")] == [1, 2, 11, 12]
-    assert [each[0] for each in rows(ice, f"SELECT id FROM {b} ORDER BY id")] == [21, 22]
+    assert [each[0] for each in sql_rows(ice.spark, f"SELECT id FROM {a} ORDER BY id")] == [1, 2, 11, 12]
+    assert [each[0] for each in sql_rows(ice.spark, f"SELECT id FROM {b} ORDER BY id")] == [21, 22]
     ice.spark.sql("CREATE TABLE sparks_own (id INT) USING parquet")
     try:
         ice.spark.sql(f"FROM {b} INSERT INTO {b} SELECT id, 'again' INSERT INTO sparks_own SELECT id")
-        assert rows(ice, "SELECT count(*) FROM sparks_own") == [(2,)]
+        assert sql_rows(ice.spark, "SELECT count(*) FROM sparks_own") == [(2,)]
         for wrong, error in (
             (f"{a} SELECT nosuch, v", AnalysisException),
             (f"{a} SELECT array(id), v", (InvalidValueError, AnalysisException)),
@@ -273,7 +270,7 @@ def test_one_query_into_several_tables(ice: Session) -> None:
                 ice.spark.sql(f"FROM {b} INSERT INTO {b} SELECT * INSERT INTO {wrong}")
     finally:
         ice.spark.sql("DROP TABLE sparks_own")
-    assert rows(ice, f"SELECT count(*) FROM {b}") == [(4,)]
+    assert sql_rows(ice.spark, f"SELECT count(*) FROM {b}") == [(4,)]
 
 
 def test_partition_clauses(ice: Session) -> None:
@@ -289,10 +286,15 @@ def test_partition_clauses(ice: Session) -> None:
     ):
         ice.spark.sql(f"INSERT INTO {t} {clause}")
     found = [(1, None, 1), (2, None, 5), (3, "x", 6), (4, "y", 7), (5, "z", 8), (6, "k", 9), (7, "n", 2)]
-    assert rows(ice, f"SELECT * FROM {t} ORDER BY id") == found
+    assert sql_rows(ice.spark, f"SELECT * FROM {t} ORDER BY id") == found
     ice.spark.sql(f"INSERT OVERWRITE {t} PARTITION (p = NULL) VALUES (10, 1)")
     ice.spark.sql(f"INSERT OVERWRITE {t} PARTITION (p, q = 8) VALUES (11, 'w')")
-    assert rows(ice, f"SELECT * FROM {t} ORDER BY id") == [*found[2:4], *found[5:], (10, None, 1), (11, "w", 8)]
+    assert sql_rows(ice.spark, f"SELECT * FROM {t} ORDER BY id") == [
+        *found[2:4],
+        *found[5:],
+        (10, None, 1),
+        (11, "w", 8),
+    ]
     for clause, condition in (
         ("PARTITION (id = 5) VALUES ('a', 1)", "NON_PARTITION_COLUMN"),
         ("PARTITION (nosuch = 5) VALUES (1, 'a', 1)", "NON_PARTITION_COLUMN"),
@@ -318,13 +320,13 @@ def test_branches_of_empty_tables(ice: Session, version: int) -> None:
     assert (ref.max_ref_age_ms, ref.min_snapshots_to_keep, ref.max_snapshot_age_ms) == (432_000_000, 3, 172_800_000)
     assert table.current_snapshot() is None
     assert [each.operation for each in table.snapshots()] == ["append"]
-    assert rows(ice, f"SELECT * FROM {t}.branch_b") == []
+    assert sql_rows(ice.spark, f"SELECT * FROM {t}.branch_b") == []
     ice.spark.sql(f"INSERT INTO {t}.branch_b VALUES (1), (2)")
     ice.spark.sql(f"UPDATE {t}.branch_b SET id = 3 WHERE branch_b.id = 1")
     ice.spark.sql(f"DELETE FROM {t}.branch_b WHERE id = 2")
     ice.spark.sql(f"MERGE INTO {t}.branch_b t USING (SELECT 4 id) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *")
-    assert rows(ice, f"SELECT * FROM {t} VERSION AS OF 'b' ORDER BY id") == [(3,), (4,)]
-    assert rows(ice, f"SELECT * FROM {t}") == []
+    assert sql_rows(ice.spark, f"SELECT * FROM {t} VERSION AS OF 'b' ORDER BY id") == [(3,), (4,)]
+    assert sql_rows(ice.spark, f"SELECT * FROM {t}") == []
     count = len(ice.load_table(t).snapshots())
     ice.spark.sql(f"ALTER TABLE {t} CREATE BRANCH IF NOT EXISTS b")
     for clause, error in (

@@ -12,6 +12,7 @@ from icefloe import load_catalog
 from icefloe.errors import InvalidInputError, NoSuchTableError
 from icefloe.spark.session import Session
 from icefloe.spark.sql.names import Source
+from tests.rows import sorted_rows
 
 
 @pytest.fixture(scope="module")
@@ -21,10 +22,6 @@ def ice(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessio
     catalog.create_namespace("db")
     yield Session(spark, {"scanned": catalog})
     spark.sql("USE spark_catalog.default")
-
-
-def rows(session: Any, text: str) -> list[tuple[Any, ...]]:
-    return sorted(map(tuple, session.sql(text).collect()))
 
 
 def test_the_target_of_a_change_is_not_scanned_as_a_query_would(ice: Session, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +41,7 @@ def test_the_target_of_a_change_is_not_scanned_as_a_query_would(ice: Session, mo
         "MERGE INTO db.target t USING db.other s ON t.id = s.id + 1 WHEN MATCHED THEN UPDATE SET v = t.v + 1"
     ).collect()
     assert read == ["other", "target", "other"]
-    assert rows(ice, "SELECT * FROM db.target") == [(0, 10), (1, 11), (2, 3)]
+    assert sorted_rows(ice, "SELECT * FROM db.target") == [(0, 10), (1, 11), (2, 3)]
 
 
 # -- temporary views
@@ -62,7 +59,7 @@ def test_a_temporary_view_shows_what_its_table_has_now(ice: Session) -> None:
         assert [sorted(spark.table(each).collect()) for each in names] == [
             sorted(spark.sql(f"TABLE {each}").collect()) for each in names
         ]
-        return [[each for (each,) in rows(spark, f"TABLE {name}")] for name in names]
+        return [[each for (each,) in sorted_rows(spark, f"TABLE {name}")] for name in names]
 
     assert shown() == [[1], [1], [11]]
     ice.sql("INSERT INTO db.viewed VALUES (2)").collect()
@@ -95,15 +92,15 @@ def test_a_temporary_view_finds_the_names_of_where_it_was_made(ice: Session) -> 
         # What comes to have these names later is not what the view was made of.
         spark.sql("CREATE TEMP VIEW near AS SELECT 1000 AS id")
         spark.sql("CREATE TABLE nearby AS SELECT 2000 AS id")
-        assert rows(spark, "TABLE here") == [(1,), (100,)]
+        assert sorted_rows(spark, "TABLE here") == [(1,), (100,)]
         assert "Location" not in [row[0] for row in spark.sql("DESCRIBE EXTENDED near").collect()]
         spark.sql("USE spark_catalog.default")
         spark.sql("INSERT INTO scanned.db.near VALUES (2)").collect()
-        assert rows(spark, "TABLE here") == [(1,), (2,), (100,)]
-        assert rows(spark, "TABLE of_kept") == [(1,), (2,)]
+        assert sorted_rows(spark, "TABLE here") == [(1,), (2,), (100,)]
+        assert sorted_rows(spark, "TABLE of_kept") == [(1,), (2,)]
         spark.sql("USE scanned.db")
         spark.sql("ALTER VIEW here AS SELECT id + 1 AS i FROM nearby")
-        assert rows(spark, "TABLE here") == [(101,)]
+        assert sorted_rows(spark, "TABLE here") == [(101,)]
         spark.sql("DROP VIEW here")
         assert not spark.catalog.tableExists("here")
     finally:
@@ -124,12 +121,15 @@ def test_a_view_of_a_frame_shows_what_its_table_has_now(ice: Session) -> None:
     ice.sql("INSERT INTO db.framed VALUES (2, 'b'), (200, 'b')").collect()
     ice.sql("DELETE FROM db.framed WHERE id = 1").collect()
     ice.sql("ALTER TABLE db.framed ADD COLUMN more INT FIRST").collect()
-    assert rows(spark, "TABLE counted") == [("b", 1)]
-    assert rows(spark, "SELECT one.v, one.id FROM joined one JOIN joined two USING (id)") == [("b", 2), ("b", 200)]
-    assert rows(spark, "SELECT id FROM global_temp.whole WHERE v IN (SELECT v FROM counted)") == [(2,), (200,)]
-    assert rows(spark, "TABLE over_frame") == [(1,)]
+    assert sorted_rows(spark, "TABLE counted") == [("b", 1)]
+    assert sorted_rows(spark, "SELECT one.v, one.id FROM joined one JOIN joined two USING (id)") == [
+        ("b", 2),
+        ("b", 200),
+    ]
+    assert sorted_rows(spark, "SELECT id FROM global_temp.whole WHERE v IN (SELECT v FROM counted)") == [(2,), (200,)]
+    assert sorted_rows(spark, "TABLE over_frame") == [(1,)]
     # A frame itself, and what is chosen by a snapshot, stay what they are.
-    assert rows(spark, "TABLE past") == [(1, "a")]
+    assert sorted_rows(spark, "TABLE past") == [(1, "a")]
     assert held.collect() == spark.sql("SELECT * FROM {held}", held=held).collect() == [(1, "a")]
     ice.sql("ALTER TABLE db.framed ALTER COLUMN id TYPE BIGINT").collect()
     with pytest.raises(InvalidInputError, match=r"view joined .* 'id' was int and is bigint; create the view again"):
@@ -162,7 +162,7 @@ def test_what_is_cached_under_a_name_is_of_the_newest_snapshot(ice: Session) -> 
     assert [from_memory(each) for each in (table, "passing", "chosen")] == [[1, 5], [2, 6], [5]]
     # What others commit is seen at once, and held again when that is asked for.
     ice.load_table("db.cached").append(pa.table({"id": pa.array([7], pa.int32())}))
-    assert rows(spark, f"TABLE {table}") == [(1,), (5,), (7,)]
+    assert sorted_rows(spark, f"TABLE {table}") == [(1,), (5,), (7,)]
     assert from_memory(table) is None
     spark.sql(f"REFRESH TABLE {table}")
     assert [from_memory(each) for each in (table, "passing", "chosen")] == [[1, 5, 7], [2, 6, 8], [5, 7]]
@@ -198,7 +198,7 @@ def test_views_that_could_not_be_read_are_refused(ice: Session, query: str, prob
     for statement in ("CREATE OR REPLACE VIEW", "ALTER VIEW"):
         with pytest.raises(InvalidInputError, match=problem):
             ice.sql(f"{statement} db.cycle_a AS {query}")
-    assert rows(ice, "TABLE db.cycle_b") == [(1,)]
+    assert sorted_rows(ice, "TABLE db.cycle_b") == [(1,)]
 
 
 def test_a_cycle_that_another_program_made_is_told(ice: Session) -> None:
@@ -211,7 +211,7 @@ def test_a_cycle_that_another_program_made_is_told(ice: Session) -> None:
     # A name of a common table expression may be that of a temporary view.
     ice.spark.sql("CREATE OR REPLACE TEMP VIEW passing AS SELECT 1 AS id")
     ice.sql("CREATE VIEW db.own_name AS WITH passing AS (SELECT 2 AS id) SELECT * FROM passing").collect()
-    assert rows(ice, "TABLE db.own_name") == [(2,)]
+    assert sorted_rows(ice, "TABLE db.own_name") == [(2,)]
 
 
 # -- what is told of tables

@@ -9,6 +9,7 @@ from icefloe import load_catalog
 from icefloe.errors import InvalidInputError, NoSuchColumnError
 from icefloe.spark.gateway import is_at_least
 from icefloe.spark.session import Session
+from tests.rows import sorted_rows
 
 
 @pytest.fixture
@@ -22,10 +23,6 @@ def ice(spark: Any, tmp_path: Path) -> Session:
     return session
 
 
-def rows(ice: Session, text: str, args: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:
-    return sorted(tuple(row) for row in ice.sql(text, args).collect())
-
-
 def test_each_statement_sees_the_variables_and_what_was_done_before_it(ice: Session) -> None:
     text = """
     BEGIN
@@ -35,19 +32,19 @@ def test_each_statement_sees_the_variables_and_what_was_done_before_it(ice: Sess
       SELECT i, count(*) FROM lake.db.t;
       DELETE FROM db.t WHERE id = 0;
     END"""
-    assert rows(ice, text, {"most": 3}) == [(3, 3)]
-    assert rows(ice, "SELECT * FROM db.t") == [(1,), (2,)]
-    assert rows(ice, "BEGIN SELECT 1 AS one; SELECT 2 AS two; END") == [(2,)]
+    assert sorted_rows(ice, text, {"most": 3}) == [(3, 3)]
+    assert sorted_rows(ice, "SELECT * FROM db.t") == [(1,), (2,)]
+    assert sorted_rows(ice, "BEGIN SELECT 1 AS one; SELECT 2 AS two; END") == [(2,)]
 
 
 def test_an_error_of_ours_is_itself_or_is_handled(ice: Session) -> None:
     with pytest.raises(NoSuchColumnError, match="nix"):
         ice.sql("BEGIN INSERT INTO db.t VALUES (1); ALTER TABLE db.t DROP COLUMN nix; INSERT INTO db.t VALUES (2); END")
-    assert rows(ice, "SELECT * FROM db.t") == [(1,)]
+    assert sorted_rows(ice, "SELECT * FROM db.t") == [(1,)]
     failing = "BEGIN DECLARE EXIT HANDLER FOR {} INSERT INTO db.t VALUES ({}); {}; INSERT INTO db.t VALUES (0); END"
     ice.sql(failing.format("SQLEXCEPTION", 3, "ALTER TABLE db.t DROP COLUMN nix"))
     ice.sql(failing.format("TABLE_OR_VIEW_NOT_FOUND", 4, "DELETE FROM lake.db.none"))
-    assert rows(ice, "SELECT * FROM db.t") == [(1,), (3,), (4,)]
+    assert sorted_rows(ice, "SELECT * FROM db.t") == [(1,), (3,), (4,)]
 
 
 def test_immediate_statements_find_tables_by_the_same_names(ice: Session) -> None:
@@ -55,7 +52,7 @@ def test_immediate_statements_find_tables_by_the_same_names(ice: Session) -> Non
     text = (
         "BEGIN DECLARE name STRING DEFAULT 'db.t'; EXECUTE IMMEDIATE 'SELECT * FROM ' || name || ' WHERE id = 5'; END"
     )
-    assert rows(ice, text) == [(5,)]
+    assert sorted_rows(ice, text) == [(5,)]
 
 
 def test_the_function_behind_it_is_not_for_users(ice: Session) -> None:

@@ -9,6 +9,7 @@ from pyspark.errors import AnalysisException
 from icefloe import load_catalog
 from icefloe.errors import InvalidInputError
 from icefloe.spark.session import Session
+from tests.rows import sorted_rows
 
 
 @pytest.fixture(scope="module")
@@ -17,10 +18,6 @@ def ice(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Session:
     catalog = load_catalog("seen", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
     catalog.create_namespace("db")
     return Session(spark, {"seen": catalog})
-
-
-def rows(session: Any, text: str) -> list[tuple[Any, ...]]:
-    return sorted(map(tuple, session.sql(text).collect()))
 
 
 def shown(session: Any, text: str) -> Any:
@@ -32,9 +29,9 @@ def test_columns_are_those_of_the_making_by_their_places(ice: Session) -> None:
     ice.sql("CREATE VIEW db.all_of_it AS SELECT * FROM db.grown").collect()
     ice.sql("CREATE VIEW db.named AS SELECT id FROM db.grown").collect()
     ice.sql("ALTER TABLE db.grown ADD COLUMN n STRING")
-    assert rows(ice, "SELECT * FROM db.all_of_it") == [(1, 2)]
+    assert sorted_rows(ice, "SELECT * FROM db.all_of_it") == [(1, 2)]
     ice.sql("ALTER TABLE db.grown RENAME COLUMN s TO z")
-    assert rows(ice, "SELECT s FROM db.all_of_it") == [(2,)]
+    assert sorted_rows(ice, "SELECT s FROM db.all_of_it") == [(2,)]
     ice.sql("ALTER TABLE db.grown DROP COLUMN z")
     with pytest.raises(InvalidInputError, match=r"column 's' was int when the view was created.*now returns string"):
         ice.sql("SELECT * FROM db.all_of_it")
@@ -51,7 +48,7 @@ def test_columns_of_narrower_types_are_widened(ice: Session) -> None:
     ice.sql("CREATE VIEW db.widened AS SELECT * FROM db.wide").collect()
     ice.sql("DROP TABLE db.wide")
     ice.sql("CREATE TABLE db.wide AS SELECT 1 AS id, named_struct('x', 1) AS s").collect()
-    assert rows(ice, "SELECT * FROM db.widened") == [(1, (1.0,))]
+    assert sorted_rows(ice, "SELECT * FROM db.widened") == [(1, (1.0,))]
     assert shown(ice, "SELECT * FROM db.widened") == "struct<id:bigint,s:struct<x:double>>"
 
 
@@ -62,14 +59,14 @@ def test_two_columns_may_be_of_one_field(ice: Session) -> None:
     ice.sql(f"CREATE VIEW db.joined AS {query}").collect()
     ice.sql("CREATE VIEW db.over (a, b) AS SELECT s2.x, s1.x FROM db.joined").collect()
     ice.sql(f"CREATE TABLE db.joined_rows AS {query}").collect()
-    assert rows(ice, "TABLE db.joined") == rows(ice, "TABLE db.joined_rows") == [(1, 1, (7,), (7,))]
-    assert rows(ice, "TABLE db.over") == [(7, 7)]
+    assert sorted_rows(ice, "TABLE db.joined") == sorted_rows(ice, "TABLE db.joined_rows") == [(1, 1, (7,), (7,))]
+    assert sorted_rows(ice, "TABLE db.over") == [(7, 7)]
     ice.sql("CREATE TABLE db.evolved (id INT) TBLPROPERTIES ('write.spark.accept-any-schema'='true')").collect()
     merge = (
         f"MERGE WITH SCHEMA EVOLUTION INTO db.evolved t USING ({query}) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *"
     )
     ice.sql(merge).collect()
-    assert rows(ice, "TABLE db.evolved") == [(1, 1, (7,), (7,))]
+    assert sorted_rows(ice, "TABLE db.evolved") == [(1, 1, (7,), (7,))]
     ice.sql(f"ALTER VIEW db.over AS {query}").collect()
     for schema in (ice.catalog.load_view("db.joined").schema(), ice.catalog.load_table("db.joined_rows").schema()):
         assert [field.doc for field in schema.fields] == [None, None, "c", "c"]

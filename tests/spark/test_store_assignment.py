@@ -19,6 +19,7 @@ from icefloe.spark.row_level import RowChange
 from icefloe.spark.session import Session
 from icefloe.spark.store_assignment import store_assigned
 from icefloe.spark.types import user_type
+from tests.rows import sql_modes, sql_rows
 
 COPY, MERGE = "copy-on-write", "merge-on-read"
 POLICY = "spark.sql.storeAssignmentPolicy"
@@ -46,14 +47,10 @@ def setting(spark: Any, key: str, value: str) -> Iterator[None]:
 
 
 def create(ice: Session, name: str, columns: str, version: int = 3, mode: str = COPY) -> None:
-    modes = ", ".join(f"'write.{each}.mode' = '{mode}'" for each in ("delete", "update", "merge"))
+    modes = sql_modes(mode)
     ice.sql(
         f"CREATE OR REPLACE TABLE lake.db.{name} ({columns}) TBLPROPERTIES ('format-version' = '{version}', {modes})"
     )
-
-
-def rows(ice: Session, text: str) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in ice.sql(text).collect()]
 
 
 # -- values that nobody assigned
@@ -90,7 +87,7 @@ def test_only_what_is_assigned_changes(ice: Session, spark: Any, version: int, m
     with setting(spark, "spark.sql.session.timeZone", "America/New_York"):
         ice.sql(f"UPDATE lake.db.kept SET {new} WHERE id = 1")
         first = (5, 5, Decimal(5), "2024-01-02 03:04:05", "5")
-        assert rows(ice, found) == [(1, *first, nested[0]), (2, *KEPT, nested[1])]
+        assert sql_rows(ice, found) == [(1, *first, nested[0]), (2, *KEPT, nested[1])]
         ice.sql(
             "MERGE INTO lake.db.kept t USING (SELECT col1 AS id, col2 AS x, col3 AS y FROM VALUES (1, 5.5D, 0L), (2, 5.5D, 0L),"
             " (3, 6.5D, 0L), (4, 0D, 9007199254740993L)) s ON t.id = s.id"
@@ -98,7 +95,7 @@ def test_only_what_is_assigned_changes(ice: Session, spark: Any, version: int, m
             " WHEN NOT MATCHED AND s.id = 3 THEN INSERT (id, l) VALUES (s.id, s.x)"
             " WHEN NOT MATCHED THEN INSERT (id, l, i) VALUES (s.id, s.y, 1.9)"
         )
-        assert rows(ice, found) == [
+        assert sql_rows(ice, found) == [
             (1, *first, nested[0]),
             (3, 6, None, None, None, None, None),
             (4, 9007199254740993, 1, None, None, None, None),
@@ -108,7 +105,7 @@ def test_only_what_is_assigned_changes(ice: Session, spark: Any, version: int, m
             "MERGE INTO lake.db.kept t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET st.b.d = 8.5,"
             " st.b.c = 9 WHEN NOT MATCHED BY SOURCE AND t.id = 3 THEN UPDATE SET l = 1.5D"
         )
-        assert rows(ice, f"SELECT id, l, st FROM ({found}) WHERE id IN (1, 3, 20)") == [
+        assert sql_rows(ice, f"SELECT id, l, st FROM ({found}) WHERE id IN (1, 3, 20)") == [
             (1, 5, (7, ("9", 8))),
             (3, 1, None),
             (20, KEPT[0], nested[1]),
@@ -148,11 +145,11 @@ def test_values_are_those_of_one_row(ice: Session) -> None:
     ice.sql(
         f"MERGE INTO lake.db.single t USING {ranked} WHEN NOT MATCHED AND s.id < 3 THEN INSERT (id, x) VALUES (s.id + 10, s.n)"
     )
-    assert rows(ice, "SELECT * FROM lake.db.single ORDER BY id") == [(1, 1), (2, 2), (11, 2), (12, 1)]
+    assert sql_rows(ice, "SELECT * FROM lake.db.single ORDER BY id") == [(1, 1), (2, 2), (11, 2), (12, 1)]
     ice.sql("DELETE FROM lake.db.single WHERE id > 2")
     ice.sql("UPDATE lake.db.single SET x = 10 / (id - 1) WHERE id > 1")
     ice.sql("UPDATE lake.db.single SET x = (WITH w AS (SELECT 7L AS v) SELECT max(v) FROM w) WHERE id = 1")
-    assert rows(ice, "SELECT * FROM lake.db.single ORDER BY id") == [(1, 7), (2, 10)]
+    assert sql_rows(ice, "SELECT * FROM lake.db.single ORDER BY id") == [(1, 7), (2, 10)]
 
 
 # -- values of no type
@@ -178,8 +175,8 @@ def test_values_that_are_errors_are_asked(ice: Session) -> None:
             ice.sql(text)
     ice.sql("UPDATE lake.db.errors SET x = raise_error('boom') WHERE id = 77")
     ice.sql("INSERT INTO lake.db.unknown SELECT 2, assert_true(true)")
-    assert rows(ice, "SELECT * FROM lake.db.errors") == [(1, 1, None)]
-    assert rows(ice, "SELECT * FROM lake.db.unknown ORDER BY id") == [(1, None), (2, None)]
+    assert sql_rows(ice, "SELECT * FROM lake.db.errors") == [(1, 1, None)]
+    assert sql_rows(ice, "SELECT * FROM lake.db.unknown ORDER BY id") == [(1, None), (2, None)]
     assert not ice.catalogs["lake"].table_exists("db.never")
 
 
@@ -197,7 +194,7 @@ def test_structs_are_given_whole(ice: Session) -> None:
     )
     ice.sql("UPDATE lake.db.whole SET s = named_struct('b', 9, 'a', 10L) WHERE id = 1")
     whole = [(1, (10, "9"), [(3, 4)]), (2, (8, "7"), [(6, 5)]), (3, (11, "12"), [(6, 5)])]
-    assert rows(ice, "SELECT * FROM lake.db.whole ORDER BY id") == whole
+    assert sql_rows(ice, "SELECT * FROM lake.db.whole ORDER BY id") == whole
     source = "USING (SELECT {} AS id, named_struct('a', 1) AS s, NULL AS l) s ON t.id = s.id"
     for text in (
         "INSERT INTO lake.db.whole SELECT 3, named_struct('a', 1), NULL",
@@ -214,7 +211,7 @@ def test_structs_are_given_whole(ice: Session) -> None:
     ):
         with pytest.raises(IcefloeError, match=r"`(s|l)`|'s.a'"):
             ice.sql(text)
-    assert rows(ice, "SELECT * FROM lake.db.whole ORDER BY id") == whole
+    assert sql_rows(ice, "SELECT * FROM lake.db.whole ORDER BY id") == whole
 
 
 # -- store assignment
@@ -286,7 +283,7 @@ def test_frames_are_assigned_as_statements_are(ice: Session, spark: Any) -> None
     frame.select("id", "s").write.mode("append").saveAsTable("lake.db.frames")
     day, none = dt.datetime(2020, 1, 1), (None,) * 3
     made = (1, Decimal("1.01"), day, dt.datetime(2020, 1, 2), "true", {"1": 2})
-    assert rows(ice, "SELECT * FROM lake.db.frames ORDER BY d DESC") == [made, made, (1, *none, "true", None)]
+    assert sql_rows(ice, "SELECT * FROM lake.db.frames ORDER BY d DESC") == [made, made, (1, *none, "true", None)]
     with pytest.raises(InvalidValueError, match="`id`"):
         frame.withColumn("id", F.lit("5")).writeTo("lake.db.frames").append()
     with pytest.raises(PySparkException, match="CAST_OVERFLOW_IN_TABLE_INSERT"):
@@ -315,7 +312,7 @@ def test_policies(ice: Session, spark: Any) -> None:
     with setting(spark, "spark.sql.ansi.enabled", "false"), pytest.raises(PySparkException, match="CAST_OVERFLOW"):
         ice.sql("UPDATE lake.db.policies SET id = 3000000000")
     ice.sql(merge)
-    assert rows(ice, "SELECT * FROM lake.db.policies") == [(5, "5"), (5, "5")]
+    assert sql_rows(ice, "SELECT * FROM lake.db.policies") == [(5, "5"), (5, "5")]
 
 
 def test_types_that_spark_lacks(ice: Session) -> None:
@@ -330,7 +327,7 @@ def test_types_that_spark_lacks(ice: Session) -> None:
     ice.sql(
         f"UPDATE lake.db.lacking SET u = X'{uuid.UUID(int=5).hex}', n = TIMESTAMP_NTZ'1970-01-01 00:00:02', f = X'0203' WHERE id = 2"
     )
-    assert rows(ice, "SELECT * FROM lake.db.lacking ORDER BY id") == [
+    assert sql_rows(ice, "SELECT * FROM lake.db.lacking ORDER BY id") == [
         (1, str(some), 10**9, b"\0\1"),
         (2, str(uuid.UUID(int=5)), 2 * 10**9, b"\2\3"),
     ]

@@ -14,7 +14,7 @@ from icefloe.errors import (
 )
 from icefloe.spark.connect import connect
 from icefloe.spark.session import Session
-from icefloe.table import Table
+from tests.rows import ids_in
 from tests.spark.test_write import stored
 
 
@@ -25,10 +25,6 @@ def ice(spark: Any, tmp_path: Path) -> Session:
     catalog = load_catalog("lake", type="memory", warehouse=str(tmp_path / "warehouse"))
     catalog.create_namespace("db")
     return connect(catalog, spark=spark)
-
-
-def ids(table: Table, **how: Any) -> list[int]:
-    return sorted(table.scan(**how).to_arrow().column("id").to_pylist())
 
 
 def test_a_table_is_made_replaced_and_changed(ice: Session) -> None:
@@ -45,26 +41,26 @@ def test_a_table_is_made_replaced_and_changed(ice: Session) -> None:
     assert (table.format_version, table.properties["owner"]) == (3, "me")
     assert [str(field.transform) for field in table.spec()] == ["identity", "day"]
     assert all(field.optional for field in table.schema())
-    assert ids(table) == [0, 1, 2, 3]
+    assert ids_in(table) == [0, 1, 2, 3]
     with pytest.raises(TableAlreadyExistsError):
         write.create()
     more = spark.range(10, 12).selectExpr("id", "1 p", "timestamp_micros(id) ts")
     assert ice.write(more).to("db.t").append() is not None
-    assert ids(table.refresh()) == [0, 1, 2, 3, 10, 11]
+    assert ids_in(table.refresh()) == [0, 1, 2, 3, 10, 11]
     ice.write(more).to("db.t").overwrite_partitions()
-    assert ids(table.refresh()) == [0, 2, 10, 11]
+    assert ids_in(table.refresh()) == [0, 2, 10, 11]
     ice.write(more.selectExpr("id + 10 as id", "p", "ts")).to("db.t").overwrite("p = 1")
-    assert ids(table.refresh()) == [0, 2, 20, 21]
+    assert ids_in(table.refresh()) == [0, 2, 20, 21]
     ice.write(spark.range(1)).to("db.t").overwrite()
-    assert ids(table.refresh()) == [0]
+    assert ids_in(table.refresh()) == [0]
     uuid = table.metadata.table_uuid
     ice.write(spark.range(7, 9).selectExpr("id", "'x' as s")).to("db.t").replace()
     table = ice.load_table("db.t")
-    assert (table.metadata.table_uuid, ids(table)) == (uuid, [7, 8])
+    assert (table.metadata.table_uuid, ids_in(table)) == (uuid, [7, 8])
     assert len(table.snapshots()) == 6
     ice.write(spark.range(2)).to("db.new").create_or_replace()
     ice.write(spark.range(3)).to("db.new").create_or_replace()
-    assert ids(ice.load_table("db.new")) == [0, 1, 2]
+    assert ids_in(ice.load_table("db.new")) == [0, 1, 2]
 
 
 def test_options_hold_for_one_write(ice: Session) -> None:
@@ -74,7 +70,7 @@ def test_options_hold_for_one_write(ice: Session) -> None:
     write = ice.write(ice.spark.range(5, 6)).to("db.t")
     write.options({"branch": "audit", "write-format": "avro", "compression-codec": "zstd"}).append()
     table.refresh()
-    assert (ids(table), ids(table, ref="audit")) == ([0, 1], [0, 1, 5])
+    assert (ids_in(table), ids_in(table, ref="audit")) == ([0, 1], [0, 1, 5])
     assert sorted(task.file.file_format for task in table.scan(ref="audit").plan_files())[0] == "avro"
     assert table.properties == ice.load_table("db.t").properties
     assert "write.format.default" not in table.properties

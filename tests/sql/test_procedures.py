@@ -14,6 +14,7 @@ from icefloe.errors import IcefloeError, InvalidInputError, NoSuchObjectError, N
 from icefloe.sql.procedures import PROCEDURES, call
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS
+from tests.rows import ids_in, rows_of
 
 
 @pytest.fixture(params=ALL_VERSIONS)
@@ -34,18 +35,9 @@ def table(catalog: Catalog, version: int) -> Table:
         "db.t", "id BIGINT", properties={"format-version": str(version), "write.wap.enabled": "true"}
     )
     for number in range(3):
-        made.append(rows(number))
+        made.append(rows_of(number))
         time.sleep(0.002)
     return made
-
-
-def rows(*ids: int) -> pa.Table:
-    return pa.table({"id": pa.array(ids, pa.int64())})
-
-
-def ids(table: Table) -> list[int]:
-    found: list[int] = sorted(table.refresh().scan().to_arrow()["id"].to_pylist())
-    return found
 
 
 def only(result: pa.Table) -> dict[str, Any]:
@@ -57,7 +49,7 @@ def test_rollback_by_id_and_by_time(catalog: Catalog, table: Table) -> None:
     first, second, third = table.snapshots()
     done = only(call(catalog, "rollback_to_snapshot", ("db.t", second.snapshot_id)))
     assert done == {"previous_snapshot_id": third.snapshot_id, "current_snapshot_id": second.snapshot_id}
-    assert ids(table) == [0, 1]
+    assert ids_in(table.refresh()) == [0, 1]
     moment = dt.datetime.fromtimestamp(second.timestamp_ms / 1000, dt.UTC)
     done = only(call(catalog, "rollback_to_timestamp", (), {"table": "lake.db.t", "timestamp": moment}))
     assert done == {"previous_snapshot_id": second.snapshot_id, "current_snapshot_id": first.snapshot_id}
@@ -71,7 +63,7 @@ def test_the_current_snapshot_by_id_or_ref(catalog: Catalog, table: Table) -> No
     done = only(call(catalog, "set_current_snapshot", (), {"table": "db.t", "ref": "v1"}))
     assert done == {"previous_snapshot_id": third.snapshot_id, "current_snapshot_id": first.snapshot_id}
     only(call(catalog, "set_current_snapshot", ("db.t", third.snapshot_id)))
-    assert ids(table) == [0, 1, 2]
+    assert ids_in(table.refresh()) == [0, 1, 2]
     with pytest.raises(InvalidInputError, match="either"):
         call(catalog, "set_current_snapshot", ("db.t",))
     with pytest.raises(InvalidInputError, match="either"):
@@ -82,16 +74,16 @@ def test_the_current_snapshot_by_id_or_ref(catalog: Catalog, table: Table) -> No
 
 def test_staged_snapshots_are_picked_and_published(catalog: Catalog, table: Table) -> None:
     for wap_id, number in (("one", 10), ("two", 20)):
-        table.append(rows(number), snapshot_properties={"wap.id": wap_id})
+        table.append(rows_of(number), snapshot_properties={"wap.id": wap_id})
     staged = {each.summary.get("wap.id"): each for each in table.snapshots() if each.summary}
-    table.append(rows(3))
+    table.append(rows_of(3))
     done = only(call(catalog, "cherrypick_snapshot", ("db.t", staged["one"].snapshot_id)))
     assert done["source_snapshot_id"] == staged["one"].snapshot_id
     done = only(call(catalog, "publish_changes", (), {"table": "db.t", "wap_id": "two"}))
     current = table.refresh().current_snapshot()
     assert current is not None
     assert done == {"source_snapshot_id": staged["two"].snapshot_id, "current_snapshot_id": current.snapshot_id}
-    assert ids(table) == [0, 1, 2, 3, 10, 20]
+    assert ids_in(table.refresh()) == [0, 1, 2, 3, 10, 20]
     with pytest.raises(NoSuchSnapshotError, match="three"):
         call(catalog, "publish_changes", ("db.t", "three"))
     with pytest.raises(ValidationError, match="picked already"):
@@ -101,7 +93,7 @@ def test_staged_snapshots_are_picked_and_published(catalog: Catalog, table: Tabl
 def test_fast_forward_and_ancestors(catalog: Catalog, table: Table) -> None:
     before = table.current_snapshot()
     table.manage_snapshots().create_branch("audit").commit()
-    made = table.append(rows(9), branch="audit")
+    made = table.append(rows_of(9), branch="audit")
     assert before is not None
     assert made is not None
     done = only(call(catalog, "fast_forward", ("db.t", "main", "audit")))
@@ -125,7 +117,7 @@ def test_register_table(catalog: Catalog, table: Table) -> None:
         "total_records_count": 3,
         "total_data_files_count": 3,
     }
-    assert ids(catalog.load_table("db.again")) == [0, 1, 2]
+    assert ids_in(catalog.load_table("db.again")) == [0, 1, 2]
     location, manifests = str(table.metadata_location), table.metadata.snapshots[-1].manifest_list
     for name, file, problem in (
         ("db.again", location, "again"),
@@ -143,19 +135,19 @@ def test_register_table(catalog: Catalog, table: Table) -> None:
 
 
 def test_expire_snapshots(catalog: Catalog, table: Table) -> None:
-    table.overwrite(rows(7))
+    table.overwrite(rows_of(7))
     later = dt.datetime.now(dt.UTC) + dt.timedelta(days=1)
     done = only(call(catalog, "expire_snapshots", ("db.t", later, 1)))
     assert done["deleted_data_files_count"] == 3
     assert len(table.refresh().snapshots()) == 1
-    assert ids(table) == [7]
+    assert ids_in(table.refresh()) == [7]
 
 
 def test_rewrite_manifests(catalog: Catalog, table: Table) -> None:
     done = only(call(catalog, "rewrite_manifests", ("db.t",)))
     assert done == {"rewritten_manifests_count": 3, "added_manifests_count": 1}
     assert only(call(catalog, "rewrite_manifests", ("db.t",), {"spec_id": 0})) == dict.fromkeys(done, 0)
-    assert ids(table) == [0, 1, 2]
+    assert ids_in(table.refresh()) == [0, 1, 2]
     with pytest.raises(InvalidInputError, match="spec_id is 7"):
         call(catalog, "rewrite_manifests", ("db.t",), {"spec_id": 7})
 
@@ -186,7 +178,7 @@ def test_bad_calls_say_what_would_be_right(
 
 
 def test_a_name_without_a_namespace_is_in_the_current_one(catalog: Catalog) -> None:
-    catalog.create_table("db.t", "id BIGINT").append(rows(1))
+    catalog.create_table("db.t", "id BIGINT").append(rows_of(1))
     assert call(catalog, "ancestors_of", ("t",), namespace=("db",)).num_rows == 1
 
 

@@ -27,6 +27,7 @@ from icefloe.storage import Storage
 from icefloe.table import Table
 from icefloe.verification import Level, VerificationReport, silent, verify
 from icefloe.versions import Feature, allows
+from tests.rows import row_modes
 
 REGIONS = ("eu", "us")
 
@@ -35,7 +36,7 @@ def create(version: int, **properties: str) -> Table:
     """An empty table in memory, partitioned by region."""
     catalog = icefloe.load_catalog("lake", type="memory", warehouse=f"memory://verification/{uuid.uuid4()}")
     catalog.create_namespace("db")
-    modes = {f"write.{change}.mode": "merge-on-read" for change in ("delete", "update", "merge")}
+    modes = row_modes("merge-on-read")
     return catalog.create_table(
         "db.t",
         "id long not null, region string, price double",

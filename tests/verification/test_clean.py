@@ -26,6 +26,7 @@ from tests.formats.rows import arrow_table
 from tests.peers.engines import PYICEBERG_WRITES
 from tests.peers.reading import load
 from tests.peers.rows import ROWS, SCHEMA
+from tests.rows import row_modes
 from tests.verification.tables import Damaged, create, rows
 
 MODES = ("copy-on-write", "merge-on-read")
@@ -119,7 +120,7 @@ OPERATIONS: dict[str, Callable[[Table], object]] = {
 def test_every_operation_leaves_a_clean_table(operation: str, version: int, mode: str) -> None:
     if mode == MODES[1] and not allows(version, Feature.DELETE_FILES) and operation != "upgrade":
         return  # there is only copy-on-write
-    table = create(version, **{f"write.{change}.mode": mode for change in ("delete", "update", "merge")})
+    table = create(version, **row_modes(mode))
     table.append(rows(*range(10)))
     table.append(rows(*range(10, 20)))
     OPERATIONS[operation](table)
