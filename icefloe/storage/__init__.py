@@ -1,13 +1,10 @@
 """One small protocol for files, over the local disk, memory, object stores and HDFS."""
 
-from icefloe.metadata.locations import is_absolute, relativize, resolve_location
 from icefloe.storage.identities import deletion_key, identity, is_same_file, possible_identity
 from icefloe.storage.local import check_regular
 from icefloe.storage.locations import (
     Location,
-    LocationMatch,
     absolute_location,
-    compare_locations,
     is_beneath,
     names_below,
     normalize_location,
@@ -15,6 +12,6 @@ from icefloe.storage.locations import (
     same_location,
 )
 from icefloe.storage.properties import redacted
-from icefloe.storage.protocol import FOLDER_MARK, DeleteFailure, FileInfo, Files, OutputStream, Tail
+from icefloe.storage.protocol import DeleteFailure, FileInfo, Files, OutputStream, Tail
 from icefloe.storage.storage import Storage
 from icefloe.storage.streams import prefetch

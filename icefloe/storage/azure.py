@@ -1,8 +1,6 @@
 """How Iceberg's `adls.*` properties become a connection to a container of an Azure storage account."""
 
 from collections.abc import Mapping
-from datetime import timedelta
-from typing import Any
 
 from obstore.store import AzureStore
 
@@ -10,7 +8,6 @@ from icefloe.errors import InvalidPropertyError
 from icefloe.storage.objects import Bucket, client_options, retry_options
 from icefloe.storage.properties import first_of, flag, secrets_of
 
-_PART_SIZE = 16 << 20
 _CREDENTIAL_TYPES = {
     "account_key": "access_key",
     "sas_key": "sas_token",
@@ -33,30 +30,23 @@ def open_container(authority: str, properties: Mapping[str, str]) -> Bucket:
             f"no storage account for container {container!r}; set adls.account-name, "
             "or write the location as abfss://container@account.dfs.core.windows.net/path"
         )
-    config: dict[str, Any] = {"container_name": container, "account_name": account}
+    config: dict[str, str | bool] = {"container_name": container, "account_name": account}
     config.update(_credentials(account, host, named, properties, given))
     endpoint = _endpoint(account, host, properties, given)
     if endpoint:
         config["endpoint"] = endpoint
-    client = client_options(
-        timedelta(seconds=10),
-        timedelta(seconds=60),
-        allow_http=bool(endpoint and endpoint.startswith("http:")),
-        proxy=None,
-    )
+    client = client_options(bool(endpoint and endpoint.startswith("http:")))
 
     def open_store(retrying: bool, folder: str | None) -> AzureStore:  # noqa: ARG001 - never asked for a folder here
         return AzureStore(
             config=config,  # type: ignore[arg-type]  # a dict of known keys
             client_options=client,
-            retry_config=retry_options(5, 100, 20_000) if retrying else retry_options(0, 1, 1),
+            retry_config=retry_options(5 if retrying else 0),
         )
 
     return Bucket(
         open_store=open_store,
         secrets=secrets_of(properties, *given.values()),
-        part_size=_PART_SIZE,
-        reaches_empty_names=False,
         known_conditional=endpoint is None or ".core." in endpoint,
         advice="check adls.account-key, adls.sas-token, adls.token or adls.tenant-id with adls.client-id and "
         "adls.client-secret, or the AZURE_* variables",
@@ -65,7 +55,7 @@ def open_container(authority: str, properties: Mapping[str, str]) -> Bucket:
 
 def _credentials(
     account: str, host: str, named: str, properties: Mapping[str, str], given: Mapping[str, str]
-) -> dict[str, Any]:
+) -> dict[str, str | bool]:
     if flag(properties, "adls.anon"):
         return {"skip_signature": True}
     key = first_of(properties, "adls.account-key", "adls.auth.shared-key.account.key") or given.get("AccountKey")
@@ -84,7 +74,7 @@ def _credentials(
         "client_secret": properties.get("adls.client-secret"),
         "token": properties.get("adls.token"),
     }
-    config: dict[str, Any] = {name: value for name, value in wanted.items() if value}
+    config: dict[str, str | bool] = {name: value for name, value in wanted.items() if value}
     credential_type = next((value for name, value in _CREDENTIAL_TYPES.items() if name in config), None)
     # Explicit, so that a credential of the environment does not override it.
     return {**config, "credential_type": credential_type} if credential_type else config

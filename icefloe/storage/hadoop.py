@@ -8,15 +8,17 @@ import os
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 
+import pyarrow as pa
 from pyarrow import fs
 
 from icefloe.errors import InvalidPropertyError, LocationNotFoundError, NotInstalledError, StorageError
+from icefloe.storage import protocol
 from icefloe.storage.locations import Location
 from icefloe.storage.properties import whole_number
-from icefloe.storage.protocol import DeleteFailure, FileInfo, OutputStream, Tail, check_length, check_range, short_read
+from icefloe.storage.protocol import DeleteFailure, FileInfo, Files, OutputStream, Tail
 
 T = TypeVar("T")
 
@@ -45,30 +47,23 @@ def open_name_node(authority: str, properties: Mapping[str, str]) -> "ArrowFiles
     return ArrowFiles(system)
 
 
-class ArrowFiles:
+class ArrowFiles(Files):
     """The files of a pyarrow file system."""
 
-    def __init__(self, system: Any) -> None:
+    def __init__(self, system: fs.FileSystem) -> None:
         self._system = system
 
     def read(self, location: Location, limit: int) -> bytes:
-        """The whole file."""
-
         def action() -> bytes:
             with self._system.open_input_file(location.path) as file:
-                check_length(location, int(file.size()), limit)
+                protocol.check_length(location, int(file.size()), limit)
                 return bytes(file.read())
 
         return _attempt(location, action)
 
-    def read_range(self, location: Location, offset: int, length: int) -> bytes:
-        """Exactly these bytes; an error if the file has fewer."""
-        return self.read_ranges(location, [(offset, length)])[0]
-
     def read_ranges(self, location: Location, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Several (offset, length) ranges of one file, in the requested order."""
         for offset, length in ranges:
-            check_range(location, offset, length)
+            protocol.check_range(location, offset, length)
 
         def action() -> list[bytes]:
             with self._system.open_input_file(location.path) as file:
@@ -76,15 +71,12 @@ class ArrowFiles:
                 size = int(file.size())
                 return [bytes(file.read_at(max(0, min(length, size - at)), min(at, size))) for at, length in ranges]
 
-        results = _attempt(location, action)
-        for (offset, length), data in zip(ranges, results, strict=True):
-            if len(data) < length:
-                raise short_read(location, offset, length, len(data))
-        return results
+        parts = _attempt(location, action)
+        protocol.check_parts(location, ranges, parts)
+        return parts
 
     def read_tail(self, location: Location, length: int) -> Tail:
-        """The last bytes, or the whole file if it is shorter, with the file's size."""
-        check_range(location, 0, length)
+        protocol.check_range(location, 0, length)
 
         def action() -> Tail:
             with self._system.open_input_file(location.path) as file:
@@ -95,7 +87,6 @@ class ArrowFiles:
         return _attempt(location, action)
 
     def write(self, location: Location, data: bytes) -> None:
-        """Store the bytes, replacing an existing file."""
         with self.open_output(location) as output:
             output.write(data)
 
@@ -106,11 +97,9 @@ class ArrowFiles:
         )
 
     def supports_exclusive_create(self, location: Location) -> bool:  # noqa: ARG002 - the protocol asks per location
-        """False."""
         return False
 
     def delete(self, locations: Iterable[Location]) -> Iterator[DeleteFailure]:
-        """Delete files; a missing file is not an error."""
         for location in locations:
             path = location.path
             try:
@@ -126,9 +115,7 @@ class ArrowFiles:
             return True
 
     def list_prefix(self, location: Location) -> Iterator[FileInfo]:
-        """Every file beneath the folder, one folder at a time."""
-        top = _attempt(location, lambda: self._system.get_file_info(location.path))
-        folders = [location.path] if top.type == fs.FileType.Directory else []
+        folders = [location.path] if self._look(location).type == fs.FileType.Directory else []
         while folders:
             folder = Location(location.scheme, location.authority, folders.pop(), location.root)
             selector = fs.FileSelector(folder.path, allow_not_found=True)
@@ -139,47 +126,40 @@ class ArrowFiles:
                     yield _info(f"{location.root}{info.path}", info)
 
     def list_folders(self, location: Location) -> Iterator[str]:
-        """The names of the folders directly beneath the location."""
-        for info in self._inside(location):
-            if info.type == fs.FileType.Directory:
-                yield info.base_name
+        return (info.base_name for info in self._inside(location) if info.type == fs.FileType.Directory)
 
-    def _inside(self, location: Location) -> list[Any]:
-        top = _attempt(location, lambda: self._system.get_file_info(location.path))
-        if top.type != fs.FileType.Directory:
+    def _inside(self, location: Location) -> list[fs.FileInfo]:
+        if self._look(location).type != fs.FileType.Directory:
             return []
         selector = fs.FileSelector(location.path, allow_not_found=True)
         return list(_attempt(location, lambda: self._system.get_file_info(selector)))
 
     def make_folder(self, location: Location) -> None:
-        """Create a folder."""
         _attempt(location, lambda: self._system.create_dir(location.path, recursive=True))
 
     def remove_folder(self, location: Location) -> None:
-        """Remove an empty folder."""
-        top = _attempt(location, lambda: self._system.get_file_info(location.path))
         # Between the look and the removal a file could appear, and be lost; pyarrow has no removal of empty ones only.
-        if top.type == fs.FileType.Directory and not self._inside(location):
+        if self._look(location).type == fs.FileType.Directory and not self._inside(location):
             _attempt(location, lambda: self._system.delete_dir(location.path))
 
     def stat(self, location: Location) -> FileInfo:
-        """Size and time of one file, or LocationNotFoundError."""
-        info = _attempt(location, lambda: self._system.get_file_info(location.path))
+        info = self._look(location)
         if info.type != fs.FileType.File:
             raise LocationNotFoundError(str(location), "does not exist")
         return _info(str(location), info)
 
-    def open_input(self, location: Location, size: int | None) -> Any:  # noqa: ARG002 - the name node knows the size
-        """pyarrow's own reader."""
+    def open_input(self, location: Location, size: int | None) -> pa.NativeFile:  # noqa: ARG002 - the name node knows the size
         return _attempt(location, lambda: self._system.open_input_file(location.path))
 
     def open_output(self, location: Location) -> OutputStream:
-        """A writer whose file appears when it is closed."""
         return _ArrowOutput(self._system, location)
+
+    def _look(self, location: Location) -> fs.FileInfo:
+        return _attempt(location, lambda: self._system.get_file_info(location.path))
 
 
 class _ArrowOutput(OutputStream):
-    def __init__(self, system: Any, location: Location) -> None:
+    def __init__(self, system: fs.FileSystem, location: Location) -> None:
         self._system = system
         folder = posixpath.dirname(location.path)
         self._temporary = posixpath.join(folder, f".icefloe-{uuid4().hex}.tmp")
@@ -209,7 +189,7 @@ class _ArrowOutput(OutputStream):
             self._system.delete_file(self._temporary)
 
 
-def _info(location: str, info: Any) -> FileInfo:
+def _info(location: str, info: fs.FileInfo) -> FileInfo:
     return FileInfo(location, info.size, info.mtime_ns // 1_000_000)
 
 

@@ -12,7 +12,7 @@ A path stays in metadata as its writer spelled it; only comparisons that decide 
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -62,7 +62,7 @@ def deletion_key(doomed: Iterable[str]) -> Callable[[str], str]:
     return possible_identity if any(path.startswith(_HDFS[:5]) for path in doomed) else str
 
 
-def identities(paths: Any) -> Any:
+def identities(paths: pa.Array) -> pa.Array:
     """The normal forms of an Arrow column of paths; the column itself, and quickly, if all are in normal form already."""
     left = paths.is_valid()
     if len(paths) <= _FEW:
@@ -97,14 +97,14 @@ def _root(path: str) -> _Root | None:
     return root if path.startswith(f"{root.text}/") and ("//" in root.text or path[len(root.text) + 1] != "/") else None
 
 
-def _begins(paths: Any, root: _Root) -> Any:
+def _begins(paths: pa.Array, root: _Root) -> pa.Array:
     begins = pc.starts_with(paths, f"{root.text}/")
     if "//" not in root.text:
         begins = pc.and_not(begins, pc.starts_with(paths, f"{root.text}//"))
     return pc.fill_null(begins, False)
 
 
-def _with_folders_to_resolve(paths: Any, ours: Any, root: _Root) -> Any | None:
+def _with_folders_to_resolve(paths: pa.Array, ours: pa.Array, root: _Root) -> pa.Array | None:
     """Which of the paths with this root have empty or dotted names, or end in a slash; None if none of them does."""
     some = paths if pc.all(ours).as_py() else paths.filter(ours)
     if not _may_need_resolving(some, root):
@@ -115,7 +115,7 @@ def _with_folders_to_resolve(paths: Any, ours: Any, root: _Root) -> Any | None:
     return unresolved if pc.any(unresolved).as_py() else None
 
 
-def _may_need_resolving(paths: Any, root: _Root) -> bool:
+def _may_need_resolving(paths: pa.Array, root: _Root) -> bool:
     """Whether one of the paths has, after its root, a slash that is followed by a slash, a dot or nothing."""
     width = np.int64 if pa.types.is_large_string(paths.type) else np.int32
     _, offsets, data = paths.buffers()
@@ -131,13 +131,13 @@ def _may_need_resolving(paths: Any, root: _Root) -> bool:
     return pairs != expected * len(paths) or bool((texts[ends[1:] - ends[0] - 1] == _SLASH).any())
 
 
-def _with_root(paths: Any, root: _Root) -> Any:
+def _with_root(paths: pa.Array, root: _Root) -> pa.Array:
     binary_type = pa.large_binary() if pa.types.is_large_string(paths.type) else pa.binary()
     changed = pc.binary_replace_slice(paths.cast(binary_type), 0, len(root.text.encode()), root.normal.encode())
     return changed.cast(paths.type, safe=False)
 
 
-def _one_by_one(normal: Any, paths: Any, chosen: Any) -> Any:
+def _one_by_one(normal: pa.Array, paths: pa.Array, chosen: pa.Array) -> pa.Array:
     if not pc.any(chosen, min_count=0).as_py():
         return normal
     texts = [identity(path) for path in paths.filter(chosen).to_pylist()]

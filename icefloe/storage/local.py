@@ -5,18 +5,28 @@ A file is written under a temporary name in its own folder, flushed to the disk,
 """
 
 import errno
+import io
 import os
 import stat as modes
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from typing import Any, BinaryIO
+from contextlib import contextmanager, suppress
+from typing import BinaryIO
 from uuid import uuid4
 
 import pyarrow as pa
 
 from icefloe.errors import LocationExistsError, LocationNotFoundError, NothingStoredError, StorageError
 from icefloe.storage.locations import Location, parse_location
-from icefloe.storage.protocol import DeleteFailure, FileInfo, OutputStream, Tail, check_length, check_range, short_read
+from icefloe.storage.protocol import (
+    DeleteFailure,
+    FileInfo,
+    Files,
+    OutputStream,
+    Tail,
+    check_length,
+    check_range,
+    short_read,
+)
 
 TEMPORARY = ".icefloe-"
 """How names of unfinished files start."""
@@ -28,53 +38,31 @@ _BUFFER = 1 << 20
 _SMALL_BUFFER = 4096
 
 
-class LocalFiles:
+class LocalFiles(Files):
     """The files of the local disk."""
 
     def read(self, location: Location, limit: int) -> bytes:
-        """The whole file."""
-        try:
-            with _open(location) as file:
-                size = os.fstat(file.fileno()).st_size
-                check_length(location, size, limit)
-                return _range(location, file, 0, size)
-        except OSError as error:
-            raise _translated(location, error) from error
-
-    def read_range(self, location: Location, offset: int, length: int) -> bytes:
-        """Exactly these bytes; an error if the file has fewer."""
-        return self.read_ranges(location, [(offset, length)])[0]
+        with _translating(location), _open(location) as file:
+            size = os.fstat(file.fileno()).st_size
+            check_length(location, size, limit)
+            return _range(location, file, 0, size)
 
     def read_ranges(self, location: Location, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Several (offset, length) ranges of one file, in the requested order."""
-        try:
-            with _open(location) as file:
-                return [_range(location, file, offset, length) for offset, length in ranges]
-        except StorageError:
-            raise
-        except OSError as error:
-            raise _translated(location, error) from error
+        with _translating(location), _open(location) as file:
+            return [_range(location, file, offset, length) for offset, length in ranges]
 
     def read_tail(self, location: Location, length: int) -> Tail:
-        """The last bytes, or the whole file if it is shorter, with the file's size."""
         check_range(location, 0, length)
-        try:
-            with _open(location) as file:
-                size = os.fstat(file.fileno()).st_size
-                start = max(0, size - length)
-                return Tail(_range(location, file, start, size - start), size)
-        except StorageError:
-            raise
-        except OSError as error:
-            raise _translated(location, error) from error
+        with _translating(location), _open(location) as file:
+            size = os.fstat(file.fileno()).st_size
+            start = max(0, size - length)
+            return Tail(_range(location, file, start, size - start), size)
 
     def write(self, location: Location, data: bytes) -> None:
-        """Store the bytes atomically, replacing an existing file."""
         with LocalOutput(location, size=len(data)) as output:
             output.write(data)
 
     def create_exclusive(self, location: Location, data: bytes) -> None:
-        """Store the bytes atomically if no file exists, else LocationExistsError."""
         if os.path.lexists(location.path):
             # Only saves the work of losing; the link below decides.
             raise LocationExistsError(str(location), "already exists")
@@ -86,7 +74,6 @@ class LocalFiles:
         return hasattr(os, "link")
 
     def delete(self, locations: Iterable[Location]) -> Iterator[DeleteFailure]:
-        """Delete files; a missing file is not an error."""
         for location in locations:
             try:
                 os.unlink(location.path)
@@ -113,24 +100,18 @@ class LocalFiles:
                 raise _translated(Location("file", "", folder, location.root), error) from error
 
     def list_folders(self, location: Location) -> Iterator[str]:
-        """The names of the folders directly beneath the location."""
-        try:
-            with os.scandir(location.path) as entries:
-                yield from [entry.name for entry in entries if entry.is_dir()]
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        except OSError as error:
-            raise _translated(location, error) from error
+        with (
+            _translating(location),
+            suppress(FileNotFoundError, NotADirectoryError),
+            os.scandir(location.path) as entries,
+        ):
+            yield from [entry.name for entry in entries if entry.is_dir()]
 
     def make_folder(self, location: Location) -> None:
-        """Create a folder."""
-        try:
+        with _translating(location):
             _make_folder(location.path)
-        except OSError as error:
-            raise _translated(location, error) from error
 
     def remove_folder(self, location: Location) -> None:
-        """Remove an empty folder."""
         try:
             os.rmdir(location.path)
         except OSError as error:
@@ -138,25 +119,18 @@ class LocalFiles:
                 raise _translated(location, error) from error
 
     def stat(self, location: Location) -> FileInfo:
-        """Size and time of one file, or LocationNotFoundError."""
-        try:
+        with _translating(location):
             status = os.stat(location.path)
-        except OSError as error:
-            raise _translated(location, error) from error
         if not modes.S_ISREG(status.st_mode):
             raise LocationNotFoundError(str(location), "is not a file")
         return FileInfo(str(location), status.st_size, status.st_mtime_ns // 1_000_000)
 
-    def open_input(self, location: Location, size: int | None) -> Any:  # noqa: ARG002 - the system knows the size
-        """pyarrow's own reader of local files."""
-        try:
+    def open_input(self, location: Location, size: int | None) -> pa.NativeFile:  # noqa: ARG002 - the system knows the size
+        with _translating(location):
             _check_regular(location, os.stat(location.path))
             return pa.OSFile(location.path, "rb")
-        except OSError as error:
-            raise _translated(location, error) from error
 
     def open_output(self, location: Location) -> OutputStream:
-        """A writer whose file appears when it is closed."""
         return LocalOutput(location)
 
 
@@ -167,35 +141,30 @@ class LocalOutput(OutputStream):
         self._exclusive = exclusive
         self._folder = os.path.dirname(location.path)
         self._temporary = os.path.join(self._folder, f"{TEMPORARY}{uuid4().hex}.tmp")
-        try:
+        with _translating(location):
             _make_folder(self._folder)
             # 0666 less the umask, as any file; the name is new, so no one else's file is opened.
             # What comes in one piece needs no large buffer, which takes longer to set up than a small file to write.
             buffer = _BUFFER if size is None else _SMALL_BUFFER
             self._file: BinaryIO = open(self._temporary, "xb", buffering=buffer)  # noqa: SIM115 - closed below
-        except OSError as error:
-            raise _translated(location, error) from error
         super().__init__(location)
 
     def _append(self, data: memoryview) -> None:
-        try:
+        with _translating(self._location):
             self._file.write(data)
-        except OSError as error:
-            raise _translated(self._location, error) from error
 
     def _publish(self) -> None:
         try:
-            with self._file as file:
-                file.flush()
-                os.fsync(file.fileno())
-            if self._exclusive:
-                self._link()
-            else:
-                os.replace(self._temporary, self._location.path)
-                self._temporary = ""
-            _sync_folder(self._folder)
-        except OSError as error:
-            raise _translated(self._location, error) from error
+            with _translating(self._location):
+                with self._file as file:
+                    file.flush()
+                    os.fsync(file.fileno())
+                if self._exclusive:
+                    self._link()
+                else:
+                    os.replace(self._temporary, self._location.path)
+                    self._temporary = ""
+                _sync_folder(self._folder)
         finally:
             # Renamed, there is nothing to remove.
             if self._temporary:
@@ -223,7 +192,7 @@ class LocalOutput(OutputStream):
             os.unlink(self._temporary)
 
 
-def _open(location: Location) -> Any:
+def _open(location: Location) -> io.FileIO:
     """The file, open for reading; a folder, pipe or device is refused, and never blocks."""
     handle = os.open(location.path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
     try:
@@ -266,7 +235,7 @@ def _check_regular(location: Location, status: os.stat_result) -> None:
         raise StorageError(str(location), "is not a file but a pipe, socket or device, which are not read")
 
 
-def _range(location: Location, file: Any, offset: int, length: int) -> bytes:
+def _range(location: Location, file: io.FileIO, offset: int, length: int) -> bytes:
     check_range(location, offset, length)
     # The length is also allocated in memory, so the file must be checked first.
     there = max(0, os.fstat(file.fileno()).st_size - offset)
@@ -308,10 +277,18 @@ def _sync_folder(folder: str) -> None:
         os.close(handle)
 
 
+@contextmanager
+def _translating(location: Location) -> Iterator[None]:
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        raise _translated(location, error) from error
+
+
 def _translated(location: Location, error: OSError) -> StorageError:
     match error:
-        case StorageError():
-            return error
         case FileNotFoundError():
             return LocationNotFoundError(str(location), "does not exist")
         case FileExistsError():

@@ -10,7 +10,6 @@ import os
 import posixpath
 import re
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import lru_cache
 
 from icefloe.errors import InvalidLocationError
@@ -52,15 +51,6 @@ class Location:
 
     def __str__(self) -> str:
         return f"{self.root}{self.path}"
-
-
-class LocationMatch(Enum):
-    """The relation of two locations."""
-
-    SAME = "same"
-    DIFFERENT = "different"
-    CONFLICTING = "conflicting"
-    """The same path under another scheme or authority: perhaps one file, perhaps not."""
 
 
 def parse_location(text: str) -> Location:
@@ -154,14 +144,6 @@ def normalize_location(text: str) -> str:
 def same_location(left: str, right: str) -> bool:
     """Whether two locations name the same file."""
     return parse_location(left) == parse_location(right)
-
-
-def compare_locations(left: str, right: str) -> LocationMatch:
-    """Whether two locations name the same file, different files, or differ only in scheme or authority."""
-    one, other = parse_location(left), parse_location(right)
-    if one == other:
-        return LocationMatch.SAME
-    return LocationMatch.CONFLICTING if one.path == other.path else LocationMatch.DIFFERENT
 
 
 def names_below(folder: str, location: str) -> list[str]:

@@ -17,45 +17,25 @@ from uuid import uuid4
 
 import obstore
 import pyarrow as pa
-from obstore.exceptions import (
-    AlreadyExistsError,
-    BaseError,
-    InvalidPathError,
-    NotSupportedError,
-    PermissionDeniedError,
-    PreconditionError,
-    UnauthenticatedError,
-)
+from obstore import exceptions as refused
 
-from icefloe.errors import (
-    IcefloeError,
-    InvalidLocationError,
-    LocationExistsError,
-    LocationNotFoundError,
-    StorageError,
-)
+from icefloe.errors import IcefloeError, InvalidLocationError, LocationExistsError, LocationNotFoundError, StorageError
 from icefloe.parallel import in_order
+from icefloe.storage import protocol
 from icefloe.storage.locations import Location
 from icefloe.storage.properties import redacted
-from icefloe.storage.protocol import (
-    DeleteFailure,
-    FileInfo,
-    OutputStream,
-    Tail,
-    check_length,
-    check_range,
-    marked,
-    short_read,
-)
+from icefloe.storage.protocol import DeleteFailure, FileInfo, Files, OutputStream, Tail
 from icefloe.storage.streams import SMALL_FILE, TAIL_LENGTH, RangedInput
 
 if TYPE_CHECKING:
+    from obstore import ObjectMeta, WritableFile
     from obstore.store import AzureStore, ClientConfig, GCSStore, RetryConfig, S3Store
 
     RemoteStore = S3Store | GCSStore | AzureStore
 
 T = TypeVar("T")
 
+PART_SIZE = 16 << 20
 _LARGEST_SINGLE_PUT = 64 << 20
 _LARGEST_SMALL_FILE = 64 << 20
 _DELETE_BATCH = 1000
@@ -63,7 +43,7 @@ _DELETE_THREADS = 16
 _UPLOADS_AT_ONCE = 6
 _LONGEST_PROBLEM = 500
 _SIGNS_OF_NO_IDENTITY = ("/latest/api/token", "169.254.", "metadata.google", "redirect", "credential")
-_OBSTORE_ERRORS = (BaseError, OSError, ValueError)
+_OBSTORE_ERRORS = (refused.BaseError, OSError, ValueError)
 
 
 class _Threads:
@@ -97,16 +77,21 @@ class Bucket:
     open_store: "Callable[[bool, str | None], RemoteStore]" = field(repr=False)
     """Opens it: with or without retries, rooted in a folder or in the bucket itself."""
     secrets: tuple[str, ...] = field(repr=False)
-    part_size: int
-    reaches_empty_names: bool
-    """Whether `a//b` can be reached by rooting a store in the folder `a/`."""
     known_conditional: bool
     """Whether conditional writes are known to be kept; else they are tried out once."""
     advice: str
     """What to look at when the store refuses us."""
+    part_size: int = PART_SIZE
+    reaches_empty_names: bool = False
+    """Whether `a//b` can be reached by rooting a store in the folder `a/`."""
 
 
-def client_options(connect: timedelta, read: timedelta, *, allow_http: bool, proxy: str | None) -> "ClientConfig":
+def client_options(
+    allow_http: bool,
+    connect: timedelta = timedelta(seconds=10),
+    read: timedelta = timedelta(seconds=60),
+    proxy: str | None = None,
+) -> "ClientConfig":
     """Timeouts for connecting and for silence; the whole request may take longer, since files may be large."""
     options: ClientConfig = {
         "connect_timeout": connect,
@@ -119,7 +104,7 @@ def client_options(connect: timedelta, read: timedelta, *, allow_http: bool, pro
     return options
 
 
-def retry_options(retries: int, first_wait_ms: int, longest_wait_ms: int) -> "RetryConfig":
+def retry_options(retries: int, first_wait_ms: int = 100, longest_wait_ms: int = 20_000) -> "RetryConfig":
     """Retries with growing waits, for at most two minutes."""
     return {
         "max_retries": retries,
@@ -132,7 +117,7 @@ def retry_options(retries: int, first_wait_ms: int, longest_wait_ms: int) -> "Re
     }
 
 
-class ObjectFiles:
+class ObjectFiles(Files):
     """The files of one bucket or container."""
 
     def __init__(self, bucket: Bucket) -> None:
@@ -142,21 +127,15 @@ class ObjectFiles:
         self._conditional: bool | None = True if bucket.known_conditional else None
 
     def read(self, location: Location, limit: int) -> bytes:
-        """The whole file, in one request."""
         store, key = self._resolve(location)
         answer = self._attempt(location, lambda: obstore.get(store, key))
-        check_length(location, answer.meta["size"], limit)
+        protocol.check_length(location, answer.meta["size"], limit)
         return self._attempt(location, lambda: bytes(answer.bytes()))
 
-    def read_range(self, location: Location, offset: int, length: int) -> bytes:
-        """Exactly these bytes, in one request; an error if the file has fewer."""
-        return self.read_ranges(location, [(offset, length)])[0]
-
     def read_ranges(self, location: Location, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Several (offset, length) ranges of one file, in parallel, in the requested order."""
         store, key = self._resolve(location)
         for offset, length in ranges:
-            check_range(location, offset, length)
+            protocol.check_range(location, offset, length)
         wanted = [(offset, length) for offset, length in ranges if length]
         if not wanted:
             return [b""] * len(ranges)
@@ -165,14 +144,11 @@ class ObjectFiles:
             self._attempt(location, lambda: obstore.get_ranges(store, key, starts=starts, lengths=lengths, coalesce=0))
         )
         results = [bytes(next(parts)) if length else b"" for _, length in ranges]
-        for (offset, length), data in zip(ranges, results, strict=True):
-            if len(data) < length:
-                raise short_read(location, offset, length, len(data))
+        protocol.check_parts(location, ranges, results)
         return results
 
     def read_tail(self, location: Location, length: int) -> Tail:
-        """The last bytes, or the whole file if it is shorter, with the file's size, in one request."""
-        check_range(location, 0, length)
+        protocol.check_range(location, 0, length)
         if length == 0:
             return Tail(b"", self.stat(location).size)
         store, key = self._resolve(location)
@@ -180,7 +156,7 @@ class ObjectFiles:
         try:
             answer = obstore.get(store, key, options={"range": {"suffix": length}})
             return Tail(bytes(answer.bytes()), answer.meta["size"])
-        except NotSupportedError:
+        except refused.NotSupportedError:
             pass  # Azure has no such request.
         except _OBSTORE_ERRORS as error:
             failure = self._translated(location, error)
@@ -197,17 +173,12 @@ class ObjectFiles:
         raise failure
 
     def write(self, location: Location, data: bytes) -> None:
-        """Store the bytes atomically, replacing an existing file."""
         store, key = self._resolve(location)
         parts = len(data) > _LARGEST_SINGLE_PUT
         size = self._bucket.part_size
         self._attempt(location, lambda: obstore.put(store, key, data, use_multipart=parts, chunk_size=size))
 
     def create_exclusive(self, location: Location, data: bytes) -> None:
-        """Store the bytes atomically if no file exists, else LocationExistsError.
-
-        After any other error it is unknown whether the file was created.
-        """
         store, key = self._resolve(location, retrying=False)
         if not self.supports_exclusive_create(location):
             raise StorageError(
@@ -231,11 +202,11 @@ class ObjectFiles:
         store, key = self._resolve(probe, retrying=False)
         try:
             obstore.put(store, key, b"1", mode="create")
-            with suppress(AlreadyExistsError, PreconditionError):
+            with suppress(refused.AlreadyExistsError, refused.PreconditionError):
                 obstore.put(store, key, b"2", mode="create")
                 return False
             return True
-        except NotSupportedError:
+        except refused.NotSupportedError:
             return False
         except _OBSTORE_ERRORS as error:
             failure = self._translated(probe, error)
@@ -276,12 +247,7 @@ class ObjectFiles:
         return None
 
     def list_prefix(self, location: Location) -> Iterator[FileInfo]:
-        """Every file beneath the location, taken as a folder, in no particular order."""
-        folder = location.key.removesuffix("/")
-        if folder:
-            _check_key(location, folder, empty_names=False)
-        _Threads.check(location)
-        store = self._store(True, None)
+        store, folder = self._folder(location)
         stream = self._attempt(location, lambda: obstore.list(store, folder or None, chunk_size=1000))
         while chunk := self._attempt(location, lambda: next(stream, None)):
             for entry in chunk:
@@ -291,30 +257,16 @@ class ObjectFiles:
 
     def list_folders(self, location: Location) -> Iterator[str]:
         """The names of the folders directly beneath the location, without listing what is in them."""
-        folder = location.key.removesuffix("/")
-        if folder:
-            _check_key(location, folder, empty_names=False)
-        _Threads.check(location)
-        store = self._store(True, None)
+        store, folder = self._folder(location)
         listing = self._attempt(location, lambda: obstore.list_with_delimiter(store, folder or None))
         for prefix in listing["common_prefixes"]:
             yield prefix.rstrip("/").rpartition("/")[2]
 
-    def make_folder(self, location: Location) -> None:
-        """Create a folder by writing a marker file into it."""
-        self.write(marked(location), b"")
-
-    def remove_folder(self, location: Location) -> None:
-        """Remove an empty folder."""
-        for failure in self.delete([marked(location)]):
-            raise failure.error
-
     def stat(self, location: Location) -> FileInfo:
-        """Size and time of one file, or LocationNotFoundError."""
         store, key = self._resolve(location)
         return _info(str(location), self._attempt(location, lambda: obstore.head(store, key)))
 
-    def open_input(self, location: Location, size: int | None) -> Any:
+    def open_input(self, location: Location, size: int | None) -> pa.NativeFile | RangedInput:
         """A reader that requests only what is read; a small file is read whole, in one request."""
         if size is None:
             tail = self.read_tail(location, TAIL_LENGTH)
@@ -327,7 +279,6 @@ class ObjectFiles:
         return RangedInput(self, location, size, None)
 
     def open_output(self, location: Location) -> OutputStream:
-        """A writer whose file appears when it is closed."""
         store, key = self._resolve(location)
         size = self._bucket.part_size
         writer = self._attempt(
@@ -346,6 +297,13 @@ class ObjectFiles:
         if key.startswith("/"):
             return self._store(retrying, ""), key[1:]
         return self._store(retrying, None), key
+
+    def _folder(self, location: Location) -> "tuple[RemoteStore, str]":
+        folder = location.key.removesuffix("/")
+        if folder:
+            _check_key(location, folder, empty_names=False)
+        _Threads.check(location)
+        return self._store(True, None), folder
 
     def _store(self, retrying: bool, folder: str | None) -> "RemoteStore":
         with self._lock:
@@ -369,11 +327,11 @@ class ObjectFiles:
             case FileNotFoundError():
                 missing = "NoSuchBucket" in text or "ContainerNotFound" in text
                 return LocationNotFoundError(str(location), "has no such bucket" if missing else "does not exist")
-            case AlreadyExistsError() | PreconditionError():
+            case refused.AlreadyExistsError() | refused.PreconditionError():
                 return LocationExistsError(str(location), "already exists")
-            case PermissionDeniedError() | UnauthenticatedError():
+            case refused.PermissionDeniedError() | refused.UnauthenticatedError():
                 return StorageError(str(location), f"the store refused access ({self._bucket.advice}): {text}")
-            case InvalidPathError():
+            case refused.InvalidPathError():
                 return StorageError(str(location), f"holds a file whose name cannot be listed: {text}")
             case ValueError():
                 return InvalidLocationError(f"location {str(location)!r} is not one for an object store: {text}")
@@ -384,7 +342,9 @@ class ObjectFiles:
 
 
 class _ObjectOutput(OutputStream):
-    def __init__(self, location: Location, writer: Any, attempt: Callable[[Location, Callable[[], Any]], Any]) -> None:
+    def __init__(
+        self, location: Location, writer: "WritableFile", attempt: Callable[[Location, Callable[[], Any]], Any]
+    ) -> None:
         super().__init__(location)
         self._writer = writer
         self._attempt = attempt
@@ -412,5 +372,5 @@ def _check_key(location: Location, key: str, *, empty_names: bool) -> None:
         raise InvalidLocationError(f"location {str(location)!r} has an empty name (`//`), which cannot be reached here")
 
 
-def _info(location: str, entry: Any) -> FileInfo:
+def _info(location: str, entry: "ObjectMeta") -> FileInfo:
     return FileInfo(location, entry["size"], round(entry["last_modified"].timestamp() * 1000))

@@ -4,7 +4,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
+
+import pyarrow as pa
 
 from icefloe.errors import StorageError
 from icefloe.storage.locations import Location
@@ -65,7 +67,7 @@ class OutputStream(ABC):
         """Whether the file was published or dropped."""
         return self._closed
 
-    def write(self, data: Any, /) -> int:
+    def write(self, data: bytes | bytearray | memoryview | pa.Buffer, /) -> int:
         """Append the bytes of any buffer; a failure aborts."""
         if self._closed:
             raise StorageError(str(self._location), "is closed for writing")
@@ -131,6 +133,29 @@ class OutputStream(ABC):
             self.abort()
 
 
+class Input(Protocol):
+    """A file that is being read: one of pyarrow's own, or a `RangedInput`."""
+
+    def read(self, length: int = -1, /) -> bytes:
+        """The next bytes; all remaining ones if no length is given."""
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Move to a position from the start (0), from here (1) or from the end (2)."""
+
+    def tell(self) -> int:
+        """The position of the next read."""
+
+    def size(self) -> int:
+        """The size of the file."""
+
+    def close(self) -> None:
+        """Release what the reader holds."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+
 class Files(Protocol):
     """The files of one store: one bucket, container or name node, or the local disk."""
 
@@ -139,6 +164,7 @@ class Files(Protocol):
 
     def read_range(self, location: Location, offset: int, length: int) -> bytes:
         """Exactly these bytes; an error if the file has fewer."""
+        return self.read_ranges(location, [(offset, length)])[0]
 
     def read_ranges(self, location: Location, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Several (offset, length) ranges of one file, in the requested order."""
@@ -165,16 +191,19 @@ class Files(Protocol):
         """The names of the folders directly beneath the location, in no particular order."""
 
     def make_folder(self, location: Location) -> None:
-        """Create an empty folder; an existing one is not an error."""
+        """Create an empty folder; an existing one is not an error. Without folders, a marker file is written into it."""
+        self.write(_marked(location), b"")
 
     def remove_folder(self, location: Location) -> None:
         """Remove an empty folder; one that is not empty or does not exist is left alone."""
+        for failure in self.delete([_marked(location)]):
+            raise failure.error
 
     def stat(self, location: Location) -> FileInfo:
         """Size and time of one file, or LocationNotFoundError."""
 
-    def open_input(self, location: Location, size: int | None) -> Any:
-        """A seekable reader that pyarrow accepts."""
+    def open_input(self, location: Location, size: int | None) -> Input:
+        """A seekable reader that pyarrow accepts; giving the size saves a request on some stores."""
 
     def open_output(self, location: Location) -> OutputStream:
         """A writer that pyarrow accepts."""
@@ -184,7 +213,7 @@ FOLDER_MARK = ".icefloe-folder"
 """The file that keeps an empty folder alive where folders are only parts of names."""
 
 
-def marked(location: Location) -> Location:
+def _marked(location: Location) -> Location:
     """The file that marks a folder."""
     return replace(location, path=f"{location.path.rstrip('/')}/{FOLDER_MARK}")
 
@@ -203,6 +232,13 @@ def check_length(location: Location, length: int, limit: int) -> None:
             f"is not read: it has {length} bytes, and files that are read whole may have {limit}"
             " (read.limits.file-bytes)",
         )
+
+
+def check_parts(location: Location, ranges: Sequence[tuple[int, int]], parts: Sequence[bytes]) -> None:
+    """Fail if the file ends before one of the ranges, so that what was read of it is too short."""
+    for (offset, length), data in zip(ranges, parts, strict=True):
+        if len(data) < length:
+            raise short_read(location, offset, length, len(data))
 
 
 def short_read(location: Location, offset: int, length: int, got: int) -> StorageError:

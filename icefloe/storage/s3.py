@@ -5,13 +5,13 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from obstore.store import S3Store
 
 from icefloe.errors import InvalidPropertyError
-from icefloe.storage.objects import Bucket, client_options, retry_options
+from icefloe.storage.objects import PART_SIZE, Bucket, client_options, retry_options
 from icefloe.storage.properties import first_of, flag, seconds, secrets_of, shown, whole_number
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ _OWN_IDENTITY_VARIABLES = (
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 )
-_PART_SIZE = 16 << 20
 _SMALLEST_PART = 5 << 20  # S3 refuses smaller ones
 
 
@@ -37,7 +36,7 @@ def open_bucket(bucket: str, properties: Mapping[str, str]) -> Bucket:
     region = first_of(properties, "s3.region", "client.region") or _variable("AWS_REGION", "AWS_DEFAULT_REGION")
     region = region or profile.get("region") or "us-east-1"
     base = _bucket_url(bucket, endpoint, region, properties)
-    config: dict[str, Any] = {"bucket": bucket, "region": region, "virtual_hosted_style_request": True}
+    config: dict[str, str | bool] = {"bucket": bucket, "region": region, "virtual_hosted_style_request": True}
     config.update(_encryption(properties))
     config["skip_signature"] = bool(flag(properties, "s3.anonymous"))
     retries = retry_options(
@@ -46,10 +45,10 @@ def open_bucket(bucket: str, properties: Mapping[str, str]) -> Bucket:
         whole_number(properties, "s3.retry.max-wait-ms", 20_000, 1),
     )
     client = client_options(
+        base.startswith("http:"),
         seconds(properties, "s3.connect-timeout", 10),
         seconds(properties, "s3.request-timeout", 60),
-        allow_http=base.startswith("http:"),
-        proxy=properties.get("s3.proxy-uri"),
+        properties.get("s3.proxy-uri"),
     )
 
     def open_store(retrying: bool, folder: str | None) -> S3Store:
@@ -58,37 +57,23 @@ def open_bucket(bucket: str, properties: Mapping[str, str]) -> Bucket:
         return S3Store(
             config={**config, "aws_endpoint_url_s3": url, "disable_bulk_delete": folder is not None},  # type: ignore[arg-type]  # a dict of known keys
             client_options=client,
-            retry_config=retries if retrying else retry_options(0, 1, 1),
+            retry_config=retries if retrying else retry_options(0),
             # Static keys go in as a provider: as plain settings they would mix with a session token of the environment.
-            credential_provider=_Provider(*keys) if keys else None,
+            credential_provider=None if keys is None else lambda: keys,
         )
 
     return Bucket(
         open_store=open_store,
-        secrets=secrets_of(properties, *(keys or ())),
-        part_size=whole_number(properties, "s3.multipart.part-size-bytes", _PART_SIZE, _SMALLEST_PART),
+        secrets=secrets_of(
+            properties, *(keys["access_key_id"], keys["secret_access_key"], keys["token"]) if keys else ()
+        ),
+        part_size=whole_number(properties, "s3.multipart.part-size-bytes", PART_SIZE, _SMALLEST_PART),
         reaches_empty_names=True,
         # Amazon honours If-None-Match; other stores are probed.
         known_conditional=endpoint is None or bool(re.match(r"https://[^/]*\.amazonaws\.com(\.cn)?(/|$)", endpoint)),
         advice="check s3.access-key-id, s3.secret-access-key, s3.session-token and s3.region, or the AWS_* variables, "
         "or set s3.anonymous=true for a public bucket",
     )
-
-
-class _Provider:
-    def __init__(self, key: str, secret: str, token: str | None) -> None:
-        self._credential: S3Credential = {
-            "access_key_id": key,
-            "secret_access_key": secret,
-            "token": token,
-            "expires_at": None,
-        }
-
-    def __call__(self) -> "S3Credential":
-        return self._credential
-
-    def __repr__(self) -> str:
-        return "static credentials"
 
 
 def _refuse_unsupported(properties: Mapping[str, str]) -> None:
@@ -105,7 +90,7 @@ def _refuse_unsupported(properties: Mapping[str, str]) -> None:
         )
 
 
-def _static_keys(properties: Mapping[str, str], profile: Mapping[str, str]) -> tuple[str, str, str | None] | None:
+def _static_keys(properties: Mapping[str, str], profile: Mapping[str, str]) -> "S3Credential | None":
     for prefix in ("s3", "client"):
         key, secret = properties.get(f"{prefix}.access-key-id"), properties.get(f"{prefix}.secret-access-key")
         if bool(key) != bool(secret):
@@ -113,9 +98,13 @@ def _static_keys(properties: Mapping[str, str], profile: Mapping[str, str]) -> t
                 f"{prefix}.access-key-id and {prefix}.secret-access-key are only useful together"
             )
         if key and secret:
-            return key, secret, properties.get(f"{prefix}.session-token") or None
+            return _credential(key, secret, properties.get(f"{prefix}.session-token") or None)
     key, secret = profile.get("aws_access_key_id"), profile.get("aws_secret_access_key")
-    return (key, secret, profile.get("aws_session_token")) if key and secret else None
+    return _credential(key, secret, profile.get("aws_session_token")) if key and secret else None
+
+
+def _credential(key: str, secret: str, token: str | None) -> "S3Credential":
+    return {"access_key_id": key, "secret_access_key": secret, "token": token, "expires_at": None}
 
 
 def _profile(properties: Mapping[str, str]) -> dict[str, str]:
@@ -176,7 +165,7 @@ def _bucket_url(bucket: str, endpoint: str | None, region: str, properties: Mapp
     return f"{scheme}://{bucket}.{host}"
 
 
-def _encryption(properties: Mapping[str, str]) -> dict[str, Any]:
+def _encryption(properties: Mapping[str, str]) -> dict[str, str | bool]:
     encryption = first_of(properties, "s3.server-side-encryption", "s3.sse.type")
     # Java says s3, kms, dsse-kms, custom and none; PyIceberg says what S3 says.
     encryption = {"s3": "AES256", "kms": "aws:kms", "dsse-kms": "aws:kms:dsse", "custom": "sse-c", "none": None}.get(
@@ -184,7 +173,7 @@ def _encryption(properties: Mapping[str, str]) -> dict[str, Any]:
     )
     if encryption is None:
         return {}
-    config: dict[str, Any] = {"server_side_encryption": encryption}
+    config: dict[str, str | bool] = {"server_side_encryption": encryption}
     key = first_of(properties, "s3.sse-kms-key-id", "s3.sse.key")
     if key:
         config["sse_customer_key_base64" if encryption == "sse-c" else "sse_kms_key_id"] = key

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 from icefloe.errors import LocationNotFoundError
 from icefloe.metadata import Limits
@@ -13,7 +12,7 @@ from icefloe.storage.locations import Location, parse_location
 from icefloe.storage.memory import MemoryFiles
 from icefloe.storage.objects import ObjectFiles
 from icefloe.storage.properties import checked_properties, shown_properties
-from icefloe.storage.protocol import DeleteFailure, FileInfo, Files, OutputStream, Tail
+from icefloe.storage.protocol import DeleteFailure, FileInfo, Files, Input, OutputStream, Tail
 
 
 class Storage:
@@ -117,7 +116,7 @@ class Storage:
             return False
         return True
 
-    def open_input(self, location: str, *, size: int | None = None) -> Any:
+    def open_input(self, location: str, *, size: int | None = None) -> Input:
         """A seekable reader for pyarrow; giving the size saves a request on some stores."""
         files, parsed = self._resolve(location)
         return files.open_input(parsed, size)

@@ -6,10 +6,10 @@ Nothing is read ahead. One request brings the end of the file, where Parquet and
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self
+from typing import Self
 
 from icefloe.storage.locations import Location
-from icefloe.storage.protocol import Files, Tail
+from icefloe.storage.protocol import Files, Input, Tail
 
 SMALL_FILE = 1 << 20
 """A file known to be no longer than this is read whole, in one request."""
@@ -24,7 +24,7 @@ LARGEST_REQUEST = 8 << 20
 """A longer range is fetched in pieces, side by side."""
 
 
-class RangedInput:
+class RangedInput(Input):
     """A seekable file over ranged reads; one thread at a time holds it."""
 
     def __init__(self, files: Files, location: Location, size: int, tail: Tail | None) -> None:
@@ -38,7 +38,6 @@ class RangedInput:
         self.closed = False
 
     def size(self) -> int:
-        """The size of the file."""
         return self._size
 
     def read_at(self, offset: int, length: int) -> bytes:
@@ -68,23 +67,20 @@ class RangedInput:
             fetched = iter(self._files.read_ranges(self._location, [piece for block in pieces for piece in block]))
             self._blocks = [(block[0][0], b"".join(next(fetched) for _ in block)) for block in pieces]
 
-    def read(self, length: int | None = -1) -> bytes:
-        """The next bytes; all remaining ones if no length is given."""
+    def read(self, length: int | None = -1, /) -> bytes:
         with self._lock:
             wanted = self._size - self._position if length is None or length < 0 else length
             data = self.read_at(self._position, wanted)
             self._position += len(data)
             return data
 
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Move to a position from the start (0), from here (1) or from the end (2)."""
+    def seek(self, offset: int, whence: int = 0, /) -> int:
         with self._lock:
             base = (0, self._position, self._size)[whence]
             self._position = max(0, base + offset)
             return self._position
 
     def tell(self) -> int:
-        """The position of the next read."""
         return self._position
 
     def readable(self) -> bool:
@@ -103,7 +99,6 @@ class RangedInput:
         """Nothing."""
 
     def close(self) -> None:
-        """Release the loaded bytes."""
         self.closed = True
         self._blocks = []
 
@@ -114,7 +109,7 @@ class RangedInput:
         self.close()
 
 
-def prefetch(handle: Any, ranges: Iterable[tuple[int, int]]) -> None:
+def prefetch(handle: object, ranges: Iterable[tuple[int, int]]) -> None:
     """Tell an open input which (offset, length) ranges will be read; local inputs ignore it."""
     bring: Callable[[Iterable[tuple[int, int]]], None] | None = getattr(handle, "prefetch", None)
     if bring is not None:

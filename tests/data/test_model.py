@@ -1,5 +1,6 @@
 """A scan is the filter over all rows that are not deleted: random rows, specs, predicates and deletes of all kinds, naively."""
 
+import io
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -95,7 +96,7 @@ class Modelled:
             if file.file_format == "parquet":
                 found: list[int] = pq.read_table(source, columns=["row"]).column(0).to_pylist()
                 return found
-            records: Any = fastavro.reader(source)
+            records: Any = fastavro.reader(io.BytesIO(source.read()))
             return [row["row"] for row in records]
 
     def delete_positions(self, chosen: dict[str, set[int]], as_vectors: bool) -> None:

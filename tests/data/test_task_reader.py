@@ -1,7 +1,7 @@
 """One task becomes batches: columns by id, constants, deletes, metadata columns, formats."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -383,9 +383,9 @@ class CountedFiles(MemoryFiles):
     def __init__(self, requests: list[tuple[int, int]]) -> None:
         self.requests = requests
 
-    def read_range(self, location: Location, offset: int, length: int) -> bytes:
-        self.requests.append((offset, length))
-        return super().read_range(location, offset, length)
+    def read_ranges(self, location: Location, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        self.requests.extend(ranges)
+        return super().read_ranges(location, ranges)
 
 
 class RemoteStorage(Storage):

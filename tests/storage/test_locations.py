@@ -6,14 +6,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidLocationError
+from icefloe.metadata import relativize, resolve_location
 from icefloe.storage import (
-    LocationMatch,
     absolute_location,
-    compare_locations,
     normalize_location,
     parse_location,
-    relativize,
-    resolve_location,
     same_location,
 )
 
@@ -84,31 +81,30 @@ def test_what_is_not_a_text_is_told(value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("left", "right", "match"),
+    ("left", "right", "is_same"),
     [
-        ("/a/b", "file:///a/b", LocationMatch.SAME),
-        ("file:/a/b", "file:///a//b", LocationMatch.SAME),
-        ("s3://b/k", "s3a://b/k", LocationMatch.SAME),
-        ("s3n://b/k", "s3a://b/k", LocationMatch.SAME),
-        ("gs://b/k", "gcs://b/k", LocationMatch.SAME),
-        ("abfs://c@a.dfs.core.windows.net/k", "wasbs://c@a.blob.core.windows.net/k", LocationMatch.SAME),
-        ("s3://b/a//k", "s3://b/a/k", LocationMatch.DIFFERENT),
-        ("s3://b/a%20k", "s3://b/a k", LocationMatch.DIFFERENT),
-        ("s3://b/K", "s3://b/k", LocationMatch.DIFFERENT),
-        ("file:///é", "file:///e\u0301", LocationMatch.DIFFERENT),
-        ("s3://b/k", "s3://other/k", LocationMatch.CONFLICTING),
-        ("s3://b/k", "gs://b/k", LocationMatch.CONFLICTING),
-        ("s3://b/wh/t", "hdfs://nn/wh/t", LocationMatch.CONFLICTING),
-        ("hdfs://nn/wh/t", "hdfs://nn:8020/wh/t", LocationMatch.CONFLICTING),
-        ("hdfs:/wh/t", "/wh/t", LocationMatch.CONFLICTING),
-        ("abfs://c/k", "abfs://c@a.dfs.core.windows.net/k", LocationMatch.CONFLICTING),
+        ("/a/b", "file:///a/b", True),
+        ("file:/a/b", "file:///a//b", True),
+        ("s3://b/k", "s3a://b/k", True),
+        ("s3n://b/k", "s3a://b/k", True),
+        ("gs://b/k", "gcs://b/k", True),
+        ("abfs://c@a.dfs.core.windows.net/k", "wasbs://c@a.blob.core.windows.net/k", True),
+        ("s3://b/a//k", "s3://b/a/k", False),
+        ("s3://b/a%20k", "s3://b/a k", False),
+        ("s3://b/K", "s3://b/k", False),
+        ("file:///é", "file:///e\u0301", False),
+        ("s3://b/k", "s3://other/k", False),
+        ("s3://b/k", "gs://b/k", False),
+        ("s3://b/wh/t", "hdfs://nn/wh/t", False),
+        ("hdfs://nn/wh/t", "hdfs://nn:8020/wh/t", False),
+        ("hdfs:/wh/t", "/wh/t", False),
+        ("abfs://c/k", "abfs://c@a.dfs.core.windows.net/k", False),
     ],
 )
-def test_comparing(left: str, right: str, match: LocationMatch) -> None:
-    assert compare_locations(left, right) is match
-    assert compare_locations(right, left) is match
-    assert same_location(left, right) is (match is LocationMatch.SAME)
-    assert (normalize_location(left) == normalize_location(right)) is (match is LocationMatch.SAME)
+def test_comparing(left: str, right: str, is_same: bool) -> None:
+    assert same_location(left, right) is is_same
+    assert same_location(right, left) is is_same
+    assert (normalize_location(left) == normalize_location(right)) is is_same
 
 
 keys = st.text(st.characters(exclude_characters="\0"), max_size=30)

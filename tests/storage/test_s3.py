@@ -17,6 +17,7 @@ from icefloe.errors import (
 )
 from icefloe.storage import Storage
 from icefloe.storage.s3 import _bucket_url, open_bucket
+from icefloe.storage.streams import RangedInput
 from tests.storage.servers import S3Server, s3_server
 
 __all__ = ["s3_server"]
@@ -59,6 +60,7 @@ def test_nothing_costs_more_than_one_request(s3_server: S3Server) -> None:
     storage.open_input(small, size=5).read()
     assert spent(("GET", ""))
     handle = storage.open_input(large, size=20 << 20)
+    assert isinstance(handle, RangedInput)
     assert spent()
     handle.seek(-64 << 10, 2)
     handle.read(64 << 10)

@@ -2,6 +2,7 @@
 
 import io
 import itertools
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, strategies as st
@@ -20,9 +21,9 @@ class CountingFiles(MemoryFiles):
     def __init__(self) -> None:
         self.asked: list[tuple[int, int]] = []
 
-    def read_range(self, location: Location, offset: int, length: int) -> bytes:
-        self.asked.append((offset, length))
-        return super().read_range(location, offset, length)
+    def read_ranges(self, location: Location, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        self.asked.extend(ranges)
+        return super().read_ranges(location, ranges)
 
 
 @pytest.fixture(scope="module")
