@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from icefloe import properties as props
 from icefloe.commit.path_index import PathIndex
 from icefloe.errors import InvalidLocationError
-from icefloe.manifests import DataFile, ManifestCache, ManifestLists, manifest_lists
+from icefloe.manifests import DataFile, ManifestCache
 from icefloe.metadata import TableMetadata, is_absolute, requirements as req, updates as up
 from icefloe.storage import Storage
 
@@ -27,8 +27,6 @@ _MOST_WRITERS = 8
 class Caches:
     """What one handle of a table remembers of files that never change; never shared between credentials."""
 
-    lists: ManifestLists = field(default_factory=manifest_lists)
-    """Of commits, with what they count and assign; scans keep what they read of files in `manifests`."""
     manifests: ManifestCache = field(default_factory=ManifestCache)
     paths: PathIndex = field(default_factory=PathIndex)
 

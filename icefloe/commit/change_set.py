@@ -6,7 +6,7 @@ from typing import Self
 
 from icefloe.commit.change import Caches, Change, Prepared, Workbench
 from icefloe.commit.committer import Committer, TableState, check_same_table
-from icefloe.commit.parent import list_location, manifests_of, read_entries
+from icefloe.commit.parent import manifests_of, read_entries
 from icefloe.commit.producer import committed_manifests
 from icefloe.commit.report import report_commit
 from icefloe.commit.retry import CommitLoop, Committed, Outcome, Timing, result_of
@@ -224,10 +224,9 @@ def of_failed_attempts(outcome: Committed, bench: Workbench) -> set[str]:
         return set()
     try:
         for snapshot in map(metadata.snapshot_by_id, outcome.snapshot_ids):
-            place = None if snapshot is None else list_location(snapshot, metadata)
-            if snapshot is None or place is None:
+            if snapshot is None or snapshot.manifest_list is None:
                 return set()
-            leftovers -= {place, *committed_manifests(snapshot, metadata, bench)}
+            leftovers -= {metadata.resolve(snapshot.manifest_list), *committed_manifests(snapshot, metadata, bench)}
     except Exception:  # noqa: BLE001 - the commit happened; what cannot be read only keeps leftovers alive
         return set()
     return leftovers

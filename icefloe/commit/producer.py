@@ -188,7 +188,7 @@ def make_snapshot(parent: Parent, delta: Delta, target: Target) -> Snapshot:
     )
     location = parent.bench.list_name(metadata, parent.snapshot_id)
     parent.bench.write(location, data)
-    parent.bench.caches.lists.keep(location, manifests)
+    parent.bench.caches.manifests.lists.keep(location, manifests)
     return Snapshot(
         snapshot_id=parent.snapshot_id,
         timestamp_ms=parent.bench.clock_ms(),

@@ -15,8 +15,9 @@ from icefloe.data.task_reader import ReadContext, read_task
 from icefloe.errors import CorruptFileError, InvalidValueError, NotInstalledError, StorageError
 from icefloe.expressions import AlwaysFalse, AlwaysTrue
 from icefloe.formats.deletion_vectors import DeletionVector
+from icefloe.manifests import error_of_snapshot
 from icefloe.metadata import TableMetadata
-from icefloe.planning import FileScanTask, TableScan, of_snapshot
+from icefloe.planning import FileScanTask, TableScan
 from icefloe.schema import Schema, reserved, schema_to_arrow
 from icefloe.storage import Storage
 
@@ -94,7 +95,7 @@ def _read(task: FileScanTask, wanted: Schema, context: ReadContext, snapshot_id:
     except (CorruptFileError, StorageError) as error:
         if snapshot_id is None:
             raise
-        raise of_snapshot(error, snapshot_id) from error
+        raise error_of_snapshot(error, snapshot_id) from error
 
 
 def _snapshot_id(scan: Scan) -> int | None:

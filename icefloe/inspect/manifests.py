@@ -86,8 +86,7 @@ def _counted(manifest: ManifestFile, source: ManifestSource) -> ManifestFile:
     """The manifest with its counts, which lists of old v1 tables lack."""
     if all(getattr(manifest, name) is not None for name in _COUNTS):
         return manifest
-    counts: dict[str, Any] = dict(count_entries(source.read(manifest, _ONLY_STATUS)))
-    return replace(manifest, **counts)
+    return replace(manifest, **count_entries(source.read(manifest, _ONLY_STATUS)))
 
 
 def _summaries(manifest: ManifestFile, source: ManifestSource, is_all: bool) -> list[dict[str, Any]] | None:

@@ -7,8 +7,9 @@ An unreadable list or manifest is an error, so that nothing is ever deleted on h
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from icefloe.manifests import ManifestFile, inline_manifests, read_manifest_list, read_manifests, wanted
+from icefloe.manifests import ManifestFile, SnapshotManifests, wanted
 from icefloe.metadata import Snapshot, TableMetadata
+from icefloe.parallel import in_order
 from icefloe.storage import Storage, identity
 from icefloe.storage.identities import identities
 
@@ -50,25 +51,18 @@ def reachable_files(metadata: TableMetadata, metadata_location: str | None, stor
 
 def manifests_of(metadata: TableMetadata, snapshots: Iterable[Snapshot], storage: Storage) -> dict[str, ManifestFile]:
     """The manifests of some snapshots by location, each once."""
-    return {
-        identity(each.manifest_path): each for snapshot in snapshots for each in _manifests(metadata, snapshot, storage)
-    }
+    source = SnapshotManifests(metadata, storage.read, storage.limits)
+    return {identity(each.manifest_path): each for snapshot in snapshots for each in source.of(snapshot)}
 
 
 def live_content(
     metadata: TableMetadata, manifests: Iterable[ManifestFile], storage: Storage
 ) -> Iterator[tuple[list[str], list[int]]]:
     """The live data and delete files, manifest by manifest: their locations, and what they hold by the spec's number."""
-    columns = read_manifests(
-        manifests,
-        storage.read,
-        wanted("file_path", "content", partition=False),
-        table_location=metadata.relative_to,
-        workers=_WORKERS,
-        limits=storage.limits,
-    )
-    for each in columns:
-        live = each.filter(each.is_live)
+    source = SnapshotManifests(metadata, storage.read, storage.limits)
+    columns = wanted("file_path", "content", partition=False)
+    for entries in in_order(lambda manifest: source.entries(manifest, columns), manifests, _WORKERS):
+        live = entries.filter(entries.is_live)
         yield identities(live.column("file_path")).to_pylist(), live.column("content").to_pylist()
 
 
@@ -82,13 +76,6 @@ def statistics_of(metadata: TableMetadata) -> frozenset[str]:
     named = [each.statistics_path for each in metadata.statistics]
     named += [each.statistics_path for each in metadata.partition_statistics]
     return frozenset(_place(metadata, each) for each in named)
-
-
-def _manifests(metadata: TableMetadata, snapshot: Snapshot, storage: Storage) -> Iterable[ManifestFile]:
-    if snapshot.manifest_list is None:
-        return inline_manifests(snapshot.manifests or (), snapshot.snapshot_id, storage.read)
-    place = _place(metadata, snapshot.manifest_list)
-    return read_manifest_list(place, storage.read, table_location=metadata.relative_to, limits=storage.limits)
 
 
 def _place(metadata: TableMetadata, path: str) -> str:

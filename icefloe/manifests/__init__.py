@@ -1,7 +1,6 @@
 """Manifests: which files a snapshot holds, in columns."""
 
 from icefloe.manifests.arrow_values import to_internal, value_array_type
-from icefloe.manifests.cache import ManifestCache, ManifestLists, manifest_lists
 from icefloe.manifests.columns import ManifestColumns, columns_of, columns_of_files
 from icefloe.manifests.entry_codec import COLUMN_TYPES, DATA_FILE_ID, ENTRY_COLUMNS, FILE_COLUMNS
 from icefloe.manifests.inheritance import assign_first_row_ids, assign_sequence_numbers, inherit
@@ -12,7 +11,8 @@ from icefloe.manifests.list_codec import (
     read_manifest_list,
 )
 from icefloe.manifests.metrics import MetricColumns
-from icefloe.manifests.reader import decode_manifest, read_manifest, read_manifests
+from icefloe.manifests.of_snapshot import ManifestCache, SnapshotManifests, error_of_snapshot
+from icefloe.manifests.reader import decode_manifest, read_manifest
 from icefloe.manifests.summaries import SummaryColumns, count_entries, min_sequence_number, summarize
 from icefloe.manifests.values import (
     UNASSIGNED_SEQUENCE_NUMBER,

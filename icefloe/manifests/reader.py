@@ -1,6 +1,6 @@
 """Reading a manifest into columns: the format by its first bytes, fields by id, across all format versions."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -23,7 +23,6 @@ from icefloe.avro import (
 )
 from icefloe.avro.decode import decode
 from icefloe.errors import CorruptFileError, InvalidValueError
-from icefloe.manifests.cache import ManifestCache
 from icefloe.manifests.columns import ManifestColumns, column_type
 from icefloe.manifests.content_stats_codec import metrics_from_stats
 from icefloe.manifests.entry_codec import PARTITION_ROLE, choose
@@ -34,7 +33,6 @@ from icefloe.manifests.paths import resolve_paths
 from icefloe.manifests.values import ManifestFile, Metric
 from icefloe.manifests.wanted_columns import ALWAYS, EVERYTHING, Wanted
 from icefloe.metadata import DEFAULT_LIMITS, Limits
-from icefloe.parallel import in_order
 from icefloe.schema import IcebergType, StructType, UnknownType
 
 Read = Callable[[str], bytes]
@@ -51,56 +49,25 @@ def read_manifest(
     partition_type: StructType | None = None,
     table_location: str | None = None,
     committed: bool = True,
-    cache: ManifestCache | None = None,
     threads: int = 1,
     limits: Limits = DEFAULT_LIMITS,
 ) -> ManifestColumns:
     """The entries of a manifest, with all that they inherit.
 
     `partition_type` is the type of the manifest's spec; without it the types are those of the file. Relative paths become
-    locations under `table_location`. With a cache, what was decoded for the same question before is given again. Several
-    threads may decode a large one.
+    locations under `table_location`. `committed` is off for manifests of a commit under way, whose entries still wait for
+    their numbers. Several threads may decode a large one.
     """
-
-    def load() -> ManifestColumns:
-        columns = decode_manifest(
-            read(manifest.manifest_path),
-            manifest.manifest_path,
-            wanted,
-            partition_type=partition_type,
-            spec_id=manifest.partition_spec_id,
-            threads=threads,
-            limits=limits,
-        )
-        return resolve_paths(inherit(columns, manifest, committed=committed), table_location)
-
-    if cache is None:
-        return load()
-    # The same file may be part of several lists, which can give it other row ids.
-    given = (manifest.partition_spec_id, manifest.added_snapshot_id, manifest.sequence_number, manifest.first_row_id)
-    return cache.load((manifest.manifest_path, given, wanted, partition_type, table_location, committed), load)
-
-
-def read_manifests(
-    manifests: Iterable[ManifestFile],
-    read: Read,
-    wanted: Wanted = EVERYTHING,
-    *,
-    partition_types: Callable[[int], StructType | None] = lambda _: None,
-    table_location: str | None = None,
-    cache: ManifestCache | None = None,
-    workers: int = 1,
-    limits: Limits = DEFAULT_LIMITS,
-) -> Iterator[ManifestColumns]:
-    """The entries of many manifests, in their order, decoded by several threads; a few are read ahead, not all."""
-
-    def work(manifest: ManifestFile) -> ManifestColumns:
-        kind = partition_types(manifest.partition_spec_id)
-        return read_manifest(
-            manifest, read, wanted, partition_type=kind, table_location=table_location, cache=cache, limits=limits
-        )
-
-    yield from in_order(work, manifests, workers, "icefloe-manifest")
+    columns = decode_manifest(
+        read(manifest.manifest_path),
+        manifest.manifest_path,
+        wanted,
+        partition_type=partition_type,
+        spec_id=manifest.partition_spec_id,
+        threads=threads,
+        limits=limits,
+    )
+    return resolve_paths(inherit(columns, manifest, committed=committed), table_location)
 
 
 def decode_manifest(

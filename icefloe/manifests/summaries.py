@@ -1,7 +1,7 @@
 """What a manifest list says about a manifest: counts, the smallest sequence number, and summaries of partition values."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -46,20 +46,31 @@ class SummaryColumns:
             yield summaries[position] if position < len(summaries) else None
 
 
-def count_entries(columns: ManifestColumns) -> dict[str, int]:
+class EntryCounts(TypedDict):
     """Files and rows by status, under the names that ManifestFile has for them."""
-    status = columns.column("status").to_numpy()
-    rows = columns.column("record_count").to_numpy()
-    found = {}
-    for name, wanted in (
-        ("added", EntryStatus.ADDED),
-        ("existing", EntryStatus.EXISTING),
-        ("deleted", EntryStatus.DELETED),
-    ):
-        is_such = status == int(wanted)
-        found[f"{name}_files_count"] = int(is_such.sum())
-        found[f"{name}_rows_count"] = int(rows[is_such].sum())
-    return found
+
+    added_files_count: int
+    existing_files_count: int
+    deleted_files_count: int
+    added_rows_count: int
+    existing_rows_count: int
+    deleted_rows_count: int
+
+
+def count_entries(columns: ManifestColumns) -> EntryCounts:
+    """How many files there are of each status, and how many rows they have."""
+    status, rows = columns.column("status").to_numpy(), columns.column("record_count").to_numpy()
+    added, existing, deleted = (
+        rows[status == int(which)] for which in (EntryStatus.ADDED, EntryStatus.EXISTING, EntryStatus.DELETED)
+    )
+    return EntryCounts(
+        added_files_count=len(added),
+        existing_files_count=len(existing),
+        deleted_files_count=len(deleted),
+        added_rows_count=int(added.sum()),
+        existing_rows_count=int(existing.sum()),
+        deleted_rows_count=int(deleted.sum()),
+    )
 
 
 def min_sequence_number(columns: ManifestColumns) -> int:

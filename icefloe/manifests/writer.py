@@ -3,7 +3,7 @@
 import json
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
@@ -306,7 +306,6 @@ def _as_text(value: Any) -> str:
 
 def _describe(columns: ManifestColumns, form: ManifestFormat, location: str, length: int) -> ManifestFile:
     has_numbers = allows(form.version, Feature.SEQUENCE_NUMBERS)
-    counts: Mapping[str, Any] = count_entries(columns)
     return ManifestFile(
         manifest_path=location,
         manifest_length=length,
@@ -316,5 +315,5 @@ def _describe(columns: ManifestColumns, form: ManifestFormat, location: str, len
         sequence_number=UNASSIGNED_SEQUENCE_NUMBER if has_numbers else 0,
         min_sequence_number=min_sequence_number(columns) if has_numbers else 0,
         partitions=summarize_partitions(columns),
-        **counts,
+        **count_entries(columns),
     )

@@ -1,8 +1,7 @@
-"""How the manifests of a snapshot are read: once each, several at a time, a few ahead of whoever waits for them."""
+"""What a scan asks of manifests: their entries under the schema of the scan, checked, and the specs that they are of."""
 
 import os
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from icefloe.errors import CorruptFileError, NoSuchObjectError, StorageError
 from icefloe.manifests import (
@@ -10,19 +9,15 @@ from icefloe.manifests import (
     ManifestColumns,
     ManifestContent,
     ManifestFile,
+    SnapshotManifests,
     Wanted,
-    inline_manifests,
-    read_manifest,
-    read_manifest_list,
+    error_of_snapshot,
 )
 from icefloe.metadata import Snapshot, TableMetadata
 from icefloe.partitioning import PartitionSpec, partition_type
 from icefloe.planning.replaced_columns import ReplacedColumns
 from icefloe.schema import Schema, StructType
 from icefloe.storage import Storage
-
-Item = TypeVar("Item")
-Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,50 +29,26 @@ class ManifestSource:
     snapshot_id: int
     schema: Schema
     cache: ManifestCache | None = None
-    _partition_types: dict[int, StructType] = field(default_factory=dict, init=False, repr=False, compare=False)
     replaced: ReplacedColumns = field(init=False, repr=False, compare=False)
+    _manifests: SnapshotManifests = field(init=False, repr=False, compare=False)
+    _partition_types: dict[int, StructType] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "replaced", ReplacedColumns(self.metadata, self.schema))
+        manifests = SnapshotManifests(self.metadata, self.storage.read, self.storage.limits, self.cache)
+        object.__setattr__(self, "_manifests", manifests)
 
     def manifests(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
         """The manifests of a snapshot, in the order of its list."""
-        try:
-            if snapshot.manifest_list is None:
-                return inline_manifests(snapshot.manifests or (), snapshot.snapshot_id, self.storage.read)
-            place = self.metadata.resolve(snapshot.manifest_list)
-            found = None if self.cache is None else self.cache.lists.find(place)
-            if found is None:
-                found = read_manifest_list(
-                    place, self.storage.read, table_location=self.metadata.relative_to, limits=self.storage.limits
-                )
-                if self.cache is not None:
-                    self.cache.lists.keep(place, found)
-            return found
-        except (CorruptFileError, StorageError) as error:
-            raise of_snapshot(error, snapshot.snapshot_id) from error
+        return self._manifests.of(snapshot)
 
     def read(self, manifest: ManifestFile, wanted: Wanted, threads: int = 1) -> ManifestColumns:
         """The entries of a manifest, from memory if they were read before; several threads may decode a large one."""
         kind = self.partition_type(manifest)
-
-        def load() -> ManifestColumns:
-            return read_manifest(
-                manifest,
-                self.storage.read,
-                wanted,
-                partition_type=kind,
-                table_location=self.metadata.relative_to,
-                threads=threads,
-                limits=self.storage.limits,
-            )
-
         try:
-            if self.cache is None:
-                return _checked(load(), manifest)
-            return _checked(self.cache.load((manifest, wanted, kind, self.metadata.relative_to), load), manifest)
+            return _checked(self._manifests.entries(manifest, wanted, kind, threads=threads), manifest)
         except (CorruptFileError, StorageError) as error:
-            raise of_snapshot(error, self.snapshot_id) from error
+            raise error_of_snapshot(error, self.snapshot_id) from error
 
     def spec(self, manifest: ManifestFile) -> PartitionSpec:
         """The partition spec of a manifest."""
@@ -106,11 +77,6 @@ def _checked(columns: ManifestColumns, manifest: ManifestFile) -> ManifestColumn
         if columns.column(name).null_count:
             raise CorruptFileError(manifest.manifest_path, f"{columns.column(name).null_count} entries have no {name}")
     return columns
-
-
-def of_snapshot(error: CorruptFileError | StorageError, snapshot_id: int) -> CorruptFileError | StorageError:
-    """The same error, which says too which snapshot the file is of."""
-    return type(error)(error.location, f"{error.problem} (a file of snapshot {snapshot_id})")
 
 
 def decoding_threads(manifests: int, workers: int) -> int:

@@ -62,12 +62,12 @@ class EntryCheck:
             self._subject.findings.add(code, message, path, self._snapshot_id)
 
     def _counts(self) -> None:
-        found = count_entries(self._columns)
-        said = {name: getattr(self._manifest, name) for name in found}
-        wrong = [name for name, count in found.items() if said[name] not in (None, count)]
+        counted = [(name, getattr(self._manifest, name), count) for name, count in count_entries(self._columns).items()]
+        wrong = [
+            f"{name} is {said} and should be {count}" for name, said, count in counted if said not in (None, count)
+        ]
         if wrong:
-            told = ", ".join(f"{name} is {said[name]} and should be {found[name]}" for name in wrong)
-            self._say(Code.MANIFEST_COUNTS, told)
+            self._say(Code.MANIFEST_COUNTS, ", ".join(wrong))
 
     def _summaries(self) -> None:
         summaries = self._manifest.partitions

@@ -30,7 +30,6 @@ from icefloe.manifests import (
     StatsForm,
     decode_manifest,
     read_manifest,
-    read_manifests,
     wanted,
     write_manifest,
     write_manifests,
@@ -353,26 +352,11 @@ def test_manifests_roll_at_the_target_size_and_threads_change_nothing() -> None:
         assert all(40_000 <= manifest.manifest_length < 90_000 for manifest in found[:-1])
         assert sum(manifest.added_files_count or 0 for manifest in found) == 8000
         paths = []
-        for manifest, columns in zip(found, read_manifests(found, store.read, workers=workers or 2), strict=True):
+        for manifest in found:
+            columns = read_manifest(manifest, store.read)
             assert len(columns) == manifest.added_files_count
             paths += columns.column("file_path").to_pylist()
         assert paths == [row.data_file.file_path for row in rows]
-
-
-def test_reading_ahead_stops_when_nobody_listens() -> None:
-    store = Memory()
-    form = ManifestFormat(2, SCHEMA, UNPARTITIONED, 1)
-    found = [write_manifest([added()], form, f"m{i}", store.write) for i in range(50)]
-    asked: list[str] = []
-
-    def read(location: str) -> bytes:
-        asked.append(location)
-        return store.read(location)
-
-    stream = read_manifests(found, read, workers=2)
-    next(stream)
-    stream.close()  # type: ignore[attr-defined]  # it is a generator
-    assert len(asked) < 20
 
 
 SUMMARY_CASES: list[tuple[Any, list[Any], tuple[bool, bool, Any, Any]]] = [

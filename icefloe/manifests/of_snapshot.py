@@ -1,0 +1,124 @@
+"""The manifests of a snapshot and their entries, from memory where they were read before: neither lists nor manifests change."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from operator import attrgetter
+
+from icefloe.bounded_cache import BoundedCache
+from icefloe.errors import CorruptFileError, InvalidInputError, StorageError
+from icefloe.manifests.columns import ManifestColumns
+from icefloe.manifests.list_codec import inline_manifests, read_manifest_list
+from icefloe.manifests.reader import Read, read_manifest
+from icefloe.manifests.summaries import count_entries, min_sequence_number
+from icefloe.manifests.values import ManifestFile
+from icefloe.manifests.wanted_columns import EVERYTHING, WITHOUT_METRICS, Wanted
+from icefloe.metadata import DEFAULT_LIMITS, Limits, Snapshot, TableMetadata
+from icefloe.schema import StructType
+
+DEFAULT_CACHE_BYTES = 256 << 20
+_MOST_LISTS = 128
+
+
+class ManifestCache(BoundedCache[Hashable, ManifestColumns]):
+    """The manifests used last, as many as fit in `capacity` bytes, and some lists by location.
+
+    Keys must hold all that the columns depend on: location, wanted columns, and what was inherited.
+    """
+
+    def __init__(self, capacity: int = DEFAULT_CACHE_BYTES) -> None:
+        if capacity < 0:
+            raise InvalidInputError(f"a cache cannot hold {capacity} bytes")
+        super().__init__(capacity, lambda columns: columns.nbytes)
+        self.lists: BoundedCache[Hashable, tuple[ManifestFile, ...]] = BoundedCache(_MOST_LISTS)
+
+    def clear(self) -> None:
+        """Let go of everything."""
+        super().clear()
+        self.lists.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotManifests:
+    """The manifests of a table's snapshots; `read` gives the bytes at a location. Threads may share it."""
+
+    metadata: TableMetadata
+    read: Read
+    limits: Limits = DEFAULT_LIMITS
+    cache: ManifestCache | None = None
+
+    def list_location(self, snapshot: Snapshot) -> str | None:
+        """Where the manifest list of a snapshot is; None for one of v1 that has none."""
+        return None if snapshot.manifest_list is None else self.metadata.resolve(snapshot.manifest_list)
+
+    def of(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+        """The manifests of a snapshot, in the order of its list. Errors of files name the snapshot too."""
+        location = self.list_location(snapshot)
+        try:
+            if location is None:
+                return inline_manifests(snapshot.manifests or (), snapshot.snapshot_id, self.read)
+            if self.cache is None:
+                return self._read_list(location)
+            return self.cache.lists.load(location, lambda: self._read_list(location))
+        except (CorruptFileError, StorageError) as error:
+            raise error_of_snapshot(error, snapshot.snapshot_id) from error
+
+    def counted(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+        """The same with all counts, which v1 writers may leave out and later versions need."""
+
+        def count() -> tuple[ManifestFile, ...]:
+            return tuple(self._with_counts(manifest) for manifest in self.of(snapshot))
+
+        location = self.list_location(snapshot)
+        if self.cache is None or location is None:
+            return count()
+        return self.cache.lists.load((location, "counted"), count)
+
+    def entries(
+        self,
+        manifest: ManifestFile,
+        wanted: Wanted = EVERYTHING,
+        partition_type: StructType | None = None,
+        *,
+        committed: bool = True,
+        keep: bool = True,
+        threads: int = 1,
+    ) -> ManifestColumns:
+        """The entries of a manifest with all that they inherit, as `read_manifest` gives them; `keep` is for the cache."""
+
+        def load() -> ManifestColumns:
+            return read_manifest(
+                manifest,
+                self.read,
+                wanted,
+                partition_type=partition_type,
+                table_location=self.metadata.relative_to,
+                committed=committed,
+                threads=threads,
+                limits=self.limits,
+            )
+
+        if self.cache is None or not committed or not keep:
+            return load()
+        # The same file may be part of several lists, which can give it other row ids.
+        return self.cache.load((manifest, wanted, partition_type, self.metadata.relative_to), load)
+
+    def _read_list(self, location: str) -> tuple[ManifestFile, ...]:
+        return read_manifest_list(location, self.read, table_location=self.metadata.relative_to, limits=self.limits)
+
+    def _with_counts(self, manifest: ManifestFile) -> ManifestFile:
+        if None not in _COUNTS(manifest):
+            return manifest
+        kind = self.metadata.partition_type(manifest.partition_spec_id)
+        columns = self.entries(manifest, WITHOUT_METRICS, kind)
+        smallest = max(min_sequence_number(columns), 0)
+        return replace(manifest, min_sequence_number=smallest, **count_entries(columns))
+
+
+_COUNTS = attrgetter(
+    *(f"{status}_{what}_count" for status in ("added", "existing", "deleted") for what in ("files", "rows"))
+)
+
+
+def error_of_snapshot(error: CorruptFileError | StorageError, snapshot_id: int) -> CorruptFileError | StorageError:
+    """The same error, which says too which snapshot the file is of."""
+    return type(error)(error.location, f"{error.problem} (a file of snapshot {snapshot_id})")
