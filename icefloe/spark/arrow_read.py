@@ -12,11 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import (
-    DataFrame,
-    functions as F,  # noqa: N812  # its usual name
-    types as spark_types,
-)
+from pyspark.sql import DataFrame, functions as F, types as spark_types  # noqa: N812  # its usual name
 
 from icefloe.data import ReadContext, read_task
 from icefloe.planning import CombinedScanTask, TableScan

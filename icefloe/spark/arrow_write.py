@@ -23,11 +23,10 @@ from icefloe.errors import InvalidValueError
 from icefloe.manifests import DataFile
 from icefloe.metadata import TableMetadata
 from icefloe.schema import Schema, types
-from icefloe.spark.distribution import distribute, distribution_of
+from icefloe.spark.distribution import distribute, distribution_of, partition_columns
 from icefloe.spark.gateway import Gateway
-from icefloe.spark.partition_columns import partition_columns
-from icefloe.spark.reading import is_classic
 from icefloe.spark.shaping import marked, shape_frame
+from icefloe.spark.spark_sessions import is_classic
 from icefloe.spark.write_folder import keep_only, new_folder, removed_on_error, swept_by_name
 from icefloe.storage import Storage, parse_location
 

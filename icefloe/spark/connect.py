@@ -1,18 +1,20 @@
 """`icefloe.connect`: a session on given catalogs and a given Spark, or on an embedded default of either."""
 
 import os
+import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from icefloe.catalog import Catalog, load_catalog
-from icefloe.errors import InvalidInputError
+from icefloe.errors import InvalidInputError, InvalidPropertyError, NotInstalledError
 from icefloe.spark.data_source import register_format
-from icefloe.spark.local_spark import local_spark
-from icefloe.spark.reading import is_classic
 from icefloe.spark.session import Session
-from icefloe.spark.settings import catalogs_in
+from icefloe.spark.spark_sessions import is_classic
 
 DEFAULT_WAREHOUSE = "icefloe-warehouse"
 DEFAULT_CATALOG = "icefloe"
@@ -78,3 +80,107 @@ def _embedded(warehouse: str | os.PathLike[str] | None) -> Catalog:
     folder = Path(DEFAULT_WAREHOUSE if warehouse is None else warehouse).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     return load_catalog(DEFAULT_CATALOG, type="sql", uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=str(folder))
+
+
+_PREFIXES = ("spark.sql.catalog.", "spark.icefloe.catalog.")
+_DEFAULT = "spark.sql.defaultCatalog"
+_SPARKS_OWN = "spark_catalog"
+_KINDS = {"jdbccatalog": "sql", "hadoopcatalog": "hadoop", "inmemorycatalog": "memory", "restcatalog": "rest"}
+
+
+def catalogs_in(settings: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """The properties of each catalog by its name; the session's default catalog comes first.
+
+    A catalog counts if its class is Iceberg's, or if the settings are ours; `catalog-impl` says the type where it is one
+    that we have, too.
+    """
+    catalogs: dict[str, dict[str, str]] = {}
+    classes: dict[str, str] = {}
+    for key, value in settings.items():
+        prefix = next((known_prefix for known_prefix in _PREFIXES if key.startswith(known_prefix)), None)
+        if prefix is None:
+            continue
+        name, _, rest = key.removeprefix(prefix).partition(".")
+        if rest:
+            catalogs.setdefault(name, {})[rest] = value
+        else:
+            classes[name] = value
+    known = {
+        name: _with_type(name, properties)
+        for name, properties in catalogs.items()
+        if name != _SPARKS_OWN and ("iceberg" in classes.get(name, "iceberg").lower())
+    }
+    first = settings.get(_DEFAULT)
+    return dict(sorted(known.items(), key=lambda item: item[0] != first))
+
+
+def _with_type(name: str, properties: Mapping[str, str]) -> dict[str, str]:
+    held = dict(properties)
+    implementation = held.pop("catalog-impl", None)
+    if implementation is None or "type" in held:
+        return held
+    catalog_type = _KINDS.get(implementation.rpartition(".")[2].lower())
+    if catalog_type is None:
+        raise InvalidPropertyError(
+            f"catalog {name!r} is of class {implementation}, which only the Java library has; set `type` to sql or hadoop"
+        )
+    return {"type": catalog_type, **held}
+
+
+OLDEST_JAVA = 17
+_GIB = 1 << 30
+
+
+def local_spark(config: Mapping[str, str]) -> SparkSession:
+    """A quiet local Spark session on all processors, with half of the memory, at most 8 GiB."""
+    check_java()
+    settings = {
+        "spark.master": "local[*]",
+        "spark.app.name": "icefloe",
+        "spark.driver.memory": f"{_sensible_memory()}g",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
+        **config,
+    }
+    # Workers must be this Python, with what is installed here, and not any that is on the path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _sensible_memory() -> int:
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return 2
+    return max(1, min(8, total // 2 // _GIB))
+
+
+def check_java() -> None:
+    """Raise a clear error if Spark's Java is missing or too old."""
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    version = None if program is None else java_version(program)
+    if version is None:
+        raise NotInstalledError(
+            f"Spark needs Java {OLDEST_JAVA} or newer, and there is none"
+            f"{f' in JAVA_HOME, {home}' if home else ' on the path'}; install one, or set JAVA_HOME"
+        )
+    if version < OLDEST_JAVA:
+        raise NotInstalledError(
+            f"Spark needs Java {OLDEST_JAVA} or newer, and {program} is Java {version}; install one, or set JAVA_HOME"
+        )
+
+
+def java_version(program: str) -> int | None:
+    """The major version of a Java program; None if it is not Java."""
+    try:
+        done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return None if match is None else int(match[1])

@@ -22,7 +22,7 @@ from icefloe.schema import Schema
 from icefloe.spark.arrow_read import nullable, shown_batch, without_unknown
 from icefloe.spark.arrow_write import without_history
 from icefloe.spark.gateway import active
-from icefloe.spark.reading import is_classic
+from icefloe.spark.spark_sessions import is_classic
 from icefloe.spark.types import TypeMapping, user_schema
 from icefloe.table import DataScan, Table
 

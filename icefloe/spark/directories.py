@@ -1,66 +1,124 @@
 """What Spark reads as one list of files with their constants, and which of them a predicate keeps: computed inside the JVM.
 
-Calls from Python cost the more the more files there are. Method handles put Spark's own methods together once, and Java then
-calls them for each file.
+Calls from Python cost the more the more files there are. So paths and sizes reach Hadoop in one call, as Hadoop's own
+messages; constants reach Catalyst in one call, in the serialization format of Spark and Java; and method handles put Spark's
+own methods together once, which Java then calls for each file.
 """
 
 import struct
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 
+from py4j.java_collections import JavaArray
+from py4j.java_gateway import JavaObject
+from pyspark.sql import types as spark_types
+
+from icefloe.partitioning import minimal_big_endian, unscaled
+from icefloe.schema import DecimalType, Value
 from icefloe.spark.gateway import Gateway
 
 _SOURCES = "org.apache.spark.sql.execution.datasources"
 _DIRECTORY = f"{_SOURCES}.PartitionDirectory"
-_ROW = "org.apache.spark.sql.catalyst.InternalRow"
+_INTERNAL_ROW = "org.apache.spark.sql.catalyst.InternalRow"
+_UNSAFE_ROW = "org.apache.spark.sql.catalyst.expressions.UnsafeRow"
 _STATUS = "org.apache.hadoop.fs.FileStatus"
+_BLOCK = 128 << 20
+_WORD = 8
+_BITS = 64
+_LONG_DIGITS = 18
+"""Decimals of more digits than fit a long are kept as bytes."""
+_DECIMAL_BYTES = 16
+_MOST_OF_SHORT_BLOCK = 255
+
+# Java Object Serialization Specification, 6.4: the stream's marks, and the first number of an object in it.
+_HEADER = b"\xac\xed\x00\x05"
+_OBJECT, _ARRAY, _CLASS, _REFERENCE, _END, _NULL = b"\x73", b"\x75", b"\x72", b"\x71", b"\x78", b"\x70"
+_SHORT_BLOCK, _LONG_BLOCK = b"\x77", b"\x7a"
+_SERIALIZABLE, _EXTERNALIZABLE = b"\x02", b"\x0c"
+_CLASS_OF_ROWS = struct.pack(">i", 0x7E0002)
+"""The third thing in the stream, after the array's class and the array."""
+
+# -- files
 
 
-def partition_directories(gateway: Gateway, rows: Any, statuses: Any, sizes: Sequence[int]) -> Any:
+def file_statuses(gateway: Gateway, files: Iterable[tuple[str, int]]) -> JavaArray:
+    """A Java array of `FileStatus`, one for each location and length."""
+    messages = [_message(location, length) for location, length in files]
+    blob = struct.pack(">i", len(messages)) + b"".join(messages)
+    jvm = gateway.jvm
+    writables = jvm.org.apache.hadoop.io.ArrayWritable(gateway.load_class(_STATUS))
+    writables.readFields(jvm.java.io.DataInputStream(jvm.java.io.ByteArrayInputStream(blob)))
+    statuses = gateway.new_array(jvm.org.apache.hadoop.fs.FileStatus, len(messages))
+    jvm.java.lang.System.arraycopy(writables.get(), 0, statuses, 0, len(messages))
+    return statuses
+
+
+def hadoop_location(location: str) -> str:
+    """A location as Hadoop's `Path` takes it: literally, as locations of tables are, and never relative to a default store."""
+    scheme, colon, _ = location.partition(":")
+    return location if colon and "/" not in scheme else f"file:{location}"
+
+
+def _message(location: str, length: int) -> bytes:
+    """A FileStatusProto: a file, its path, length, replication and block size."""
+    path = hadoop_location(location).encode()
+    body = b"\x08\x02\x12" + _varint(len(path)) + path + b"\x18" + _varint(length) + b"\x50\x01\x58" + _varint(_BLOCK)
+    return struct.pack(">i", len(body)) + body
+
+
+def _varint(number: int) -> bytes:
+    encoded = bytearray()
+    while number > 127:
+        encoded.append(number & 127 | 128)
+        number >>= 7
+    return bytes((*encoded, number))
+
+
+def partition_directories(
+    gateway: Gateway, rows: Sequence[JavaObject], statuses: JavaArray, sizes: Sequence[int]
+) -> JavaObject:
     """A Scala `Seq` of `PartitionDirectory`: each row of constants with as many of the files, in order, as its size says."""
     if len(sizes) < 2:
         apply = gateway.jvm.org.apache.spark.sql.execution.datasources.PartitionDirectory.apply
         return gateway.seq([apply(rows[0], statuses)] if sizes else ())
     handles = _Handles(gateway)
-    ends, end = [], 0
-    for size in sizes:
-        end += size
-        ends.append(end)
+    ends = list(accumulate(sizes))
     start_of, end_of = (handles.of_array("[I", int_array(gateway, numbers)) for numbers in ([0, *ends[:-1]], ends))
-    cut = handles.static(
-        "java.util.Arrays", "copyOfRange", "[Ljava.lang.Object;", "[Ljava.lang.Object;", handles.int, handles.int
-    )
+    objects = "[Ljava.lang.Object;"
+    cut = handles.static("java.util.Arrays", "copyOfRange", objects, objects, handles.int, handles.int)
     # apply(rows[i], copyOfRange(statuses, starts[i], ends[i]))
-    apply = handles.static(_DIRECTORY, "apply", _DIRECTORY, _ROW, f"[L{_STATUS};")
+    apply = handles.static(_DIRECTORY, "apply", _DIRECTORY, _INTERNAL_ROW, f"[L{_STATUS};")
     cut = handles.typed(handles.bound(cut, statuses), f"[L{_STATUS};", handles.int, handles.int)
     directory_of = handles.tools.collectArguments(apply, 1, handles.filtered(cut, start_of, end_of))
-    row_of = handles.typed(handles.of_array(f"[L{_ROW};", rows), _ROW, handles.int)
+    row_of = handles.typed(handles.of_array(f"[L{_INTERNAL_ROW};", rows), _INTERNAL_ROW, handles.int)
     directory_of = handles.same_argument(handles.filtered(directory_of, row_of), _DIRECTORY, 3)
-    kept = gateway.spark.sparkContext._gateway.new_array(gateway.jvm.java.lang.Object, len(sizes))
-    gateway.jvm.java.util.Arrays.setAll(kept, handles.function("java.util.function.IntFunction", directory_of))
+    directories = gateway.new_array(gateway.jvm.java.lang.Object, len(sizes))
+    arrays = gateway.jvm.java.util.Arrays
+    arrays.setAll(directories, handles.function("java.util.function.IntFunction", directory_of))
     return gateway.jvm.scala.jdk.javaapi.CollectionConverters.asScala(
-        gateway.jvm.java.util.ArrayList(gateway.jvm.java.util.Arrays.asList(kept))
+        gateway.jvm.java.util.ArrayList(arrays.asList(directories))
     ).toSeq()
 
 
-def true_places(gateway: Gateway, predicate: Any, rows: Any, count: int) -> list[int]:
+def true_indexes(gateway: Gateway, predicate: JavaObject, rows: JavaArray, count: int) -> list[int]:
     """The indexes of the rows for which an interpreted Catalyst predicate is true."""
     handles = _Handles(gateway)
     test = handles.tools.publicLookup().findVirtual(
-        predicate.getClass(), "eval", handles.kind(gateway.jvm.java.lang.Boolean.TYPE, _ROW)
+        predicate.getClass(), "eval", handles.method_type(gateway.jvm.java.lang.Boolean.TYPE, _INTERNAL_ROW)
     )
-    row_of = handles.typed(handles.of_array(f"[L{_ROW};", rows), _ROW, handles.int)
-    asked = handles.filtered(test.bindTo(predicate), row_of)
-    asked = handles.tools.explicitCastArguments(asked, handles.kind(handles.int, handles.int))
-    answers = gateway.spark.sparkContext._gateway.new_array(gateway.jvm.int, count)
-    gateway.jvm.java.util.Arrays.setAll(answers, handles.function("java.util.function.IntUnaryOperator", asked))
-    texts = str(gateway.jvm.java.util.Arrays.toString(answers)).strip("[]").split(", ")
+    row_of = handles.typed(handles.of_array(f"[L{_INTERNAL_ROW};", rows), _INTERNAL_ROW, handles.int)
+    is_true = handles.filtered(test.bindTo(predicate), row_of)
+    is_true = handles.tools.explicitCastArguments(is_true, handles.method_type(handles.int, handles.int))
+    answers = gateway.new_array(gateway.jvm.int, count)
+    arrays = gateway.jvm.java.util.Arrays
+    arrays.setAll(answers, handles.function("java.util.function.IntUnaryOperator", is_true))
+    texts = str(arrays.toString(answers)).strip("[]").split(", ")
     return [index for index, text in enumerate(texts) if text == "1"]
 
 
-def int_array(gateway: Gateway, numbers: Sequence[int]) -> Any:
+def int_array(gateway: Gateway, numbers: Sequence[int]) -> JavaArray:
     """A Java array of ints."""
-    array = gateway.spark.sparkContext._gateway.new_array(gateway.jvm.int, len(numbers))
+    array = gateway.new_array(gateway.jvm.int, len(numbers))
     gateway.jvm.java.nio.ByteBuffer.wrap(struct.pack(f">{len(numbers)}i", *numbers)).asIntBuffer().get(array)
     return array
 
@@ -71,59 +129,141 @@ class _Handles:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self.tools = gateway.jvm.java.lang.invoke.MethodHandles
-        self.int = gateway.kept("int", lambda: gateway.jvm.java.lang.Integer.TYPE)
+        self.int = gateway.cached("int", lambda: gateway.jvm.java.lang.Integer.TYPE)
 
-    def kind(self, result: Any, *arguments: Any) -> Any:
+    def method_type(self, result: JavaObject | str, *arguments: JavaObject | str) -> JavaObject:
         """The type of a method."""
 
-        def make() -> Any:
+        def create() -> JavaObject:
             classes = self._gateway.array(self._gateway.jvm.java.lang.Class, map(self._class, arguments))
             return self._gateway.jvm.java.lang.invoke.MethodType.methodType(self._class(result), classes)
 
-        return self._gateway.kept(("method type", *map(self._named, (result, *arguments))), make)
+        return self._gateway.cached(("method type", *map(self._name, (result, *arguments))), create)
 
-    def static(self, owner: str, name: str, result: Any, *arguments: Any) -> Any:
+    def static(self, owner: str, name: str, result: JavaObject | str, *arguments: JavaObject | str) -> JavaObject:
         """A static method."""
-        return self._gateway.kept(
-            ("static", owner, name, *map(self._named, (result, *arguments))),
-            lambda: self.tools.publicLookup().findStatic(self._class(owner), name, self.kind(result, *arguments)),
+        return self._gateway.cached(
+            ("static", owner, name, *map(self._name, (result, *arguments))),
+            lambda: self.tools.publicLookup().findStatic(
+                self._class(owner), name, self.method_type(result, *arguments)
+            ),
         )
 
-    def typed(self, handle: Any, result: Any, *arguments: Any) -> Any:
+    def typed(self, handle: JavaObject, result: str, *arguments: JavaObject | str) -> JavaObject:
         """The handle with casts to these types."""
-        return handle.asType(self.kind(result, *arguments))
+        return handle.asType(self.method_type(result, *arguments))
 
-    def bound(self, handle: Any, first: Any) -> Any:
+    def bound(self, handle: JavaObject, first: object) -> JavaObject:
         """The handle with its first argument bound."""
-        return self.tools.insertArguments(handle, 0, self._objects([first]))
+        return self.tools.insertArguments(handle, 0, self._gateway.array(self._gateway.jvm.java.lang.Object, [first]))
 
-    def of_array(self, class_name: str, array: Any) -> Any:
+    def of_array(self, class_name: str, array: object) -> JavaObject:
         """A handle from an index to the element of an array."""
         return self.bound(self.tools.arrayElementGetter(self._class(class_name)), array)
 
-    def filtered(self, handle: Any, *filters: Any) -> Any:
+    def filtered(self, handle: JavaObject, *filters: JavaObject) -> JavaObject:
         """The handle with its first arguments passed through functions."""
         handle_class = self._gateway.jvm.java.lang.invoke.MethodHandle
         return self.tools.filterArguments(handle, 0, self._gateway.array(handle_class, filters))
 
-    def same_argument(self, handle: Any, result: str, count: int) -> Any:
+    def same_argument(self, handle: JavaObject, result: str, count: int) -> JavaObject:
         """The handle with one int for all its arguments."""
-        places = int_array(self._gateway, [0] * count)
-        return self.tools.permuteArguments(handle, self.kind(result, self.int), places)
+        order = int_array(self._gateway, [0] * count)
+        return self.tools.permuteArguments(handle, self.method_type(result, self.int), order)
 
-    def function(self, interface: str, handle: Any) -> Any:
+    def function(self, interface: str, handle: JavaObject) -> JavaObject:
         """A Java function that calls the handle."""
         return self._gateway.jvm.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(
             self._class(interface), handle
         )
 
-    def _named(self, named: Any) -> str:
-        if isinstance(named, str):
-            return named
-        return "int" if named is self.int else str(named.getName())
+    def _name(self, java_class: JavaObject | str) -> str:
+        if isinstance(java_class, str):
+            return java_class
+        return "int" if java_class is self.int else str(java_class.getName())
 
-    def _class(self, named: Any) -> Any:
-        return self._gateway.load_class(named) if isinstance(named, str) else named
+    def _class(self, java_class: JavaObject | str) -> JavaObject:
+        return self._gateway.load_class(java_class) if isinstance(java_class, str) else java_class
 
-    def _objects(self, items: Sequence[Any]) -> Any:
-        return self._gateway.array(self._gateway.jvm.java.lang.Object, items)
+
+# -- constants
+
+
+def constant_rows(
+    gateway: Gateway, data_types: Sequence[spark_types.DataType], rows: Sequence[Sequence[Value | None]]
+) -> JavaArray:
+    """A Java array of Catalyst rows of these Spark types, from plain values."""
+    jvm = gateway.jvm
+    uid = jvm.java.io.ObjectStreamClass.lookup(gateway.load_class(_UNSAFE_ROW)).getSerialVersionUID()
+    blob = b"".join(_stream(int(uid), len(data_types), [unsafe_row(data_types, values) for values in rows]))
+    return jvm.java.io.ObjectInputStream(jvm.java.io.ByteArrayInputStream(blob)).readObject()
+
+
+def unsafe_row(data_types: Sequence[spark_types.DataType], values: Sequence[Value | None]) -> bytes:
+    """A row in the form of Spark's `UnsafeRow`: a bit for each null, a word for each value, then the longer values."""
+    nulls = bytearray((len(data_types) + _BITS - 1) // _BITS * _WORD)
+    words, after = [], bytearray()
+    start = len(nulls) + _WORD * len(data_types)
+    for index, (data_type, value) in enumerate(zip(data_types, values, strict=True)):
+        if value is None:
+            nulls[index // 8] |= 1 << index % 8
+        is_long_decimal = data_type.typeName() == "decimal" and data_type.precision > _LONG_DIGITS
+        if value is None and not is_long_decimal:
+            words.append(bytes(_WORD))
+        elif (word := _word(data_type, value)) is not None:
+            words.append(word.ljust(_WORD, b"\0"))
+        else:
+            content = b"" if value is None else _bytes(data_type, value)
+            words.append(struct.pack("=q", start + len(after) << 32 | len(content)))
+            # A long decimal has room for any other, so that it can be updated in place.
+            after += content.ljust(_DECIMAL_BYTES if is_long_decimal else -(-len(content) // _WORD) * _WORD, b"\0")
+    return b"".join((bytes(nulls), *words, bytes(after)))
+
+
+def _word(data_type: spark_types.DataType, value: Value) -> bytes | None:
+    """The value as a word, if it fits one."""
+    match data_type.typeName():
+        case "long" | "timestamp" | "timestamp_ntz":
+            return struct.pack("=q", value)
+        case "integer" | "date":
+            return struct.pack("=i", value)
+        case "boolean":
+            return b"\1" if value else b"\0"
+        case "double":
+            return struct.pack("=d", value)
+        case "float":
+            return struct.pack("=f", value)
+        case "decimal" if data_type.precision <= _LONG_DIGITS:
+            return struct.pack("=q", unscaled(value, DecimalType(data_type.precision, data_type.scale)))
+        case _:
+            return None
+
+
+def _bytes(data_type: spark_types.DataType, value: Value) -> bytes:
+    match data_type.typeName():
+        case "string":
+            return value if isinstance(value, bytes) else str(value).encode()
+        case "binary":
+            return bytes(value.bytes if hasattr(value, "bytes") else value)
+        case "decimal":
+            return minimal_big_endian(unscaled(value, DecimalType(data_type.precision, data_type.scale)))
+        case _:
+            raise AssertionError(f"no constant column is of type {data_type}")
+
+
+def _stream(uid: int, width: int, rows: Sequence[bytes]) -> Iterator[bytes]:
+    """An array of rows in Java's serialization format."""
+    yield _HEADER + _ARRAY + _class(f"[L{_UNSAFE_ROW};", 0, _SERIALIZABLE) + struct.pack(">i", len(rows))
+    for index, row in enumerate(rows):
+        content = struct.pack(">ii", len(row), width) + row
+        size = len(content)
+        is_short = size <= _MOST_OF_SHORT_BLOCK
+        yield _OBJECT + (_REFERENCE + _CLASS_OF_ROWS if index else _class(_UNSAFE_ROW, uid, _EXTERNALIZABLE))
+        yield _SHORT_BLOCK + bytes((size,)) if is_short else _LONG_BLOCK + struct.pack(">i", size)
+        yield content
+        yield _END
+
+
+def _class(name: str, uid: int, flags: bytes) -> bytes:
+    encoded = name.encode()
+    return _CLASS + struct.pack(">H", len(encoded)) + encoded + struct.pack(">q", uid) + flags + b"\0\0" + _END + _NULL

@@ -1,34 +1,70 @@
-"""Spark as an engine of tables: which data it takes, and which code writes and reads it."""
+"""Which code reads and writes a table on Spark: Spark's own Parquet reader and writer wherever that gives the same rows
+and files, and Arrow elsewhere."""
 
-from typing import Any
-
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from icefloe import properties as props
-from icefloe.data import WriteRequest
-from icefloe.errors import StateError
+from icefloe.data import WriteRequest, data_folder
+from icefloe.errors import InvalidPropertyError, StateError
+from icefloe.formats.arrow_types import stored_schema
 from icefloe.manifests import DataFile
+from icefloe.metadata import TableMetadata
+from icefloe.planning import TableScan
+from icefloe.schema import Schema, reserved, types
+from icefloe.spark.arrow_read import arrow_frame
 from icefloe.spark.arrow_write import write_through_arrow
-from icefloe.spark.native_write import why_not_native, write_natively
-from icefloe.spark.reading import is_classic, read_scan
+from icefloe.spark.gateway import Gateway, is_at_least
+from icefloe.spark.inner_names import inner_columns
+from icefloe.spark.native_read import ROW_INDEX, NativeScan
+from icefloe.spark.native_write import CODECS, write_natively
+from icefloe.spark.scan_plan import SnapshotShape, shape_of
 from icefloe.spark.shaping import error_in
+from icefloe.spark.spark_sessions import is_classic, is_on
+from icefloe.spark.types import mapping_of
+from icefloe.storage import parse_location
+
+READ_ENGINE = "read.engine"
+NATIVE = "native"
+ARROW = "arrow"
+_READS_SHREDDED = "spark.sql.variant.allowReadingShredded"
+FIRST_WITH_VARIANT_MARKS = (4, 1)
+"""The first Spark whose Parquet library knows variants and geometries."""
+FIRST_WITH_NESTED_IDS = (4, 1)
+"""The first Spark that finds the types of fields inside of structs by field id, and knows when a struct is null without them."""
+_KNOWN_TO_ALL = ("file", "hdfs")
+"""Schemes that every Hadoop knows."""
+_WRITTEN_TYPES = (
+    types.BooleanType,
+    types.IntegerType,
+    types.LongType,
+    types.FloatType,
+    types.DoubleType,
+    types.DecimalType,
+    types.DateType,
+    types.TimestampType,
+    types.TimestamptzType,
+    types.StringType,
+    types.BinaryType,
+    types.VariantType,
+    types.StructType,
+)
 
 
 class SparkEngine:
     """DataFrames of a Spark session: written by Spark's own writer where it can, else by ours on the executors."""
 
-    def accepts(self, data: Any) -> bool:
+    def accepts(self, data: object) -> bool:
         """Whether the data is a Spark DataFrame."""
         return isinstance(data, DataFrame)
 
-    def write(self, data: Any, request: WriteRequest) -> list[DataFile]:
+    def write(self, data: DataFrame, request: WriteRequest) -> list[DataFile]:
         """Write the frame as data files of the table. On an error, no file is left behind."""
         if props.ENCRYPTION_KEY_ID.of(request.metadata.properties) is not None:
             raise StateError("the table is encrypted; data files of encrypted tables cannot be written yet")
         spark = data.sparkSession
-        native = is_classic(spark) and why_not_native(spark, request.metadata) is None
+        native = is_classic(spark) and why_not_written(spark, request.metadata) is None
         try:
             return (write_natively if native else write_through_arrow)(data, request)
         except (PySparkException, Py4JJavaError) as problem:
@@ -37,6 +73,163 @@ class SparkEngine:
                 raise
             raise error from problem
 
-    def scan(self, scan: Any, session: Any) -> Any:
+    def scan(self, scan: TableScan, session: SparkSession) -> DataFrame:
         """The rows of a scan as a lazy DataFrame."""
         return read_scan(session, scan)
+
+
+def read_scan(spark: SparkSession, scan: TableScan, name: str | None = None) -> DataFrame:
+    """The rows of a scan as a lazy DataFrame; `read.engine` of its options, or of the table, chooses the reader."""
+    native = native_scan(spark, scan, name)
+    return arrow_frame(spark, scan, mapping_of(spark)) if native is None else native.frame()
+
+
+def native_scan(spark: SparkSession, scan: TableScan, name: str | None = None) -> NativeScan | None:
+    """The scan with Spark's own reader; None if Arrow must read it."""
+    engine = scan.options.get(READ_ENGINE) or scan.metadata.properties.get(READ_ENGINE)
+    if engine not in (None, NATIVE, ARROW):
+        raise InvalidPropertyError(f"option {READ_ENGINE!r} is {engine!r}; it must be {NATIVE} or {ARROW}")
+    if engine == ARROW or not is_classic(spark):
+        if engine == NATIVE:
+            raise StateError("Spark Connect has no JVM at hand, which the native engine needs; leave out read.engine")
+        return None
+    gateway = Gateway(spark)
+    shape = shape_of(scan)
+    obstacle = _why_not_read(gateway, scan, shape)
+    if obstacle is None:
+        return NativeScan(gateway, scan, shape, name or str(scan.metadata.table_uuid), mapping_of(spark))
+    if engine == NATIVE:
+        raise StateError(f"Spark's own reader cannot read this: {obstacle}; the arrow engine can")
+    return None
+
+
+def why_not_written(spark: SparkSession, metadata: TableMetadata) -> str | None:
+    """Why Spark's own writer cannot write the table; None if it can."""
+    if props.WRITE_FORMAT.of(metadata.properties) != "parquet":
+        return f"files are to be {props.WRITE_FORMAT.of(metadata.properties)}"
+    if props.PARQUET_COMPRESSION.of(metadata.properties).lower() not in CODECS:
+        return f"Spark has no codec {props.PARQUET_COMPRESSION.of(metadata.properties)!r}"
+    if props.OBJECT_STORAGE_ENABLED.of(metadata.properties):
+        return f"{props.OBJECT_STORAGE_ENABLED.key} spreads files over folders"
+    schema = metadata.schema()
+    for field_id, field in schema.fields_by_id.items():
+        is_top_unknown = isinstance(field.field_type, types.UnknownType) and field_id not in schema.parents
+        if not isinstance(field.field_type, _WRITTEN_TYPES) and not is_top_unknown:
+            return f"Spark's writer has no form for column {schema.names_by_id[field_id]!r} of type {field.field_type}"
+    if not stored_schema(schema).fields:
+        return "no column is stored"
+    root = parse_location(data_folder(metadata)).root
+    scheme = root.partition(":")[0] if ":" in root else "file"
+    if scheme == "memory":
+        return "files in memory are those of this process"
+    return _unknown_store(Gateway(spark), scheme)
+
+
+def _why_not_read(gateway: Gateway, scan: TableScan, shape: SnapshotShape) -> str | None:
+    """What Spark's own reader would not read as the spec says; None if nothing."""
+    others = sorted(shape.formats - {"parquet"})
+    if others:
+        return f"it has files of format {', '.join(others)}"
+    if shape.has_encrypted_files:
+        return "it has encrypted files"
+    if props.NAME_MAPPING.of(scan.metadata.properties) is not None:
+        return "it has a name mapping, so some files may have no field ids"
+    if shape.key_deletes and any(field.field_id == reserved.DELETED.field_id for field in scan.projection().fields):
+        return "_deleted is selected, and rows are deleted by equality"
+    if (key := _dropped_inside(scan, shape)) is not None:
+        return f"rows are deleted by field {key}, which was dropped from a struct that is still there"
+    if any(field.name.lower() == ROW_INDEX for schema in scan.metadata.schemas for field in schema.fields):
+        return f"a column is or was called {ROW_INDEX}, which is what Spark's reader calls the positions of rows"
+    if (default := _nested_default(scan.schema)) is not None:
+        return f"the initial default of {default!r} is not of a column at the top"
+    if (promoted := _promoted_to_nanos(scan)) is not None:
+        return f"column {promoted!r} was a date and is a timestamp of nanoseconds"
+    if (unknown := _unknown_type(gateway, scan)) is not None:
+        return f"files may have columns of type {unknown}, at which the Parquet library of Spark {gateway.spark.version} fails"
+    if (shredded := _perhaps_shredded(gateway, scan)) is not None:
+        return f"column {shredded!r} may be shredded, and {_READS_SHREDDED} is false"
+    if (nested := _changed_inside(gateway, scan)) is not None:
+        return f"fields of column {nested!r} were added or renamed, which Spark {gateway.spark.version} reads by name"
+    scheme, colon, _ = (scan.metadata.location or "").partition(":")
+    return _unknown_store(gateway, scheme if colon and "/" not in scheme else "file")
+
+
+def _unknown_store(gateway: Gateway, scheme: str) -> str | None:
+    """That Spark's Hadoop knows no file system for a scheme, if so."""
+    if scheme in _KNOWN_TO_ALL:
+        return None
+    configuration = gateway.spark._jsparkSession.sessionState().newHadoopConf()
+    try:
+        gateway.jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, configuration)
+    except (Py4JError, PySparkException):
+        return f"Spark's Hadoop knows no file system for {scheme}:"
+    return None
+
+
+def _changed_inside(gateway: Gateway, scan: TableScan) -> str | None:
+    """A nested column that Spark 4.0 may read wrongly: it knows the types of fields inside by their names in a file, and takes
+    a struct of which a file has none of the fields asked for to be null."""
+    if is_at_least(gateway.spark, FIRST_WITH_NESTED_IDS):
+        return None
+    inside = {field.field_id: field for field in inner_columns(scan.schema.fields, scan.metadata).fields}
+    for column in scan.schema.fields:
+        if isinstance(column.field_type, types.NestedType) and (
+            inside[column.field_id] != column or _has_grown(column, scan)
+        ):
+            return column.name
+    return None
+
+
+def _has_grown(column: types.NestedField, scan: TableScan) -> bool:
+    """Whether a struct in the column is older than one of its fields."""
+    return any(
+        field.field_id not in schema.fields_by_id and scan.schema.parents.get(field.field_id) in schema.fields_by_id
+        for schema in scan.metadata.schemas
+        for field in types.walk_fields([column])
+    )
+
+
+def _unknown_type(gateway: Gateway, scan: TableScan) -> str | None:
+    """A type of some column, even a dropped one, whose mark in a file Parquet's library before 1.16 cannot read past."""
+    if is_at_least(gateway.spark, FIRST_WITH_VARIANT_MARKS):
+        return None
+    for schema in scan.metadata.schemas:
+        for field in types.walk_fields(schema.fields):
+            if isinstance(field.field_type, types.VariantType | types.GeometryType | types.GeographyType):
+                return str(field.field_type)
+    return None
+
+
+def _perhaps_shredded(gateway: Gateway, scan: TableScan) -> str | None:
+    """A variant, if the session forbids Spark to read one whose fields are columns of a file."""
+    for field in types.walk_fields(scan.schema.fields):
+        if isinstance(field.field_type, types.VariantType):
+            return None if is_on(gateway.spark, _READS_SHREDDED) else scan.schema.names_by_id[field.field_id]
+    return None
+
+
+def _dropped_inside(scan: TableScan, shape: SnapshotShape) -> int | None:
+    for field_id in {key for group in shape.key_deletes for key in group.field_ids}:
+        if field_id not in scan.schema.fields_by_id and any(
+            field_id in schema.parents for schema in scan.metadata.schemas
+        ):
+            return field_id
+    return None
+
+
+def _nested_default(schema: Schema) -> str | None:
+    for field in types.walk_fields(schema.fields):
+        if field.initial_default is not None and (
+            field.field_id in schema.parents or isinstance(field.field_type, types.NestedType)
+        ):
+            return schema.names_by_id[field.field_id]
+    return None
+
+
+def _promoted_to_nanos(scan: TableScan) -> str | None:
+    for field in types.walk_fields(scan.schema.fields):
+        if isinstance(field.field_type, types.TimestampNanoType | types.TimestamptzNanoType):
+            earlier = (schema.fields_by_id.get(field.field_id) for schema in scan.metadata.schemas)
+            if any(before is not None and isinstance(before.field_type, types.DateType) for before in earlier):
+                return scan.schema.names_by_id[field.field_id]
+    return None

@@ -5,13 +5,14 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from py4j.java_gateway import JavaClass, JavaMember
+from py4j.java_collections import JavaArray
+from py4j.java_gateway import GatewayClient, JavaClass, JavaMember, JavaObject, JVMView
 from pyspark import SparkContext
 from pyspark.errors import utils as call_sites
 from pyspark.java_gateway import ensure_callback_server_started
@@ -20,20 +21,22 @@ from pyspark.sql.types import DataType
 
 from icefloe.bounded_cache import BoundedCache
 
+T = TypeVar("T")
+
 
 class Returned:
     """Java objects that Python has just returned to Java.
 
-    What Python lets go of, py4j forgets, even if Java has not yet looked up what it was given: it would then find null. So
-    whatever a callback returns is to be held a little longer.
+    py4j forgets an object as soon as Python drops it, even if Java has not yet looked it up: Java would then see null. So
+    whatever a callback returns is held a little longer.
     """
 
     def __init__(self, seconds: float = 60) -> None:
         self._seconds = seconds
-        self._held: deque[tuple[float, Any]] = deque()
+        self._held: deque[tuple[float, JavaObject]] = deque()
         self._lock = threading.Lock()
 
-    def __call__(self, value: Any) -> Any:
+    def __call__(self, value: JavaObject) -> JavaObject:
         now = time.monotonic()
         with self._lock:
             self._held.append((now, value))
@@ -42,14 +45,14 @@ class Returned:
         return value
 
 
-def is_at_least(spark: Any, version: tuple[int, int]) -> bool:
+def is_at_least(spark: SparkSession, version: tuple[int, int]) -> bool:
     """Whether a session's Spark is at least of a version."""
     match = re.match(r"(\d+)\.(\d+)", str(spark.version))
     return match is None or tuple(map(int, match.groups())) >= version
 
 
 @contextmanager
-def active(spark: Any) -> Iterator[None]:
+def active(spark: SparkSession) -> Iterator[None]:
     """A session as the active one of this thread, where Spark looks for settings and names."""
     sessions = Gateway(spark).jvm.org.apache.spark.sql.classic.SparkSession
     before = sessions.getActiveSession()
@@ -63,14 +66,24 @@ def active(spark: Any) -> Iterator[None]:
             sessions.clearActiveSession()
 
 
-class Packages:
-    """Java's packages by their names: nothing is asked of the JVM until something in a class is wanted.
+def analyzed(frame: DataFrame) -> JavaObject:
+    """The plan of a frame, after analysis."""
+    return frame._jdf.queryExecution().analyzed()
 
-    py4j asks about each part of a name, each time. Here parts in small letters are packages, and others are classes, which
-    are kept with their members.
+
+def items(sequence: JavaObject) -> list[JavaObject]:
+    """The elements of a Scala `Seq`."""
+    return [sequence.apply(index) for index in range(sequence.size())]
+
+
+class Packages:
+    """Java's packages by name: the JVM is asked only when a member of a class is looked up.
+
+    py4j asks about each part of a name, each time. Here names in lower case are packages, and others are classes, which
+    are cached with their members.
     """
 
-    def __init__(self, client: Any, path: str) -> None:
+    def __init__(self, client: GatewayClient, path: str) -> None:
         self._client = client
         self._path = path
 
@@ -78,7 +91,7 @@ class Packages:
         path = f"{self._path}.{name}"
         if not name[:1].isupper() and "$" not in name:
             return Packages(self._client, path)
-        return _kept(self._client, path, lambda: _Class(path, self._client))
+        return _cached(self._client, path, lambda: _Class(path, self._client))
 
 
 class _Class(JavaClass):  # type: ignore[misc]  # py4j is Any to mypy
@@ -92,9 +105,9 @@ class _Class(JavaClass):  # type: ignore[misc]  # py4j is Any to mypy
 
 
 class Roots:
-    """What a session's `jvm` gives, with `Packages` at the roots that we use."""
+    """A session's `jvm`, with `Packages` at the roots that we use."""
 
-    def __init__(self, view: Any) -> None:
+    def __init__(self, view: JVMView) -> None:
         self._view = view
 
     def __getattr__(self, name: str) -> Any:
@@ -104,22 +117,22 @@ class Roots:
 _FUNCTIONS = "org.apache.spark.sql.functions"
 """A class, despite its lower-case first letter."""
 _ROOTS = ("java", "scala", "org")
-_KEPT: MutableMapping[Any, dict[str, Any]] = WeakKeyDictionary()
+_CLASSES: MutableMapping[GatewayClient, dict[str, JavaClass]] = WeakKeyDictionary()
 """Classes by name, for each connection to a JVM."""
 
 
-def _kept(client: Any, name: str, make: Callable[[], Any]) -> Any:
-    known = _KEPT.setdefault(client, {})
+def _cached(client: GatewayClient, name: str, load: Callable[[], JavaClass]) -> JavaClass:
+    known = _CLASSES.setdefault(client, {})
     value = known.get(name)
     if value is None:
-        value = known[name] = make()
+        value = known[name] = load()
     return value
 
 
-_MADE: MutableMapping[Any, BoundedCache[Any, Any]] = WeakKeyDictionary()
+_OBJECTS: MutableMapping[GatewayClient, BoundedCache[Hashable, Any]] = WeakKeyDictionary()
 """Immutable Java objects by key, for each connection to a JVM."""
-_MOST_MADE = 1000
-_MAKING = threading.Lock()
+_MOST_OBJECTS = 1000
+_OBJECTS_LOCK = threading.Lock()
 
 _STARTING = threading.Lock()
 """PySpark would start two callback servers for two threads."""
@@ -136,18 +149,18 @@ class _CallSites:
     def enter(self) -> None:
         with self._lock:
             if not self._working:
-                self._before = getattr(call_sites, _NOTED, None)
-                setattr(call_sites, _NOTED, False)
+                self._before = getattr(call_sites, _SWITCH, None)
+                setattr(call_sites, _SWITCH, False)
             self._working += 1
 
     def leave(self) -> None:
         with self._lock:
             self._working -= 1
             if not self._working:
-                setattr(call_sites, _NOTED, self._before)
+                setattr(call_sites, _SWITCH, self._before)
 
 
-_NOTED = "_enable_debugging_cache"
+_SWITCH = "_enable_debugging_cache"
 _SITES = _CallSites()
 
 
@@ -177,9 +190,9 @@ def when(condition: Column, value: Column) -> Column:
     return Column(_functions().when(condition._jc, value._jc))
 
 
-def _functions() -> Any:
+def _functions() -> JavaClass:
     client = SparkContext._active_spark_context._jvm._gateway_client
-    return _kept(client, _FUNCTIONS, lambda: _Class(_FUNCTIONS, client))
+    return _cached(client, _FUNCTIONS, lambda: _Class(_FUNCTIONS, client))
 
 
 @dataclass(frozen=True)
@@ -189,7 +202,7 @@ class Gateway:
     spark: SparkSession
 
     @property
-    def jvm(self) -> Any:
+    def jvm(self) -> Roots:
         """The root of all Java packages."""
         return Roots(self.spark._jvm)
 
@@ -199,98 +212,120 @@ class Gateway:
             ensure_callback_server_started(self.spark.sparkContext._gateway)
         return self
 
-    def kept(self, key: Any, make: Callable[[], Any]) -> Any:
-        """A Java object that never changes, created once for this key; the least recently used ones are dropped.
+    def cached(self, key: Hashable, create: Callable[[], T]) -> T:
+        """An immutable Java object, created once for this key; the least recently used ones are dropped.
 
-        Every call to the JVM takes a part of a millisecond, and a query would make most of its objects anew.
+        Every call to the JVM takes a part of a millisecond, and a query would create most of its objects again.
         """
-        with _MAKING:
-            known = _MADE.setdefault(self.spark._jvm._gateway_client, BoundedCache(_MOST_MADE))
+        with _OBJECTS_LOCK:
+            known = _OBJECTS.setdefault(self.spark._jvm._gateway_client, BoundedCache(_MOST_OBJECTS))
         # Creating it may call back into Python and ask for the same key, so no lock is held.
-        value = known.find(key)
+        value: T | None = known.find(key)
         if value is None:
-            value = make()
+            value = create()
             known.keep(key, value)
         return value
 
-    def none(self) -> Any:
-        """Scala's `None`."""
-        return self.kept("none", lambda: self.jvm.scala.Option.empty())
+    @property
+    def expressions(self) -> Packages:
+        """Catalyst's expressions."""
+        return Packages(self.spark._jvm._gateway_client, "org.apache.spark.sql.catalyst.expressions")
 
-    def seq(self, items: Iterable[Any]) -> Any:
+    def none(self) -> JavaObject:
+        """Scala's `None`."""
+        return self.cached("none", lambda: self.jvm.scala.Option.empty())
+
+    def seq(self, items: Iterable[object]) -> JavaObject:
         """A Scala `Seq`."""
         return self.jvm.scala.jdk.javaapi.CollectionConverters.asScala(self.list(items)).toSeq()
 
-    def list(self, items: Iterable[Any]) -> Any:
+    def map(self, entries: Mapping[str, object]) -> JavaObject:
+        """A Scala `Map`."""
+        result = self.jvm.java.util.HashMap()
+        for key, value in entries.items():
+            result.put(key, value)
+        return self.jvm.PythonUtils.toScalaMap(result)
+
+    def list(self, items: Iterable[object]) -> JavaObject:
         """A Java list."""
         result = self.jvm.java.util.ArrayList()
         for item in items:
             result.add(item)
         return result
 
-    def array(self, element_class: Any, items: Iterable[Any]) -> Any:
+    def new_array(self, element_class: JavaClass, length: int) -> JavaArray:
+        """An empty Java array of a class."""
+        return self.spark.sparkContext._gateway.new_array(element_class, length)
+
+    def array(self, element_class: JavaClass, items: Iterable[object]) -> JavaArray:
         """A Java array of a class."""
-        held = tuple(items)
-        array = self.spark.sparkContext._gateway.new_array(element_class, len(held))
-        for index, item in enumerate(held):
-            array[index] = item
+        elements = tuple(items)
+        array = self.new_array(element_class, len(elements))
+        for index, element in enumerate(elements):
+            array[index] = element
         return array
 
-    def texts(self, items: Sequence[str]) -> Any:
-        """A Java array of strings, by one call however many they are."""
+    def texts(self, items: Sequence[str]) -> JavaArray:
+        """A Java array of strings, by one call whatever their number."""
         if not items:
             return self.array(self.jvm.String, ())
         return self.jvm.java.util.regex.Pattern.compile("\0").split("\0".join(items))
 
-    def type(self, data_type: DataType) -> Any:
+    def type(self, data_type: DataType) -> JavaObject:
         """Spark's type on the JVM."""
         text = data_type.json()
-        return self.kept(("type", text), lambda: self.jvm.org.apache.spark.sql.types.DataType.fromJson(text))
+        return self.cached(("type", text), lambda: self.jvm.org.apache.spark.sql.types.DataType.fromJson(text))
 
-    def named_plan(self, plan: Any, name: Sequence[str]) -> Any:
+    def frame(self, dataset: JavaObject) -> DataFrame:
+        """The DataFrame of a Java `Dataset`."""
+        return DataFrame(dataset, self.spark)
+
+    def frame_of(self, plan: JavaObject) -> DataFrame:
+        """The DataFrame of a logical plan."""
+        return self.frame(self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(self.spark._jsparkSession, plan))
+
+    def named_plan(self, plan: JavaObject, name: Sequence[str]) -> JavaObject:
         """A logical plan under a name of one or more parts, by the last of which, or more, its columns can be qualified."""
         *around, last = name
         catalyst = self.jvm.org.apache.spark.sql.catalyst
-        alias = self.kept(("alias", tuple(name)), lambda: catalyst.AliasIdentifier(last, self.seq(around)))
+        alias = self.cached(("alias", tuple(name)), lambda: catalyst.AliasIdentifier(last, self.seq(around)))
         return catalyst.plans.logical.SubqueryAlias(alias, plan)
 
     def named_frame(self, frame: DataFrame, name: Sequence[str]) -> DataFrame:
         """The same for a frame."""
         if len(name) == 1:
             return frame.alias(name[0])
-        session = frame.sparkSession
         plan = self.named_plan(frame._jdf.queryExecution().logical(), name)
-        dataset = self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
-        return DataFrame(dataset, session)
+        return Gateway(frame.sparkSession).frame_of(plan)
 
-    def load_class(self, name: str) -> Any:
+    def load_class(self, name: str) -> JavaObject:
         """The `Class` of a name, by the loader that knows Spark's."""
         lang = self.jvm.java.lang
-        return _kept(
+        return _cached(
             self.spark._jvm._gateway_client,
             f"class {name}",
             lambda: lang.Class.forName(name, True, lang.Thread.currentThread().getContextClassLoader()),
         )
 
-    def expression(self, column: Column) -> Any:
+    def expression(self, column: Column) -> JavaObject:
         """The Catalyst expression of a column."""
         return self.jvm.org.apache.spark.sql.classic.ExpressionUtils.expression(column._jc)
 
-    def column(self, expression: Any) -> Column:
+    def column(self, expression: JavaObject) -> Column:
         """The column of a Catalyst expression."""
         return Column(self.jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
 
-    def alias(self, column: Column, name: str, metadata: Mapping[str, Any]) -> Column:
+    def alias(self, column: Column, name: str, metadata: Mapping[str, object]) -> Column:
         """The column under a name, with metadata."""
         text = json.dumps(dict(metadata))
-        java_metadata = self.kept(
+        java_metadata = self.cached(
             ("metadata", text), lambda: self.jvm.org.apache.spark.sql.types.Metadata.fromJson(text)
         )
         return Column(getattr(column._jc, "as")(name, java_metadata))
 
     def static_invoke(self, class_name: str, method: str, result: DataType, *arguments: Column) -> Column:
         """A call of a static Java method in generated code, for values that are not null."""
-        invoke = self.jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
+        invoke = self.expressions.objects.StaticInvoke(
             self.load_class(class_name),
             self.type(result),
             method,
@@ -305,7 +340,7 @@ class Gateway:
 
     def invoke(self, target: Column, method: str, result: DataType, *arguments: Column) -> Column:
         """A call of a method of a column's Java object in generated code, for values that are not null."""
-        invoke = self.jvm.org.apache.spark.sql.catalyst.expressions.objects.Invoke(
+        invoke = self.expressions.objects.Invoke(
             self.expression(target),
             method,
             self.type(result),
@@ -319,19 +354,14 @@ class Gateway:
 
     def never_null(self, column: Column) -> Column:
         """The column, declared never null to Spark."""
-        return self.column(self.jvm.org.apache.spark.sql.catalyst.expressions.KnownNotNull(self.expression(column)))
+        return self.column(self.expressions.KnownNotNull(self.expression(column)))
 
     def nullable(self, column: Column) -> Column:
         """The same column, which Spark cannot look into."""
-        return self.column(self.jvm.org.apache.spark.sql.catalyst.expressions.KnownNullable(self.expression(column)))
+        return self.column(self.expressions.KnownNullable(self.expression(column)))
 
     def with_fields(self, column: Column, dropped: Iterable[str], added: Iterable[tuple[str, Column]]) -> Column:
         """A struct without some of its fields and with others, null where it is null; Spark sees through it."""
-        expressions = self.jvm.org.apache.spark.sql.catalyst.expressions
-        changes = [expressions.DropField(name) for name in dropped]
-        changes += [expressions.WithField(name, self.expression(column)) for name, column in added]
-        return self.column(expressions.UpdateFields(self.expression(column), self.seq(changes)))
-
-    def frame(self, plan_or_dataset: Any) -> DataFrame:
-        """The DataFrame of a Java `Dataset`."""
-        return DataFrame(plan_or_dataset, self.spark)
+        changes = [self.expressions.DropField(name) for name in dropped]
+        changes += [self.expressions.WithField(name, self.expression(column)) for name, column in added]
+        return self.column(self.expressions.UpdateFields(self.expression(column), self.seq(changes)))

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from icefloe.avro import avro_name
 from icefloe.metadata import TableMetadata
 from icefloe.schema import types
-from icefloe.spark.constants import PREFIX
 
+PREFIX = "__icefloe_"
+"""Names that begin so are ours."""
 _SPARKS_OWN = "_metadata"
 _ROOT = 0
 """In place of the id of the field around, for columns; fields have ids from 1."""

@@ -7,14 +7,8 @@ so that clean files cost nothing. Columns are matched by field id, under names t
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import Any
 
-from pyspark.sql import (
-    Column,
-    DataFrame,
-    functions as F,  # noqa: N812  # its usual name
-    types as spark_types,
-)
+from pyspark.sql import Column, DataFrame, functions as F, types as spark_types  # noqa: N812  # its usual name
 
 from icefloe.data import partition_by_field
 from icefloe.expressions import AlwaysTrue
@@ -22,16 +16,14 @@ from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.metadata import Snapshot, TableMetadata
 from icefloe.planning import FileScanTask, TableScan
 from icefloe.schema import Schema, reserved, select_ids, types
-from icefloe.spark import constants as facts
-from icefloe.spark.constants import Constant
-from icefloe.spark.file_index import IndexLabel, ScanFileIndex
-from icefloe.spark.filter_columns import filter_column
+from icefloe.spark import file_index
+from icefloe.spark.file_index import Constant, IndexLabel, ScanFileIndex, ScanFiles
 from icefloe.spark.gateway import Gateway, col, lit
-from icefloe.spark.inner_names import inner_columns
-from icefloe.spark.reading_session import check_settings, reading_session
+from icefloe.spark.inner_names import PREFIX, inner_columns
 from icefloe.spark.scan_plan import FileKind, KeyDeletes, ScanPlans, SnapshotShape
-from icefloe.spark.types import EXISTS_DEFAULT, TypeMapping, file_schema, user_schema
-from icefloe.spark.user_side import quoted_name, to_user
+from icefloe.spark.spark_sessions import check_settings, reading_session
+from icefloe.spark.types import CURRENT_DEFAULT, EXISTS_DEFAULT, TypeMapping, file_schema, user_schema
+from icefloe.spark.user_side import filter_column, quoted_name, to_user
 
 _OPTIONS = {
     "spark.sql.parquet.fieldId.read.enabled": "true",
@@ -48,8 +40,8 @@ ROW_INDEX = "_tmp_metadata_row_index"
 """A column that no file has, and that Spark's Parquet reader fills with the position of each row. `_metadata.row_index` is
 made of it too, but in a struct for each row, which takes longer than all else that deletes cost."""
 _UNKNOWN_SIZE = 1 << 40
-_BITS = f"{facts.PREFIX}deleted"
-_SCOPE = f"{facts.PREFIX}scope"
+_BITS = f"{PREFIX}deleted"
+_SCOPE = f"{PREFIX}scope"
 _EVERYWHERE = ""
 """The scope of equality deletes of an unpartitioned spec."""
 
@@ -95,7 +87,7 @@ class NativeScan:
             for field in wanted.fields
             if columns.has(field)
         ]
-        output = self.gateway.kept(
+        output = self.gateway.cached(
             f"output {self.mapping} {is_deleted is None} {given} {wanted.fields}",
             lambda: self.gateway.seq(column._jc for column in self._output(wanted, columns, is_deleted)),
         )
@@ -118,16 +110,16 @@ class NativeScan:
 
     def _constants(self, planner: ScanPlans, kind: FileKind, wanted: Schema) -> Iterator[Constant]:
         if _wants(wanted, reserved.FILE):
-            yield facts.FILE
+            yield file_index.FILE
         if _wants(wanted, reserved.SPEC_ID):
-            yield facts.SPEC_ID
+            yield file_index.SPEC_ID
         if _wants(wanted, reserved.ROW_ID) or _wants(wanted, reserved.LAST_UPDATED_SEQUENCE_NUMBER):
-            yield facts.FIRST_ROW_ID
+            yield file_index.FIRST_ROW_ID
         if _wants(wanted, reserved.LAST_UPDATED_SEQUENCE_NUMBER) or kind is FileKind.KEYS:
-            yield facts.SEQUENCE_NUMBER
+            yield file_index.SEQUENCE_NUMBER
         if (partition := _partition_type(wanted)) is not None:
             specs = self.scan.metadata.specs_by_id
-            yield from facts.partition_constants(
+            yield from file_index.partition_constants(
                 partition, lambda task: partition_by_field(task.file, specs, partition.fields), self.mapping
             )
         if kind is not FileKind.CLEAN:
@@ -142,7 +134,6 @@ class NativeScan:
         self, planner: ScanPlans, kind: FileKind, columns: "_Columns", constants: Sequence[Constant]
     ) -> DataFrame:
         snapshot = self.scan.snapshot()
-        size = 0 if snapshot is None else total_size(snapshot)
         identity = "; ".join(
             (
                 str(self.scan.metadata.table_uuid),
@@ -151,25 +142,41 @@ class NativeScan:
                 ", ".join(constant.name for constant in constants),
             )
         )
-        schema = columns.schema(self.mapping)
-        session = columns.session(schema)
-        index = ScanFileIndex(
-            self.gateway,
-            IndexLabel(self.name, None if snapshot is None else snapshot.snapshot_id, _PARTS[kind], identity),
+        files = ScanFiles(
+            self._label(_PARTS[kind], identity),
             lambda pushed: planner.tasks(pushed, kind),
-            columns.by_name,
             constants,
-            size if kind is FileKind.CLEAN else 0,
+            total_size(snapshot) if snapshot is not None and kind is FileKind.CLEAN else 0,
+            columns.by_name,
             lambda: planner.report,
-            columns.check(session, schema),
         )
-        return relation_frame(self.gateway, index, schema, constants, session)
+        return self._frame_of(files, columns)
+
+    def _label(self, part: str, identity: str) -> IndexLabel:
+        snapshot = self.scan.snapshot()
+        return IndexLabel(self.name, None if snapshot is None else snapshot.snapshot_id, part, identity)
+
+    def _frame_of(self, files: ScanFiles, columns: "_Columns") -> DataFrame:
+        """The DataFrame of a Parquet relation, whose files are read with the settings of a suitable session."""
+        gateway, schema = self.gateway, columns.schema(self.mapping)
+        session = reading_session(gateway, schema, needs_ids=columns.needs_ids)
+        check = partial(check_settings, gateway, session, schema, needs_ids=columns.needs_ids)
+        sources = gateway.callbacks().jvm.org.apache.spark.sql.execution.datasources
+        relation = sources.HadoopFsRelation(
+            ScanFileIndex(gateway, files, check),
+            gateway.type(file_index.schema_of(files.constants)),
+            gateway.type(schema),
+            gateway.none(),
+            gateway.cached("parquet", sources.parquet.ParquetFileFormat),
+            gateway.cached("options", lambda: gateway.map(_OPTIONS)),
+            session,
+        )
+        return gateway.frame(gateway.spark._jsparkSession.baseRelationToDataFrame(relation))
 
     # -- deletes
 
     def _is_deleted(self, columns: "_Columns") -> Column:
-        is_deleted: Column = self.gateway.kept("is deleted", lambda: self._bit_test(columns.position()))
-        return is_deleted
+        return self.gateway.cached("is deleted", lambda: self._bit_test(columns.position()))
 
     def _bit_test(self, position: Column) -> Column:
         """Whether the bit of a row is set. Spark sees the bits as a string, whose bytes generated code can read directly."""
@@ -186,7 +193,7 @@ class NativeScan:
             _comparable(one, columns.field(field_id)).eqNullSafe(_comparable(other, columns.field(field_id)))
             for one, other, field_id in zip(own, theirs, group.field_ids, strict=True)
         ]
-        later = col(f"number_{group_index}") > col(facts.SEQUENCE_NUMBER.name)
+        later = col(f"number_{group_index}") > col(file_index.SEQUENCE_NUMBER.name)
         here = (col(f"scope_{group_index}") == lit(_EVERYWHERE)) | (col(f"scope_{group_index}") == col(_SCOPE))
         return rows.join(keys, reduce(Column.__and__, [*equal, later, here]), "left_anti")
 
@@ -194,7 +201,7 @@ class NativeScan:
         """The keys of a group of equality deletes, with where and when they hold."""
         tops = {columns.top(field_id).field_id: columns.top(field_id) for field_id in group.field_ids}
         schema = select_ids(Schema(*map(_optional, tops.values())), group.field_ids)
-        fields = [replace(field, name=f"{facts.PREFIX}key_{field.field_id}") for field in schema.fields]
+        fields = [replace(field, name=f"{PREFIX}key_{field.field_id}") for field in schema.fields]
         read = _Columns(self.gateway, Schema(*fields), self.scan.metadata, [])
         tasks = [FileScanTask(file, (), AlwaysTrue(), number) for file, number in group.files]
         specs = self.scan.metadata.specs_by_id
@@ -204,29 +211,16 @@ class NativeScan:
             lambda task: self._scope(task) if specs[task.spec_id].fields else _EVERYWHERE,
             True,
         )
-        constants = (facts.SEQUENCE_NUMBER, scope)
-        snapshot = self.scan.snapshot()
-        relation_schema = read.schema(self.mapping)
-        session = read.session(relation_schema)
-        index = ScanFileIndex(
-            self.gateway,
-            IndexLabel(
-                self.name,
-                None if snapshot is None else snapshot.snapshot_id,
-                f"keys {', '.join(map(str, group.field_ids))}",
-                str(self.scan.metadata.table_uuid),
-            ),
+        files = ScanFiles(
+            self._label(f"keys {', '.join(map(str, group.field_ids))}", str(self.scan.metadata.table_uuid)),
             lambda _: tasks,
-            {},
-            constants,
+            (file_index.SEQUENCE_NUMBER, scope),
             sum(file.file_size_in_bytes for file, _ in group.files),
-            lambda: None,
-            read.check(session, relation_schema),
         )
-        rows = relation_frame(self.gateway, index, relation_schema, constants, session)
+        rows = self._frame_of(files, read)
         return rows.select(
             *(read.raw(field_id).alias(f"key_{group_index}_{field_id}") for field_id in group.field_ids),
-            col(facts.SEQUENCE_NUMBER.name).alias(f"number_{group_index}"),
+            col(file_index.SEQUENCE_NUMBER.name).alias(f"number_{group_index}"),
             col(_SCOPE).alias(f"scope_{group_index}"),
         )
 
@@ -245,28 +239,28 @@ class NativeScan:
                 return lit(None)
             given = columns.inner_field(field.field_id)
             return to_user(columns.raw(field.field_id), given.field_type, field.field_type, self.mapping, self.gateway)
-        first = col(facts.FIRST_ROW_ID.name)
+        first = col(file_index.FIRST_ROW_ID.name)
         match field.field_id:
             case reserved.FILE.field_id:
-                return col(facts.FILE.name)
+                return col(file_index.FILE.name)
             case reserved.POS.field_id:
                 return columns.position()
             case reserved.DELETED.field_id:
                 return lit(False) if is_deleted is None else is_deleted
             case reserved.SPEC_ID.field_id:
-                return col(facts.SPEC_ID.name)
+                return col(file_index.SPEC_ID.name)
             case reserved.ROW_ID.field_id:
                 return F.when(
                     first.isNotNull(), F.coalesce(columns.raw(reserved.ROW_ID.field_id), first + columns.position())
                 )
             case reserved.LAST_UPDATED_SEQUENCE_NUMBER.field_id:
                 stored = columns.raw(reserved.LAST_UPDATED_SEQUENCE_NUMBER.field_id)
-                return F.when(first.isNotNull(), F.coalesce(stored, col(facts.SEQUENCE_NUMBER.name)))
+                return F.when(first.isNotNull(), F.coalesce(stored, col(file_index.SEQUENCE_NUMBER.name)))
             case _ if field.field_id == reserved.PARTITION_ID and isinstance(field.field_type, types.StructType):
                 return F.struct(
                     *(
                         to_user(
-                            col(f"{facts.PREFIX}partition_{index}"), inner.field_type, inner.field_type, self.mapping
+                            col(f"{PREFIX}partition_{index}"), inner.field_type, inner.field_type, self.mapping
                         ).alias(inner.name)
                         for index, inner in enumerate(field.field_type)
                     )
@@ -280,31 +274,6 @@ _PARTS = {
     FileKind.POSITIONS: "position deletes",
     FileKind.KEYS: "equality deletes",
 }
-
-
-def relation_frame(
-    gateway: Gateway, index: ScanFileIndex, schema: Any, constants: Sequence[Constant], session: Any
-) -> DataFrame:
-    """The DataFrame of a Parquet relation over a file index, whose files are read with the settings of a session."""
-    jvm = gateway.callbacks().jvm
-    sources = jvm.org.apache.spark.sql.execution.datasources
-    relation = sources.HadoopFsRelation(
-        index,
-        gateway.type(facts.schema_of(constants)),
-        gateway.type(schema),
-        gateway.none(),
-        gateway.kept("parquet", sources.parquet.ParquetFileFormat),
-        gateway.kept("options", lambda: _options(gateway)),
-        session,
-    )
-    return gateway.frame(gateway.spark._jsparkSession.baseRelationToDataFrame(relation))
-
-
-def _options(gateway: Gateway) -> Any:
-    options = gateway.jvm.java.util.HashMap()
-    for key, value in _OPTIONS.items():
-        options.put(key, value)
-    return gateway.jvm.PythonUtils.toScalaMap(options)
 
 
 def total_size(snapshot: Snapshot) -> int:
@@ -321,34 +290,30 @@ class _Columns:
     ) -> None:
         self._gateway = gateway
         own = [field for field in schema.fields if not isinstance(field.field_type, types.UnknownType)]
-        self._schema = Schema(*own, *(replace(field, name=f"{facts.PREFIX}{field.field_id}") for field in extra))
+        self._schema = Schema(*own, *(replace(field, name=f"{PREFIX}{field.field_id}") for field in extra))
         inner = inner_columns(
             [field for field in self._schema.fields if field.field_id != reserved.POS.field_id], metadata
         )
         self._whole = inner.whole
-        self._needs_ids = inner.needs_ids
+        self.needs_ids = inner.needs_ids
         position = [
             replace(field, name=ROW_INDEX) for field in self._schema.fields if field.field_id == reserved.POS.field_id
         ]
         self._inner = Schema(*inner.fields, *position)
         self.by_name = {field.name: field for field in self._inner.fields if field.field_id != reserved.POS.field_id}
 
-    def schema(self, mapping: TypeMapping) -> Any:
-        """The relation's schema for Spark."""
-        schema = _kept_defaults(file_schema(self._inner, mapping))
+    def schema(self, mapping: TypeMapping) -> spark_types.StructType:
+        """The relation's schema for Spark, with only what the reader needs in its metadata."""
+        schema = file_schema(self._inner, mapping)
         for field in schema.fields:
+            field.metadata.pop(CURRENT_DEFAULT, None)
+            if EXISTS_DEFAULT in field.metadata:
+                # What fills a column that a file lacks.
+                field.metadata[CURRENT_DEFAULT] = field.metadata[EXISTS_DEFAULT]
             if field.name == ROW_INDEX:
                 # Spark's reader knows it by name, and looks for nothing else where it is to look for an id.
                 field.metadata = {}
         return schema
-
-    def session(self, schema: Any) -> Any:
-        """The session whose settings the relation of this schema is read with."""
-        return reading_session(self._gateway, schema, needs_ids=self._needs_ids)
-
-    def check(self, session: Any, schema: Any) -> Callable[[], None]:
-        """The check to run before files are read with the settings of this session."""
-        return partial(check_settings, self._gateway, session, schema, needs_ids=self._needs_ids)
 
     def has(self, field: types.NestedField) -> bool:
         """Whether files may hold it."""
@@ -393,15 +358,6 @@ class _Columns:
             return to_user(self.raw(field_id), given, wanted, mapping, self._gateway)
 
         return of
-
-
-def _kept_defaults(struct: Any) -> Any:
-    """The schema with only what the reader needs in its metadata: what fills a column that a file lacks."""
-    for field in struct.fields:
-        field.metadata.pop("CURRENT_DEFAULT", None)
-        if EXISTS_DEFAULT in field.metadata:
-            field.metadata["CURRENT_DEFAULT"] = field.metadata[EXISTS_DEFAULT]
-    return struct
 
 
 def _dropped_column(metadata: TableMetadata, field_id: int) -> types.NestedField:

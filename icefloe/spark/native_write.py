@@ -3,51 +3,43 @@
 The files of a write go to a folder of its own. Spark's committer shows them there only when the whole job is done, so a failed
 or repeated task leaves nothing; if the job fails, the folder is removed. Settings are made in a clone of the user's session,
 which shares its temporary views and is thrown away.
+
+Spark's writer begins another file only by the number of rows. The table's own files tell how many bytes a row takes; a table
+without any learns it from the first rows, if they can be had without running a whole job first.
+
+It takes the ids of columns from the metadata of the optimized query's output, and rules of Spark's optimizer drop that, as
+when a variant goes through a scan. So the schema gets its ids where the writer is made.
 """
 
-from collections.abc import Iterator
-from typing import Any
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from py4j.java_gateway import JavaObject
+from pyspark.sql import DataFrame, SparkSession, types as spark_types
 
 from icefloe import properties as props
-from icefloe.data import WriteRequest, data_file_of, data_folder
+from icefloe.data import WriteRequest, data_file_of
+from icefloe.errors import StateError
 from icefloe.formats.arrow_types import stored_schema
 from icefloe.formats.field_ids import check_written_ids
 from icefloe.formats.metrics import metrics_modes
 from icefloe.formats.parquet.metrics import parquet_metrics, split_offsets
 from icefloe.formats.written_file import WrittenFile
 from icefloe.manifests import DataFile
-from icefloe.metadata import TableMetadata
+from icefloe.metadata import MAIN_BRANCH, TableMetadata, summary as totals
 from icefloe.parallel import in_order
-from icefloe.schema import file_schema_from_arrow, types
-from icefloe.spark.distribution import Distribution, distribute, distribution_of
-from icefloe.spark.file_sizes import rows_per_file
-from icefloe.spark.gateway import Gateway
-from icefloe.spark.id_format import write_parquet
-from icefloe.spark.partition_columns import PartitionColumns, partition_columns
+from icefloe.schema import file_schema_from_arrow
+from icefloe.spark.distribution import Distribution, PartitionColumns, distribute, distribution_of, partition_columns
+from icefloe.spark.gateway import Gateway, Returned, analyzed, items
 from icefloe.spark.shaping import shape_frame
-from icefloe.spark.types import file_schema, mapping_of
-from icefloe.spark.write_folder import keep_only, new_folder, removed_on_error
-from icefloe.storage import FileInfo, names_below, parse_location
+from icefloe.spark.spark_sessions import clone_with, in_session, is_on
+from icefloe.spark.types import FIELD_ID, file_schema, mapping_of
+from icefloe.spark.write_folder import keep_only, new_folder, remove_folder, removed_on_error
+from icefloe.storage import FileInfo, names_below
 
-_TYPES = (
-    types.BooleanType,
-    types.IntegerType,
-    types.LongType,
-    types.FloatType,
-    types.DoubleType,
-    types.DecimalType,
-    types.DateType,
-    types.TimestampType,
-    types.TimestamptzType,
-    types.StringType,
-    types.BinaryType,
-    types.VariantType,
-    types.StructType,
-)
-_CODECS = {
+CODECS = {
     "zstd": "zstd",
     "gzip": "gzip",
     "snappy": "snappy",
@@ -66,60 +58,37 @@ _MOST_HASHED = 256
 _JOINED_A_CORE = 4
 _OPEN_FILES = 100
 """How many files a task of a fanout write holds open before it sorts the rest of its rows."""
-
-
-def why_not_native(spark: SparkSession, metadata: TableMetadata) -> str | None:
-    """Why Spark's own writer cannot write the table; None if it can."""
-    if props.WRITE_FORMAT.of(metadata.properties) != "parquet":
-        return f"files are to be {props.WRITE_FORMAT.of(metadata.properties)}"
-    if props.PARQUET_COMPRESSION.of(metadata.properties).lower() not in _CODECS:
-        return f"Spark has no codec {props.PARQUET_COMPRESSION.of(metadata.properties)!r}"
-    if props.OBJECT_STORAGE_ENABLED.of(metadata.properties):
-        return f"{props.OBJECT_STORAGE_ENABLED.key} spreads files over folders"
-    schema = metadata.schema()
-    for field_id, field in schema.fields_by_id.items():
-        is_top_unknown = isinstance(field.field_type, types.UnknownType) and field_id not in schema.parents
-        if not isinstance(field.field_type, _TYPES) and not is_top_unknown:
-            return f"Spark's writer has no form for column {schema.names_by_id[field_id]!r} of type {field.field_type}"
-    if not stored_schema(schema).fields:
-        return "no column is stored"
-    return _why_not_reached(spark, data_folder(metadata))
-
-
-def _why_not_reached(spark: SparkSession, location: str) -> str | None:
-    parsed = parse_location(location)
-    scheme = parsed.root.partition(":")[0] if ":" in parsed.root else "file"
-    if scheme == "memory":
-        return "files in memory are those of this process"
-    gateway = Gateway(spark)
-    conf = spark._jsparkSession.sessionState().newHadoopConf()
-    try:
-        gateway.jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, conf)
-    except Exception:  # noqa: BLE001  # whatever it says: there is no class that could read or write there
-        return f"Spark's Hadoop has no file system for {scheme}"
-    return None
+_SAMPLED_ROWS = 200_000
+_LEAST_ROWS = 10_000
+"""Enough rows to tell the size of one; in fewer, the overhead of small files would hide it."""
+_COSTLY = re.compile(
+    r"\b(Aggregate|Join|Sort|Window|Distinct|Deduplicate|Repartition|RepartitionByExpression|RebalancePartitions|Expand"
+    r"|MapInArrow|MapInPandas|FlatMapGroups\w*|Except|Intersect|GlobalLimit|Sample|BatchEvalPython|ArrowEvalPython"
+    r"|PythonUDF|UDF|LogicalRDD|ExternalRDD|MapPartitions\w*|AttachDistributedSequence|WithCTE)\b"
+)
+"""Nodes after which the first rows may cost as much as all of them, or whose rows may differ when run twice."""
 
 
 def write_natively(frame: DataFrame, request: WriteRequest) -> list[DataFile]:
     """Write the frame as data files of the table. On an error, no file is left behind."""
     metadata = request.metadata
-    settings = _settings(metadata) | _parts(frame.sparkSession, metadata)
-    shaped = _in_session(shape_frame(frame, metadata.schema()), settings)
-    kept = stored_schema(metadata.schema())
-    if len(kept) < len(metadata.schema()):
-        shaped = shaped.drop(*(field.name for field in metadata.schema() if field.field_id not in kept.fields_by_id))
     distribution = distribution_of(metadata)
+    settings = _settings(metadata, distribution) | _parts(frame.sparkSession, distribution)
+    shaped = in_session(shape_frame(frame, metadata.schema()), clone_with(frame.sparkSession, settings))
+    stored = stored_schema(metadata.schema())
+    if len(stored) < len(metadata.schema()):
+        shaped = shaped.drop(*(field.name for field in metadata.schema() if field.field_id not in stored.fields_by_id))
     columns = partition_columns(metadata)
     gateway = Gateway(shaped.sparkSession)
     folder = new_folder(metadata)
     options = _options(metadata.properties)
-    written = file_schema(kept, mapping_of(frame.sparkSession))
+    schema = file_schema(stored, mapping_of(frame.sparkSession))
 
-    def write(part: DataFrame, folder_name: str, partition: list[str]) -> None:
-        write_parquet(gateway, part, folder_name, options, partition, written)
+    def write(part: DataFrame, part_folder: str, partition: Sequence[str] = ()) -> None:
+        _write_parquet(gateway, part, part_folder, options, partition, schema)
 
     with removed_on_error(frame.sparkSession, request.storage, folder):
-        most = rows_per_file(shaped, request, distribution.mode, lambda part, place: write(part, place, []), folder)
+        most = _rows_per_file(shaped, request, distribution.mode, write, folder)
         if most is not None:
             options["maxRecordsPerFile"] = str(most)
         spread = distribute(columns.add(shaped, gateway), metadata, distribution, columns.written)
@@ -127,9 +96,9 @@ def write_natively(frame: DataFrame, request: WriteRequest) -> list[DataFile]:
         return _data_files(folder, columns, distribution, request)
 
 
-def _settings(metadata: TableMetadata) -> dict[str, str]:
+def _settings(metadata: TableMetadata, distribution: Distribution) -> dict[str, str]:
     """Settings that Spark's writer only takes from its session."""
-    fanout = distribution_of(metadata).fanout
+    fanout = distribution.fanout
     shreds = props.PARQUET_SHRED_VARIANTS.of(metadata.properties)
     # The writer of shredded variants takes its schema from the query alone, whose field ids that rule of the optimizer drops.
     whole = {"spark.sql.variant.pushVariantIntoScan": "false"} if shreds else {}
@@ -145,14 +114,14 @@ def _settings(metadata: TableMetadata) -> dict[str, str]:
     }
 
 
-def _parts(spark: SparkSession, metadata: TableMetadata) -> dict[str, str]:
+def _parts(spark: SparkSession, distribution: Distribution) -> dict[str, str]:
     """Into how many parts rows are hashed, and into how many adaptive execution joins these.
 
     As many as keep all processors busy to the end, with fewer rows for each to sort. All rows of a partition are in one
     part, so that there are no more files for it than with few parts. What is written may be a query with exchanges of its
     own, to which the same numbers apply.
     """
-    if distribution_of(metadata).mode != "hash" or spark.conf.get(_ADAPTS, "true").lower() != "true":
+    if distribution.mode != "hash" or not is_on(spark, _ADAPTS, "true"):
         return {}
     cores = spark.sparkContext.defaultParallelism
     settings = {_PARTS: str(max(int(spark.conf.get(_PARTS, "200")), min(_HASHED_A_CORE * cores, _MOST_HASHED)))}
@@ -161,23 +130,11 @@ def _parts(spark: SparkSession, metadata: TableMetadata) -> dict[str, str]:
     return settings
 
 
-def _in_session(frame: DataFrame, settings: dict[str, str]) -> DataFrame:
-    """The same plan in a clone of the session with other settings."""
-    session = frame.sparkSession
-    clone = session._jsparkSession.cloneSession()
-    for key, value in settings.items():
-        clone.conf().set(key, value)
-    gateway = Gateway(session)
-    plan = frame._jdf.queryExecution().analyzed()
-    dataset = gateway.jvm.org.apache.spark.sql.classic.Dataset.ofRows(clone, plan)
-    return DataFrame(dataset, SparkSession(session.sparkContext, clone))
-
-
 def _options(properties: props.Properties) -> dict[str, str]:
     """Options that Spark's writer only takes from the write."""
     codec = props.PARQUET_COMPRESSION.of(properties).lower()
     options = {
-        "compression": _CODECS[codec],
+        "compression": CODECS[codec],
         "parquet.block.size": str(props.PARQUET_ROW_GROUP_SIZE_BYTES.of(properties)),
         "parquet.page.size": str(props.PARQUET_PAGE_SIZE_BYTES.of(properties)),
         "parquet.page.row.count.limit": str(props.PARQUET_PAGE_ROW_LIMIT.of(properties)),
@@ -219,14 +176,14 @@ def _data_files(
     modes = metrics_modes(schema, metadata.properties, distribution.order)
     order_id = distribution.order.order_id if distribution.is_sorted else None
     infos = sorted(storage.list_prefix(folder), key=lambda info: info.location)
-    own = [info for info in infos if not info.location.rpartition("/")[2].startswith((".", "_"))]
+    visible = [info for info in infos if not info.location.rpartition("/")[2].startswith((".", "_"))]
 
     def read(info: FileInfo) -> DataFile:
         footer = pq.read_metadata(storage.open_input(info.location, size=info.size))
         check_written_ids(file_schema_from_arrow(footer.schema.to_arrow_schema()), schema, info.location)
         metrics = parquet_metrics(footer, schema, modes, file_schema=schema)
-        inner = names_below(folder, info.location)[:-1]
-        partition: Any = columns.partition(inner, info.location, storage) if footer.num_rows else ()
+        folders = names_below(folder, info.location)[:-1]
+        partition = columns.partition(folders, info.location, storage) if footer.num_rows else ()
         return data_file_of(
             WrittenFile(metrics, split_offsets(footer), info.size),
             info.location,
@@ -236,9 +193,172 @@ def _data_files(
             sort_order_id=order_id,
         )
 
-    files = list(in_order(read, own, _READERS, "icefloe-footers"))
-    kept = [file for file in files if file.record_count]
-    if len(kept) < len(infos):
-        keep_only(storage, folder, (file.file_path for file in kept))
-    request.written.extend(kept)
-    return kept
+    files = [file for file in in_order(read, visible, _READERS, "icefloe-footers") if file.record_count]
+    if len(files) < len(infos):
+        keep_only(storage, folder, (file.file_path for file in files))
+    request.written.extend(files)
+    return files
+
+
+# -- how many rows make a file of the target size
+
+
+def _rows_per_file(
+    frame: DataFrame, request: WriteRequest, mode: str, write: Callable[[DataFrame, str], None], folder: str
+) -> int | None:
+    """The most rows of a file, or None where nothing is known, or where files will be smaller anyway."""
+    target = props.WRITE_TARGET_FILE_SIZE_BYTES.of(request.metadata.properties)
+    size = _row_bytes(request.metadata)
+    if size is None and _may_exceed(frame, target, mode):
+        size = _sampled(frame, request, write, f"{folder}/sample")
+    return None if size is None else max(1, int(target / size))
+
+
+def _row_bytes(metadata: TableMetadata) -> float | None:
+    """Bytes that a row of the table takes in its files, by the summary of its newest snapshot."""
+    ref = metadata.refs.get(MAIN_BRANCH)
+    snapshot = None if ref is None else metadata.snapshot_by_id(ref.snapshot_id)
+    if snapshot is None or snapshot.summary is None:
+        return None
+    rows, size = (_number(snapshot.summary.get(key)) for key in (totals.TOTAL_RECORDS, totals.TOTAL_FILES_SIZE))
+    return size / rows if rows >= _LEAST_ROWS and size else None
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text is not None and text.isdigit() else 0
+
+
+def _may_exceed(frame: DataFrame, target: int, mode: str) -> bool:
+    """Whether a task might get more rows than fill a file, by Spark's estimate of their total size."""
+    execution = frame._jdf.queryExecution()
+    optimized = execution.optimizedPlan()
+    if _COSTLY.search(execution.analyzed().toString()) or _COSTLY.search(optimized.toString()):
+        return False
+    total = int(str(optimized.stats().sizeInBytes()))
+    tasks = 1 if mode != "none" else max(1, frame.sparkSession.sparkContext.defaultParallelism)
+    return total / tasks > target
+
+
+def _sampled(
+    frame: DataFrame, request: WriteRequest, write: Callable[[DataFrame, str], None], folder: str
+) -> float | None:
+    try:
+        # One task that stops after the rows, where `limit` alone would take as many of every task.
+        write(frame.coalesce(1).limit(_SAMPLED_ROWS), folder)
+        sizes = [
+            (info.size, pq.read_metadata(request.storage.open_input(info.location, size=info.size)).num_rows)
+            for info in request.storage.list_prefix(folder)
+            if info.location.endswith(".parquet")
+        ]
+    finally:
+        remove_folder(request.storage, folder)
+    rows = sum(count for _, count in sizes)
+    return sum(size for size, _ in sizes) / rows if rows >= _LEAST_ROWS else None
+
+
+# -- field ids
+
+
+def _write_parquet(
+    gateway: Gateway,
+    frame: DataFrame,
+    folder: str,
+    options: Mapping[str, str],
+    partition: Sequence[str],
+    schema: spark_types.StructType,
+) -> None:
+    """Write the frame's rows as Parquet files to a folder; those that have no field in `schema` must be the partition's."""
+    jvm = gateway.callbacks().jvm
+    sql = jvm.org.apache.spark.sql
+    plan = analyzed(frame)
+    by_name = {column.name(): column for column in items(plan.output())}
+    command = sql.execution.datasources.InsertIntoHadoopFsRelationCommand(
+        jvm.org.apache.hadoop.fs.Path(folder),
+        gateway.map({}),
+        False,
+        gateway.seq(by_name[name] for name in partition),
+        gateway.none(),
+        IdFormat(gateway, schema),
+        gateway.map(options),
+        plan,
+        sql.SaveMode.Append,
+        gateway.none(),
+        gateway.none(),
+        gateway.seq(by_name),
+    )
+    sql.classic.Dataset.ofRows(gateway.spark._jsparkSession, command)
+
+
+class IdFormat:
+    """Spark's Parquet format, except that it writes the ids of a schema: a `FileFormat` for writing only."""
+
+    def __init__(self, gateway: Gateway, schema: spark_types.StructType) -> None:
+        self._gateway = gateway
+        self._schema = schema
+        self._parquet = gateway.jvm.org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat()
+        self._returned = Returned()
+
+    # -- what Spark calls, by its names
+
+    def prepareWrite(  # noqa: N802  # Spark's name
+        self, session: JavaObject, job: JavaObject, options: JavaObject, schema: JavaObject
+    ) -> JavaObject:
+        """The factory of writers for files of these columns."""
+        of_query = spark_types.StructType.fromJson(json.loads(schema.json()))
+        written = self._gateway.type(with_ids(of_query, self._schema, ""))
+        return self._returned(self._parquet.prepareWrite(session, job, options, written))
+
+    def supportDataType(self, data_type: JavaObject) -> bool:  # noqa: N802  # Spark's name
+        """As Parquet has it."""
+        return bool(self._parquet.supportDataType(data_type))
+
+    def supportFieldName(self, name: str) -> bool:  # noqa: N802  # Spark's name
+        """As Parquet has it."""
+        return bool(self._parquet.supportFieldName(name))
+
+    def allowDuplicatedColumnNames(self) -> bool:  # noqa: N802  # Spark's name
+        """As Parquet has it."""
+        return bool(self._parquet.allowDuplicatedColumnNames())
+
+    def toString(self) -> str:  # noqa: N802  # Java's name
+        """What plans show."""
+        return "Parquet"
+
+    def hashCode(self) -> int:  # noqa: N802  # Java's name
+        """By identity."""
+        return id(self) & 0x7FFFFFFF
+
+    def equals(self, other: object) -> bool:
+        """Whether it is this one."""
+        return other is self
+
+    class Java:
+        """What py4j makes of it."""
+
+        implements = ("org.apache.spark.sql.execution.datasources.FileFormat",)
+
+
+def with_ids(of_query: spark_types.StructType, of_table: spark_types.StructType, around: str) -> spark_types.StructType:
+    """The query's struct with the ids of the table's, field by field; the names must be the same.
+
+    Nullability is the table's as well: values of required fields were checked when they were shaped.
+    """
+    if of_query.names != of_table.names:
+        raise StateError(
+            f"Spark would write the fields {', '.join(of_query.names)} of {around or 'the table'}, which has"
+            f" {', '.join(of_table.names)}"
+        )
+    return spark_types.StructType(
+        [
+            spark_types.StructField(
+                field.name,
+                with_ids(field.dataType, own.dataType, f"{around}.{field.name}" if around else field.name)
+                if isinstance(field.dataType, spark_types.StructType)
+                and isinstance(own.dataType, spark_types.StructType)
+                else field.dataType,
+                own.nullable,
+                {FIELD_ID: own.metadata[FIELD_ID]},
+            )
+            for field, own in zip(of_query.fields, of_table.fields, strict=True)
+        ]
+    )

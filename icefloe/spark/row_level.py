@@ -29,10 +29,10 @@ from icefloe.manifests import DataFile
 from icefloe.metadata import MAIN_BRANCH, Snapshot, TableMetadata
 from icefloe.planning import FileScanTask
 from icefloe.schema import Schema, reserved
-from icefloe.spark.engine import SparkEngine
+from icefloe.spark.engine import SparkEngine, native_scan, read_scan
 from icefloe.spark.gateway import Gateway, col, lit
-from icefloe.spark.reading import native_scan, read_scan
-from icefloe.spark.shaping import bare_type, is_case_sensitive
+from icefloe.spark.shaping import bare_type
+from icefloe.spark.spark_sessions import is_case_sensitive
 from icefloe.spark.store_assignment import Assigner
 from icefloe.spark.types import mapping_of, user_schema
 from icefloe.table import DataScan, Table, Transaction
@@ -313,8 +313,8 @@ def gathered(rows: DataFrame, chosen: Column | None = None) -> Gathered:
     """Where rows are, and which of them are chosen; eight bytes a row reach the driver, and each file's name a few times."""
     gateway = Gateway(rows.sparkSession)
     flag = lit(True) if chosen is None else chosen
-    chunk = gateway.kept("chunks of places", lambda: F.shiftright(POS, _CHUNK_BITS))
-    listed = gateway.kept("lists of places", lambda: F.collect_list(POS).alias(POS))
+    chunk = gateway.cached("chunks of places", lambda: F.shiftright(POS, _CHUNK_BITS))
+    listed = gateway.cached("lists of places", lambda: F.collect_list(POS).alias(POS))
     groups = rows.groupBy(col(FILE), flag.alias(_CHOSEN), chunk).agg(listed).select(FILE, _CHOSEN, POS).toArrow()
     lists = []
     for batch in groups.to_batches():

@@ -28,7 +28,7 @@ from icefloe.expressions import AlwaysTrue, Expression
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.metadata import Snapshot
 from icefloe.schema import NestedField, Schema
-from icefloe.spark.column_names import Qualifier, bare_path
+from icefloe.spark.column_names import Qualifier, bare_path, take_in_columns
 from icefloe.spark.distribution import distribution_of
 from icefloe.spark.gateway import col, lit, when, without_call_sites
 from icefloe.spark.row_filters import check_deterministic, check_deterministic_join, key_filter
@@ -57,9 +57,8 @@ from icefloe.spark.row_statements import (
     resolved_path,
     with_old,
 )
-from icefloe.spark.schema_merge import take_in_columns
-from icefloe.spark.shaping import frame_columns, is_case_sensitive
-from icefloe.spark.static_session import in_session, static_session
+from icefloe.spark.shaping import frame_columns
+from icefloe.spark.spark_sessions import in_session, is_case_sensitive, static_session
 from icefloe.spark.store_assignment import check_left_out
 from icefloe.spark.types import mapping_of
 from icefloe.spark.user_side import quoted_name

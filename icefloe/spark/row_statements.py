@@ -19,8 +19,7 @@ from icefloe.spark.gateway import Gateway, col, lit, without_call_sites
 from icefloe.spark.literals import sql_literal
 from icefloe.spark.row_filters import asks_python, check_deterministic, implied_filter, is_lasting
 from icefloe.spark.row_level import FILE, LINEAGE, POS, RowChange, is_true, kept, without_places
-from icefloe.spark.shaping import is_case_sensitive
-from icefloe.spark.static_session import in_session, static_session
+from icefloe.spark.spark_sessions import in_session, is_case_sensitive, static_session
 from icefloe.spark.store_assignment import Assigner
 from icefloe.spark.types import TypeMapping, user_type
 from icefloe.spark.user_side import quoted_name

@@ -19,10 +19,11 @@ from icefloe.planning import LoggingReporter, ScanReport
 from icefloe.spark.auditing import branch_to_read, destination
 from icefloe.spark.drop_in.names import DropInNames
 from icefloe.spark.drop_in.session import install
+from icefloe.spark.engine import read_scan
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.merging import MergeBuilder, assignments_of
-from icefloe.spark.reading import is_classic, read_scan
 from icefloe.spark.row_statements import delete_rows, update_rows
+from icefloe.spark.spark_sessions import is_classic
 from icefloe.spark.sql.context import mentioned_metadata
 from icefloe.spark.sql.names import Source
 from icefloe.spark.sql.parser import door_of, marked

@@ -16,9 +16,9 @@ from pyspark.sql import Column, DataFrame, types as spark_types
 from icefloe.data import write_default
 from icefloe.errors import InvalidInputError, InvalidValueError
 from icefloe.schema import Schema, types
-from icefloe.spark.casting import stands_for
 from icefloe.spark.gateway import Gateway, active, is_at_least
-from icefloe.spark.shaping import bare_type, is_case_sensitive, match_names, shaped_value
+from icefloe.spark.shaping import bare_type, match_names, shaped_value, stands_for
+from icefloe.spark.spark_sessions import is_case_sensitive
 from icefloe.spark.types import TypeMapping, mapping_of, user_type
 
 Path: TypeAlias = tuple[str, ...]

@@ -7,11 +7,7 @@ number too small to be rounded down, an hour that does not fit in an int, fails 
 
 from typing import Any
 
-from pyspark.sql import (
-    Column,
-    functions as F,  # noqa: N812  # its usual name
-    types as spark_types,
-)
+from pyspark.sql import Column, functions as F, types as spark_types  # noqa: N812  # its usual name
 
 from icefloe.errors import InvalidTransformError
 from icefloe.partitioning import transforms as tr

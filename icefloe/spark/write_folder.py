@@ -14,7 +14,7 @@ from icefloe.data import data_folder
 from icefloe.errors import IcefloeError
 from icefloe.manifests import DataFile
 from icefloe.metadata import TableMetadata
-from icefloe.spark.reading import is_classic
+from icefloe.spark.spark_sessions import is_classic
 from icefloe.storage import Storage, possible_identity
 
 _WAIT_SECONDS = 20

@@ -19,10 +19,9 @@ from icefloe.metadata import Snapshot
 from icefloe.row_operations import RowOperations
 from icefloe.schema import Schema
 from icefloe.spark.auditing import Destination, destination
-from icefloe.spark.column_names import check_no_twins
+from icefloe.spark.column_names import check_no_twins, check_nullability, take_in_columns
 from icefloe.spark.distribution import FANOUT
-from icefloe.spark.schema_merge import check_nullability, take_in_columns
-from icefloe.spark.shaping import is_case_sensitive
+from icefloe.spark.spark_sessions import is_case_sensitive
 from icefloe.spark.types import schema_of_query
 from icefloe.table import Transaction
 

@@ -17,7 +17,7 @@ from icefloe.formats.puffin.values import Blob
 from icefloe.formats.variant.json import parse_json
 from icefloe.metadata import BlobMetadata, StatisticsFile
 from icefloe.schema import DecimalType, DoubleType, IntegerType, LongType, StringType, parse_ddl
-from icefloe.spark.native_write import why_not_native
+from icefloe.spark.engine import why_not_written
 from icefloe.spark.session import Session
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
@@ -566,7 +566,7 @@ def spark_native(workshop: Workshop) -> Made:
         partition_spec=["days(ts)"],
         properties=row_level(MODES[allows(workshop.version, Feature.DELETE_FILES)]),
     )
-    assert why_not_native(ice.spark, table.metadata) is None
+    assert why_not_written(ice.spark, table.metadata) is None
     frame = ice.spark.range(COUNT, numPartitions=1).selectExpr(
         "id",
         "case when id % 7 > 0 then concat('é', id) end s",
@@ -588,7 +588,7 @@ def spark_native(workshop: Workshop) -> Made:
 def spark_arrow(workshop: Workshop) -> Made:
     ice = workshop.ice()
     table = workshop.create("id bigint not null, u uuid, fx fixed[3], l list<string>, m map<string, int>")
-    assert why_not_native(ice.spark, table.metadata) is not None
+    assert why_not_written(ice.spark, table.metadata) is not None
     frame = ice.spark.range(COUNT, numPartitions=1).selectExpr(
         "id",
         "concat('f79c3e09-677c-4bbd-a479-3f349cb785', lpad(hex(id), 2, '0')) u",

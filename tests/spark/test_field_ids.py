@@ -9,7 +9,7 @@ import pytest
 
 from icefloe import load_catalog
 from icefloe.errors import CorruptFileError
-from icefloe.spark import id_format
+from icefloe.spark import native_write
 from icefloe.spark.session import Session
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.rows import sorted_rows, sql_modes
@@ -80,15 +80,15 @@ def test_a_file_without_its_ids_is_no_part_of_a_table(
     ice: Session, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     table = ice.catalog.create_table("db.guarded", "id int, s struct<a: int>", location=str(tmp_path))
-    monkeypatch.setattr(id_format, "with_ids", lambda given, known, around: given)
+    monkeypatch.setattr(native_write, "with_ids", lambda given, known, around: given)
     frame = ice.spark.createDataFrame([(1, (1,))], "id int, s struct<a: int>")
-    real = id_format.IdFormat.prepareWrite
+    real = native_write.IdFormat.prepareWrite
 
     def without(self: Any, session: Any, job: Any, options: Any, schema: Any) -> Any:
         bare = ice.spark._jvm.org.apache.spark.sql.types.DataType.fromJson(frame.schema.json())
         return real(self, session, job, options, bare)
 
-    monkeypatch.setattr(id_format.IdFormat, "prepareWrite", without)
+    monkeypatch.setattr(native_write.IdFormat, "prepareWrite", without)
     with pytest.raises(CorruptFileError, match="none is 1, that of column 'id'"):
         ice.write(frame).to("db.guarded").append()
     assert table.refresh().current_snapshot() is None

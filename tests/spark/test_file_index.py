@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 from icefloe.commit import Planned
 from icefloe.manifests import DataFile
 from icefloe.spark.connect import connect
-from icefloe.spark.constant_rows import constant_rows, unsafe_row
+from icefloe.spark.directories import constant_rows, unsafe_row
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.session import Session
 from icefloe.table import Table

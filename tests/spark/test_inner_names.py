@@ -6,8 +6,7 @@ import pytest
 
 import icefloe
 from icefloe.schema import IntegerType, walk_fields
-from icefloe.spark.constants import PREFIX
-from icefloe.spark.inner_names import InnerColumns, inner_columns
+from icefloe.spark.inner_names import PREFIX, InnerColumns, inner_columns
 from icefloe.table import Table
 
 

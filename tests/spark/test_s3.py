@@ -8,7 +8,7 @@ import pytest
 from icefloe.catalog import load_catalog
 from icefloe.errors import StateError
 from icefloe.spark.connect import connect
-from icefloe.spark.native_write import why_not_native
+from icefloe.spark.engine import why_not_written
 from tests.storage.servers import S3Server, s3_server
 
 __all__ = ["s3_server"]
@@ -26,7 +26,7 @@ def test_tables_on_s3_are_written_changed_and_read(spark: Any, s3_server: S3Serv
     writer = ice.write(rows).to("db.t").partitioned_by("p").table_property("format-version", 3)
     writer.table_property("write.delete.mode", "merge-on-read").create()
     table = ice.load_table("db.t")
-    assert "no file system for s3" in str(why_not_native(spark, table.metadata))
+    assert "no file system for s3" in str(why_not_written(spark, table.metadata))
     assert all(task.file.file_path.startswith(place) for task in table.scan().plan_files())
     ice.delete("db.t", "id < 4")
     found = ice.table("db.t", row_filter="p = 1")

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pytest
 
 from icefloe.errors import InvalidInputError, NotInstalledError
-from icefloe.spark import local_spark
-from icefloe.spark.connect import connect
+from icefloe.spark.connect import check_java, connect
 from icefloe.spark.file_index import ScanFileIndex
 from icefloe.spark.session import Session
 from tests.spark.reading import new_catalog
@@ -125,10 +124,10 @@ def test_a_missing_or_old_java_is_one_sentence(monkeypatch: pytest.MonkeyPatch, 
     old.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(NotInstalledError, match=r"Java 17 or newer, and .* is Java 8"):
-        local_spark.check_java()
+        check_java()
     old.unlink()
     with pytest.raises(NotInstalledError, match="there is none in JAVA_HOME"):
-        local_spark.check_java()
+        check_java()
 
 
 def test_what_connect_refuses(spark: Any, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from icefloe.errors import InvalidPropertyError
-from icefloe.spark.settings import catalogs_in
+from icefloe.spark.connect import catalogs_in
 
 
 def test_catalogs_as_people_have_them_for_the_jar() -> None:

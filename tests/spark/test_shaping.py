@@ -11,7 +11,7 @@ from pyspark.sql.types import StructField
 from icefloe.catalog import Catalog, load_catalog
 from icefloe.errors import InvalidValueError
 from icefloe.schema import Schema, parse_ddl, types
-from icefloe.spark.schema_merge import schema_to_merge
+from icefloe.spark.column_names import schema_to_merge
 from icefloe.spark.shaping import error_in, shape_frame
 
 

@@ -22,8 +22,7 @@ from icefloe.formats.variant.reading import decode
 from icefloe.formats.variant.values import Variant
 from icefloe.manifests import DataFile
 from icefloe.schema import NestedField, Schema, StringType, schema_to_arrow
-from icefloe.spark.engine import SparkEngine
-from icefloe.spark.native_write import why_not_native
+from icefloe.spark.engine import SparkEngine, why_not_written
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.spark.conftest import SPARK
@@ -111,7 +110,7 @@ def test_rows_of_every_type_come_back(spark: Any, catalog: Catalog, version: int
         partition_spec=["days(ts)", "bucket(2, id)"] if version % 2 else None,
         properties={"format-version": str(version), "write.distribution-mode": "none"},
     )
-    assert (why_not_native(spark, table.metadata) is None) is native
+    assert (why_not_written(spark, table.metadata) is None) is native
     given = rows(40) if native else [(*row, *more(n)) for n, row in enumerate(rows(40))]
     frame = spark.createDataFrame(given, PLAIN_SPARK if native else PLAIN_SPARK + MORE_SPARK)
     snapshot = table.append(frame)
@@ -198,7 +197,7 @@ def test_footers_say_what_our_own_writer_says(spark: Any, catalog: Catalog) -> N
     frame = spark.createDataFrame(rows(30), PLAIN_SPARK).coalesce(1)
     native.append(frame)
     ours.append(frame)
-    assert why_not_native(spark, ours.metadata) is not None
+    assert why_not_written(spark, ours.metadata) is not None
     (one,), (other,) = native.inspect.files().to_pylist(), ours.inspect.files().to_pylist()
     floats = native.schema().find_field("f").field_id
     for name in ("value_counts", "null_value_counts", "lower_bounds", "upper_bounds"):
@@ -338,7 +337,7 @@ def test_variants_are_written_by_spark(spark: Any, catalog: Catalog) -> None:
     for shred in ("false", "true"):
         properties = {"format-version": "3", "write.parquet.shred-variants": shred}
         table = catalog.create_table(f"db.{shred}", "id bigint, v variant", properties=properties)
-        assert why_not_native(spark, table.metadata) is None
+        assert why_not_written(spark, table.metadata) is None
         table.append(frame.coalesce(1))
         found = table.scan().to_arrow().sort_by("id").column("v").to_pylist()
         assert [variant_of(each["metadata"], each["value"]) for each in found] == [{"a": n} for n in range(4)]

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 import icefloe
 from icefloe.catalog import load_catalog
-from icefloe.spark.native_write import why_not_native
+from icefloe.spark.engine import why_not_written
 from icefloe.spark.session import Session
 from tests.spark.losing_executors import PLAIN, LosingExecutors
 
@@ -56,7 +56,7 @@ def same_everywhere(ice: Session, name: str) -> list[tuple[Any, ...]]:
 def change_rows(ice: Session) -> None:
     """Append natively to a table that has files already, and change rows with each statement."""
     frame = ice.spark.range(100, 200, 1, 4).selectExpr("id", "'new' v", "cast(id % 4 as int) p")
-    assert why_not_native(ice.spark, ice.load_table("db.plain").metadata) is None
+    assert why_not_written(ice.spark, ice.load_table("db.plain").metadata) is None
     ice.write(frame).to("db.plain").append()
     for statement in (
         "DELETE FROM db.plain WHERE id % 7 = 0",
@@ -75,7 +75,7 @@ def change_rows(ice: Session) -> None:
 def change_lists(ice: Session) -> None:
     """The same for a table that only our own writer can write."""
     frame = ice.spark.range(0, 40, 1, 4).selectExpr("id", "array(cast(id as string), null) l", "uuid() u")
-    assert why_not_native(ice.spark, ice.load_table("db.lists").metadata) is not None
+    assert why_not_written(ice.spark, ice.load_table("db.lists").metadata) is not None
     ice.write(frame).to("db.lists").append()
     ice.sql("DELETE FROM db.lists WHERE l[0] = '3'")
     ice.sql("UPDATE db.lists SET l = array('changed') WHERE id = 4")

@@ -8,7 +8,7 @@ from typing import Any
 
 from icefloe.catalog import load_catalog
 from icefloe.errors import CommitFailed, ValidationError
-from icefloe.spark.local_spark import local_spark
+from icefloe.spark.connect import local_spark
 from icefloe.spark.session import Session
 
 ROWS = 20

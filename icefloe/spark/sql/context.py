@@ -11,7 +11,7 @@ from icefloe.catalog import Catalog, show
 from icefloe.errors import InvalidLocationError
 from icefloe.schema import reserved
 from icefloe.spark.gateway import Gateway, is_at_least
-from icefloe.spark.shaping import is_case_sensitive
+from icefloe.spark.spark_sessions import is_case_sensitive
 from icefloe.spark.sql.names import Names, Place, Source
 from icefloe.spark.sql.nodes import is_name, items, parts
 from icefloe.spark.user_side import quoted_name

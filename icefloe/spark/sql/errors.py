@@ -4,7 +4,7 @@ import re
 
 from pyspark.errors import AnalysisException
 
-from icefloe.spark.constants import PREFIX
+from icefloe.spark.inner_names import PREFIX
 
 _PROPOSALS = re.compile(r" Did you mean one of the following\? \[(.*?)\]\.")
 _PLAN = re.compile(r";?\n'?[A-Z]\w+ .*", re.DOTALL)

@@ -11,9 +11,9 @@ from icefloe.expressions import conjunction
 from icefloe.partitioning import transforms as tr
 from icefloe.schema import Schema, parse_text, types
 from icefloe.spark.auditing import destination
-from icefloe.spark.column_names import column_path
-from icefloe.spark.schema_merge import take_in_columns
-from icefloe.spark.shaping import is_case_sensitive, shape_frame
+from icefloe.spark.column_names import column_path, take_in_columns
+from icefloe.spark.shaping import shape_frame
+from icefloe.spark.spark_sessions import is_case_sensitive
 from icefloe.spark.sql.conditions import predicate_of
 from icefloe.spark.sql.context import SqlContext
 from icefloe.spark.sql.defaults import mentions_default, with_defaults

@@ -9,7 +9,7 @@ from pyspark.sql.types import DataType
 from icefloe.catalog import show
 from icefloe.errors import InvalidInputError, NoSuchSnapshotError, NoSuchTableError
 from icefloe.schema import Schema
-from icefloe.spark.constants import PREFIX
+from icefloe.spark.inner_names import PREFIX
 from icefloe.spark.shaping import bare_type
 from icefloe.spark.sql.context import SqlContext
 from icefloe.spark.sql.current import asks_what_is_current, with_current

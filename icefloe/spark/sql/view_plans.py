@@ -110,7 +110,7 @@ def refresh_view(name: tuple[str, ...], context: SqlContext) -> None:
 
 
 def _tag(gateway: Gateway) -> Any:
-    return gateway.kept(_TAG, lambda: gateway.jvm.org.apache.spark.sql.catalyst.trees.TreeNodeTag(_TAG))
+    return gateway.cached(_TAG, lambda: gateway.jvm.org.apache.spark.sql.catalyst.trees.TreeNodeTag(_TAG))
 
 
 def _scanned_again(node: Any, note: Note, view: tuple[str, ...], context: SqlContext) -> Any | None:

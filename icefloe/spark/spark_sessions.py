@@ -1,0 +1,103 @@
+"""What a Spark session is and how it is set, and clones of it with other settings.
+
+Spark's reader is to give the table's rows, whatever the user has set. Most of what it asks of its session is said by options
+of the relation instead. What cannot be said there is set in a clone of the session, if the user has it otherwise:
+
+- Bytes are no text; variants are made of bytes.
+- Columns are matched by field id. The vectorized reader does as the relation says. The other one, which gives a row at a time,
+  asks the session whether ids count, and finds columns by their names if not; so where ids are needed, the first one reads.
+"""
+
+from collections.abc import Mapping
+
+from py4j.java_gateway import JavaObject
+from pyspark.sql import DataFrame, SparkSession, types as spark_types
+
+from icefloe.errors import StateError
+from icefloe.spark.gateway import Gateway, analyzed
+
+_VECTORIZED = ("spark.sql.parquet.enableVectorizedReader", "spark.sql.parquet.enableNestedColumnVectorizedReader")
+_BY_ID = "spark.sql.parquet.fieldId.read.enabled"
+_BYTES_ARE_TEXT = "spark.sql.parquet.binaryAsString"
+_PARTITIONS = "spark.sql.shuffle.partitions"
+
+
+def is_classic(spark: SparkSession) -> bool:
+    """Whether the session has a JVM that Python can reach, unlike one of Spark Connect."""
+    return ".connect." not in type(spark).__module__ and getattr(spark, "_jsparkSession", None) is not None
+
+
+def is_on(spark: SparkSession, key: str, default: str | None = None) -> bool:
+    """Whether a setting of the session is true."""
+    value = spark.conf.get(key) if default is None else spark.conf.get(key, default)
+    return str(value).lower() == "true"
+
+
+def is_case_sensitive(spark: SparkSession) -> bool:
+    """Whether the session's column names are case-sensitive."""
+    return is_on(spark, "spark.sql.caseSensitive")
+
+
+def clone_with(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """A clone of the session with other settings; it shares data and temporary views with the original."""
+    return SparkSession(spark.sparkContext, _clone(spark._jsparkSession, settings))
+
+
+def _clone(session: JavaObject, settings: Mapping[str, str]) -> JavaObject:
+    clone = session.cloneSession()
+    for key, value in settings.items():
+        clone.conf().set(key, value)
+    return clone
+
+
+def in_session(frame: DataFrame, spark: SparkSession) -> DataFrame:
+    """The same plan in another session."""
+    return Gateway(spark).frame_of(analyzed(frame))
+
+
+def static_session(spark: SparkSession) -> SparkSession:
+    """A clone of the session for queries over little data: run by their first plan, in few tasks.
+
+    Adaptive execution runs every exchange, and every frame that is held, as a job of its own, and plans again after each.
+    That pays where sizes are not known. Where they are, it costs more than the work itself.
+    """
+    partitions = min(int(spark.conf.get(_PARTITIONS)), spark.sparkContext.defaultParallelism)
+    return clone_with(spark, {"spark.sql.adaptive.enabled": "false", _PARTITIONS: str(partitions)})
+
+
+def reading_session(gateway: Gateway, schema: spark_types.StructType, *, needs_ids: bool) -> JavaObject:
+    """The session, as Java has it, whose settings are right for columns of this Spark type, which only ids may distinguish."""
+    session = gateway.spark._jsparkSession
+    changes = {}
+    if _takes_bytes_for_text(session):
+        changes[_BYTES_ARE_TEXT] = "false"
+    if needs_ids and not _reads_by_id(gateway, session, schema):
+        changes |= dict.fromkeys(_VECTORIZED, "true")
+    return _clone(session, changes) if changes else session
+
+
+def check_settings(gateway: Gateway, session: JavaObject, schema: spark_types.StructType, *, needs_ids: bool) -> None:
+    """Fail if the settings of a relation's session were changed since, so that files would be misread."""
+    if _takes_bytes_for_text(session):
+        raise StateError(
+            f"{_BYTES_ARE_TEXT} was turned on after the DataFrame was made, and Spark would now take bytes for text; make the"
+            " DataFrame again, or set it to false"
+        )
+    if needs_ids and not _reads_by_id(gateway, session, schema):
+        raise StateError(
+            f"{' or '.join(_VECTORIZED)} was turned off after the DataFrame was made, and Spark would now find its columns"
+            f" by name; make the DataFrame again, or set {_BY_ID} to true"
+        )
+
+
+def _takes_bytes_for_text(session: JavaObject) -> bool:
+    return bool(session.sessionState().conf().isParquetBinaryAsString())
+
+
+def _reads_by_id(gateway: Gateway, session: JavaObject, schema: spark_types.StructType) -> bool:
+    settings = session.sessionState().conf()
+    parquet = gateway.jvm.org.apache.spark.sql.execution.datasources.parquet
+    return bool(
+        parquet.ParquetUtils.isBatchReadSupportedForSchema(settings, gateway.type(schema))
+        or settings.parquetFieldIdReadEnabled()
+    )
