@@ -9,7 +9,6 @@ from icefloe.commit.committer import (
     BeforeSwap,
     Committer,
     TableState,
-    check_committed,
     check_same_table,
     next_state,
     stale,

@@ -9,16 +9,24 @@ import uuid
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 
 from icefloe import properties as props
 from icefloe.commit.path_index import PathIndex
-from icefloe.errors import InvalidLocationError
+from icefloe.errors import CommitFailed, InvalidLocationError
 from icefloe.manifests import DataFile, ManifestCache
-from icefloe.metadata import TableMetadata, is_absolute, requirements as req, updates as up
+from icefloe.metadata import (
+    Applied,
+    TableMetadata,
+    check_codable,
+    is_absolute,
+    requirements as req,
+    step,
+    updates as up,
+)
 from icefloe.storage import Storage
 
-Kept = TypeVar("Kept")
+T = TypeVar("T")
 
 _MOST_WRITERS = 8
 
@@ -50,7 +58,7 @@ class Workbench:
         self._manifests = 0
         self._vectors = 0
         self._written: dict[str, None] = {}
-        self._memory: dict[Hashable, Any] = {}
+        self._memory: dict[Hashable, object] = {}
         self._lock = threading.Lock()
         self._pending: dict[str, Future[None]] = {}
         self._failure: BaseException | None = None
@@ -88,12 +96,12 @@ class Workbench:
         """Wait for what is being written, and remember the first error."""
         with self._lock:
             pending, self._pending = self._pending, {}
-        for error in [each.exception() for each in pending.values()]:
+        for error in [writing.exception() for writing in pending.values()]:
             self._failure = self._failure or error
 
     def discard(self, locations: Iterable[str]) -> bool:
         """Delete files of this commit; whether all of them are gone. It never fails: files may stay behind."""
-        known = {*self._written, *(each.file_path for each in self.row_files)}
+        known = set(self._own())
         own = [location for location in locations if location in known]
         # A file that is still being written would be there after its deletion.
         self._finish()
@@ -101,23 +109,25 @@ class Workbench:
             failures = {failure.location for failure in self.storage.delete(own)}
         except Exception:  # noqa: BLE001 - the outcome of the commit stands, whatever happens to leftovers
             return False
-        gone = set(own) - failures
-        for location in gone:
+        deleted = set(own) - failures
+        for location in deleted:
             self._written.pop(location, None)
         # The list stays the same: writers may hold it.
-        self.row_files[:] = [each for each in self.row_files if each.file_path not in gone]
+        self.row_files[:] = [file for file in self.row_files if file.file_path not in deleted]
         return not failures
 
     def discard_all(self) -> bool:
         """The same for every file that was written for this commit, by this or by the writers of rows."""
-        return self.discard((*self._written, *(each.file_path for each in self.row_files)))
+        return self.discard(self._own())
 
-    def remember(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
-        """What was made under the key in an earlier attempt, or what `make` gives now."""
+    def _own(self) -> tuple[str, ...]:
+        return (*self._written, *(file.file_path for file in self.row_files))
+
+    def remember(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What was made under the key in an earlier attempt, or what `make` returns now."""
         if key not in self._memory:
             self._memory[key] = make()
-        found: Kept = self._memory[key]
-        return found
+        return cast(T, self._memory[key])
 
     def manifest_names(self, metadata: TableMetadata) -> Iterator[str]:
         """Locations for new manifests, without end."""
@@ -147,10 +157,10 @@ def _writers() -> ThreadPoolExecutor:
     is no lock that a fork could leave closed: two threads may each make a pool, and one of these ends with its work.
     """
     global _pool
-    found = _pool
-    if found is None or found[0] != os.getpid():
-        found = _pool = os.getpid(), ThreadPoolExecutor(_MOST_WRITERS, thread_name_prefix="icefloe-commit")
-    return found[1]
+    pool = _pool
+    if pool is None or pool[0] != os.getpid():
+        pool = _pool = os.getpid(), ThreadPoolExecutor(_MOST_WRITERS, thread_name_prefix="icefloe-commit")
+    return pool[1]
 
 
 def table_location(metadata: TableMetadata) -> str:
@@ -164,11 +174,9 @@ def table_location(metadata: TableMetadata) -> str:
 
 def metadata_folder(metadata: TableMetadata) -> str:
     """Where manifests, manifest lists and metadata files go (spec: Appendix F, Path Construction)."""
-    wanted = props.METADATA_PATH.of(metadata.properties)
-    if wanted is None:
-        return f"{table_location(metadata)}/metadata"
-    path = wanted.rstrip("/")
-    # A path of a file system without a scheme is a place of its own, too.
+    configured = props.METADATA_PATH.of(metadata.properties)
+    path = "metadata" if configured is None else configured.rstrip("/")
+    # A path of a file system without a scheme is absolute, too.
     return path if is_absolute(path) or path.startswith("/") else f"{table_location(metadata)}/{path}"
 
 
@@ -191,4 +199,60 @@ class Change(Protocol):
 
     @property
     def snapshot_ids(self) -> tuple[int, ...]:
-        """The ids of the snapshots that it has made up for itself; the same in every attempt."""
+        """The ids of the snapshots that it makes, the same in every attempt; most changes make none."""
+        return ()
+
+
+class PreparedChanges:
+    """The changes of one commit, each prepared on what those before it leave."""
+
+    def __init__(self, base: TableMetadata, bench: Workbench, changes: Iterable[Change] = ()) -> None:
+        self.applied = Applied(base)
+        """What the changes leave."""
+        self._base = base
+        self._bench = bench
+        self._changes: list[Change] = []
+        self._prepared: list[Prepared] = []
+        for change in changes:
+            self.add(change)
+
+    @property
+    def snapshot_ids(self) -> tuple[int, ...]:
+        """The ids of the snapshots that the changes make."""
+        return tuple(snapshot_id for change in self._changes for snapshot_id in change.snapshot_ids)
+
+    def on(self, base: TableMetadata) -> "PreparedChanges":
+        """The same changes, prepared on another state of the table."""
+        return PreparedChanges(base, self._bench, self._changes)
+
+    def add(self, change: Change) -> Prepared:
+        """Prepare one more change."""
+        # Files of the changes before may be read, while those of the last one may still be on their way in `commit`.
+        self._bench.settle()
+        prepared = change.prepare(self.applied.metadata, self._bench)
+        if not change.snapshot_ids:
+            check_codable(prepared.updates)
+        applied = self.applied
+        for update in prepared.updates:
+            applied = step(applied, update, self._bench.clock_ms())
+        self.applied = applied
+        self._changes.append(change)
+        self._prepared.append(prepared)
+        return prepared
+
+    def combined(self) -> Prepared:
+        """All updates in order, with what they rely on in the base, not in what earlier ones of them leave."""
+        updates: tuple[up.TableUpdate, ...] = tuple(update for part in self._prepared for update in part.updates)
+        if not updates:
+            return Prepared()
+        implied = req.requirements_for(self._base, updates)
+        own = (each for part in self._prepared for each in part.requirements if self._is_about_base(each))
+        return Prepared(updates, tuple(dict.fromkeys((*implied, *own))))
+
+    def _is_about_base(self, requirement: req.TableRequirement) -> bool:
+        """What an earlier change of the same commit brings about is no condition for the base."""
+        try:
+            requirement.check(self._base)
+        except CommitFailed:
+            return False
+        return True

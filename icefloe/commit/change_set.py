@@ -4,24 +4,14 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
-from icefloe.commit.change import Caches, Change, Prepared, Workbench
+from icefloe.commit.change import Caches, Change, PreparedChanges, Workbench
 from icefloe.commit.committer import Committer, TableState, check_same_table
 from icefloe.commit.parent import manifests_of, read_entries
-from icefloe.commit.producer import committed_manifests
 from icefloe.commit.report import report_commit
 from icefloe.commit.retry import CommitLoop, Committed, Outcome, Timing, result_of
-from icefloe.errors import CommitFailed, InvalidInputError, LocationNotFoundError
+from icefloe.errors import InvalidInputError, LocationNotFoundError
 from icefloe.manifests import WITHOUT_METRICS, DataFile, FileContent, ManifestContent
-from icefloe.metadata import (
-    Applied,
-    Snapshot,
-    TableMetadata,
-    check_codable,
-    finish,
-    requirements as req,
-    step,
-    updates as up,
-)
+from icefloe.metadata import Snapshot, TableMetadata, updates as up
 from icefloe.planning import LoggingReporter, Reporter
 from icefloe.storage import Storage, identity
 from icefloe.storage.identities import identities
@@ -49,9 +39,7 @@ class ChangeSet:
         self._timing = timing or Timing()
         self._reporter = reporter or LoggingReporter()
         self._bench = Workbench(committer.storage, caches or Caches(), self._timing.clock_ms)
-        self._changes: list[Change] = []
-        self._applied = Applied(base.metadata)
-        self._prepared: list[Prepared] = []
+        self._changes = PreparedChanges(base.metadata, self._bench)
         self._outcome: Outcome | None = None
         self._was_sent = False
 
@@ -59,7 +47,7 @@ class ChangeSet:
     def table_metadata(self) -> TableMetadata:
         """What the table will be: the base with all changes so far, whose files are there to be read."""
         self._bench.settle()
-        return self._applied.metadata
+        return self._changes.applied.metadata
 
     @property
     def storage(self) -> Storage:
@@ -84,23 +72,17 @@ class ChangeSet:
         self._check_open()
         known = frozenset(self._bench.first_parents)
         try:
-            # Files of the changes before may be read, while those of the last one may still be on their way in `commit`.
-            prepared = change.prepare(self.table_metadata, self._bench)
+            prepared = self._changes.add(change)
         except LocationNotFoundError:
             # The base may have expired with its files, which says nothing about the table as it is now.
             for snapshot_id in self._bench.first_parents.keys() - known:
                 del self._bench.first_parents[snapshot_id]
             if not self.rebase():
                 raise
-            prepared = change.prepare(self.table_metadata, self._bench)
-        if not change.snapshot_ids:
-            check_codable(prepared.updates)
-        self._applied = self._after(self._applied, prepared)
-        self._changes.append(change)
-        self._prepared.append(prepared)
+            prepared = self._changes.add(change)
         # Not from the metadata: to ask for that is to wait for all files that it names.
-        added = (each.snapshot for each in prepared.updates if isinstance(each, up.AddSnapshotUpdate))
-        return next((each for each in added if each.snapshot_id in change.snapshot_ids), None)
+        added = (update.snapshot for update in prepared.updates if isinstance(update, up.AddSnapshotUpdate))
+        return next((snapshot for snapshot in added if snapshot.snapshot_id in change.snapshot_ids), None)
 
     def rebase(self) -> bool:
         """Take the newest state as the base, and prepare all changes on that; whether the table had moved on.
@@ -114,7 +96,7 @@ class ChangeSet:
         if newest.metadata_location is None or newest.metadata_location == self.base.metadata_location:
             return False
         self._bench.attempt += 1
-        self._prepared, self._applied = self._prepare_all(newest.metadata)
+        self._changes = self._changes.on(newest.metadata)
         self.base = newest
         return True
 
@@ -125,55 +107,26 @@ class ChangeSet:
     def try_commit(self) -> Outcome:
         """The same, with the outcome as a value instead of an error."""
         self._check_open()
-        loop = CommitLoop(self._committer, self._bench, self._attempt, self._snapshot_ids, self._timing)
-        first = _combined(self.base.metadata, self._prepared)
-        # A check of the whole that would fail in the catalog too, but with nothing sent yet.
-        if first.updates:
-            finish(self._applied, self._timing.clock_ms())
         # From here on only the loop knows what happened, even if it is torn away from us.
         self._was_sent = True
         started = self._timing.clock_ms()
-        self._outcome = loop.run(self.base, first)
+        self._outcome = CommitLoop(self._committer, self._bench, self._changes, self._timing).run(self.base)
         seconds = (self._timing.clock_ms() - started) / 1000
         if isinstance(self._outcome, Committed):
-            left_out = position_deletes_left_out(self._outcome, self._bench, self._snapshot_ids())
-            self._bench.discard(left_out | of_failed_attempts(self._outcome, self._bench))
+            left_out = _position_deletes_left_out(self._outcome, self._bench, self._changes.snapshot_ids)
+            self._bench.discard(left_out | _of_failed_attempts(self._outcome, self._bench))
         report_commit(self._outcome, self.base.metadata, self._committer.name, seconds, self._reporter)
         return self._outcome
 
     def discard(self, files: Iterable[DataFile]) -> None:
         """Delete files of rows that no change needs any more."""
-        self._bench.discard(each.file_path for each in files)
+        self._bench.discard(file.file_path for file in files)
 
     def abandon(self) -> None:
         """Give it up: nothing was sent to the catalog, so that its files can go."""
         if self.is_open:
             self._bench.discard_all()
-            self._changes.clear()
-            self._prepared.clear()
-            self._applied = Applied(self.base.metadata)
-
-    def _attempt(self, state: TableState) -> Prepared:
-        prepared, _ = self._prepare_all(state.metadata)
-        return _combined(state.metadata, prepared)
-
-    def _prepare_all(self, base: TableMetadata) -> tuple[list[Prepared], Applied]:
-        applied = Applied(base)
-        prepared = []
-        for change in self._changes:
-            self._bench.settle()
-            one = change.prepare(applied.metadata, self._bench)
-            applied = self._after(applied, one)
-            prepared.append(one)
-        return prepared, applied
-
-    def _after(self, applied: Applied, prepared: Prepared) -> Applied:
-        for update in prepared.updates:
-            applied = step(applied, update, self._timing.clock_ms())
-        return applied
-
-    def _snapshot_ids(self) -> Sequence[int]:
-        return [each for change in self._changes for each in change.snapshot_ids]
+            self._changes = PreparedChanges(self.base.metadata, self._bench)
 
     def _check_open(self) -> None:
         if not self.is_open:
@@ -186,37 +139,13 @@ class ChangeSet:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            try:
-                if self.is_open:
-                    self.commit()
-            except Exception:
-                # A check that fails before anything is sent leaves the transaction open, and its files behind.
-                self.abandon()
-                raise
+            if self.is_open:
+                self.commit()
         elif issubclass(kind, Exception):
             self.abandon()
 
 
-def _combined(base: TableMetadata, parts: Sequence[Prepared]) -> Prepared:
-    """All updates in order, with what they rely on in the table as it is, not as earlier ones of them leave it."""
-    updates: tuple[up.TableUpdate, ...] = tuple(update for part in parts for update in part.updates)
-    if not updates:
-        return Prepared()
-    implied = req.requirements_for(base, updates)
-    own = (each for part in parts for each in part.requirements if _holds(each, base))
-    return Prepared(updates, tuple(dict.fromkeys((*implied, *own))))
-
-
-def _holds(requirement: req.TableRequirement, base: TableMetadata) -> bool:
-    """Whether it is about the base: what an earlier change of the same commit brings about is no condition."""
-    try:
-        requirement.check(base)
-    except CommitFailed:
-        return False
-    return True
-
-
-def of_failed_attempts(outcome: Committed, bench: Workbench) -> set[str]:
+def _of_failed_attempts(outcome: Committed, bench: Workbench) -> set[str]:
     """Manifests and manifest lists that only failed attempts needed."""
     metadata = outcome.state.metadata
     leftovers = {location for location in bench.written if location.endswith(".avro")}
@@ -226,20 +155,21 @@ def of_failed_attempts(outcome: Committed, bench: Workbench) -> set[str]:
         for snapshot in map(metadata.snapshot_by_id, outcome.snapshot_ids):
             if snapshot is None or snapshot.manifest_list is None:
                 return set()
-            leftovers -= {metadata.resolve(snapshot.manifest_list), *committed_manifests(snapshot, metadata, bench)}
+            manifests = (manifest.manifest_path for manifest in manifests_of(snapshot, metadata, bench))
+            leftovers -= {metadata.resolve(snapshot.manifest_list), *manifests}
     except Exception:  # noqa: BLE001 - the commit happened; what cannot be read only keeps leftovers alive
         return set()
     return leftovers
 
 
-def position_deletes_left_out(outcome: Committed, bench: Workbench, snapshot_ids: Sequence[int]) -> set[str]:
+def _position_deletes_left_out(outcome: Committed, bench: Workbench, snapshot_ids: Sequence[int]) -> set[str]:
     """The position delete files that were written for these snapshots, and that the commit did without.
 
     If the table was upgraded meanwhile, it has taken what they hold as deletion vectors.
     """
     metadata = outcome.state.metadata
-    positions = (each for each in bench.row_files if each.content is FileContent.POSITION_DELETES)
-    unnamed = {identity(each.file_path): each.file_path for each in positions if not each.is_deletion_vector}
+    positions = (file for file in bench.row_files if file.content is FileContent.POSITION_DELETES)
+    unnamed = {identity(file.file_path): file.file_path for file in positions if not file.is_deletion_vector}
     if not unnamed or allows(metadata.format_version, Feature.NEW_POSITION_DELETE_FILES):
         return set()
     try:
@@ -248,8 +178,8 @@ def position_deletes_left_out(outcome: Committed, bench: Workbench, snapshot_ids
             for manifest in manifests_of(snapshot, metadata, bench):
                 if manifest.content is ManifestContent.DELETES:
                     columns = read_entries(manifest, metadata, bench, WITHOUT_METRICS)
-                    for each in unnamed.keys() & set(identities(columns.column("file_path")).to_pylist()):
-                        del unnamed[each]
+                    for path in unnamed.keys() & set(identities(columns.column("file_path")).to_pylist()):
+                        del unnamed[path]
     except Exception:  # noqa: BLE001 - the commit happened; what cannot be read only keeps leftovers alive
         return set()
     return set(unnamed.values())

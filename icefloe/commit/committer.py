@@ -54,7 +54,7 @@ class Committer(Protocol):
 
         CommitFailed says for certain that nothing happened, because a requirement does not hold or another writer was
         faster. CommitStateUnknown says that the outcome is not known. Any error of another kind, raised before the swap,
-        is about the input. See `swap` for the part that is the same in every catalog.
+        is about the input. `next_state` is the part that is the same in every catalog.
         """
 
 
@@ -81,40 +81,31 @@ def superseded_metadata_files(base: TableState | None, changed: TableMetadata) -
     """The metadata files that fell out of the log with this commit; to be deleted after it, if the table asks for that."""
     if base is None:
         return ()
-    kept = {identity(entry.metadata_file) for entry in changed.metadata_log}
-    return tuple(e.metadata_file for e in base.metadata.metadata_log if identity(e.metadata_file) not in kept)
+    logged = {identity(entry.metadata_file) for entry in changed.metadata_log}
+    return tuple(e.metadata_file for e in base.metadata.metadata_log if identity(e.metadata_file) not in logged)
 
 
-def stale(name: str, base: str | None, found: str) -> str:
+def stale(name: str, base: str | None, current: str) -> str:
     """What to say when a table is not at the state that a commit was prepared on."""
-    return f"{name} is at {found}, and the commit was prepared on {base}; it must be prepared again"
+    return f"{name} is at {current}, and the commit was prepared on {base}; it must be prepared again"
 
 
-def check_same_table(base: TableMetadata, found: TableMetadata, name: str) -> None:
+def check_same_table(base: TableMetadata, current: TableMetadata, name: str) -> None:
     """Fail if the name stands for another table now: its UUID differs (spec: Table Metadata Fields)."""
-    if base.table_uuid is not None and (found.table_uuid or "").lower() != base.table_uuid.lower():
+    if base.table_uuid is not None and (current.table_uuid or "").lower() != base.table_uuid.lower():
         raise CommitFailed(
-            f"{name} is another table now: its UUID is {found.table_uuid}, and was {base.table_uuid}; load it again"
+            f"{name} is another table now: its UUID is {current.table_uuid}, and was {base.table_uuid}; load it again"
         )
 
 
 def check_committed(state: TableState, updates: Sequence[up.TableUpdate], name: str) -> TableState:
-    """The state that a catalog says it committed, if it holds every snapshot that was sent."""
-    for update in updates:
-        if (
-            isinstance(update, up.AddSnapshotUpdate)
-            and update.snapshot.snapshot_id not in state.metadata.snapshots_by_id
-            and not _removed_again(update, updates)
-        ):
-            raise CommitStateUnknown(
-                f"the catalog reports a commit to {name}, but its metadata lacks the new snapshot"
-                f" {update.snapshot.snapshot_id}; no file was deleted"
-            )
+    """The state that a catalog says it committed, if it holds every snapshot that was sent and not removed again."""
+    missing = {update.snapshot.snapshot_id for update in updates if isinstance(update, up.AddSnapshotUpdate)}
+    missing -= state.metadata.snapshots_by_id.keys()
+    missing.difference_update(*(each.snapshot_ids for each in updates if isinstance(each, up.RemoveSnapshotsUpdate)))
+    if missing:
+        raise CommitStateUnknown(
+            f"the catalog reports a commit to {name}, but its metadata lacks the new snapshot {min(missing)};"
+            " no file was deleted"
+        )
     return state
-
-
-def _removed_again(added: up.AddSnapshotUpdate, updates: Sequence[up.TableUpdate]) -> bool:
-    return any(
-        isinstance(each, up.RemoveSnapshotsUpdate) and added.snapshot.snapshot_id in each.snapshot_ids
-        for each in updates
-    )

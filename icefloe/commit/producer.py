@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from icefloe import properties as props
 from icefloe.commit.added import FileGroup, vector_mask, with_specs
 from icefloe.commit.change import Prepared, Workbench
-from icefloe.commit.parent import Parent, manifests_of
+from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import count_partitions, partition_codes
 from icefloe.commit.structure import text_check
 from icefloe.errors import InvalidInputError, InvalidPropertyError, NoSuchSnapshotError, ValidationError
@@ -229,11 +229,6 @@ def _previous_summary(parent: Snapshot | None) -> Mapping[str, str] | None:
     if parent is None:
         return None
     return {} if parent.summary is None else parent.summary.properties
-
-
-def committed_manifests(snapshot: Snapshot, metadata: TableMetadata, bench: Workbench) -> set[str]:
-    """The locations of all manifests of a snapshot."""
-    return {each.manifest_path for each in manifests_of(snapshot, metadata, bench)}
 
 
 def count_files(columns: ManifestColumns) -> totals.FileCounts:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from icefloe import properties as props
-from icefloe.commit.change import Prepared, Workbench
+from icefloe.commit.change import Prepared, PreparedChanges, Workbench
 from icefloe.commit.committer import Committer, TableState, check_committed, check_same_table
 from icefloe.errors import (
     CommitFailed,
@@ -69,6 +69,22 @@ class Timing:
     jitter: Callable[[], float] = field(default_factory=lambda: random.SystemRandom().random)
 
 
+COMMIT_SETTINGS = (
+    props.COMMIT_NUM_RETRIES,
+    props.COMMIT_MIN_WAIT_MS,
+    props.COMMIT_MAX_WAIT_MS,
+    props.COMMIT_TOTAL_TIMEOUT_MS,
+)
+"""About trying a commit again."""
+STATUS_SETTINGS = (
+    props.COMMIT_STATUS_NUM_RETRIES,
+    props.COMMIT_STATUS_MIN_WAIT_MS,
+    props.COMMIT_STATUS_MAX_WAIT_MS,
+    props.COMMIT_STATUS_TOTAL_TIMEOUT_MS,
+)
+"""About reading a table back after a commit whose outcome is not known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Backoff:
     """How often and how long to wait between attempts, in milliseconds."""
@@ -78,48 +94,25 @@ class Backoff:
     max_wait_ms: int
     total_timeout_ms: int
 
+    @staticmethod
+    def of(properties: props.Properties, settings: Sequence[props.Property[int]]) -> "Backoff":
+        """What a table says, or the defaults if another writer stored nonsense: that must not end all commits to it."""
+        try:
+            return Backoff(*(setting.of(properties) for setting in settings))
+        except InvalidPropertyError:
+            return Backoff.of({}, settings)
+
     def wait_ms(self, attempt: int, jitter: float) -> float:
         """How long to wait after the attempt of that number, from 1 on: twice as long each time, less a random part."""
         longest = min(self.min_wait_ms * 2.0 ** min(attempt - 1, 60), max(self.max_wait_ms, self.min_wait_ms))
         return longest * (0.5 + 0.5 * jitter)
 
 
-def commit_backoff(properties: props.Properties) -> Backoff:
-    """What a table says about trying a commit again."""
-    return Backoff(
-        props.COMMIT_NUM_RETRIES.of(properties),
-        props.COMMIT_MIN_WAIT_MS.of(properties),
-        props.COMMIT_MAX_WAIT_MS.of(properties),
-        props.COMMIT_TOTAL_TIMEOUT_MS.of(properties),
-    )
-
-
-def status_backoff(properties: props.Properties) -> Backoff:
-    """What a table says about reading it back after a commit whose outcome is not known."""
-    return Backoff(
-        props.COMMIT_STATUS_NUM_RETRIES.of(properties),
-        props.COMMIT_STATUS_MIN_WAIT_MS.of(properties),
-        props.COMMIT_STATUS_MAX_WAIT_MS.of(properties),
-        props.COMMIT_STATUS_TOTAL_TIMEOUT_MS.of(properties),
-    )
-
-
-def _readable(read: Callable[[props.Properties], Backoff], properties: props.Properties) -> Backoff:
-    """The same, or the defaults if another writer stored nonsense: a table must not become uncommittable by that."""
-    try:
-        return read(properties)
-    except InvalidPropertyError:
-        return read({})
-
-
-Attempt = Callable[[TableState], Prepared]
-"""Makes the commit anew on a state of the table."""
-
-
 @dataclass(slots=True)
-class _Tried:
-    """One attempt: the state that it is made on, and what was prepared on that."""
+class _Attempt:
+    """One attempt: its number, the state that it is made on, and what was prepared on that."""
 
+    number: int
     state: TableState
     prepared: Prepared | None = None
 
@@ -132,152 +125,143 @@ class _Tried:
 class CommitLoop:
     """One commit, tried until it is committed, rejected or unknown."""
 
-    def __init__(
-        self,
-        committer: Committer,
-        bench: Workbench,
-        attempt: Attempt,
-        snapshot_ids: Callable[[], Sequence[int]],
-        timing: Timing,
-    ) -> None:
+    def __init__(self, committer: Committer, bench: Workbench, changes: PreparedChanges, timing: Timing) -> None:
         self._committer = committer
         self._bench = bench
-        self._attempt = attempt
-        self._snapshot_ids = snapshot_ids
+        self._changes = changes
         self._timing = timing
 
-    def run(self, base: TableState, first: Prepared | None = None) -> Outcome:
-        """The outcome of the commit; `first` is what was prepared on `base` already."""
-        backoff = _readable(commit_backoff, base.metadata.properties)
+    def run(self, base: TableState) -> Outcome:
+        """The outcome of the commit, which was prepared on `base`."""
+        backoff = Backoff.of(base.metadata.properties, COMMIT_SETTINGS)
         started = self._timing.clock_ms()
-        state, attempts, lost = base, 1, 0
-        tried = _Tried(state, first)
+        lost = 0
+        attempt = _Attempt(1, base, self._changes.combined())
         while True:
-            ended = self._once(tried, attempts)
+            ended = self._once(attempt)
             if not isinstance(ended, CommitFailed):
                 return ended
             # To be behind at first is no lost race: nothing was sent, and there is nothing to wait for.
-            is_behind = attempts == 1 and isinstance(ended, StaleBaseError)
+            is_behind = attempt.number == 1 and isinstance(ended, StaleBaseError)
             if not is_behind:
                 lost += 1
                 waited = self._timing.clock_ms() - started
                 if lost > backoff.retries or waited >= backoff.total_timeout_ms:
-                    return self._rejected(tried, ended, attempts, tried.updates)
+                    return self._rejected(attempt, ended, attempt.updates)
                 self._timing.sleep(backoff.wait_ms(lost, self._timing.jitter()) / 1000)
             try:
                 # Another attempt may read what this one wrote.
                 self._bench.settle()
-                state = self._committer.load()
-                check_same_table(base.metadata, state.metadata, self._committer.name)
+                state = self._load(base)
             except IcefloeError as error:
-                return self._rejected(tried, error, attempts)
-            if not is_behind and self._is_there(state, tried.updates):
-                return self._committed(state, attempts, tried)
-            attempts += 1
+                return self._rejected(attempt, error)
+            if not is_behind and self._holds(state, attempt.updates):
+                return self._committed(state, attempt)
             self._bench.attempt += 1
-            tried = _Tried(state)
+            attempt = _Attempt(attempt.number + 1, state)
 
-    def _once(self, tried: _Tried, attempts: int) -> Outcome | CommitFailed:
+    def _once(self, attempt: _Attempt) -> Outcome | CommitFailed:
         """One attempt: the changes prepared, unless they are already, and sent."""
-        state = tried.state
+        state = attempt.state
         try:
-            prepared = tried.prepared = self._attempt(state) if tried.prepared is None else tried.prepared
+            if attempt.prepared is None:
+                attempt.prepared = self._changes.on(state.metadata).combined()
         except LocationNotFoundError as error:
             # Others may have deleted what this state names, after they had made another one.
-            return self._again(tried, error) or self._rejected(tried, error, attempts)
+            return self._again(attempt, error) or self._rejected(attempt, error)
         except IcefloeError as error:
-            return self._rejected(tried, error, attempts)
-        if not prepared.updates:
-            return Committed(state, (), attempts, state)
+            return self._rejected(attempt, error)
+        if not attempt.updates:
+            return Committed(state, (), attempt.number, state)
         try:
-            done = self._committer.commit(state, prepared.requirements, prepared.updates, self._bench.settle)
-            done = check_committed(done, prepared.updates, self._committer.name)
+            done = self._committer.commit(state, attempt.prepared.requirements, attempt.updates, self._bench.settle)
+            return self._committed(check_committed(done, attempt.updates, self._committer.name), attempt)
         except CommitFailed as error:
             return error
         except (InvalidInputError, StateError) as error:
             # What is wrong on newer metadata may be right when it is prepared on that.
-            return self._again(tried, error) or self._rejected(tried, error, attempts, tried.updates)
-        except Exception as error:  # noqa: BLE001 - whatever cannot be classified is unknown, and found out below
+            return self._again(attempt, error) or self._rejected(attempt, error, attempt.updates)
+        except Exception as error:  # noqa: BLE001 - whatever cannot be classified is unknown, and looked into below
             if self._bench.failure is not None:
                 # There is no swap without all files, so that nothing can have happened.
-                return self._rejected(tried, error, attempts)
-            return self._find_out(tried, error, attempts)
-        return self._committed(done, attempts, tried)
+                return self._rejected(attempt, error)
+            return self._look_for(attempt, error)
 
-    def _again(self, tried: _Tried, error: IcefloeError) -> CommitFailed | None:
+    def _load(self, base: TableState) -> TableState:
+        """The newest state of the same table."""
+        state = self._committer.load()
+        check_same_table(base.metadata, state.metadata, self._committer.name)
+        return state
+
+    def _again(self, attempt: _Attempt, error: IcefloeError) -> CommitFailed | None:
         """The error as one of a lost race, if the table is not what was prepared on any more."""
         try:
-            found = self._committer.load()
-            check_same_table(tried.state.metadata, found.metadata, self._committer.name)
+            location = self._load(attempt.state).metadata_location
         except Exception:  # noqa: BLE001 - the first error says more
             return None
-        if found.metadata_location is None or found.metadata_location == tried.state.metadata_location:
+        if location is None or location == attempt.state.metadata_location:
             return None
         failed = CommitFailed(f"{self._committer.name} has changed since the commit was prepared: {error}")
         failed.__cause__ = error
         return failed
 
-    def _find_out(self, tried: _Tried, error: Exception, attempts: int) -> Outcome:
+    def _look_for(self, attempt: _Attempt, error: Exception) -> Outcome:
         """Read the table back until our commit is seen in it; not to see it proves nothing, as it may still arrive."""
-        base = tried.state.metadata
-        backoff = _readable(status_backoff, base.properties)
+        backoff = Backoff.of(attempt.state.metadata.properties, STATUS_SETTINGS)
         started = self._timing.clock_ms()
         for check in range(1, backoff.retries + 2):
             try:
-                found = self._committer.load()
-                check_same_table(base, found.metadata, self._committer.name)
-                if self._is_there(found, tried.updates):
-                    return self._committed(found, attempts, tried)
+                state = self._load(attempt.state)
+                if self._holds(state, attempt.updates):
+                    return self._committed(state, attempt)
             except Exception as problem:  # noqa: BLE001 - as long as nothing can be read, nothing is known
                 error.add_note(f"reading {self._committer.name} back failed: {problem}")
             if check > backoff.retries or self._timing.clock_ms() - started >= backoff.total_timeout_ms:
                 break
             self._timing.sleep(backoff.wait_ms(check, self._timing.jitter()) / 1000)
-        return Unknown(error, attempts)
+        return Unknown(error, attempt.number)
 
-    def _is_there(self, found: TableState, updates: Sequence[up.TableUpdate]) -> bool:
+    def _holds(self, state: TableState, updates: Sequence[up.TableUpdate]) -> bool:
         """Whether the commit is in the table: by its snapshots, or, without any, if doing it again would change nothing."""
-        if found.metadata_location is None:
+        if state.metadata_location is None:
             # Not created yet: that is what is to be committed, not what the catalog holds.
             return False
-        metadata, made = found.metadata, self._snapshot_ids()
-        if made:
-            return any(is_in_history(each, metadata) for each in made)
+        metadata = state.metadata
+        if snapshot_ids := self._changes.snapshot_ids:
+            return any(_is_in_history(snapshot_id, metadata) for snapshot_id in snapshot_ids)
         try:
             return bool(updates) and apply_all(metadata, updates, metadata.last_updated_ms) is metadata
         except IcefloeError:
             return False
 
-    def _committed(self, state: TableState, attempts: int, tried: _Tried) -> Committed:
-        return Committed(state, tuple(self._snapshot_ids()), attempts, tried.state)
+    def _committed(self, state: TableState, attempt: _Attempt) -> Committed:
+        return Committed(state, self._changes.snapshot_ids, attempt.number, attempt.state)
 
-    def _rejected(self, tried: _Tried, error: Exception, attempts: int, sent: Sequence[up.TableUpdate] = ()) -> Outcome:
+    def _rejected(self, attempt: _Attempt, error: Exception, sent: Sequence[up.TableUpdate] = ()) -> Outcome:
         """Delete what was written, but only if the table can be read and our commit is nowhere in it."""
-        if not self._bench.written and not sent:
-            return Rejected(error, attempts, self._bench.discard_all())
-        try:
-            found = self._committer.load()
-            check_same_table(tried.state.metadata, found.metadata, self._committer.name)
-        except Exception as problem:  # noqa: BLE001 - without proof nothing is deleted, whatever went wrong
-            error.add_note(
-                f"the files of this commit are kept, as {self._committer.name} cannot be read back: {problem}"
-            )
-            return Rejected(error, attempts, False)
-        if self._is_there(found, sent):
-            return self._committed(found, attempts, tried)
-        return Rejected(error, attempts, self._bench.discard_all())
+        if self._bench.written or sent:
+            try:
+                state = self._load(attempt.state)
+            except Exception as problem:  # noqa: BLE001 - without proof nothing is deleted, whatever went wrong
+                error.add_note(
+                    f"the files of this commit are kept, as {self._committer.name} cannot be read back: {problem}"
+                )
+                return Rejected(error, attempt.number, False)
+            if self._holds(state, sent):
+                return self._committed(state, attempt)
+        return Rejected(error, attempt.number, self._bench.discard_all())
 
 
-def is_in_history(snapshot_id: int, metadata: TableMetadata) -> bool:
+def _is_in_history(snapshot_id: int, metadata: TableMetadata) -> bool:
     """Whether a snapshot is or ever was in the table, by all that its metadata tells."""
     return (
         snapshot_id in metadata.snapshots_by_id
         or any(entry.snapshot_id == snapshot_id for entry in metadata.snapshot_log)
         or any(ref.snapshot_id == snapshot_id for ref in metadata.refs.values())
-        or any(each.parent_snapshot_id == snapshot_id for each in metadata.snapshots)
         or any(
-            each.summary is not None and each.summary.get(totals.SOURCE_SNAPSHOT_ID) == str(snapshot_id)
-            for each in metadata.snapshots
+            snapshot.parent_snapshot_id == snapshot_id
+            or (snapshot.summary is not None and snapshot.summary.get(totals.SOURCE_SNAPSHOT_ID) == str(snapshot_id))
+            for snapshot in metadata.snapshots
         )
     )
 

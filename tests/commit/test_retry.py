@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from icefloe.commit import BeforeSwap, Committed, Planned, Rejected, TableState, Unknown
-from icefloe.commit.retry import Backoff, commit_backoff
+from icefloe.commit.retry import COMMIT_SETTINGS, Backoff
 from icefloe.errors import CommitFailed, CommitStateUnknown, StorageError, ValidationError
 from icefloe.metadata import requirements as req, updates as up
 from icefloe.schema import LongType
@@ -87,7 +87,7 @@ def test_waits_double_up_to_a_limit_and_jitter_shortens_them() -> None:
     backoff = Backoff(10, 100, 1000, 10**6)
     assert [backoff.wait_ms(n, 1.0) for n in (1, 2, 3, 4, 5, 500)] == [100, 200, 400, 800, 1000, 1000]
     assert backoff.wait_ms(1, 0.0) == 50
-    assert commit_backoff({}) == Backoff(4, 100, 60_000, 1_800_000)
+    assert Backoff.of({}, COMMIT_SETTINGS) == Backoff(4, 100, 60_000, 1_800_000)
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
