@@ -19,6 +19,7 @@ from icefloe.schema.bounds import (
     decode_bound,
     decode_bounds,
     encode_bound,
+    next_prefix,
     truncate_lower,
     truncate_upper,
 )
@@ -30,8 +31,8 @@ from icefloe.schema.codec import (
     type_from_json,
     type_to_json,
 )
-from icefloe.schema.coercion import bytes_from_hex
-from icefloe.schema.ddl import parse_ddl, schema_to_ddl
+from icefloe.schema.coercion import bytes_from_hex, coerce
+from icefloe.schema.ddl import parse_ddl
 from icefloe.schema.evolution import SchemaUpdate
 from icefloe.schema.ids import assign_fresh_ids, assign_fresh_type_ids
 from icefloe.schema.name_mapping import (
@@ -41,7 +42,7 @@ from icefloe.schema.name_mapping import (
     create_name_mapping,
     update_name_mapping,
 )
-from icefloe.schema.name_mapping_codec import NAME_MAPPING_PROPERTY, format_name_mapping, parse_name_mapping
+from icefloe.schema.name_mapping_codec import format_name_mapping, parse_name_mapping
 from icefloe.schema.projection import (
     Constant,
     Default,
@@ -112,40 +113,5 @@ from icefloe.schema.types import (
     walk_fields,
 )
 from icefloe.schema.value_codec import value_from_json, value_to_json
-from icefloe.schema.values import coerce, parse_text, to_python, to_text
+from icefloe.schema.values import parse_text, to_text
 from icefloe.schema.wkb import GeoPoint, bounding_box
-
-__all__ = [
-    "JSON",
-    "BinaryType",
-    "BooleanType",
-    "DateType",
-    "DecimalType",
-    "DoubleType",
-    "FixedType",
-    "FloatType",
-    "GeographyType",
-    "GeometryType",
-    "IcebergType",
-    "IntegerType",
-    "ListType",
-    "LongType",
-    "MapType",
-    "NameMapping",
-    "NestedField",
-    "NestedType",
-    "PrimitiveType",
-    "Schema",
-    "SchemaUpdate",
-    "StringType",
-    "StructType",
-    "TimeType",
-    "TimestampNanoType",
-    "TimestampType",
-    "TimestamptzNanoType",
-    "TimestamptzType",
-    "UUIDType",
-    "UnknownType",
-    "Value",
-    "VariantType",
-]

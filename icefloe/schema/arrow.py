@@ -17,7 +17,6 @@ they are stored as, and nothing has to be registered. Extension types of those n
 import json
 from collections.abc import Callable, Mapping
 from itertools import count
-from typing import Any
 
 import pyarrow as pa
 
@@ -277,7 +276,7 @@ def _marked_type(name: str, content: bytes, storage: pa.DataType, path: str) -> 
     return None
 
 
-def _geo_type(content: Any) -> types.GeometryType | types.GeographyType:
+def _geo_type(content: object) -> types.GeometryType | types.GeographyType:
     if not isinstance(content, Mapping):
         raise InvalidTypeError("it must be a JSON object")
     crs = _crs(content.get("crs"))
@@ -292,7 +291,7 @@ def _geo_type(content: Any) -> types.GeometryType | types.GeographyType:
             )
 
 
-def _crs(crs: Any) -> str:
+def _crs(crs: object) -> str:
     """A CRS as Iceberg writes it; a PROJJSON object only by its id, since inline PROJJSON is not allowed (spec: CRS)."""
     match crs:
         case None:

@@ -7,14 +7,16 @@ Decoding also accepts the bytes of the types that a column may have been promote
 import struct
 import uuid
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InvalidValueError
 from icefloe.schema import types
+from icefloe.schema.arrow import type_to_arrow
 from icefloe.schema.promotion import days_to_ticks
 from icefloe.schema.temporal import MICROS_PER_DAY, NANOS_PER_DAY
 
@@ -42,27 +44,12 @@ _PER_DAY: dict[type[types.IcebergType], int] = {
 }
 """What a date is multiplied by to become a timestamp."""
 
-_ARROW_TYPES: dict[type[types.IcebergType], Any] = {
-    types.BooleanType: pa.bool_(),
-    types.IntegerType: pa.int32(),
-    types.LongType: pa.int64(),
-    types.FloatType: pa.float32(),
-    types.DoubleType: pa.float64(),
-    types.DateType: pa.date32(),
-    types.TimeType: pa.time64("us"),
-    types.TimestampType: pa.timestamp("us"),
-    types.TimestamptzType: pa.timestamp("us", "UTC"),
-    types.TimestampNanoType: pa.timestamp("ns"),
-    types.TimestamptzNanoType: pa.timestamp("ns", "UTC"),
-    types.StringType: pa.string(),
-    types.UUIDType: pa.binary(16),
-    types.BinaryType: pa.binary(),
-    types.GeometryType: pa.binary(),
-    types.GeographyType: pa.binary(),
-}
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Numbers: TypeAlias = npt.NDArray[np.int64]
+Array: TypeAlias = pa.Array | pa.ChunkedArray
 
 
-def encode(value: Any, field_type: types.IcebergType) -> bytes:
+def encode(value: types.Value, field_type: types.IcebergType) -> bytes:
     """The bytes of a non-null value."""
     try:
         if (layout := _FORMATS.get(type(field_type))) is not None:
@@ -85,10 +72,10 @@ def encode(value: Any, field_type: types.IcebergType) -> bytes:
                 return _encode_unscaled(_unscaled(value, field_type))
     except (struct.error, OverflowError, AttributeError, TypeError, UnicodeEncodeError) as error:
         raise InvalidValueError(f"{value!r} is not an internal value of type {field_type}: {error}") from None
-    raise InvalidValueError(f"{field_type} has no binary single-value form; primitive types but unknown have one")
+    raise _no_form(field_type)
 
 
-def decode(data: bytes, field_type: types.IcebergType) -> Any:
+def decode(data: bytes, field_type: types.IcebergType) -> types.Value:
     """The decoded value, promoted to the type if the bytes were written for a narrower one."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise InvalidValueError(f"{data!r} is not the binary form of a {field_type}; give bytes")
@@ -114,19 +101,20 @@ def decode(data: bytes, field_type: types.IcebergType) -> Any:
             return data
         case types.DecimalType():
             return _decode_decimal(data, field_type)
-    raise InvalidValueError(f"{field_type} has no binary single-value form; primitive types but unknown have one")
+    raise _no_form(field_type)
 
 
-def _decode_number(data: bytes, field_type: types.IcebergType) -> Any:
+def _decode_number(data: bytes, field_type: types.IcebergType) -> int | float:
     layout, narrow = _FORMATS[type(field_type)], _FORMATS_BEFORE_PROMOTION.get(type(field_type))
-    if len(data) == struct.calcsize(layout):
-        return struct.unpack(layout, data)[0]
-    if narrow is None:
-        _check_length(data, field_type, struct.calcsize(layout))
-        raise AssertionError("the length is wrong")
-    _check_length(data, field_type, struct.calcsize(narrow), struct.calcsize(layout))
+    _check_length(data, field_type, *(struct.calcsize(one) for one in (narrow, layout) if one is not None))
+    if narrow is None or len(data) == struct.calcsize(layout):
+        return struct.unpack(layout, data)[0]  # type: ignore[no-any-return]  # a number, by the layout
     value = struct.unpack(narrow, data)[0]
     return days_to_ticks(value, _PER_DAY[type(field_type)], field_type) if type(field_type) in _PER_DAY else value
+
+
+def _no_form(field_type: types.IcebergType) -> InvalidValueError:
+    return InvalidValueError(f"{field_type} has no binary single-value form; primitive types but unknown have one")
 
 
 def _check_length(data: bytes, field_type: types.IcebergType, *lengths: int) -> None:
@@ -135,7 +123,7 @@ def _check_length(data: bytes, field_type: types.IcebergType, *lengths: int) -> 
         raise InvalidValueError(f"{data[:32]!r} has {len(data)} bytes; the binary form of {field_type} has {right}")
 
 
-def _unscaled(value: Any, field_type: types.DecimalType) -> int:
+def _unscaled(value: object, field_type: types.DecimalType) -> int:
     if not isinstance(value, Decimal):
         raise InvalidValueError(f"{value!r} is not an internal value of type {field_type}: give a Decimal")
     sign, digits, exponent = value.as_tuple()
@@ -167,19 +155,16 @@ def _decode_decimal(data: bytes, field_type: types.DecimalType) -> Decimal:
 # --- whole arrays ----------------------------------------------------------------------------------------------------
 
 
-def arrow_value_type(field_type: types.IcebergType) -> Any:
+def arrow_value_type(field_type: types.IcebergType) -> pa.DataType:
     """The Arrow type that `decode_array` gives for a primitive type; a UUID is 16 bytes."""
-    match field_type:
-        case types.DecimalType():
-            return pa.decimal128(field_type.precision, field_type.scale)
-        case types.FixedType():
-            return pa.binary(field_type.length)
-        case _ if type(field_type) in _ARROW_TYPES:
-            return _ARROW_TYPES[type(field_type)]
-    raise InvalidValueError(f"{field_type} has no binary single-value form; primitive types but unknown have one")
+    if isinstance(field_type, types.UUIDType):
+        return pa.binary(16)
+    if not isinstance(field_type, types.PrimitiveType) or isinstance(field_type, types.UnknownType):
+        raise _no_form(field_type)
+    return type_to_arrow(field_type)
 
 
-def decode_array(data: Any, field_type: types.IcebergType) -> Any:
+def decode_array(data: Array, field_type: types.IcebergType) -> pa.Array:
     """All values of an Arrow array of bytes, as an array of the natural Arrow type; null stays null."""
     arrow_type = arrow_value_type(field_type)
     array = _one_array(data)
@@ -187,36 +172,24 @@ def decode_array(data: Any, field_type: types.IcebergType) -> Any:
         array = array.cast(pa.binary())
     if not pa.types.is_binary(array.type) and not pa.types.is_large_binary(array.type):
         raise InvalidValueError(f"an array of {array.type} does not hold binary values; give binary")
+    if isinstance(field_type, types.StringType | types.BinaryType | types.GeometryType | types.GeographyType):
+        return _cast(array, arrow_type, field_type)
+    raw, offsets = _bytes_and_offsets(array)
     match field_type:
-        case types.StringType() | types.BinaryType() | types.GeometryType() | types.GeographyType():
-            return _cast(array, arrow_type, field_type)
-        case types.DecimalType():
-            return _with_nulls(_decode_decimals(*_bytes_and_offsets(array), field_type), array, arrow_type)
         case types.BooleanType():
-            flags = _fixed_width(*_bytes_and_offsets(array), 1, field_type)
-            return _with_nulls(flags.view(np.uint8), array, pa.uint8(), lambda values: pc.not_equal(values, 0))
-        case types.UUIDType():
-            return _with_nulls(_fixed_width(*_bytes_and_offsets(array), 16, field_type), array, arrow_type)
-        case types.FixedType():
-            return _with_nulls(
-                _fixed_width(*_bytes_and_offsets(array), field_type.length, field_type), array, arrow_type
-            )
+            return pc.not_equal(_with_nulls(_fixed_width(raw, offsets, 1, field_type), array, pa.uint8()), 0)
+        case types.UUIDType() | types.FixedType():
+            return _with_nulls(_fixed_width(raw, offsets, arrow_type.byte_width, field_type), array, arrow_type)
+        case types.DecimalType():
+            return _with_nulls(_decode_decimals(raw, offsets, field_type), array, arrow_type)
         case _:
-            return _with_nulls(_decode_numbers(*_bytes_and_offsets(array), field_type), array, arrow_type)
+            return _with_nulls(_decode_numbers(raw, offsets, field_type), array, arrow_type)
 
 
-def encode_array(values: Any, field_type: types.IcebergType) -> Any:
+def encode_array(values: Array, field_type: types.IcebergType) -> pa.Array:
     """The bytes of all values of an Arrow array as a binary array; null stays null."""
     array = _cast(_one_array(values), arrow_value_type(field_type), field_type)
-    if isinstance(
-        field_type,
-        types.StringType
-        | types.BinaryType
-        | types.GeometryType
-        | types.GeographyType
-        | types.UUIDType
-        | types.FixedType,
-    ):
+    if pa.types.is_string(array.type) or pa.types.is_binary(array.type) or pa.types.is_fixed_size_binary(array.type):
         return array.cast(pa.binary())
     if isinstance(field_type, types.BooleanType):
         array = array.cast(pa.uint8())
@@ -239,7 +212,7 @@ def encode_array(values: Any, field_type: types.IcebergType) -> Any:
     return pa.Array.from_buffers(pa.binary(), len(array), buffers)
 
 
-def _one_array(data: Any) -> Any:
+def _one_array(data: Array) -> pa.Array:
     if isinstance(data, pa.ChunkedArray):
         data = data.combine_chunks()
     if isinstance(data, pa.ExtensionArray):
@@ -249,14 +222,14 @@ def _one_array(data: Any) -> Any:
     return data
 
 
-def _cast(array: Any, arrow_type: Any, field_type: types.IcebergType) -> Any:
+def _cast(array: pa.Array, arrow_type: pa.DataType, field_type: types.IcebergType) -> pa.Array:
     try:
         return array.cast(arrow_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidValueError(f"an array of {array.type} does not hold values of {field_type}: {error}") from None
 
 
-def _bytes_and_offsets(array: Any) -> tuple[Any, Any]:
+def _bytes_and_offsets(array: pa.Array) -> tuple[Bytes, Numbers]:
     """The concatenated bytes of all non-null values, and the offset of each."""
     dense = array.drop_null()
     _, offset_buffer, data_buffer = dense.buffers()
@@ -270,28 +243,26 @@ def _bytes_and_offsets(array: Any) -> tuple[Any, Any]:
     return raw[offsets[0] : offsets[-1]], offsets - offsets[0]
 
 
-def _fixed_width(raw: Any, offsets: Any, width: int, field_type: types.IcebergType) -> Any:
+def _fixed_width(raw: Bytes, offsets: Numbers, width: int, field_type: types.IcebergType) -> Bytes:
     """One row of bytes per value, all of the given width."""
     _check_lengths(raw, offsets, field_type, width)
     return raw.reshape(-1, width)
 
 
-def _check_lengths(raw: Any, offsets: Any, field_type: types.IcebergType, *widths: int) -> None:
+def _check_lengths(raw: Bytes, offsets: Numbers, field_type: types.IcebergType, *widths: int) -> None:
     lengths = np.diff(offsets)
-    wrong = lengths != widths[0]
-    for width in widths[1:]:
-        wrong &= lengths != width
+    wrong = np.logical_and.reduce([lengths != width for width in widths])
     if wrong.any():
         at = int(np.argmax(wrong))
         _check_length(raw[offsets[at] : offsets[at + 1]].tobytes(), field_type, *widths)
 
 
-def _gather(raw: Any, starts: Any, width: int) -> Any:
+def _gather(raw: Bytes, starts: Numbers, width: int) -> Bytes:
     """One row of `width` bytes from each start."""
     return np.lib.stride_tricks.sliding_window_view(raw, width)[starts]
 
 
-def _decode_numbers(raw: Any, offsets: Any, field_type: types.IcebergType) -> Any:
+def _decode_numbers(raw: Bytes, offsets: Numbers, field_type: types.IcebergType) -> npt.NDArray[Any]:
     layout, narrow = np.dtype(_FORMATS[type(field_type)]), _FORMATS_BEFORE_PROMOTION.get(type(field_type))
     lengths = np.diff(offsets)
     if narrow is None or bool((lengths == layout.itemsize).all()):
@@ -312,7 +283,7 @@ def _decode_numbers(raw: Any, offsets: Any, field_type: types.IcebergType) -> An
     return numbers
 
 
-def _decode_decimals(raw: Any, offsets: Any, field_type: types.DecimalType) -> Any:
+def _decode_decimals(raw: Bytes, offsets: Numbers, field_type: types.DecimalType) -> Bytes:
     """Rows of 16 little-endian bytes, from big-endian ones of any length."""
     lengths = np.diff(offsets)
     decimals = np.empty((len(lengths), 16), np.uint8)
@@ -333,19 +304,18 @@ def _decode_decimals(raw: Any, offsets: Any, field_type: types.DecimalType) -> A
     return decimals
 
 
-def _check_precision(rows: Any, field_type: types.DecimalType) -> None:
+def _check_precision(rows: Bytes, field_type: types.DecimalType) -> None:
     low, high = rows.reshape(-1).view("<u8")[::2], rows.reshape(-1).view("<i8")[1::2]
     limit_high, limit_low = divmod(10**field_type.precision - 1, 2**64)
     floor_high, floor_low = divmod(1 - 10**field_type.precision, 2**64)
     above = (high > limit_high) | ((high == limit_high) & (low > np.uint64(limit_low)))
     below = (high < floor_high) | ((high == floor_high) & (low < np.uint64(floor_low)))
-    wrong = above | below
-    if wrong.any():
+    if (wrong := above | below).any():
         at = int(np.argmax(wrong))
         _decode_decimal(rows[at, ::-1].tobytes(), field_type)
 
 
-def _encode_decimals(rows: Any) -> tuple[Any, Any]:
+def _encode_decimals(rows: Bytes) -> tuple[Bytes, Numbers]:
     """Big-endian bytes of 16-byte little-endian rows, each as short as possible, and their lengths."""
     big_endian = rows[:, ::-1]
     fill = np.where(big_endian[:, :1] & 0x80, 0xFF, 0).astype(np.uint8)
@@ -355,26 +325,21 @@ def _encode_decimals(rows: Any) -> tuple[Any, Any]:
     return big_endian[np.arange(16) >= idle[:, None]], 16 - idle
 
 
-def _valid(array: Any) -> Any:
+def _valid(array: pa.Array) -> npt.NDArray[np.bool_] | None:
     """Which values are not null, or None when all are."""
     return array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
 
 
-def _bitmap(valid: Any) -> Any:
+def _bitmap(valid: npt.NDArray[np.bool_] | None) -> pa.Buffer | None:
     return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
-def _with_nulls(dense: Any, array: Any, arrow_type: Any, then: Any = None) -> Any:
+def _with_nulls(dense: npt.NDArray[Any], array: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     """The dense values, spread over the positions where the array is not null."""
     valid = _valid(array)
     full = dense
     if valid is not None:
         full = np.zeros((len(array), *dense.shape[1:]), dense.dtype)
         full[valid] = dense
-    values = pa.Array.from_buffers(
-        arrow_type,
-        len(array),
-        [_bitmap(valid), pa.py_buffer(np.require(full, requirements=["C", "A"]))],
-        null_count=array.null_count,
-    )
-    return values if then is None else then(values)
+    buffers = [_bitmap(valid), pa.py_buffer(np.require(full, requirements=["C", "A"]))]
+    return pa.Array.from_buffers(arrow_type, len(array), buffers, null_count=array.null_count)

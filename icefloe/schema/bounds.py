@@ -5,52 +5,51 @@ Bounds may be loose, never tight on the wrong side: a lower bound is at most, an
 
 import math
 import struct
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InvalidValueError
 from icefloe.schema import types
-from icefloe.schema.binary import decode, decode_array, encode
+from icefloe.schema.binary import Array, decode, decode_array, encode
 from icefloe.schema.wkb import GeoPoint
 
 DEFAULT_BOUND_WIDTH = 16
 """How many code points or bytes a bound keeps unless the table says otherwise; the Java library's `truncate(16)`."""
 
-_LAST_CODE_POINT = 0x10FFFF
+_LAST_CODE_POINT = "\U0010ffff"
 _BEFORE_SURROGATES, _AFTER_SURROGATES = 0xD7FF, 0xE000
 
 
-def truncate_lower(value: Any, field_type: types.IcebergType, width: int) -> Any:
+def truncate_lower(value: types.Value, field_type: types.IcebergType, width: int) -> types.Value:
     """A value of at most `width` code points or bytes that is not above the given one; other types are not cut."""
     _check_width(width)
     return value[:width] if isinstance(field_type, types.StringType | types.BinaryType) else value
 
 
-def truncate_upper(value: Any, field_type: types.IcebergType, width: int) -> Any:
+def truncate_upper(value: types.Value, field_type: types.IcebergType, width: int) -> types.Value:
     """A value of at most `width` code points or bytes that is not below the given one, or None when there is none."""
     _check_width(width)
     if not isinstance(field_type, types.StringType | types.BinaryType) or len(value) <= width:
         return value
-    return _next_text(value[:width]) if isinstance(field_type, types.StringType) else _next_bytes(value[:width])
+    return next_prefix(value[:width])
 
 
-def encode_bound(value: Any, field_type: types.IcebergType) -> bytes:
+def encode_bound(value: types.Value, field_type: types.IcebergType) -> bytes:
     """The bytes of a bound: those of the value, and for geometry and geography those of a corner, a GeoPoint."""
     if isinstance(field_type, types.GeometryType | types.GeographyType):
         return encode_geo_bound(value)
     return encode(value, _stored_type(field_type))
 
 
-def decode_bound(data: bytes, field_type: types.IcebergType) -> Any:
+def decode_bound(data: bytes, field_type: types.IcebergType) -> types.Value:
     """The bound that the bytes hold: a value, or a GeoPoint for geometry and geography."""
     if isinstance(field_type, types.GeometryType | types.GeographyType):
         return decode_geo_bound(data)
     return decode(data, _stored_type(field_type))
 
 
-def decode_bounds(data: Any, field_type: types.IcebergType) -> Any:
+def decode_bounds(data: Array, field_type: types.IcebergType) -> pa.Array:
     """All bounds of an Arrow array of bytes: of the natural Arrow type, binary for `fixed`, struct of x, y, z, m for geo types."""
     if isinstance(field_type, types.GeometryType | types.GeographyType):
         return _decode_geo_bounds(data)
@@ -74,7 +73,7 @@ def encode_geo_bound(point: GeoPoint) -> bytes:
         raise InvalidValueError(f"{point!r} is not a geo bound; its coordinates must be floats") from None
 
 
-def decode_geo_bound(data: Any) -> GeoPoint:
+def decode_geo_bound(data: object) -> GeoPoint:
     """The corner that 16, 24 or 32 bytes hold."""
     if not isinstance(data, bytes | bytearray | memoryview) or len(data) not in (16, 24, 32):
         raise InvalidValueError(f"{data!r} is not a geo bound; it has 16, 24 or 32 bytes: x, y, z and m as doubles")
@@ -87,7 +86,7 @@ def _stored_type(field_type: types.IcebergType) -> types.IcebergType:
     return types.BinaryType() if isinstance(field_type, types.FixedType) else field_type
 
 
-def _decode_geo_bounds(data: Any) -> Any:
+def _decode_geo_bounds(data: Array) -> pa.Array:
     data = decode_array(data, types.BinaryType())
     lengths = pc.binary_length(data)
     wrong = pc.invert(pc.is_in(lengths, pa.array([16, 24, 32], lengths.type), skip_nulls=False))
@@ -107,19 +106,14 @@ def _check_width(width: object) -> None:
         raise InvalidValueError(f"bounds cannot be cut to width {width!r}; it must be a positive int")
 
 
-def _next_text(text: str) -> str | None:
-    """The first string after all strings with this prefix, and no longer than it; None if there is none."""
-    for at in range(len(text) - 1, -1, -1):
-        code_point = ord(text[at])
-        if code_point < _LAST_CODE_POINT:
-            # Surrogates are not characters: UTF-8 cannot hold them.
-            following = _AFTER_SURROGATES if code_point == _BEFORE_SURROGATES else code_point + 1
-            return text[:at] + chr(following)
-    return None
-
-
-def _next_bytes(data: bytes) -> bytes | None:
-    for at in range(len(data) - 1, -1, -1):
-        if data[at] < 0xFF:
-            return data[:at] + bytes([data[at] + 1])
-    return None
+def next_prefix(prefix: str | bytes) -> str | bytes | None:
+    """The first text or bytes after all that have this prefix, and no longer than it; None if there is none."""
+    if isinstance(prefix, bytes):
+        rest = prefix.rstrip(b"\xff")
+        return rest[:-1] + bytes([rest[-1] + 1]) if rest else None
+    text = prefix.rstrip(_LAST_CODE_POINT)
+    if not text:
+        return None
+    code_point = ord(text[-1])
+    # Surrogates are not characters: UTF-8 cannot hold them.
+    return text[:-1] + chr(_AFTER_SURROGATES if code_point == _BEFORE_SURROGATES else code_point + 1)

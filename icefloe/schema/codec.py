@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from icefloe.errors import InvalidInputError, InvalidSchemaError
 from icefloe.schema import types
@@ -13,9 +13,9 @@ _MAX_ID = 2**31 - 1
 _plain_type = lru_cache(maxsize=1024)(types.parse_type)
 
 
-def schema_to_json(schema: Schema) -> dict[str, Any]:
+def schema_to_json(schema: Schema) -> types.JSON:
     """The schema as a JSON object."""
-    document: dict[str, Any] = {"type": "struct", "schema-id": schema.schema_id}
+    document: types.JSON = {"type": "struct", "schema-id": schema.schema_id}
     if schema.identifier_field_ids:
         document["identifier-field-ids"] = list(schema.identifier_field_ids)
     document["fields"] = [field_to_json(field) for field in schema.fields]
@@ -43,9 +43,9 @@ def schema_from_json(document: object) -> Schema:
     )
 
 
-def field_to_json(field: types.NestedField) -> dict[str, Any]:
+def field_to_json(field: types.NestedField) -> types.JSON:
     """A field of a struct as a JSON object."""
-    document: dict[str, Any] = {
+    document: types.JSON = {
         "id": field.field_id,
         "name": field.name,
         "required": field.required,
@@ -86,7 +86,7 @@ def field_from_json(document: object, around: str = "") -> types.NestedField:
     )
 
 
-def type_to_json(field_type: types.IcebergType) -> str | dict[str, Any]:
+def type_to_json(field_type: types.IcebergType) -> str | types.JSON:
     """A type as JSON: its name, or an object for nested types."""
     match field_type:
         case types.StructType():
@@ -143,7 +143,7 @@ def type_from_json(document: object, path: str = "type") -> types.IcebergType:
             raise _wrong(f"{path}: type", "struct, list or map in a JSON object", other)
 
 
-def _fields_from_json(document: Mapping[str, Any], path: str) -> list[types.NestedField]:
+def _fields_from_json(document: Mapping[str, object], path: str) -> list[types.NestedField]:
     fields = document.get("fields")
     if not _is_list(fields):
         raise _wrong(f"{path}: fields", "a list", fields)
@@ -172,7 +172,9 @@ def _shared_field(
     return field_from_json({"id": field_id, "name": name, "required": required, "type": field_type, "doc": doc})
 
 
-def _default_from_json(document: Mapping[str, Any], key: str, field_type: types.IcebergType, path: str) -> Any:
+def _default_from_json(
+    document: Mapping[str, object], key: str, field_type: types.IcebergType, path: str
+) -> types.Value:
     value = document.get(key)
     if value is None:
         return None
@@ -200,7 +202,7 @@ def _boolean(value: object, what: str) -> bool:
     return value
 
 
-def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
+def _is_list(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 

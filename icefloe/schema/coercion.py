@@ -4,9 +4,9 @@ import datetime as dt
 import re
 import struct
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -38,44 +38,17 @@ NUMBER_TEXT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?
 _UUID_TEXT = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}")
 
 
-def coerce(value: object, field_type: types.IcebergType) -> Any:
+def coerce(value: object, field_type: types.IcebergType) -> types.Value:
     """The internal value for a natural Python one: `date(2017, 11, 16)`, '2017-11-16', `Decimal("14.20")`, a dict for a struct.
 
     Only floats are rounded, to the nearest value; anything else that does not fit exactly is an InvalidValueError.
     """
     if value is None:
         return None
-    match field_type:
-        case types.BooleanType():
-            return _coerce_boolean(value, field_type)
-        case types.IntegerType():
-            return _coerce_integer(value, field_type, _INT32)
-        case types.LongType():
-            return _coerce_integer(value, field_type, _INT64)
-        case types.FloatType() | types.DoubleType():
-            return _coerce_float(value, field_type)
-        case types.DecimalType():
-            return _coerce_decimal(value, field_type)
-        case types.DateType():
-            return _coerce_date(value, field_type)
-        case types.TimeType():
-            return _coerce_time(value, field_type)
-        case types.TimestampType() | types.TimestamptzType() | types.TimestampNanoType() | types.TimestamptzNanoType():
-            return _coerce_timestamp(value, field_type)
-        case types.StringType():
-            return _coerce_string(value, field_type)
-        case types.UUIDType():
-            return _coerce_uuid(value, field_type)
-        case types.FixedType() | types.BinaryType():
-            return _coerce_bytes(value, field_type)
-        case types.GeometryType() | types.GeographyType():
-            return _coerce_geo(value, field_type)
-        case types.NestedType():
-            return _coerce_nested(value, field_type)
-        case types.UnknownType():
-            raise misfit(value, field_type, "it holds only null")
-        case _:
-            raise misfit(value, field_type, "only its null is a single value")
+    rule = _RULES.get(type(field_type))
+    if rule is None:
+        raise misfit(value, field_type, "only its null is a single value")
+    return rule(value, field_type)
 
 
 def ticks_per_second(field_type: AnyTimestampType) -> int:
@@ -108,7 +81,7 @@ def misfit(value: object, field_type: types.IcebergType, right: str) -> InvalidV
     return InvalidValueError(f"{shown} is not a value of type {field_type}: {right}")
 
 
-def _coerce_boolean(value: object, field_type: types.IcebergType) -> bool:
+def _coerce_boolean(value: object, field_type: types.BooleanType) -> bool:
     if isinstance(value, bool | np.bool_):
         return bool(value)
     raise misfit(value, field_type, "give True or False")
@@ -142,11 +115,7 @@ def _coerce_decimal(value: object, field_type: types.DecimalType) -> Decimal:
         number = Decimal(value)
     elif isinstance(value, int | np.integer) and not isinstance(value, bool):
         if abs(int(value)) >= 10**38:
-            raise misfit(
-                value,
-                field_type,
-                f"it must have at most {field_type.precision - field_type.scale} digits before the point",
-            )
+            raise _too_long(value, field_type)
         number = Decimal(int(value))
     elif isinstance(value, Decimal):
         number = value
@@ -157,16 +126,16 @@ def _coerce_decimal(value: object, field_type: types.DecimalType) -> Decimal:
     try:
         exact = number.quantize(Decimal((0, (1,), -field_type.scale)), context=_EXACT)
     except DecimalException:
-        raise misfit(
-            value,
-            field_type,
-            f"it must have at most {field_type.scale} digits after the point and {field_type.precision} in all",
-        ) from None
+        right = f"it must have at most {field_type.scale} digits after the point and {field_type.precision} in all"
+        raise misfit(value, field_type, right) from None
     if len(exact.as_tuple().digits) > field_type.precision:
-        raise misfit(
-            value, field_type, f"it must have at most {field_type.precision - field_type.scale} digits before the point"
-        )
+        raise _too_long(value, field_type)
     return exact.copy_abs() if exact.is_zero() else exact
+
+
+def _too_long(value: object, field_type: types.DecimalType) -> InvalidValueError:
+    right = f"it must have at most {field_type.precision - field_type.scale} digits before the point"
+    return misfit(value, field_type, right)
 
 
 def _coerce_date(value: object, field_type: types.DateType) -> int:
@@ -280,51 +249,72 @@ def _coerce_geo(value: object, field_type: types.GeometryType | types.GeographyT
     return data
 
 
-def _coerce_nested(value: object, field_type: types.NestedType) -> tuple[Any, ...]:
-    match field_type:
-        case types.StructType():
-            return _coerce_struct(value, field_type)
-        case types.ListType():
-            if isinstance(value, str | bytes | bytearray | Mapping) or not isinstance(value, Iterable):
-                raise misfit(value, field_type, "give a list")
-            return tuple(_coerce_child(element, field_type.element_field, field_type) for element in value)
-        case types.MapType():
-            pairs = _pairs(value, field_type, "give a dict, or pairs of key and value")
-            return tuple(
-                (
-                    _coerce_child(k, field_type.key_field, field_type),
-                    _coerce_child(v, field_type.value_field, field_type),
-                )
-                for k, v in pairs
-            )
-        case _:
-            raise AssertionError(f"{field_type} is not a nested type")
+def _coerce_list(value: object, field_type: types.ListType) -> tuple[types.Value, ...]:
+    if isinstance(value, str | bytes | bytearray | Mapping) or not isinstance(value, Iterable):
+        raise misfit(value, field_type, "give a list")
+    return tuple(_coerce_child(element, field_type.element_field, field_type) for element in value)
 
 
-def _coerce_struct(value: object, field_type: types.StructType) -> tuple[tuple[int, Any], ...]:
+def _coerce_map(value: object, field_type: types.MapType) -> tuple[tuple[types.Value, types.Value], ...]:
+    pairs = _pairs(value, field_type, "give a dict, or pairs of key and value")
+    key_field, value_field = field_type.fields
+    return tuple((_coerce_child(k, key_field, field_type), _coerce_child(v, value_field, field_type)) for k, v in pairs)
+
+
+def _coerce_struct(value: object, field_type: types.StructType) -> tuple[tuple[int, types.Value], ...]:
     """Fields that are not given stay out of the value, so that their defaults apply."""
-    given = dict(_pairs(value, field_type, "give a dict by field name"))
+    rest = dict(_pairs(value, field_type, "give a dict by field name"))
     children = []
     for field in field_type.fields:
         for key in (field.name, field.field_id):
-            if key in given:
-                children.append((field.field_id, _coerce_child(given.pop(key), field, field_type)))
+            if key in rest:
+                children.append((field.field_id, _coerce_child(rest.pop(key), field, field_type)))
                 break
-    if given:
+    if rest:
         names = ", ".join(field.name for field in field_type.fields)
-        raise misfit(value, field_type, f"it has no field {next(iter(given))!r}; its fields are {names or 'none'}")
+        raise misfit(value, field_type, f"it has no field {next(iter(rest))!r}; its fields are {names or 'none'}")
     return tuple(children)
 
 
-def _coerce_child(value: object, field: types.NestedField, field_type: types.IcebergType) -> Any:
+def _coerce_child(value: object, field: types.NestedField, field_type: types.IcebergType) -> types.Value:
     if value is None and field.required:
         raise misfit(value, field_type, f"its {field.name} is required")
     return coerce(value, field.field_type)
 
 
-def _pairs(value: object, field_type: types.IcebergType, right: str) -> list[tuple[Any, Any]]:
+def _pairs(value: object, field_type: types.IcebergType, right: str) -> list[tuple[object, object]]:
     if isinstance(value, Mapping):
         return list(value.items())
     if not isinstance(value, list | tuple) or not all(isinstance(p, list | tuple) and len(p) == 2 for p in value):
         raise misfit(value, field_type, right)
     return [(key, item) for key, item in value]
+
+
+def _coerce_unknown(value: object, field_type: types.UnknownType) -> NoReturn:
+    raise misfit(value, field_type, "it holds only null")
+
+
+_RULES: dict[type[types.IcebergType], Callable[[object, Any], types.Value]] = {
+    types.UnknownType: _coerce_unknown,
+    types.BooleanType: _coerce_boolean,
+    types.IntegerType: lambda value, field_type: _coerce_integer(value, field_type, _INT32),
+    types.LongType: lambda value, field_type: _coerce_integer(value, field_type, _INT64),
+    types.FloatType: _coerce_float,
+    types.DoubleType: _coerce_float,
+    types.DecimalType: _coerce_decimal,
+    types.DateType: _coerce_date,
+    types.TimeType: _coerce_time,
+    types.TimestampType: _coerce_timestamp,
+    types.TimestamptzType: _coerce_timestamp,
+    types.TimestampNanoType: _coerce_timestamp,
+    types.TimestamptzNanoType: _coerce_timestamp,
+    types.StringType: _coerce_string,
+    types.UUIDType: _coerce_uuid,
+    types.FixedType: _coerce_bytes,
+    types.BinaryType: _coerce_bytes,
+    types.GeometryType: _coerce_geo,
+    types.GeographyType: _coerce_geo,
+    types.StructType: _coerce_struct,
+    types.ListType: _coerce_list,
+    types.MapType: _coerce_map,
+}

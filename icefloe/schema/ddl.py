@@ -1,4 +1,4 @@
-"""Schemas as one line of text, both ways: `id long not null, tags list<string>, price decimal(9,2) default 1.5 comment 'net'`.
+"""Schemas as one line of text: `id long not null, tags list<string>, price decimal(9,2) default 1.5 comment 'net'`.
 
 Each column is a name, a type, and any of `not null`, `default <literal>` and `comment '<text>'`; a colon may stand
 between name and type. The same holds for the fields of `struct<...>`; the element of `list<...>` and the value of
@@ -16,14 +16,14 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from icefloe.errors import InvalidInputError, InvalidSchemaError, InvalidTypeError
 from icefloe.schema import types
 from icefloe.schema.ids import assign_fresh_ids
 from icefloe.schema.rules import check_defaults
 from icefloe.schema.schema import Schema
-from icefloe.schema.values import parse_text, to_text
+from icefloe.schema.values import parse_text
 
 _ALIASES = {
     "bool": "boolean",
@@ -51,7 +51,6 @@ _TOKEN = re.compile(
     |(?P<mark>[<>()\[\]{},:])""",
     re.VERBOSE,
 )
-_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,54 +69,6 @@ def parse_ddl(text: str) -> Schema:
         return _Parser(text).schema()
     except RecursionError:
         raise InvalidSchemaError("the schema definition is nested too deeply to be read") from None
-
-
-def schema_to_ddl(schema: Schema) -> str:
-    """The text that defines these columns, without ids, identifier fields and initial defaults."""
-    return ", ".join(_field_to_ddl(field, " ") for field in schema.fields)
-
-
-def _field_to_ddl(field: types.NestedField, separator: str) -> str:
-    name = field.name if _PLAIN_NAME.fullmatch(field.name) else "`" + field.name.replace("`", "``") + "`"
-    parts = [f"{name}{separator}{_type_to_ddl(field.field_type)}"]
-    if field.required:
-        parts.append("not null")
-    if field.write_default is not None:
-        parts.append(f"default {_literal(field.write_default, field)}")
-    if field.doc is not None:
-        parts.append(f"comment {_quote(field.doc)}")
-    return " ".join(parts)
-
-
-def _type_to_ddl(field_type: types.IcebergType) -> str:
-    match field_type:
-        case types.StructType():
-            return f"struct<{', '.join(_field_to_ddl(field, ': ') for field in field_type)}>"
-        case types.ListType():
-            return f"list<{_type_to_ddl(field_type.element_type)}{' not null' if field_type.element_required else ''}>"
-        case types.MapType():
-            value = f"{_type_to_ddl(field_type.value_type)}{' not null' if field_type.value_required else ''}"
-            return f"map<{_type_to_ddl(field_type.key_type)}, {value}>"
-        case _:
-            return str(field_type)
-
-
-def _literal(value: Any, field: types.NestedField) -> str:
-    match field.field_type:
-        case types.StructType():
-            return "{}"
-        case types.NestedType() as field_type:
-            raise InvalidSchemaError(
-                f"column {field.name!r} of type {field_type} has a default that no definition can express"
-            )
-        case types.BooleanType() | types.IntegerType() | types.LongType() | types.DecimalType() as field_type:
-            return to_text(value, field_type)
-        case field_type:
-            return _quote(to_text(value, field_type))
-
-
-def _quote(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 class _Parser:
@@ -141,11 +92,7 @@ class _Parser:
         yield _Token("end", "", position, position)
 
     def schema(self) -> Schema:
-        fields = []
-        if self.token.kind != "end":
-            fields.append(self.field())
-            while self.accept(","):
-                fields.append(self.field())
+        fields = self.fields() if self.token.kind != "end" else []
         if self.token.kind != "end":
             self.fail("a comma or the end of the definition should follow here")
         return assign_fresh_ids(Schema(*fields))
@@ -153,6 +100,12 @@ class _Parser:
     @property
     def token(self) -> _Token:
         return self.tokens[self.index]
+
+    def fields(self) -> list[types.NestedField]:
+        fields = [self.field()]
+        while self.accept(","):
+            fields.append(self.field())
+        return fields
 
     def field(self) -> types.NestedField:
         name = self.name()
@@ -224,12 +177,10 @@ class _Parser:
 
     def struct(self) -> types.StructType:
         self.expect("<")
-        fields: list[types.NestedField] = []
-        if not self.accept(">"):
-            fields.append(self.field())
-            while self.accept(","):
-                fields.append(self.field())
-            self.expect(">")
+        if self.accept(">"):
+            return types.StructType()
+        fields = self.fields()
+        self.expect(">")
         return types.StructType(*fields)
 
     def element(self) -> tuple[types.IcebergType, bool]:
@@ -245,8 +196,8 @@ class _Parser:
         try:
             if word in _DECIMAL_NAMES:
                 # As in Spark, a decimal without parameters has ten digits, and one without a scale has none after the point.
-                given = arguments or ["10"]
-                return types.parse_type(f"decimal({','.join(given if len(given) > 1 else [*given, '0'])})")
+                digits = arguments or ["10"]
+                return types.parse_type(f"decimal({','.join(digits if len(digits) > 1 else [*digits, '0'])})")
             if word == "fixed" and arguments and len(arguments) == 1:
                 return types.parse_type(f"fixed[{arguments[0]}]")
             if word in ("varchar", "char"):
@@ -270,7 +221,7 @@ class _Parser:
         self.index += 1
         return [part.strip() for part in self.text[start:end].split(",")]
 
-    def default(self, field_type: types.IcebergType, name: str) -> Any:
+    def default(self, field_type: types.IcebergType, name: str) -> types.Value:
         token = self.token
         if self.accept("null"):
             return None

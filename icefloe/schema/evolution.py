@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -84,13 +83,13 @@ class SchemaUpdate:
         field_type: types.IcebergType,
         doc: str | None = None,
         required: bool = False,
-        default_value: Any = None,
+        default_value: object = None,
     ) -> "SchemaUpdate":
         """Add a column at the end of the table or of a struct; its value in old rows is the default, else null.
 
         Below a list or map of structs it is added to the element or value. All ids in the type are reassigned.
         """
-        parent, name = self._tree.find_place(path)
+        parent, name = self._tree.find_new(path)
         if parent != ROOT:
             self._check_changeable(parent, "add a field below")
         _check_doc(doc, path)
@@ -179,7 +178,7 @@ class SchemaUpdate:
         field = self._find_struct_field(path, "document")
         return self._put(replace(field, doc=doc)) if field.doc != doc else self
 
-    def set_default_value(self, path: Path, default_value: Any) -> "SchemaUpdate":
+    def set_default_value(self, path: Path, default_value: object) -> "SchemaUpdate":
         """Change the value that writers use where none is given; existing rows do not change."""
         field = self._find_struct_field(path, "change the default of")
         default = self._coerce_default(default_value, field.field_type, path)
@@ -318,7 +317,7 @@ class SchemaUpdate:
         self._last_column_id += 1
         return self._last_column_id
 
-    def _coerce_default(self, value: Any, field_type: types.IcebergType, path: Path) -> Any:
+    def _coerce_default(self, value: object, field_type: types.IcebergType, path: Path) -> types.Value:
         if value is None:
             return None
         require(self._version, Feature.COLUMN_DEFAULTS, f"the default of column {show(path)!r}")

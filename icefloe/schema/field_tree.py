@@ -42,7 +42,7 @@ class FieldTree:
         self._order: dict[int, list[int]] = {ROOT: []}
         self._ids: dict[int, dict[str, list[int]]] = {ROOT: {}}
         for field in schema.fields:
-            self._insert(ROOT, field)
+            self.add(ROOT, field)
 
     def field(self, field_id: int) -> types.NestedField:
         """The current field; the type of a nested one is still the original."""
@@ -91,7 +91,7 @@ class FieldTree:
             raise NoSuchColumnError(f"column {show(path)!r} is ambiguous: it may be any of {names}")
         return matches.pop() if matches else None
 
-    def find_place(self, path: Path) -> tuple[int, str]:
+    def find_new(self, path: Path) -> tuple[int, str]:
         """The parent, a struct, and the name of a new field at this path; the name must be free."""
         *names, name = _parts(path)
         around: Path = ".".join(names) if isinstance(path, str) else tuple(names)
@@ -116,10 +116,6 @@ class FieldTree:
         if len(ids) > 1:
             raise NoSuchColumnError(f"column {name!r} is ambiguous when case is ignored")
         return ids[0] if ids else None
-
-    def add(self, parent: int, field: types.NestedField) -> None:
-        """Append a field, with all its nested fields, to a struct."""
-        self._insert(parent, field)
 
     def remove(self, field_id: int) -> None:
         """Take a field out of its struct."""
@@ -161,17 +157,18 @@ class FieldTree:
                 field_type: types.IcebergType = types.StructType(*map(self._build, self._order[field_id]))
             case types.ListType() as listed:
                 element = self._build(listed.element_id)
-                field_type = types.ListType(listed.element_id, element.field_type, element.required)
+                field_type = replace(listed, element_type=element.field_type, element_required=element.required)
             case types.MapType() as mapped:
                 key, value = self._build(mapped.key_id), self._build(mapped.value_id)
-                field_type = types.MapType(
-                    mapped.key_id, key.field_type, mapped.value_id, value.field_type, value.required
+                field_type = replace(
+                    mapped, key_type=key.field_type, value_type=value.field_type, value_required=value.required
                 )
             case _:
                 return field
         return replace(field, field_type=field_type)
 
-    def _insert(self, parent: int, field: types.NestedField) -> None:
+    def add(self, parent: int, field: types.NestedField) -> None:
+        """Append a field, with all its nested fields, to a struct, list or map."""
         self._fields[field.field_id] = field
         self._parents[field.field_id] = parent
         self._order[parent].append(field.field_id)
@@ -182,7 +179,7 @@ class FieldTree:
         self._order[field_id], self._ids[field_id] = [], {}
         if isinstance(field_type, types.NestedType):
             for child in field_type.fields:
-                self._insert(field_id, child)
+                self.add(field_id, child)
 
     def _walk(self, parent: int, parts: tuple[str, ...], is_dotted: bool, is_short: bool) -> Iterator[int]:
         """Every field at the path below the parent; short paths may leave out `element` and `value` before a struct."""

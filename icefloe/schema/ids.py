@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
-from typing import Any
 
 from icefloe.schema import types
 from icefloe.schema.schema import Schema
@@ -47,18 +46,12 @@ def renumber_type(field_type: types.IcebergType, new_id: Renumber) -> types.Iceb
             return types.StructType(*_renumber_fields(field_type.fields, new_id))
         case types.ListType():
             element_id = new_id(field_type.element_id)
-            return types.ListType(
-                element_id, renumber_type(field_type.element_type, new_id), field_type.element_required
-            )
+            element = renumber_type(field_type.element_type, new_id)
+            return types.ListType(element_id, element, field_type.element_required)
         case types.MapType():
             key_id, value_id = new_id(field_type.key_id), new_id(field_type.value_id)
-            return types.MapType(
-                key_id,
-                renumber_type(field_type.key_type, new_id),
-                value_id,
-                renumber_type(field_type.value_type, new_id),
-                field_type.value_required,
-            )
+            key, value = renumber_type(field_type.key_type, new_id), renumber_type(field_type.value_type, new_id)
+            return types.MapType(key_id, key, value_id, value, field_type.value_required)
         case _:
             return field_type
 
@@ -79,26 +72,22 @@ def _renumber_field(field: types.NestedField, field_id: int, new_id: Renumber) -
     )
 
 
-def _renumber_value(value: Any, old: types.IcebergType, new: types.IcebergType) -> Any:
+def _renumber_value(value: types.Value, old: types.IcebergType, new: types.IcebergType) -> types.Value:
     """A default value with the new ids in its structs."""
     if value is None or not isinstance(old, types.NestedType) or not isinstance(new, types.NestedType):
         return value
     pairs = list(zip(old.fields, new.fields, strict=True))
     match old:
         case types.StructType():
-            places = {before.field_id: (before.field_type, after) for before, after in pairs}
-            return tuple(
-                (places[key][1].field_id, _renumber_value(part, places[key][0], places[key][1].field_type))
-                for key, part in value
-            )
+            fields = {before.field_id: (before, after) for before, after in pairs}
+            return tuple((fields[key][1].field_id, _renumber_part(part, *fields[key])) for key, part in value)
         case types.ListType():
-            [(before, after)] = pairs
-            return tuple(_renumber_value(part, before.field_type, after.field_type) for part in value)
+            return tuple(_renumber_part(part, *pairs[0]) for part in value)
         case _:
             return tuple(
-                tuple(
-                    _renumber_value(part, before.field_type, after.field_type)
-                    for part, (before, after) in zip(entry, pairs, strict=True)
-                )
-                for entry in value
+                tuple(_renumber_part(part, *pair) for part, pair in zip(entry, pairs, strict=True)) for entry in value
             )
+
+
+def _renumber_part(value: types.Value, old: types.NestedField, new: types.NestedField) -> types.Value:
+    return _renumber_value(value, old.field_type, new.field_type)

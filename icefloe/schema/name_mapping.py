@@ -1,12 +1,13 @@
 """Field ids, by column name, for files without ids (spec: Column Projection, Name Mapping)."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from icefloe.errors import InvalidSchemaError
 from icefloe.schema.ids import renumber_type
 from icefloe.schema.schema import Schema
-from icefloe.schema.types import IcebergType, NestedField, NestedType
+from icefloe.schema.types import NestedField, NestedType
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,29 +31,10 @@ class NameMapping:
 
     def __post_init__(self) -> None:
         _check_names(self.fields, "")
-        seen: set[int] = set()
-        for field in _walk(self.fields):
-            if field.field_id is not None:
-                if field.field_id in seen:
-                    raise InvalidSchemaError(
-                        f"name mapping has the field id {field.field_id} twice; ids must be unique"
-                    )
-                seen.add(field.field_id)
-
-    def find(self, path: Sequence[str]) -> MappedField | None:
-        """The mapping of the column at this path, one name per level, if there is one."""
-        fields, mapped = self.fields, None
-        for name in path:
-            mapped = next((field for field in fields if name in field.names), None)
-            if mapped is None:
-                return None
-            fields = mapped.fields
-        return mapped
-
-    def find_id(self, path: Sequence[str]) -> int | None:
-        """The field id of the column at this path, if the mapping has one."""
-        mapped = self.find(path)
-        return None if mapped is None else mapped.field_id
+        ids = Counter(field.field_id for field in _walk(self.fields) if field.field_id is not None)
+        for field_id, count in ids.most_common(1):
+            if count > 1:
+                raise InvalidSchemaError(f"name mapping has the field id {field_id} twice; ids must be unique")
 
     def holds(self, other: "NameMapping") -> bool:
         """Whether every name of the other mapping stands for the same field in this one."""
@@ -114,11 +96,8 @@ def _holds(fields: Sequence[MappedField], others: Sequence[MappedField]) -> bool
 
 
 def _map_field(field: NestedField) -> MappedField:
-    return MappedField(field.field_id, (field.name,), _map_type(field.field_type))
-
-
-def _map_type(field_type: IcebergType) -> tuple[MappedField, ...]:
-    return tuple(map(_map_field, field_type.fields)) if isinstance(field_type, NestedType) else ()
+    inner = field.field_type.fields if isinstance(field.field_type, NestedType) else ()
+    return MappedField(field.field_id, (field.name,), tuple(map(_map_field, inner)))
 
 
 def _walk(fields: Iterable[MappedField]) -> Iterable[MappedField]:

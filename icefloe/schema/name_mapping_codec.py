@@ -2,13 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from icefloe.errors import InvalidSchemaError
 from icefloe.schema.name_mapping import MappedField, NameMapping
-
-NAME_MAPPING_PROPERTY = "schema.name-mapping.default"
-"""The table property that holds the mapping."""
+from icefloe.schema.types import JSON
 
 
 def parse_name_mapping(text: str) -> NameMapping:
@@ -33,13 +30,13 @@ def name_mapping_from_json(document: object) -> NameMapping:
     return NameMapping(_fields_from_json(document, "the name mapping"))
 
 
-def name_mapping_to_json(mapping: NameMapping) -> list[dict[str, Any]]:
+def name_mapping_to_json(mapping: NameMapping) -> list[JSON]:
     """The mapping as a JSON list."""
     return [_field_to_json(field) for field in mapping.fields]
 
 
-def _field_to_json(field: MappedField) -> dict[str, Any]:
-    document: dict[str, Any] = {}
+def _field_to_json(field: MappedField) -> JSON:
+    document: JSON = {}
     if field.field_id is not None:
         document["field-id"] = field.field_id
     document["names"] = list(field.names)

@@ -1,8 +1,8 @@
 """How the wanted columns are read from a data file: by field id, never by name (spec: Column Projection)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from icefloe.errors import IncompatibleChangeError, NoSuchColumnError
 from icefloe.schema import types
@@ -51,14 +51,14 @@ class FromFile:
 class Constant:
     """One value for all rows of the file: an identity partition value, or another fact about the file."""
 
-    value: Any
+    value: types.Value
 
 
 @dataclass(frozen=True, slots=True)
 class Default:
     """The file is older than the field: its initial default, with the defaults of a struct's fields filled in."""
 
-    value: Any
+    value: types.Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class ProjectStruct:
 ValuePlan: TypeAlias = Keep | Promote | ProjectStruct | ProjectList | ProjectMap
 
 
-def plan_projection(wanted: Schema, file: Schema, constants: Mapping[int, Any] | None = None) -> ProjectStruct:
+def plan_projection(wanted: Schema, file: Schema, constants: Mapping[int, types.Value] | None = None) -> ProjectStruct:
     """How to build rows of `wanted` from rows of a file with the schema `file`.
 
     `constants` are values by field id for fields that the file lacks, first of all its identity partition values.
@@ -96,7 +96,7 @@ def plan_projection(wanted: Schema, file: Schema, constants: Mapping[int, Any] |
     return _project_fields(wanted.fields, file.fields, constants or {}, "")
 
 
-def default_value(field: types.NestedField) -> Any:
+def default_value(field: types.NestedField) -> types.Value:
     """The initial default of a field; for a struct with the empty default, the struct of its fields' defaults.
 
     (spec: Default values)
@@ -134,13 +134,13 @@ def select_ids(schema: Schema, field_ids: Iterable[int]) -> Schema:
 def _project_fields(
     wanted: tuple[types.NestedField, ...],
     present: tuple[types.NestedField, ...],
-    constants: Mapping[int, Any],
+    constants: Mapping[int, types.Value],
     around: str,
 ) -> ProjectStruct:
-    places = {field.field_id: position for position, field in enumerate(present)}
+    stored = {field.field_id: (position, field) for position, field in enumerate(present)}
     return ProjectStruct(
         tuple(
-            ProjectField(field, _source(field, places.get(field.field_id), present, constants, around))
+            ProjectField(field, _source(field, stored.get(field.field_id), constants, around + field.name))
             for field in wanted
         )
     )
@@ -148,19 +148,16 @@ def _project_fields(
 
 def _source(
     field: types.NestedField,
-    position: int | None,
-    present: tuple[types.NestedField, ...],
-    constants: Mapping[int, Any],
-    around: str,
+    stored: tuple[int, types.NestedField] | None,
+    constants: Mapping[int, types.Value],
+    name: str,
 ) -> FromFile | Constant | Default | Null:
-    name = around + field.name
     # A column of type unknown is not in data files, whatever a file may hold under its id.
-    if position is not None and not isinstance(field.field_type, types.UnknownType):
-        file_field = present[position]
+    if stored is not None and not isinstance(field.field_type, types.UnknownType):
+        position, file_field = stored
         if not isinstance(file_field.field_type, types.UnknownType):
-            return FromFile(
-                position, file_field, _project_type(field.field_type, file_field.field_type, constants, name)
-            )
+            plan = _project_type(field.field_type, file_field.field_type, constants, name)
+            return FromFile(position, file_field, plan)
     if field.field_id in constants:
         return Constant(constants[field.field_id])
     if (default := default_value(field)) is not None:
@@ -174,7 +171,7 @@ def _source(
 
 
 def _project_type(
-    wanted: types.IcebergType, present: types.IcebergType, constants: Mapping[int, Any], name: str
+    wanted: types.IcebergType, present: types.IcebergType, constants: Mapping[int, types.Value], name: str
 ) -> ValuePlan:
     if not isinstance(wanted, types.NestedType):
         return _project_leaf(wanted, present, name)
@@ -233,7 +230,7 @@ def _select_fields(fields: tuple[types.NestedField, ...], wanted: frozenset[int]
         if field.field_id in wanted:
             selected.append(field)
         elif (field_type := _select_type(field.field_type, wanted)) is not None:
-            selected.append(_with_type(field, field_type))
+            selected.append(replace(field, field_type=field_type))
     return selected
 
 
@@ -247,25 +244,15 @@ def _select_type(field_type: types.IcebergType, wanted: frozenset[int]) -> types
             if field_type.element_id in wanted:
                 return field_type
             element = _select_type(field_type.element_type, wanted)
-            return (
-                None if element is None else types.ListType(field_type.element_id, element, field_type.element_required)
-            )
+            return None if element is None else replace(field_type, element_type=element)
         case types.MapType():
             if field_type.value_id in wanted:
                 return field_type
             value = _select_type(field_type.value_type, wanted)
             if value is not None:  # the key of a map is never cut
-                return types.MapType(
-                    field_type.key_id, field_type.key_type, field_type.value_id, value, field_type.value_required
-                )
+                return replace(field_type, value_type=value)
             if field_type.key_id in wanted or _select_type(field_type.key_type, wanted) is not None:
                 return field_type
             return None
         case _:
             return None
-
-
-def _with_type(field: types.NestedField, field_type: types.IcebergType) -> types.NestedField:
-    return types.NestedField(
-        field.field_id, field.name, field_type, field.required, field.doc, field.initial_default, field.write_default
-    )

@@ -1,7 +1,5 @@
 """Which type changes keep old data readable, and what old values become (spec: Schema Evolution, Type promotion)."""
 
-from typing import Any
-
 from icefloe.errors import IncompatibleChangeError, InvalidValueError
 from icefloe.schema import types
 from icefloe.schema.temporal import MICROS_PER_DAY, NANOS_PER_DAY, format_date
@@ -35,7 +33,7 @@ def is_promotion(old: types.IcebergType, new: types.IcebergType) -> bool:
     return any(can_promote(old, new, version) for version in ALL_VERSIONS)
 
 
-def promote_value(value: Any, old: types.IcebergType, new: types.IcebergType) -> Any:
+def promote_value(value: types.Value, old: types.IcebergType, new: types.IcebergType) -> types.Value:
     """What a value of the old type is in the new one; a date that the timestamp type cannot hold is an error."""
     if not is_promotion(old, new):
         raise IncompatibleChangeError(f"{old} cannot be promoted to {new}, so the value {value!r} has no new form")

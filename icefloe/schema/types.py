@@ -243,8 +243,8 @@ class NestedField:
     field_type: IcebergType
     required: bool = False
     doc: str | None = None
-    initial_default: Any = None
-    write_default: Any = None
+    initial_default: Value = None
+    write_default: Value = None
 
     @property
     def optional(self) -> bool:

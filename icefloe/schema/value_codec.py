@@ -7,107 +7,81 @@ NaN and infinities have no JSON form, and neither have `unknown` and `variant` b
 import math
 import re
 from decimal import Decimal
-from typing import Any
 
 from icefloe.errors import InvalidValueError
-from icefloe.schema import temporal
+from icefloe.schema import temporal, types
 from icefloe.schema.coercion import NUMBER_TEXT, bytes_from_hex, coerce, misfit
-from icefloe.schema.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
 from icefloe.schema.values import shortest_float, to_text
 
 _KEYS, _VALUES = "keys", "values"
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
-def value_to_json(value: Any, field_type: IcebergType) -> Any:
+def value_to_json(value: types.Value, field_type: types.IcebergType) -> object:
     """The JSON form of an internal value, as Python objects that any JSON writer takes."""
     return _to_json(coerce(value, field_type), field_type)
 
 
-def value_from_json(json: Any, field_type: IcebergType) -> Any:
+def value_from_json(json: object, field_type: types.IcebergType) -> types.Value:
     """The internal value of a JSON form."""
     if json is None:
         return None
     match field_type:
-        case BooleanType() | IntegerType() | LongType():
+        case types.BooleanType() | types.IntegerType() | types.LongType():
             return coerce(json, field_type)
-        case FloatType() | DoubleType():
+        case types.FloatType() | types.DoubleType():
             number = coerce(json, field_type)
             if not math.isfinite(number):
                 raise misfit(json, field_type, "JSON holds finite numbers only")
             return number
-        case StructType():
+        case types.StructType():
             return _struct_from_json(json, field_type)
-        case ListType():
+        case types.ListType():
             if not isinstance(json, list):
                 raise misfit(json, field_type, "its JSON form is an array")
             return tuple(_child_from_json(element, field_type.element_field, field_type) for element in json)
-        case MapType():
+        case types.MapType():
             return _map_from_json(json, field_type)
     if not isinstance(json, str):
         raise misfit(json, field_type, "its JSON form is a string")
     match field_type:
-        case DecimalType():
+        case types.DecimalType():
             return _decimal_from_json(json, field_type)
-        case TimestampType() | TimestampNanoType() | TimestamptzType() | TimestamptzNanoType():
+        case types.TimestampType() | types.TimestampNanoType() | types.TimestamptzType() | types.TimestamptzNanoType():
             if "T" not in json:
                 raise misfit(json, field_type, "it needs a 'T' between date and time, like 2017-11-16T22:31:08")
-            is_zoned = isinstance(field_type, TimestamptzType | TimestamptzNanoType)
+            is_zoned = isinstance(field_type, types.TimestamptzType | types.TimestamptzNanoType)
             if is_zoned and temporal.parse_timestamp(json)[1] != 0:
                 raise misfit(json, field_type, "its offset must be +00:00")
             return coerce(json, field_type)
-        case UUIDType():
+        case types.UUIDType():
             if _UUID.fullmatch(json) is None:
                 raise misfit(json, field_type, "write it like f79c3e09-677c-4bbd-a479-3f349cb785e7")
             return coerce(json, field_type)
-        case FixedType() | BinaryType():
+        case types.FixedType() | types.BinaryType():
             return coerce(bytes_from_hex(json, field_type), field_type)
-        case DateType() | TimeType() | StringType() | GeometryType() | GeographyType():
+        case types.DateType() | types.TimeType() | types.StringType() | types.GeometryType() | types.GeographyType():
             return coerce(json, field_type)
         case _:
             raise InvalidValueError(f"{field_type} has no JSON form but null, found {json!r}")
 
 
-def _to_json(value: Any, field_type: IcebergType) -> Any:
+def _to_json(value: types.Value, field_type: types.IcebergType) -> object:
     if value is None:
         return None
     match field_type:
-        case BooleanType() | IntegerType() | LongType() | StringType():
+        case types.BooleanType() | types.IntegerType() | types.LongType() | types.StringType():
             return value
-        case FloatType() | DoubleType():
+        case types.FloatType() | types.DoubleType():
             if not math.isfinite(value):
                 raise misfit(value, field_type, "JSON holds finite numbers only")
-            return shortest_float(value) if isinstance(field_type, FloatType) else value
-        case StructType():
-            types = {field.field_id: field.field_type for field in field_type.fields}
-            return {str(field_id): _to_json(child, types[field_id]) for field_id, child in value}
-        case ListType():
+            return shortest_float(value) if isinstance(field_type, types.FloatType) else value
+        case types.StructType():
+            fields = {field.field_id: field.field_type for field in field_type.fields}
+            return {str(field_id): _to_json(child, fields[field_id]) for field_id, child in value}
+        case types.ListType():
             return [_to_json(element, field_type.element_type) for element in value]
-        case MapType():
+        case types.MapType():
             return {
                 _KEYS: [_to_json(key, field_type.key_type) for key, _ in value],
                 _VALUES: [_to_json(item, field_type.value_type) for _, item in value],
@@ -116,7 +90,7 @@ def _to_json(value: Any, field_type: IcebergType) -> Any:
             return to_text(value, field_type)
 
 
-def _decimal_from_json(json: str, field_type: DecimalType) -> Decimal:
+def _decimal_from_json(json: str, field_type: types.DecimalType) -> Decimal:
     if NUMBER_TEXT.fullmatch(json) is None:
         raise misfit(json, field_type, "write a number like 14.20")
     number = Decimal(json)
@@ -125,7 +99,7 @@ def _decimal_from_json(json: str, field_type: DecimalType) -> Decimal:
     return coerce(number, field_type)  # type: ignore[no-any-return]  # a Decimal, by the type
 
 
-def _struct_from_json(json: Any, field_type: StructType) -> tuple[tuple[int, Any], ...]:
+def _struct_from_json(json: object, field_type: types.StructType) -> tuple[tuple[int, types.Value], ...]:
     """Fields that are not given stay out of the value, so that their defaults apply."""
     if not isinstance(json, dict):
         raise misfit(json, field_type, "its JSON form is an object by field id")
@@ -140,7 +114,7 @@ def _struct_from_json(json: Any, field_type: StructType) -> tuple[tuple[int, Any
     )
 
 
-def _map_from_json(json: Any, field_type: MapType) -> tuple[tuple[Any, Any], ...]:
+def _map_from_json(json: object, field_type: types.MapType) -> tuple[tuple[types.Value, types.Value], ...]:
     if not isinstance(json, dict) or set(json) != {_KEYS, _VALUES}:
         raise misfit(json, field_type, f"its JSON form is an object of {_KEYS!r} and {_VALUES!r}")
     keys, values = json[_KEYS], json[_VALUES]
@@ -156,7 +130,7 @@ def _map_from_json(json: Any, field_type: MapType) -> tuple[tuple[Any, Any], ...
     return pairs
 
 
-def _child_from_json(json: Any, field: NestedField, field_type: IcebergType) -> Any:
+def _child_from_json(json: object, field: types.NestedField, field_type: types.IcebergType) -> types.Value:
     if json is None and field.required:
         raise misfit(json, field_type, f"its {field.name} is required")
     return value_from_json(json, field.field_type)

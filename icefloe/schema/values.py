@@ -1,4 +1,4 @@
-"""The internal value of each type, and its conversion from and to Python objects and text.
+"""The internal value of each type, and its conversion from and to text; `coercion` has the one from Python objects.
 
 | Type | Internal value |
 |---|---|
@@ -11,11 +11,9 @@
 Null is None for every type. Internal values are hashable, and `coerce` leaves them as they are.
 """
 
-import datetime as dt
 import re
 import struct
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -23,11 +21,6 @@ from icefloe.schema import temporal, types
 from icefloe.schema.coercion import NUMBER_TEXT, bytes_from_hex, coerce, misfit, ticks_per_second
 from icefloe.schema.wkb import wkb_to_wkt
 
-__all__ = ["coerce", "parse_text", "shortest_float", "to_python", "to_text"]
-
-_EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
-_EPOCH = dt.datetime(1970, 1, 1)
-_EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _INTEGER_TEXT = re.compile(r"[+-]?[0-9]+")
 _SPECIAL_FLOATS = {
     "nan": float("nan"),
@@ -38,35 +31,7 @@ _SPECIAL_FLOATS = {
 }
 
 
-def to_python(value: Any, field_type: types.IcebergType) -> Any:
-    """The natural Python object for an internal value: `datetime` objects, dicts by name, lists.
-
-    Nanosecond timestamps stay integers, because `datetime` ends at microseconds; `to_text` shows them in full.
-    """
-    if value is None:
-        return None
-    match field_type:
-        case types.DateType():
-            return _in_datetime_range(value, field_type, lambda: dt.date.fromordinal(value + _EPOCH_DAY))
-        case types.TimeType():
-            return _in_datetime_range(value, field_type, lambda: (_EPOCH + dt.timedelta(microseconds=value)).time())
-        case types.TimestampType():
-            return _in_datetime_range(value, field_type, lambda: _EPOCH + dt.timedelta(microseconds=value))
-        case types.TimestamptzType():
-            return _in_datetime_range(value, field_type, lambda: _EPOCH_UTC + dt.timedelta(microseconds=value))
-        case types.StructType():
-            fields = {field.field_id: field for field in field_type.fields}
-            return {fields[i].name: to_python(child, fields[i].field_type) for i, child in value}
-        case types.ListType():
-            return [to_python(element, field_type.element_type) for element in value]
-        case types.MapType():
-            pairs = [(to_python(k, field_type.key_type), to_python(v, field_type.value_type)) for k, v in value]
-            return pairs if isinstance(field_type.key_type, types.NestedType) else dict(pairs)
-        case _:
-            return value
-
-
-def to_text(value: Any, field_type: types.IcebergType) -> str:
+def to_text(value: types.Value, field_type: types.IcebergType) -> str:
     """The value for people: ISO 8601 for times, hexadecimal for bytes, WKT for shapes; `parse_text` reads all but nested types."""
     if value is None:
         return "null"
@@ -102,7 +67,7 @@ def to_text(value: Any, field_type: types.IcebergType) -> str:
             return str(value)
 
 
-def parse_text(text: str, field_type: types.IcebergType) -> Any:
+def parse_text(text: str, field_type: types.IcebergType) -> types.Value:
     """The value of a text from `to_text`, for every primitive type; never null."""
     if not isinstance(text, str):
         raise misfit(text, field_type, "give its text as a string")
@@ -139,13 +104,6 @@ def shortest_float(value: float) -> float:
     """The double with the fewest digits that still parses as this 32-bit float."""
     shortest = float(str(np.float32(value)))
     return shortest if struct.pack("<f", shortest) == struct.pack("<f", value) else value
-
-
-def _in_datetime_range(value: int, field_type: types.IcebergType, make: Any) -> Any:
-    try:
-        return make()
-    except (OverflowError, ValueError):
-        raise misfit(value, field_type, "it is outside the years 1 to 9999 of datetime; show it with to_text") from None
 
 
 def _float_text(value: float) -> str:

@@ -7,14 +7,19 @@ which WKB cannot write otherwise.
 import math
 import re
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn, TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from icefloe.errors import InvalidValueError
 from icefloe.schema.types import GeographyType, GeometryType
+
+T = TypeVar("T")
+Positions: TypeAlias = npt.NDArray[np.float64]
+"""One row of coordinates for each position."""
 
 _POINT, _LINE, _POLYGON, _MULTI_POINT, _COLLECTION = 1, 2, 3, 4, 7
 _NAMES = {
@@ -57,12 +62,11 @@ class GeoPoint:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """One parsed geometry: positions of a point or line, rings of a polygon, or members, by its code."""
+    """One parsed geometry: the one line of a point or line, the rings of a polygon, or members, by its code."""
 
     code: int
     dimensions: int
-    positions: Any = None
-    rings: tuple[Any, ...] = ()
+    lines: tuple[Positions, ...] = ()
     members: "tuple[_Shape, ...]" = ()
 
 
@@ -104,8 +108,8 @@ def bounding_box(
         for shape in _leaves(_parse(value)):
             if isinstance(field_type, GeographyType) and shape.code != _POINT:
                 return None
-            for positions in (shape.positions, *shape.rings):
-                if positions is not None and len(positions):
+            for positions in shape.lines:
+                if len(positions):
                     # fmin and fmax prefer a number over NaN.
                     lows, highs = np.fmin.reduce(positions, axis=0), np.fmax.reduce(positions, axis=0)
                     _widen(low, high, _COLUMNS[shape.dimensions], lows.tolist(), highs.tolist())
@@ -159,12 +163,12 @@ def _read(data: bytes, at: int, depth: int) -> tuple[_Shape, int]:
     at += 5
     if code == _POINT:
         positions, at = _read_positions(data, at, order, 1, dimensions)
-        return _Shape(code, dimensions, np.empty((0, 0)) if np.isnan(positions).all() else positions), at
+        return _Shape(code, dimensions, (positions[:0] if np.isnan(positions).all() else positions,)), at
     count = _uint(data, at, order)
     at += 4
     if code == _LINE:
         positions, at = _read_positions(data, at, order, count, dimensions)
-        return _Shape(code, dimensions, positions), at
+        return _Shape(code, dimensions, (positions,)), at
     # Every ring and member takes four bytes at least, which bounds the loops on hostile counts.
     _check_room(data, at, 4 * count)
     if code in _RING_SHAPES:
@@ -172,7 +176,7 @@ def _read(data: bytes, at: int, depth: int) -> tuple[_Shape, int]:
         for _ in range(count):
             ring, at = _read_positions(data, at + 4, order, _uint(data, at, order), dimensions)
             rings.append(ring)
-        return _Shape(code, dimensions, rings=tuple(rings)), at
+        return _Shape(code, dimensions, tuple(rings)), at
     members = []
     for _ in range(count):
         member, at = _read(data, at, depth + 1)
@@ -187,7 +191,7 @@ def _uint(data: bytes, at: int, order: str) -> int:
     return int(struct.unpack_from(f"{order}I", data, at)[0])
 
 
-def _read_positions(data: bytes, at: int, order: str, count: int, dimensions: int) -> tuple[Any, int]:
+def _read_positions(data: bytes, at: int, order: str, count: int, dimensions: int) -> tuple[Positions, int]:
     width = len(_COLUMNS[dimensions])
     _check_room(data, at, 8 * width * count)
     numbers = np.frombuffer(data, f"{order}f8", width * count, at)
@@ -203,19 +207,19 @@ def _encode(shape: _Shape) -> Iterator[bytes]:
     yield struct.pack("<BI", 1, shape.dimensions * 1000 + shape.code)
     if shape.code == _POINT:
         empty = np.full((1, len(_COLUMNS[shape.dimensions])), np.nan)
-        yield (shape.positions if len(shape.positions) else empty).astype("<f8").tobytes()
+        yield (shape.lines[0] if len(shape.lines[0]) else empty).astype("<f8").tobytes()
     elif shape.code == _LINE:
-        yield _encode_positions(shape.positions)
+        yield _encode_positions(shape.lines[0])
     elif shape.code in _RING_SHAPES:
-        yield struct.pack("<I", len(shape.rings))
-        yield from map(_encode_positions, shape.rings)
+        yield struct.pack("<I", len(shape.lines))
+        yield from map(_encode_positions, shape.lines)
     else:
         yield struct.pack("<I", len(shape.members))
         for member in shape.members:
             yield from _encode(member)
 
 
-def _encode_positions(positions: Any) -> bytes:
+def _encode_positions(positions: Positions) -> bytes:
     return struct.pack("<I", len(positions)) + bytes(positions.astype("<f8").tobytes())
 
 
@@ -230,15 +234,15 @@ def _tagged_text(shape: _Shape) -> str:
 
 def _body_text(shape: _Shape) -> str:
     if shape.code in (_POINT, _LINE):
-        return _positions_text(shape.positions)
+        return _positions_text(shape.lines[0])
     if shape.code in _RING_SHAPES:
-        parts = [_positions_text(ring) for ring in shape.rings]
+        parts = [_positions_text(ring) for ring in shape.lines]
     else:
         parts = [_tagged_text(m) if shape.code == _COLLECTION else _body_text(m) for m in shape.members]
     return f"({', '.join(parts)})" if parts else "EMPTY"
 
 
-def _positions_text(positions: Any) -> str:
+def _positions_text(positions: Positions) -> str:
     if not len(positions):
         return "EMPTY"
     return f"({', '.join(' '.join(map(_number_text, position)) for position in positions.tolist())})"
@@ -303,34 +307,32 @@ class _TextReader:
             positions = self.positions(dimensions)
             if code == _POINT and len(positions) > 1:
                 self.fail(f"a point has {len(positions)} positions")
-            return _Shape(code, dimensions, positions)
-        if self.peek() == "EMPTY":
-            self.take()
-            return _Shape(code, dimensions)
-        self.expect("(")
-        rings: list[Any] = []
-        members: list[_Shape] = []
-        while True:
-            if code in _RING_SHAPES:
-                rings.append(self.positions(dimensions))
-            elif code == _COLLECTION:
-                members.append(self.tagged(depth + 1))
-            elif code == _MULTI_POINT and self.peek() not in ("(", "EMPTY"):
-                members.append(_Shape(_POINT, dimensions, np.array([self.position(dimensions)])))
-            else:
-                members.append(self.body(_MEMBERS[code], dimensions, depth + 1))
-            if self.expect(",", ")") == ")":
-                return _Shape(code, dimensions, rings=tuple(rings), members=tuple(members))
+            return _Shape(code, dimensions, (positions,))
+        if code in _RING_SHAPES:
+            return _Shape(code, dimensions, self.several(lambda: self.positions(dimensions)))
+        return _Shape(code, dimensions, (), self.several(lambda: self.member(code, dimensions, depth + 1)))
 
-    def positions(self, dimensions: int) -> Any:
+    def member(self, code: int, dimensions: int, depth: int) -> _Shape:
+        if code == _COLLECTION:
+            return self.tagged(depth)
+        if code == _MULTI_POINT and self.peek() not in ("(", "EMPTY"):
+            return _Shape(_POINT, dimensions, (np.array([self.position(dimensions)]),))
+        return self.body(_MEMBERS[code], dimensions, depth)
+
+    def several(self, read: Callable[[], T]) -> tuple[T, ...]:
+        """What stands in parentheses, separated by commas; nothing for EMPTY."""
         if self.peek() == "EMPTY":
             self.take()
-            return np.empty((0, len(_COLUMNS[dimensions])))
+            return ()
         self.expect("(")
-        rows = [self.position(dimensions)]
+        parts = [read()]
         while self.expect(",", ")") == ",":
-            rows.append(self.position(dimensions))
-        return np.array(rows, dtype=np.float64)
+            parts.append(read())
+        return tuple(parts)
+
+    def positions(self, dimensions: int) -> Positions:
+        rows = self.several(lambda: self.position(dimensions))
+        return np.array(rows, dtype=np.float64).reshape(-1, len(_COLUMNS[dimensions]))
 
     def position(self, dimensions: int) -> list[float]:
         return [self.number() for _ in _COLUMNS[dimensions]]

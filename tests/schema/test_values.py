@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, strategies as st
+from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidValueError
 from icefloe.schema import (
@@ -41,7 +41,6 @@ from icefloe.schema import (
     VariantType,
     coerce,
     parse_text,
-    to_python,
     to_text,
     walk_fields,
 )
@@ -78,14 +77,6 @@ def test_internal_values_stay_as_they_are(pair: tuple[IcebergType, Any]) -> None
     assert same(coerce(value, kind), value)
     assert same(pickle.loads(pickle.dumps(value)), value)
     hash(value)
-
-
-@given(typed_values())
-def test_python_objects_round_trip(pair: tuple[IcebergType, Any]) -> None:
-    kind, value = pair
-    # A dict holds one of 0.0 and -0.0 only.
-    assume("0.0" not in repr(value))
-    assert same(coerce(to_python(value, kind), kind), value)
 
 
 @given(typed_values(primitive_types().filter(lambda kind: not isinstance(kind, UnknownType))))
@@ -170,7 +161,6 @@ def test_natural_python_values(given_value: object, kind: IcebergType, value: An
 def test_null_is_a_value_of_every_type() -> None:
     for kind in (IntegerType(), UnknownType(), VariantType(), POINT):
         assert coerce(None, kind) is None
-        assert to_python(None, kind) is None
         assert to_text(None, kind) == "null"
 
 
@@ -277,27 +267,6 @@ def test_numpy_moments_are_exact_or_refused(ticks: int, unit: str) -> None:
         assert coerce(moment, TimestampNanoType()) == exact
     except InvalidValueError:
         assert not LONG_MIN <= exact <= LONG_MAX
-
-
-def test_python_objects() -> None:
-    assert to_python(17486, DateType()) == dt.date(2017, 11, 16)
-    assert to_python(81068000005, TimeType()) == dt.time(22, 31, 8, 5)
-    assert to_python(EVENING, TimestampType()) == dt.datetime(2017, 11, 16, 22, 31, 8)
-    assert to_python(EVENING, TimestamptzType()) == dt.datetime(2017, 11, 16, 22, 31, 8, tzinfo=dt.UTC)
-    assert to_python(EVENING * 1000 + 7, TimestampNanoType()) == EVENING * 1000 + 7
-    assert to_python(((1, 5), (2, None)), POINT) == {"x": 5, "y": None}
-    assert to_python((1, None), ListType(1, IntegerType(), False)) == [1, None]
-    assert to_python((("a", 1),), MapType(1, StringType(), 2, DateType())) == {"a": dt.date(1970, 1, 2)}
-    nested_keys = MapType(1, ListType(3, IntegerType()), 2, DateType())
-    assert to_python((((1,), 1),), nested_keys) == [([1], dt.date(1970, 1, 2))]
-
-
-@pytest.mark.parametrize(
-    ("value", "kind"), [(2932897, DateType()), (LONG_MIN, TimestampType()), (2**60, TimestamptzType())]
-)
-def test_what_datetime_cannot_hold_is_refused(value: int, kind: IcebergType) -> None:
-    with pytest.raises(InvalidValueError, match="years 1 to 9999"):
-        to_python(value, kind)
 
 
 @pytest.mark.parametrize(
