@@ -6,11 +6,8 @@ from typing import Any
 import pytest
 
 from icefloe.verification import silent
-from tests.catalog.databases import postgres
-from tests.catalog.tables import PATIENT, SCHEMA, Maker, catalog, is_linear, live_files, make
+from tests.catalog.tables import PATIENT, SCHEMA, Maker, is_linear, live_files
 from tests.catalog.workers import NAME, append_many
-
-__all__ = ["catalog", "make", "postgres"]
 
 shared_kinds = pytest.mark.parametrize("kind", ["sqlite", "postgres", "hadoop"])
 

@@ -20,7 +20,6 @@ from icefloe.errors import CommitStateUnknown, IcefloeError
 from icefloe.manifests import DataFile
 from icefloe.versions import Feature, allows
 from tests.catalog import faults
-from tests.catalog.databases import postgres
 from tests.catalog.faults import Fault, Killed, Step, Wire, wired
 from tests.catalog.operations import (
     MINDING_OTHERS,
@@ -36,8 +35,6 @@ from tests.catalog.operations import (
     rows,
 )
 from tests.catalog.tables import live_files, maker
-
-__all__ = ["postgres"]
 
 FAULTS: dict[str, tuple[Fault, ...]] = {
     "killed": (faults.KILL_BEFORE, faults.KILL_AFTER),

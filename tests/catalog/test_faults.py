@@ -16,11 +16,9 @@ from icefloe.errors import CommitFailed, CommitStateUnknown, StorageError
 from icefloe.schema import LongType
 from icefloe.storage import DeleteFailure, Storage
 from icefloe.table import Table
-from tests.catalog.databases import PostgresServer, postgres
-from tests.catalog.tables import SCHEMA, Maker, append, catalog, files_below, is_linear, live_files, make, write_rows
+from tests.catalog.databases import PostgresServer
+from tests.catalog.tables import SCHEMA, Maker, append, files_below, is_linear, live_files, write_rows
 from tests.catalog.workers import BOUNDARIES, NAME, append_and_die
-
-__all__ = ["catalog", "make", "postgres"]
 
 QUICK = {
     "commit.retry.num-retries": "2",

@@ -24,9 +24,7 @@ from icefloe.storage import Files, Location, Storage
 from icefloe.storage.hadoop import ArrowFiles
 from icefloe.table import Table
 from tests.catalog.tables import SCHEMA, append, live_files
-from tests.storage.servers import S3Server, s3_server
-
-__all__ = ["s3_server"]
+from tests.storage.servers import S3Server
 
 
 @pytest.fixture

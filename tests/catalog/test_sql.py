@@ -16,10 +16,8 @@ from pyiceberg.catalog.sql import SqlCatalog as PeerCatalog
 from icefloe.catalog import Catalog, load_catalog
 from icefloe.errors import CommitFailed, InvalidInputError, InvalidPropertyError, StateError, StorageError
 from icefloe.versions import ALL_VERSIONS
-from tests.catalog.databases import PostgresServer, postgres
+from tests.catalog.databases import PostgresServer
 from tests.catalog.tables import SCHEMA, append, is_linear, live_files
-
-__all__ = ["postgres"]
 
 V0_TABLES = [
     "CREATE TABLE iceberg_tables(catalog_name VARCHAR(255) NOT NULL,table_namespace VARCHAR(255) NOT NULL,"

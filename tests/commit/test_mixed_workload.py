@@ -23,12 +23,9 @@ from icefloe.errors import AlreadyExistsError, CommitFailed, IcefloeError, Valid
 from icefloe.schema import LongType
 from icefloe.table import Table
 from icefloe.versions import Feature, allows
-from tests.catalog.databases import postgres
 from tests.catalog.faults import Wire, wired
 from tests.catalog.operations import DDL, files_of, rows
-from tests.catalog.tables import KINDS_AND_VERSIONS, PATIENT, catalog, make
-
-__all__ = ["catalog", "make", "postgres"]
+from tests.catalog.tables import KINDS_AND_VERSIONS, PATIENT
 
 Result = TypeVar("Result")
 Row = tuple[int, str]

@@ -26,11 +26,8 @@ from icefloe.schema import LongType
 from icefloe.schema.binary import encode
 from icefloe.table import Table
 from icefloe.versions import Feature, allows
-from tests.catalog.databases import postgres
 from tests.catalog.operations import DDL, files_of, rows
-from tests.catalog.tables import KINDS_AND_VERSIONS, catalog, files_below, live_files, make
-
-__all__ = ["catalog", "make", "postgres"]
+from tests.catalog.tables import KINDS_AND_VERSIONS, files_below, live_files
 
 every_version = pytest.mark.parametrize(("kind", "version"), KINDS_AND_VERSIONS)
 NAME = "shop.orders"

@@ -16,23 +16,18 @@ from icefloe.errors import (
 )
 from icefloe.metadata import MAIN_BRANCH, requirements as req, updates as up
 from icefloe.schema import LongType
-from tests.catalog.databases import postgres
 from tests.catalog.tables import (
     SCHEMA,
     Maker,
     append,
-    catalog,
     create,
     every_kind,
     every_version,
     files_below,
     is_linear,
     live_files,
-    make,
     write_rows,
 )
-
-__all__ = ["catalog", "make", "postgres"]
 
 # Commits
 

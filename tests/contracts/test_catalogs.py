@@ -29,13 +29,11 @@ from icefloe.errors import (
 from icefloe.partitioning import parse_partition_spec
 from icefloe.schema import parse_ddl
 from icefloe.versions import ALL_VERSIONS, Feature, allows
-from tests.catalog.databases import postgres
 from tests.catalog.tables import (
     PATIENT,
     SCHEMA,
     Maker,
     append,
-    catalog,
     create,
     every_kind,
     every_version,
@@ -43,10 +41,7 @@ from tests.catalog.tables import (
     is_linear,
     kinds_with_pointers,
     live_files,
-    make,
 )
-
-__all__ = ["catalog", "make", "postgres"]
 
 # Namespaces
 

@@ -19,9 +19,7 @@ from pyarrow import fs
 from icefloe.errors import InvalidLocationError, LocationExistsError, LocationNotFoundError, StorageError
 from icefloe.storage import Files, Storage, prefetch
 from icefloe.storage.hadoop import ArrowFiles
-from tests.storage.servers import S3Server, s3_server
-
-__all__ = ["s3_server"]
+from tests.storage.servers import S3Server
 
 NAMES = [
     "plain",

@@ -9,9 +9,7 @@ from icefloe.catalog import load_catalog
 from icefloe.errors import StateError
 from icefloe.spark.connect import connect
 from icefloe.spark.engine import why_not_written
-from tests.storage.servers import S3Server, s3_server
-
-__all__ = ["s3_server"]
+from tests.storage.servers import S3Server
 
 
 @pytest.mark.timeout(300)

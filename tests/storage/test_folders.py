@@ -8,9 +8,7 @@ from pyarrow import fs
 
 from icefloe.storage import Files, Location, Storage
 from icefloe.storage.hadoop import ArrowFiles
-from tests.storage.servers import S3Server, s3_server
-
-__all__ = ["s3_server"]
+from tests.storage.servers import S3Server
 
 
 class ArrowStorage(Storage):

@@ -10,9 +10,7 @@ import pytest
 from icefloe.errors import IcefloeError, InvalidPropertyError, StorageError
 from icefloe.storage import Storage, redacted
 from icefloe.storage.properties import checked_properties, flag, seconds, secrets_of, whole_number
-from tests.storage.servers import ACCESS_KEY, SECRET, RefusingServer, refusing_server
-
-__all__ = ["refusing_server"]
+from tests.storage.servers import ACCESS_KEY, SECRET, RefusingServer
 
 
 def test_values_become_text() -> None:

@@ -18,9 +18,7 @@ from icefloe.errors import (
 from icefloe.storage import Storage
 from icefloe.storage.s3 import _bucket_url, open_bucket
 from icefloe.storage.streams import RangedInput
-from tests.storage.servers import S3Server, s3_server
-
-__all__ = ["s3_server"]
+from tests.storage.servers import S3Server
 
 
 @pytest.fixture(autouse=True)

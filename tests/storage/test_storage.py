@@ -10,9 +10,7 @@ from icefloe.errors import InvalidLocationError, InvalidPropertyError, NotInstal
 from icefloe.storage import Storage
 from icefloe.storage.azure import open_container
 from icefloe.storage.gcs import open_bucket
-from tests.storage.servers import S3Server, s3_server
-
-__all__ = ["s3_server"]
+from tests.storage.servers import S3Server
 
 
 def test_one_call_may_reach_several_stores(s3_server: S3Server, tmp_path: Path) -> None:
