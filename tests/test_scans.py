@@ -12,7 +12,7 @@ from hypothesis import given, note, settings, strategies as st
 import icefloe
 from icefloe.data import ReadContext, read_task
 from icefloe.expressions import AlwaysTrue, Expression, bind, evaluate
-from icefloe.formats.equality_deletes import EqualityDeleteWriter
+from icefloe.formats.equality_deletes import equality_delete_writer
 from icefloe.manifests import FileContent
 from icefloe.partitioning import UNPARTITIONED
 from icefloe.planning import PRUNING_SWITCHES
@@ -97,7 +97,7 @@ class Story:
         some = [self.rng.choice(self.rows) for _ in range(2) if self.rows] + [self.new_row()]
         place = f"{self.table.location()}/data/{self.rng.getrandbits(64)}.parquet"
         with self.table.storage.open_output(place) as sink:
-            writer = EqualityDeleteWriter(sink, self.schema, ids, self.table.format_version)
+            writer = equality_delete_writer(sink, self.schema, ids, self.table.format_version)
             writer.write(arrow_of(some, select_ids(self.schema, ids)))
             done = writer.close()
         spec_id = next(each.spec_id for each in self.table.metadata.partition_specs if not each.fields)

@@ -125,13 +125,13 @@ def delete_equal(table: Any, column: str, keys: range) -> None:
     import pyarrow as pa
 
     from icefloe.data.file_rolling import data_file_of
-    from icefloe.formats.equality_deletes import EqualityDeleteWriter
+    from icefloe.formats.equality_deletes import equality_delete_writer
     from icefloe.manifests import FileContent
 
     ids = (table.schema().find_field(column).field_id,)
     location = f"{table.location()}/data/equality-deletes.parquet"
     with table.storage.open_output(location) as sink:
-        writer = EqualityDeleteWriter(sink, table.schema(), ids, table.format_version)
+        writer = equality_delete_writer(sink, table.schema(), ids, table.format_version)
         writer.write(pa.table({column: pa.array(keys, pa.int64())}))
         done = writer.close()
     file = data_file_of(done, location, "parquet", content=FileContent.EQUALITY_DELETES, equality_ids=ids)

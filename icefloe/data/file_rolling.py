@@ -7,8 +7,8 @@ from typing import Any
 from icefloe import properties as props
 from icefloe.data.locations import NewLocations
 from icefloe.formats.file_formats import FileWriter, file_writer
+from icefloe.formats.file_writing import WrittenFile
 from icefloe.formats.metrics import MetricsMode
-from icefloe.formats.written_file import WrittenFile
 from icefloe.manifests import DataFile
 from icefloe.metadata import TableMetadata
 from icefloe.partitioning import UNSORTED, PartitionSpec, SortOrder

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from icefloe.data.in_order import close_iterator
-from icefloe.formats.written_file import DEFAULT_BATCH_ROWS
+from icefloe.formats.file_reading import DEFAULT_BATCH_ROWS
 from icefloe.planning import FileScanTask, cut_task
 
 LEAST_ROWS = 2 * DEFAULT_BATCH_ROWS

@@ -15,10 +15,10 @@ from icefloe.data.opening import open_file, partition_constants
 from icefloe.data.task_deletes import DeleteLoader, TaskDeletes
 from icefloe.expressions import AlwaysFalse, AlwaysTrue, mask
 from icefloe.formats.file_formats import file_reader
+from icefloe.formats.file_reading import DEFAULT_BATCH_ROWS
+from icefloe.formats.parquet.metrics import row_group_filter
 from icefloe.formats.parquet.reader import ParquetFileReader
-from icefloe.formats.parquet.row_groups import row_group_filter
 from icefloe.formats.projection import project_batch
-from icefloe.formats.written_file import DEFAULT_BATCH_ROWS
 from icefloe.metadata import TableMetadata
 from icefloe.planning import FileScanTask
 from icefloe.schema import (

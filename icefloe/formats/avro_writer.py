@@ -2,8 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -13,15 +12,11 @@ from icefloe.avro import CODECS, SYNC_SIZE, avro_schema_of, container_block, con
 from icefloe.avro.blocks import deflate
 from icefloe.errors import InvalidPropertyError
 from icefloe.formats.array_metrics import MetricsCollector
-from icefloe.formats.arrow_types import conform, stored_schema
+from icefloe.formats.arrow_types import conform
 from icefloe.formats.avro_columns import file_record, iceberg_schema
 from icefloe.formats.avro_encoding import encode_rows
 from icefloe.formats.field_ids import check_written_ids
-from icefloe.formats.metrics import MetricsMode, metrics_modes
-from icefloe.formats.parquet.footer import Sink
-from icefloe.formats.written_file import JUST_WRITTEN, WrittenFile
-from icefloe.partitioning import UNSORTED, SortOrder
-from icefloe.schema import Schema, schema_to_json
+from icefloe.formats.file_writing import JUST_WRITTEN, FileWriter, Sink, WrittenFile
 
 BLOCK_BYTES = 1 << 18
 """About how many bytes of rows one block holds before it is compressed."""
@@ -33,51 +28,34 @@ _SLICE_ROWS = 1 << 16
 _SLICE_BYTES = 1 << 26
 
 
-class AvroFileWriter:
-    """Writes batches of a table's columns to a sink, block by block; `close` gives the metrics.
+class AvroFileWriter(FileWriter):
+    """Writes block by block."""
 
-    Nothing is written to the sink after an error, and it is the caller who closes or aborts the sink.
-    """
-
-    def __init__(
-        self,
-        sink: Sink,
-        schema: Schema,
-        properties: Mapping[str, str] | None = None,
-        *,
-        sort_order: SortOrder = UNSORTED,
-        modes: dict[int, MetricsMode] | None = None,
-        metadata: Mapping[str, str] | None = None,
-    ) -> None:
-        settings = properties or {}
-        self._schema = stored_schema(schema)
-        self._codec, self._level = _codec_of(settings)
+    def _open(self, sink: Sink) -> None:
+        self._avro_codec, self._level = self._codec_and_level()
         self._sync = os.urandom(SYNC_SIZE)
-        self._seen = MetricsCollector(
-            self._schema, modes if modes is not None else metrics_modes(self._schema, settings, sort_order)
-        )
+        self._seen = MetricsCollector(self.schema, self._modes)
         self._sink = sink
         self._written = self._raw = 0
         self._waiting: list[memoryview] = []
         self._waiting_bytes = self._waiting_rows = 0
-        about = {"iceberg.schema": json.dumps(schema_to_json(schema)), **(metadata or {})}
-        document = avro_schema_of(self._schema)
+        document = avro_schema_of(self.schema)
         record = file_record(json.dumps(document), JUST_WRITTEN)
-        check_written_ids(iceberg_schema(record, JUST_WRITTEN), self._schema, JUST_WRITTEN)
-        self._put(container_header(document, about, self._codec, self._sync))
+        check_written_ids(iceberg_schema(record, JUST_WRITTEN), self.schema, JUST_WRITTEN)
+        self._put(container_header(document, self._metadata, self._avro_codec, self._sync))
         self._header = self._written
 
     @property
     def bytes_written(self) -> int:
-        """About how large the file would be if it were closed now; for rolling to the next file at a target size."""
+        """About how large the file would be if it were closed now."""
         shrinking = (self._written - self._header) / self._raw if self._raw else 1.0
         return self._written + int(self._waiting_bytes * shrinking)
 
-    def write(self, batch: Any) -> None:
-        """Take in a record batch or table with the columns of the schema, found by name."""
-        batch = conform(batch, self._schema)
+    def write(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Take in a record batch or table with the columns of the schema, matched by name."""
+        batch = conform(batch, self.schema)
         pieces = [batch] if isinstance(batch, pa.RecordBatch) else batch.to_batches()
-        encoded = [encode_rows(part, self._schema) for piece in pieces for part in _slices(piece)]
+        encoded = [encode_rows(part, self.schema) for piece in pieces for part in _slices(piece)]
         self._seen.add(batch)
         for rows in encoded:
             self._take(rows)
@@ -88,7 +66,7 @@ class AvroFileWriter:
         # Blocks are many and small: any place in the file is as good as any other to split it at.
         return WrittenFile(self._seen.metrics(), (), self._written)
 
-    def _take(self, rows: Any) -> None:
+    def _take(self, rows: pa.BinaryArray) -> None:
         """Add encoded rows to what waits, and write every block that gets full."""
         _, offset_buffer, data_buffer = rows.buffers()
         offsets = np.frombuffer(offset_buffer, np.int32, len(rows) + 1, rows.offset * 4)
@@ -107,40 +85,34 @@ class AvroFileWriter:
 
     def _flush(self) -> None:
         if self._waiting_rows:
-            packed = deflate(self._codec, b"".join(self._waiting), self._level)
+            packed = deflate(self._avro_codec, b"".join(self._waiting), self._level)
             self._put(container_block(self._waiting_rows, packed, self._sync))
             self._raw += self._waiting_bytes
             self._waiting, self._waiting_bytes, self._waiting_rows = [], 0, 0
+
+    def _codec_and_level(self) -> tuple[str, int]:
+        """Avro's name of the codec that the table's properties ask for, and the level where there is one."""
+        text, name = self._codec(props.AVRO_COMPRESSION, CODECS)
+        if name not in _LEVELS:
+            return name, 0
+        default, lowest, highest = _LEVELS[name]
+        level = default
+        if props.AVRO_COMPRESSION_LEVEL.of(self._properties) is not None:
+            level = props.property_as_int(self._properties, props.AVRO_COMPRESSION_LEVEL.key, default)
+        if not lowest <= level <= highest:
+            raise InvalidPropertyError(
+                f"property {props.AVRO_COMPRESSION_LEVEL.key!r} is {level}; {text} takes {lowest} to {highest}"
+            )
+        return name, level
 
     def _put(self, data: bytes) -> None:
         self._sink.write(data)
         self._written += len(data)
 
 
-def _slices(batch: Any) -> Iterator[Any]:
+def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The batch in pieces small enough for the 32-bit offsets of their bytes, and for little memory."""
     pieces = max(1, -(-batch.num_rows // _SLICE_ROWS), -(-batch.nbytes // _SLICE_BYTES))
     rows = max(1, -(-batch.num_rows // pieces))
     for start in range(0, batch.num_rows, rows):
         yield batch.slice(start, rows)
-
-
-def _codec_of(properties: Mapping[str, str]) -> tuple[str, int]:
-    """Avro's name of the codec that the table's properties ask for, and the level where there is one."""
-    text = props.AVRO_COMPRESSION.of(properties).lower()
-    if text not in CODECS:
-        raise InvalidPropertyError(
-            f"property {props.AVRO_COMPRESSION.key!r} is {text!r}; it must be one of {', '.join(CODECS)}"
-        )
-    name = CODECS[text]
-    if name not in _LEVELS:
-        return name, 0
-    default, lowest, highest = _LEVELS[name]
-    level = default
-    if props.AVRO_COMPRESSION_LEVEL.of(properties) is not None:
-        level = props.property_as_int(properties, props.AVRO_COMPRESSION_LEVEL.key, default)
-    if not lowest <= level <= highest:
-        raise InvalidPropertyError(
-            f"property {props.AVRO_COMPRESSION_LEVEL.key!r} is {level}; {text} takes {lowest} to {highest}"
-        )
-    return name, level

@@ -9,8 +9,13 @@ from pyroaring import FrozenBitMap
 
 from icefloe.errors import CorruptFileError, InvalidValueError
 from icefloe.formats.deletion_vectors import MAX_KEY, DeletionVector
-from icefloe.formats.puffin.files import MAX_BLOB_BYTES, PuffinWriter, read_blob, read_footer
-from icefloe.formats.puffin.values import Blob, BlobMetadata, ReadRange
+from icefloe.formats.puffin.files import (
+    Blob,
+    BlobMetadata,
+    PuffinWriter,
+    ReadRange,
+    read_blob,
+)
 from icefloe.formats.roaring import COOKIE_WITHOUT_RUNS, EMPTY_BITMAP_SIZE, read_bitmap, write_bitmap
 from icefloe.schema import reserved
 
@@ -136,53 +141,6 @@ def read_vector(
     blob = BlobMetadata(BLOB_TYPE, (POSITION_FIELD_ID,), _INHERITED, _INHERITED, offset, length)
     data = read_blob(read_range, blob, location, limit=_MAX_BLOB)
     return decode_vector(data, location, cardinality=cardinality, row_count=row_count)
-
-
-def read_vectors(
-    read_range: ReadRange, file_size: int, location: str, *, limit: int = MAX_BLOB_BYTES
-) -> dict[str, DeletionVector]:
-    """All vectors of a Puffin file by the data file that they are about; blobs of other types are left out."""
-    footer = read_footer(read_range, file_size, location)
-    vectors: dict[str, DeletionVector] = {}
-    for blob in footer.blobs:
-        if blob.type == BLOB_TYPE:
-            stored = describe_vector(blob, location)
-            if stored.referenced_data_file in vectors:
-                raise CorruptFileError(location, f"two deletion vectors are about {stored.referenced_data_file}")
-            vectors[stored.referenced_data_file] = decode_vector(
-                read_blob(read_range, blob, location, limit=limit), location, cardinality=stored.cardinality
-            )
-    return vectors
-
-
-def describe_vector(blob: BlobMetadata, location: str) -> StoredVector:
-    """What the footer says of a vector, checked for what it must and must not say."""
-    if blob.type != BLOB_TYPE:
-        raise CorruptFileError(location, f"a blob of type {blob.type!r} is not a deletion vector")
-    if blob.compression_codec is not None:
-        raise CorruptFileError(
-            location, f"a deletion vector is compressed with {blob.compression_codec!r}; it must not be"
-        )
-    if (blob.snapshot_id, blob.sequence_number) != (_INHERITED, _INHERITED):
-        raise CorruptFileError(
-            location,
-            f"a deletion vector has snapshot id {blob.snapshot_id} and sequence number {blob.sequence_number}; both must be -1",
-        )
-    data_file = blob.properties.get(_REFERENCED_DATA_FILE)
-    cardinality = blob.properties.get(_CARDINALITY, "")
-    if not data_file or not (cardinality.isascii() and cardinality.isdigit() and len(cardinality) < 20):
-        raise CorruptFileError(
-            location,
-            f"a deletion vector needs a data file and a cardinality in its properties, which are {blob.properties}",
-        )
-    return StoredVector(data_file, blob.offset, blob.length, int(cardinality))
-
-
-def merge_vectors(
-    new: Mapping[str, DeletionVector], previous: Mapping[str, DeletionVector]
-) -> dict[str, DeletionVector]:
-    """The new vectors with all that was deleted before in the same data files, as vectors that replace others must be."""
-    return {path: vector | previous[path] if path in previous else vector for path, vector in new.items()}
 
 
 def stream_vectors(

@@ -78,11 +78,6 @@ class DeletionVector:
                 merged[key] = merged[key] | bitmap if key in merged else bitmap
         return DeletionVector(tuple(sorted(merged.items(), key=lambda item: item[0])))
 
-    def contains_all(self, other: "DeletionVector") -> bool:
-        """Whether every position of the other vector is in this one, as a vector that replaces another must have it."""
-        own = dict(self.bitmaps)
-        return all(key in own and own[key].issuperset(bitmap) for key, bitmap in other.bitmaps)
-
     def positions(self) -> npt.NDArray[np.int64]:
         """All positions in ascending order."""
         parts = [_values(bitmap).astype(np.int64) | key << 32 for key, bitmap in self.bitmaps]
@@ -100,18 +95,6 @@ class DeletionVector:
                 rows = FrozenBitMap(range(low - base, min(low + _CHUNK_ROWS, last) - base))
                 mask[_values(bitmap & rows).astype(np.int64) + (base - start)] = True
         return mask
-
-    def to_bitset(self, row_count: int) -> bytes:
-        """A bit per row of a file with so many rows, lowest bit first, in whole words of eight bytes.
-
-        The words cover every row: Spark tests the bits without a look at the length.
-        """
-        self.check_rows(row_count)
-        words = bytearray()
-        for low in range(0, row_count, _CHUNK_ROWS):
-            chunk = self.mask(low, min(low + _CHUNK_ROWS, row_count))
-            words += np.packbits(chunk, bitorder="little").tobytes()
-        return bytes(words.ljust((row_count + 63) // 64 * 8, b"\0"))
 
     def check_rows(self, row_count: int) -> None:
         """Fail if a position is not a row of a file with so many rows."""

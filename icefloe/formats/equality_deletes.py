@@ -5,17 +5,15 @@ Columns are told by field id, and null equals null.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import BinaryIO
 
 import pyarrow as pa
 
 from icefloe.errors import CorruptFileError, InvalidSchemaError
-from icefloe.formats.delete_metadata_codec import equality_delete_metadata
 from icefloe.formats.equality_keys import key_columns
 from icefloe.formats.file_formats import PARQUET, delete_file_properties, file_reader, file_writer
+from icefloe.formats.file_writing import FileWriter, Sink
 from icefloe.formats.metrics import MetricsMode
-from icefloe.formats.parquet.footer import Sink
-from icefloe.formats.written_file import WrittenFile
 from icefloe.schema import Schema, schema_to_arrow, select_ids, types
 from icefloe.versions import Feature, require
 
@@ -25,10 +23,10 @@ def check_equality_ids(schema: Schema, field_ids: Iterable[int]) -> tuple[int, .
 
     The rules are those of identifier fields, but for nulls: optional columns and columns of optional structs are fine.
     """
-    found = tuple(sorted(set(field_ids)))
-    if not found:
+    ids = tuple(sorted(set(field_ids)))
+    if not ids:
         raise InvalidSchemaError("an equality delete needs at least one column to compare rows by")
-    for field_id in found:
+    for field_id in ids:
         field = schema.fields_by_id.get(field_id)
         if field is None:
             raise InvalidSchemaError(f"equality field id {field_id} is not in the schema")
@@ -42,56 +40,40 @@ def check_equality_ids(schema: Schema, field_ids: Iterable[int]) -> tuple[int, .
         for parent in schema.ancestors(field_id):
             if isinstance(parent.field_type, types.ListType | types.MapType):
                 raise InvalidSchemaError(f"equality field {name!r} is inside the list or map {parent.name!r}")
-    return found
+    return ids
 
 
-class EqualityDeleteWriter:
-    """Writes rows of key columns to a delete file. `schema` has the columns that batches must have.
+def equality_delete_writer(
+    sink: Sink,
+    schema: Schema,
+    field_ids: Iterable[int],
+    version: int,
+    file_format: str = PARQUET,
+    properties: Mapping[str, str] | None = None,
+    *,
+    other_ids: Iterable[int] = (),
+    modes: dict[int, MetricsMode] | None = None,
+) -> FileWriter:
+    """A writer of rows of key columns to a delete file; its `schema` has the columns that batches must have.
 
     `other_ids` are more columns of the table to keep, for information only.
     """
-
-    def __init__(
-        self,
-        sink: Sink,
-        schema: Schema,
-        field_ids: Iterable[int],
-        version: int,
-        file_format: str = PARQUET,
-        properties: Mapping[str, str] | None = None,
-        *,
-        other_ids: Iterable[int] = (),
-        modes: dict[int, MetricsMode] | None = None,
-    ) -> None:
-        require(version, Feature.DELETE_FILES, "an equality delete file")
-        self.field_ids = check_equality_ids(schema, field_ids)
-        self.schema = select_ids(schema, {*self.field_ids, *other_ids})
-        self._writer = file_writer(
-            file_format,
-            sink,
-            self.schema,
-            delete_file_properties(properties),
-            modes=modes,
-            metadata=equality_delete_metadata(self.field_ids),
-        )
-
-    @property
-    def bytes_written(self) -> int:
-        """About how large the file would be if it were closed now."""
-        return self._writer.bytes_written
-
-    def write(self, batch: Any) -> None:
-        """Take in a record batch or table with the columns of `schema`, found by name."""
-        self._writer.write(batch)
-
-    def close(self) -> WrittenFile:
-        """Finish the file, and say what it holds. The sink is left open."""
-        return self._writer.close()
+    require(version, Feature.DELETE_FILES, "an equality delete file")
+    ids = check_equality_ids(schema, field_ids)
+    return file_writer(
+        file_format,
+        sink,
+        select_ids(schema, {*ids, *other_ids}),
+        delete_file_properties(properties),
+        modes=modes,
+        # For the information of people, as the Java library has it.
+        metadata={"delete-type": "equality", "delete-field-ids": ", ".join(map(str, ids))},
+    )
 
 
 def read_equality_deletes(
-    source: Any, location: str, schema: Schema, field_ids: Iterable[int], file_format: str = PARQUET
-) -> Any:
+    source: BinaryIO, location: str, schema: Schema, field_ids: Iterable[int], file_format: str = PARQUET
+) -> pa.Table:
     """The keys of a delete file as an Arrow table of one column per field id, ascending, named by the id.
 
     `schema` must have the columns, those that the table dropped since among them.

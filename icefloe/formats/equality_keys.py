@@ -79,11 +79,6 @@ class EqualityKeys:
         return EqualityKeys(pa.Table.from_arrays(columns, schema=pa.schema(fields)), self._ids)
 
 
-def equality_mask(batch: Any, keys: Any, field_ids: Iterable[int]) -> npt.NDArray[np.bool_]:
-    """For each row of a batch, whether it equals some row of `keys` in all columns of these field ids."""
-    return EqualityKeys(keys, field_ids).mask(batch)
-
-
 class _Values:
     """The distinct values of one column, numbered from 0."""
 

@@ -2,20 +2,19 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from icefloe.errors import CorruptFileError, InvalidLocationError, InvalidValueError
-from icefloe.formats.delete_metadata_codec import position_delete_metadata
 from icefloe.formats.deletion_vectors import DeletionVector, Positions
 from icefloe.formats.file_formats import PARQUET, delete_file_properties, file_reader, file_writer
+from icefloe.formats.file_writing import Sink, WrittenFile
 from icefloe.formats.metrics import POSITION_DELETE_MODES
-from icefloe.formats.parquet.footer import Sink
 from icefloe.formats.parquet.reader import ParquetFileReader
-from icefloe.formats.written_file import WrittenFile
 from icefloe.schema import Schema, reserved, schema_to_arrow
 from icefloe.storage import identity, parse_location
 from icefloe.versions import Feature, require
@@ -61,7 +60,7 @@ def write_position_deletes(
         POSITION_DELETE_SCHEMA,
         delete_file_properties(properties),
         modes=POSITION_DELETE_MODES,
-        metadata=position_delete_metadata(),
+        metadata={"delete-type": "position"},
     )
     for path, vector in vectors.items():
         for batch in _rows(path, vector.positions()):
@@ -70,7 +69,7 @@ def write_position_deletes(
 
 
 def read_position_deletes(
-    source: Any, location: str, file_format: str = PARQUET, data_file: str | None = None
+    source: BinaryIO, location: str, file_format: str = PARQUET, data_file: str | None = None
 ) -> dict[str, DeletionVector]:
     """The deleted positions by data file, in the normal form of its path; with `data_file`, only those of that one."""
     reader = file_reader(file_format, source, location, POSITION_DELETE_SCHEMA)
@@ -86,23 +85,9 @@ def read_position_deletes(
             if (name := identity(path)) == wanted or wanted is None:
                 parts.setdefault(name, []).append(positions)
     try:
-        return {path: DeletionVector.from_positions(np.concatenate(found)) for path, found in parts.items()}
+        return {path: DeletionVector.from_positions(np.concatenate(positions)) for path, positions in parts.items()}
     except InvalidValueError as problem:
         raise CorruptFileError(location, f"it does not hold positions of rows: {problem}") from None
-
-
-def group_positions(table: Any) -> dict[str, DeletionVector]:
-    """The deleted positions by data file, from rows of (file_path, pos) in any order."""
-    parts: dict[str, list[npt.NDArray[np.int64]]] = {}
-    for column, kind in ((0, pa.string()), (1, pa.int64())):
-        if table.num_columns != 2 or table.schema.types[column] != kind or table.column(column).null_count:
-            raise InvalidValueError(
-                f"rows of (file_path: string, pos: int64) without nulls are wanted, not {table.schema}"
-            )
-    for batch in table.to_batches():
-        for path, positions in _grouped(batch.column(0), batch.column(1)):
-            parts.setdefault(path, []).append(positions)
-    return {path: DeletionVector.from_positions(np.concatenate(found)) for path, found in parts.items()}
 
 
 def _vector(path: str, positions: Positions | DeletionVector) -> DeletionVector:
@@ -114,7 +99,7 @@ def _vector(path: str, positions: Positions | DeletionVector) -> DeletionVector:
         raise InvalidValueError(f"deletes of {path}: {problem}") from None
 
 
-def _rows(path: str, positions: npt.NDArray[np.int64]) -> Iterator[Any]:
+def _rows(path: str, positions: npt.NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
     target = schema_to_arrow(POSITION_DELETE_SCHEMA)
     for start in range(0, len(positions), _BATCH_ROWS):
         part = positions[start : start + _BATCH_ROWS]
@@ -122,13 +107,13 @@ def _rows(path: str, positions: npt.NDArray[np.int64]) -> Iterator[Any]:
         yield pa.RecordBatch.from_arrays([paths, pa.array(part)], schema=target)
 
 
-def _check(batch: Any, location: str) -> None:
+def _check(batch: pa.RecordBatch, location: str) -> None:
     for field, column in zip(POSITION_DELETE_SCHEMA.fields, batch.columns, strict=True):
         if column.null_count:
             raise CorruptFileError(location, f"{column.null_count} of its rows have no {field.name}")
 
 
-def _grouped(paths: Any, positions: Any) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
+def _grouped(paths: pa.StringArray, positions: pa.Int64Array) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
     """Positions by path; a path comes more than once only if the rows are not sorted."""
     if not len(paths):
         return
@@ -145,31 +130,32 @@ def _grouped(paths: Any, positions: Any) -> Iterator[tuple[str, npt.NDArray[np.i
     yield from zip(names, np.split(ticks, changes), strict=True)
 
 
-def _groups_with(footer: Any, data_file: str) -> list[bool]:
+def _groups_with(footer: pq.FileMetaData, data_file: str) -> list[bool]:
     """Whether each row group of a Parquet file may hold deletes of the data file."""
-    places = [i for i in range(footer.num_columns) if footer.schema.column(i).path == reserved.DELETE_FILE_PATH.name]
-    wanted = data_file.encode()
+    columns = [i for i in range(footer.num_columns) if footer.schema.column(i).path == reserved.DELETE_FILE_PATH.name]
+    if not columns:
+        return [True] * footer.num_row_groups
+    chunks = (footer.row_group(group).column(columns[0]) for group in range(footer.num_row_groups))
+    return [_may_name(data_file, chunk.statistics) for chunk in chunks]
+
+
+def _may_name(data_file: str, statistics: pq.Statistics | None) -> bool:
+    if statistics is None or not statistics.has_min_max:
+        return True
+    least, most = _bytes(statistics.min), _bytes(statistics.max)
+    # Bounds of another spelling say nothing of this one.
     root = _root(data_file)
-    found = []
-    for group in range(footer.num_row_groups):
-        statistics = footer.row_group(group).column(places[0]).statistics if places else None
-        if statistics is None or not statistics.has_min_max:
-            found.append(True)
-        else:
-            least, most = _bytes(statistics.min), _bytes(statistics.max)
-            # Bounds of another spelling say nothing of this one.
-            is_alike = root is not None and root == _root(least.decode()) == _root(most.decode())
-            found.append(not is_alike or least <= wanted <= most)
-    return found
+    is_alike = root is not None and root == _root(least.decode()) == _root(most.decode())
+    return not is_alike or least <= data_file.encode() <= most
 
 
 def _root(path: str) -> str | None:
     """What the path begins with before its first name; None if it is spelled in a way that is not plain."""
     try:
-        place = parse_location(path)
+        location = parse_location(path)
     except InvalidLocationError:
         return None
-    return place.root if str(place) == path else None
+    return location.root if str(location) == path else None
 
 
 def _bytes(bound: str | bytes) -> bytes:

@@ -1,5 +1,6 @@
 """Batches of a file made batches of the wanted columns, by a projection plan: reordered, renamed, promoted, filled."""
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -20,28 +21,32 @@ from icefloe.schema import (
     ProjectStruct,
     Promote,
     Schema,
+    Value,
     ValuePlan,
-    field_to_arrow,
     schema_to_arrow,
     types,
 )
 
 MICROS_PER_DAY = 86_400_000_000
 
+Convert = Callable[[pa.Array, pa.DataType], pa.Array]
+"""From values as the file has them to values of an Arrow type."""
 
-def project_batch(batch: Any, plan: ProjectStruct, wanted: Schema, location: str, row_count: int | None = None) -> Any:
+
+def project_batch(
+    batch: pa.RecordBatch, plan: ProjectStruct, wanted: Schema, location: str, row_count: int | None = None
+) -> pa.RecordBatch:
     """A record batch with the wanted columns; `row_count` is for a batch of no columns, `location` for errors."""
     rows = batch.num_rows if row_count is None else row_count
     target = schema_to_arrow(wanted)
-    fields = zip(plan.fields, target, strict=True)
     try:
-        columns = [_field(each, batch.columns, rows, arrow_field.type) for each, arrow_field in fields]
+        columns = _fields(plan, batch.columns, rows, target)
     except CorruptFileError as error:
         raise CorruptFileError(location, error.problem) from error
     return pa.RecordBatch.from_arrays(columns, schema=target)
 
 
-def constant_array(value: Any, kind: types.IcebergType, arrow_type: Any, rows: int) -> Any:
+def constant_array(value: Value, kind: types.IcebergType, arrow_type: pa.DataType, rows: int) -> pa.Array:
     """One internal value, for all rows."""
     if value is None:
         return null_array(rows, arrow_type)
@@ -49,7 +54,7 @@ def constant_array(value: Any, kind: types.IcebergType, arrow_type: Any, rows: i
     return one.take(pa.array(np.zeros(rows, np.int32)))
 
 
-def null_array(rows: int, arrow_type: Any) -> Any:
+def null_array(rows: int, arrow_type: pa.DataType) -> pa.Array:
     """Nothing but nulls; fields that must have values have some below, which nobody sees, as writers want them."""
     if isinstance(arrow_type, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(arrow_type, null_array(rows, arrow_type.storage_type))
@@ -62,7 +67,7 @@ def null_array(rows: int, arrow_type: Any) -> Any:
     return pa.StructArray.from_arrays(shown, fields=list(arrow_type), mask=pa.array(np.ones(rows, np.bool_)))
 
 
-def without_nulls(array: Any) -> Any:
+def without_nulls(array: pa.Array) -> pa.Array:
     """The array as if each of its values were there; for values that nobody sees."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
@@ -76,7 +81,7 @@ def without_nulls(array: Any) -> Any:
     return pa.Array.from_buffers(kind, len(array), [None, *array.buffers()[1:]], 0, array.offset)
 
 
-def arrow_object(value: Any, kind: types.IcebergType) -> Any:
+def arrow_object(value: Value, kind: types.IcebergType) -> Any:
     """What `pyarrow.array` takes for an internal value: dicts for structs, bytes for UUIDs."""
     if value is None:
         return None
@@ -92,7 +97,7 @@ def arrow_object(value: Any, kind: types.IcebergType) -> Any:
             return getattr(value, "bytes", value)
 
 
-def storage_type(arrow_type: Any) -> Any:
+def storage_type(arrow_type: pa.DataType) -> pa.DataType:
     """The type with extension types replaced by what they are stored as, since Python objects make only those."""
     if isinstance(arrow_type, pa.BaseExtensionType):
         return arrow_type.storage_type
@@ -106,7 +111,7 @@ def storage_type(arrow_type: Any) -> Any:
     return arrow_type
 
 
-def as_stored(array: Any) -> Any:
+def as_stored(array: pa.Array) -> pa.Array:
     """The array with extension types as what they are stored as.
 
     pyarrow cannot make an empty array of an extension type inside of another, so that copies of null lists fail with them.
@@ -115,22 +120,27 @@ def as_stored(array: Any) -> Any:
     return array if plain.equals(array.type) else array.cast(plain)
 
 
-def compacted(array: Any) -> Any:
+def compacted(array: pa.Array) -> pa.Array:
     """A copy that is no slice and holds nothing below nulls, with extension types as what they are stored as."""
     return as_stored(array).take(pa.array(np.arange(len(array))))
 
 
-def _field(each: ProjectField, present: list[Any], rows: int, arrow_type: Any) -> Any:
-    match each.source:
+def _fields(plan: ProjectStruct, children: list[pa.Array], rows: int, target: Iterable[pa.Field]) -> list[pa.Array]:
+    """The columns of a struct, or of a batch, from those of the file."""
+    return [_field(field, children, rows, inner.type) for field, inner in zip(plan.fields, target, strict=True)]
+
+
+def _field(field: ProjectField, children: list[pa.Array], rows: int, arrow_type: pa.DataType) -> pa.Array:
+    match field.source:
         case FromFile(position=position, plan=plan):
-            return _values(present[position], plan, each.field.field_type, arrow_type)
+            return _values(children[position], plan, field.field.field_type, arrow_type)
         case Constant(value=value) | Default(value=value):
-            return constant_array(value, each.field.field_type, arrow_type, rows)
+            return constant_array(value, field.field.field_type, arrow_type, rows)
         case Null():
             return null_array(rows, arrow_type)
 
 
-def _values(array: Any, plan: ValuePlan, kind: types.IcebergType, arrow_type: Any) -> Any:
+def _values(array: pa.Array, plan: ValuePlan, kind: types.IcebergType, arrow_type: pa.DataType) -> pa.Array:
     match plan, kind:
         case Keep(), _:
             return _kept(array, kind, arrow_type)
@@ -140,11 +150,7 @@ def _values(array: Any, plan: ValuePlan, kind: types.IcebergType, arrow_type: An
             return _cast(array, arrow_type)
         case ProjectStruct(), types.StructType():
             children = [array.field(i) for i in range(array.type.num_fields)]
-            columns = [
-                _field(each, children, len(array), inner.type)
-                for each, inner in zip(plan.fields, arrow_type, strict=True)
-            ]
-            return _struct(columns, array, arrow_type)
+            return _struct(_fields(plan, children, len(array), arrow_type), array, arrow_type)
         case ProjectList(), types.ListType():
             return _list(
                 array, lambda values, inner: _values(values, plan.element, kind.element_type, inner), arrow_type
@@ -160,7 +166,7 @@ def _values(array: Any, plan: ValuePlan, kind: types.IcebergType, arrow_type: An
             raise AssertionError(f"the plan {plan} does not fit {kind}")
 
 
-def _kept(array: Any, kind: types.IcebergType, arrow_type: Any) -> Any:
+def _kept(array: pa.Array, kind: types.IcebergType, arrow_type: pa.DataType) -> pa.Array:
     """Values of the same type, whose Arrow form may still differ: large offsets, dictionaries, shredded variants."""
     if array.type.equals(arrow_type, check_metadata=True):
         return array
@@ -186,41 +192,51 @@ def _kept(array: Any, kind: types.IcebergType, arrow_type: Any) -> Any:
             return _cast(array, arrow_type)
 
 
-def _struct(children: list[Any], array: Any, arrow_type: Any) -> Any:
+def _struct(children: list[pa.Array], array: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     """The children as a struct that is null where the array is."""
     if children:
-        return pa.StructArray.from_arrays(children, fields=list(arrow_type), mask=_nulls(array))
+        return pa.StructArray.from_arrays(children, fields=list(arrow_type), mask=null_mask(array))
     # Of a struct whose fields were all dropped, only its nulls are left.
     valid = np.packbits(pc.is_valid(array).to_numpy(zero_copy_only=False), bitorder="little")
     return pa.Array.from_buffers(arrow_type, len(array), [pa.py_buffer(valid)])
 
 
-def _list(array: Any, inner: Any, arrow_type: Any) -> Any:
+def _list(array: pa.Array, inner: Convert, arrow_type: pa.DataType) -> pa.Array:
     if not pa.types.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
+    values = inner(as_stored(array).flatten(), arrow_type.value_type)
+    return pa.ListArray.from_arrays(list_offsets(array), values, type=arrow_type, mask=null_mask(array))
+
+
+def _map(array: pa.Array, key: Convert, item: Convert, arrow_type: pa.DataType) -> pa.Array:
+    offsets, keys, items = map_parts(array)
+    keys, items = key(keys, arrow_type.key_type), item(items, arrow_type.item_type)
+    return pa.MapArray.from_arrays(offsets, keys, items, type=arrow_type, mask=null_mask(array))
+
+
+def list_offsets(array: pa.ListArray) -> pa.Array:
+    """The offsets of lists in their flattened elements."""
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
     offsets = np.zeros(len(array) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
-    values = inner(as_stored(array).flatten(), arrow_type.value_type)
-    return pa.ListArray.from_arrays(pa.array(offsets), values, type=arrow_type, mask=_nulls(array))
+    return pa.array(offsets)
 
 
-def _map(array: Any, key: Any, item: Any, arrow_type: Any) -> Any:
+def map_parts(array: pa.MapArray) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Offsets, keys and items of maps; these know nothing of slices and of what lies below nulls, but a copy has neither."""
     if array.offset or array.null_count:
-        # Keys and items know nothing of slices and of what lies below nulls; a copy has neither.
         array = compacted(array)
     first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
     offsets = pc.subtract(array.offsets, first) if first else array.offsets
-    keys = key(array.keys.slice(first, last - first), arrow_type.key_type)
-    items = item(array.items.slice(first, last - first), arrow_type.item_type)
-    return pa.MapArray.from_arrays(offsets, keys, items, type=arrow_type, mask=_nulls(array))
+    return offsets, array.keys.slice(first, last - first), array.items.slice(first, last - first)
 
 
-def _nulls(array: Any) -> Any:
+def null_mask(array: pa.Array) -> pa.BooleanArray | None:
+    """Where the array is null, if anywhere."""
     return pc.is_null(array) if array.null_count else None
 
 
-def _dates_to_timestamps(array: Any, arrow_type: Any) -> Any:
+def _dates_to_timestamps(array: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     """Midnight of each day; a day beyond the range of the timestamp is an error (spec: Schema Evolution)."""
     per_day = MICROS_PER_DAY * (1000 if arrow_type.unit == "ns" else 1)
     try:
@@ -232,25 +248,10 @@ def _dates_to_timestamps(array: Any, arrow_type: Any) -> Any:
     return ticks.cast(arrow_type)
 
 
-def _cast(array: Any, arrow_type: Any) -> Any:
+def _cast(array: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     try:
         if isinstance(array.type, pa.BaseExtensionType) and not isinstance(arrow_type, pa.BaseExtensionType):
             array = array.cast(array.type.storage_type)
         return array.cast(arrow_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
         raise InvalidValueError(f"values of {array.type} cannot be read as {arrow_type}: {problem}") from None
-
-
-def position_array(start: int, rows: int) -> Any:
-    """The positions of rows in their file."""
-    return pa.array(np.arange(start, start + rows, dtype=np.int64))
-
-
-def with_positions(batch: Any, wanted: Schema, positions: Any, position_id: int) -> Any:
-    """The batch with the positions as the column of that id, where it is wanted."""
-    for place, field in enumerate(wanted.fields):
-        if field.field_id == position_id:
-            if not batch.num_columns:  # such a batch has forgotten how many rows it has
-                return pa.RecordBatch.from_arrays([positions], schema=pa.schema([field_to_arrow(field)]))
-            return batch.add_column(place, field_to_arrow(field), positions)
-    return batch

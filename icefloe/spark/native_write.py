@@ -24,9 +24,9 @@ from icefloe.data import WriteRequest, data_file_of
 from icefloe.errors import StateError
 from icefloe.formats.arrow_types import stored_schema
 from icefloe.formats.field_ids import check_written_ids
+from icefloe.formats.file_writing import WrittenFile
 from icefloe.formats.metrics import metrics_modes
 from icefloe.formats.parquet.metrics import parquet_metrics, split_offsets
-from icefloe.formats.written_file import WrittenFile
 from icefloe.manifests import DataFile
 from icefloe.metadata import MAIN_BRANCH, TableMetadata, summary as totals
 from icefloe.parallel import in_order

@@ -14,7 +14,7 @@ from icefloe.expressions import AlwaysTrue, Expression, as_expression, bind
 from icefloe.formats.arrow_types import stored_schema
 from icefloe.formats.deletion_vector_codec import write_deletion_vectors
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.formats.equality_deletes import EqualityDeleteWriter
+from icefloe.formats.equality_deletes import equality_delete_writer
 from icefloe.formats.position_deletes import write_position_deletes
 from icefloe.formats.projection import project_batch
 from icefloe.manifests import DataFile, FileContent
@@ -168,7 +168,7 @@ class RowTable:
         """An equality delete file for the partition of a data file, or for all."""
         location = f"{self.location}/data/{uuid.uuid4()}-deletes.{file_format}"
         with self.storage.open_output(location) as sink:
-            writer = EqualityDeleteWriter(sink, schema or self.schema, field_ids, self.version, file_format)
+            writer = equality_delete_writer(sink, schema or self.schema, field_ids, self.version, file_format)
             plan = plan_projection(writer.schema, select_names(schema or self.schema, keys.schema.names))
             for batch in keys.to_batches():
                 projected = project_batch(batch, plan, writer.schema, location)

@@ -24,13 +24,12 @@ from icefloe.errors import (
     UnsupportedVersionError,
 )
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.formats.equality_deletes import EqualityDeleteWriter, check_equality_ids, read_equality_deletes
-from icefloe.formats.equality_keys import EqualityKeys, equality_mask, key_columns
+from icefloe.formats.equality_deletes import check_equality_ids, equality_delete_writer, read_equality_deletes
+from icefloe.formats.equality_keys import EqualityKeys, key_columns
 from icefloe.formats.file_formats import DATA_FORMATS, delete_file_properties, file_reader, file_writer
 from icefloe.formats.position_deletes import (
     POSITION_DELETE_SCHEMA,
     WrittenPositionDeletes,
-    group_positions,
     read_position_deletes,
     write_position_deletes,
 )
@@ -137,17 +136,6 @@ def test_positions_that_are_none_are_refused(deletes: dict[str, list[int]], mess
         written(deletes)
 
 
-def test_positions_in_any_order_are_grouped() -> None:
-    rows = [(f"f{i % 7}", (i * 31) % 101) for i in range(1000)]
-    table = pa.table({"file_path": [path for path, _ in rows], "pos": [pos for _, pos in rows]})
-    expected: dict[str, set[int]] = {}
-    for path, position in rows:
-        expected.setdefault(path, set()).add(position)
-    assert {path: set(vector) for path, vector in group_positions(table).items()} == expected
-    with pytest.raises(InvalidValueError, match="without nulls"):
-        group_positions(pa.table({"file_path": ["a"], "pos": pa.array([None], pa.int64())}))
-
-
 def test_unsorted_files_of_others_are_read() -> None:
     table = arrow_table(POSITION_DELETE_SCHEMA, [{"file_path": p, "pos": i} for i, p in enumerate("abababba")])
     sink = io.BytesIO()
@@ -236,7 +224,7 @@ def keys_written(
     rows: list[dict[str, Any]], field_ids: list[int], file_format: str, version: int, **more: Any
 ) -> bytes:
     sink = io.BytesIO()
-    writer = EqualityDeleteWriter(sink, TABLE, field_ids, version, file_format, **more)
+    writer = equality_delete_writer(sink, TABLE, field_ids, version, file_format, **more)
     writer.write(arrow_table(writer.schema, rows))
     assert writer.bytes_written > 0
     assert writer.close().metrics.record_count == len(rows)
@@ -268,7 +256,7 @@ def test_keys_of_dropped_and_required_columns_are_read() -> None:
         types.NestedField(1, "id", types.LongType(), True), types.NestedField(40, "gone", types.StringType(), True)
     )
     sink = io.BytesIO()
-    writer = EqualityDeleteWriter(sink, dropped, [40], DELETE_VERSIONS[0])
+    writer = equality_delete_writer(sink, dropped, [40], DELETE_VERSIONS[0])
     writer.write(pa.table({"gone": ["x"]}))
     writer.close()
     assert read_equality_deletes(io.BytesIO(sink.getvalue()), "x", dropped, [40]).to_pylist() == [{"40": "x"}]
@@ -277,7 +265,7 @@ def test_keys_of_dropped_and_required_columns_are_read() -> None:
 @pytest.mark.parametrize("version", sorted(set(ALL_VERSIONS) - set(DELETE_VERSIONS)))
 def test_versions_without_delete_files_refuse_them(version: int) -> None:
     with pytest.raises(UnsupportedVersionError, match="an equality delete file needs delete files"):
-        EqualityDeleteWriter(io.BytesIO(), TABLE, [1], version)
+        equality_delete_writer(io.BytesIO(), TABLE, [1], version)
 
 
 KEYED = Schema(*(field for field in TABLE.fields if field.field_id not in (3, 4)))
@@ -315,7 +303,7 @@ def test_the_mask_is_the_naive_comparison(
     batch, key_rows = arrow_table(KEYED, rows), arrow_table(KEYED, keys + (rows[:3] if chosen else []))
     flat = [tuple(row.values()) for row in contents(key_columns(batch, ids))]
     wanted = [tuple(row.values()) for row in contents(key_columns(key_rows, ids))]
-    mask = equality_mask(batch, key_columns(key_rows, ids), ids)
+    mask = EqualityKeys(key_columns(key_rows, ids), ids).mask(batch)
     assert mask.tolist() == [row in wanted for row in flat]
     if rows:
         small = EqualityKeys(key_rows, ids)
@@ -327,8 +315,8 @@ def test_the_mask_is_the_naive_comparison(
 def test_random_tables_against_their_own_rows(data: st.DataObject) -> None:
     table = data.draw(tables_of(KEYED))
     ids = sorted(data.draw(st.sets(st.sampled_from(KEY_IDS), min_size=1)))
-    assert equality_mask(table, table, ids).all()
-    assert not equality_mask(table, table.slice(0, 0), ids).any()
+    assert EqualityKeys(table, ids).mask(table).all()
+    assert not EqualityKeys(table.slice(0, 0), ids).mask(table).any()
 
 
 _EDGES = {pa.int32(): 1 << 31, pa.int64(): 1 << 63}
@@ -342,7 +330,7 @@ def test_numbers_near_the_ends_of_their_type_are_told_apart(kind: Any, data: st.
     # Keys close together are looked up in a table, others are searched.
     keys, values = data.draw(st.lists(near, min_size=1)), data.draw(st.lists(near, min_size=1))
     column = pa.schema([pa.field("n", kind, metadata={"PARQUET:field_id": "1"})])
-    found = equality_mask(pa.table([pa.array(values, kind)], column), pa.table([pa.array(keys, kind)], column), [1])
+    found = EqualityKeys(pa.table([pa.array(keys, kind)], column), [1]).mask(pa.table([pa.array(values, kind)], column))
     assert found.tolist() == [value in keys for value in values]
 
 
@@ -351,8 +339,8 @@ def test_the_example_of_the_spec() -> None:
     schema = Schema(types.NestedField(1, "id", types.LongType()), types.NestedField(2, "category", types.StringType()))
     table = arrow_table(schema, [{"id": i, "category": c} for i, c in rows])
     keys = arrow_table(schema, [{"id": 4, "category": None}])
-    assert equality_mask(table, keys, [1, 2]).tolist() == [False, False, False, True]
-    assert equality_mask(table, keys, [2]).tolist() == [False, True, False, True]
+    assert EqualityKeys(keys, [1, 2]).mask(table).tolist() == [False, False, False, True]
+    assert EqualityKeys(keys, [2]).mask(table).tolist() == [False, True, False, True]
 
 
 def test_columns_are_known_by_id_and_promoted() -> None:
@@ -360,17 +348,17 @@ def test_columns_are_known_by_id_and_promoted() -> None:
     new = Schema(types.NestedField(2, "id", types.DecimalType(9, 2)), types.NestedField(1, "key", types.LongType()))
     keys = arrow_table(old, [{"id": 7, "cost": Decimal("1.50")}])
     rows = arrow_table(new, [{"key": 7, "id": Decimal("1.50")}, {"key": 2**40, "id": Decimal("1.50")}])
-    assert equality_mask(rows, keys, [1, 2]).tolist() == [True, False]
+    assert EqualityKeys(keys, [1, 2]).mask(rows).tolist() == [True, False]
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
     table = arrow_table(TABLE, [])
     with pytest.raises(InvalidValueError, match="no column with field id 77; key columns must be read"):
-        equality_mask(table, table, [77])
+        EqualityKeys(table, [77]).mask(table)
     with pytest.raises(InvalidValueError, match="field id 3 is double"):
-        equality_mask(table, table, [3])
+        EqualityKeys(table, [3]).mask(table)
     with pytest.raises(InvalidValueError, match="at least one column"):
-        equality_mask(table, table, [])
+        EqualityKeys(table, []).mask(table)
     words = arrow_table(Schema(types.NestedField(1, "id", types.StringType())), [{"id": "x"}])
     with pytest.raises(InvalidValueError, match="keys of string cannot be compared to rows of int64"):
-        equality_mask(table, words, [1])
+        EqualityKeys(words, [1]).mask(table)

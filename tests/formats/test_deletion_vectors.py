@@ -16,22 +16,18 @@ from pyroaring import BitMap, FrozenBitMap
 from icefloe.errors import CorruptFileError, InvalidValueError
 from icefloe.formats.deletion_vector_codec import (
     BLOB_TYPE,
-    POSITION_FIELD_ID,
     StoredVector,
     decode_vector,
-    describe_vector,
     encode_vector,
-    merge_vectors,
     read_vector,
-    read_vectors,
     stream_vectors,
     write_deletion_vectors,
 )
 from icefloe.formats.deletion_vectors import MAX_KEY, MAX_POSITION, DeletionVector
-from icefloe.formats.puffin.files import bytes_reader, encode_puffin, read_footer
-from icefloe.formats.puffin.values import Blob, BlobMetadata
+from icefloe.formats.puffin.files import BlobMetadata, read_footer
 from icefloe.formats.roaring import read_bitmap, write_bitmap
 from tests.golden import golden
+from tests.puffin_files import bytes_reader
 
 GOLDEN = {
     "empty-position-index.bin": [],
@@ -154,16 +150,11 @@ def test_blobs_are_read_back_and_have_one_form(positions: set[int]) -> None:
 
 
 @given(position_sets(), position_sets())
-def test_union_and_containment_are_those_of_sets(left: set[int], right: set[int]) -> None:
+def test_unions_are_those_of_sets(left: set[int], right: set[int]) -> None:
     a, b = DeletionVector.from_positions(left), DeletionVector.from_positions(right)
     both = a | b
     assert set(both.positions().tolist()) == left | right
-    assert both.contains_all(a)
-    assert both.contains_all(b)
-    assert a.contains_all(b) == (left >= right)
     assert encode_vector(both) == encode_vector(DeletionVector.from_positions(left | right))
-    merged = merge_vectors({"f": a, "g": a}, {"f": b, "h": b})
-    assert merged == {"f": both, "g": a}
 
 
 @given(position_sets(), st.integers(0, 2**32), st.integers(0, 300_000))
@@ -182,30 +173,11 @@ def test_a_mask_crosses_bitmaps_and_chunks() -> None:
     assert (np.flatnonzero(mask) + 2**32 - 3).tolist() == positions.tolist()
 
 
-@given(st.sets(st.integers(0, 500)), st.integers(0, 130))
-def test_a_bitset_has_a_bit_for_every_row_in_whole_words(positions: set[int], spare: int) -> None:
-    rows = max(positions, default=-1) + 1 + spare
-    bits = DeletionVector.from_positions(positions).to_bitset(rows)
-    assert len(bits) == (rows + 63) // 64 * 8
-    words = np.frombuffer(bits, "<u8").tolist()
-    assert {64 * i + j for i, word in enumerate(words) for j in range(64) if word >> j & 1} == positions
-
-
-def test_a_bitset_of_many_rows_is_exact() -> None:
-    rows = (1 << 22) * 2 + 77
-    deleted = np.random.default_rng(7).random(rows) < 0.05
-    bits = DeletionVector.from_positions(np.flatnonzero(deleted)).to_bitset(rows)
-    found = np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little").astype(bool)
-    assert np.array_equal(found[:rows], deleted)
-    assert not found[rows:].any()
-
-
 def test_rows_that_a_file_does_not_have_cannot_be_deleted_in_it() -> None:
     vector = DeletionVector.from_positions([9])
     vector.check_rows(10)
-    for call in (vector.check_rows, vector.to_bitset):
-        with pytest.raises(InvalidValueError, match="position 9"):
-            call(9)
+    with pytest.raises(InvalidValueError, match="position 9"):
+        vector.check_rows(9)
     with pytest.raises(InvalidValueError, match="range"):
         vector.mask(3, 2)
     with pytest.raises(InvalidValueError, match="range"):
@@ -250,7 +222,6 @@ def test_the_highest_position_is_held_but_too_long_to_write() -> None:
 def test_files_of_vectors_are_read_by_us_and_by_pyiceberg(sets: dict[str, set[int]]) -> None:
     vectors = {path: DeletionVector.from_positions(positions) for path, positions in sets.items()}
     data, stored = write_deletion_vectors(vectors)
-    assert read_vectors(bytes_reader(data), len(data), "file") == vectors
     for place in stored:
         assert place.cardinality == len(sets[place.referenced_data_file])
         found = read_vector(
@@ -274,7 +245,6 @@ def test_vectors_are_described_as_the_java_library_does() -> None:
     length = len(encode_vector(vectors["s3://bucket/a.parquet"]))
     assert footer.blobs == (BlobMetadata(BLOB_TYPE, (2147483645,), -1, -1, 4, length, None, properties),)
     assert stored == [StoredVector("s3://bucket/a.parquet", 4, length, 2)]
-    assert describe_vector(footer.blobs[0], "file") == stored[0]
     pieces: list[bytes] = []
     assert stream_vectors(pieces.append, iter(vectors.items()), created_by="me") == stored
     assert b"".join(pieces) == data
@@ -288,46 +258,6 @@ def test_files_of_vectors_name_each_data_file_once_and_delete_something() -> Non
         write_deletion_vectors({"": vector})
     with pytest.raises(InvalidValueError, match="deletes nothing"):
         write_deletion_vectors({"a": DeletionVector()})
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"snapshot_id": 5},
-        {"sequence_number": 5},
-        {"compression_codec": "zstd"},
-        {"properties": {"cardinality": "1"}},
-        {"properties": {"referenced-data-file": "a"}},
-        {"properties": {"referenced-data-file": "a", "cardinality": "-1"}},
-        {"properties": {"referenced-data-file": "a", "cardinality": "٣"}},
-        {"properties": {"referenced-data-file": "a", "cardinality": "1" * 5000}},
-        {"properties": {"referenced-data-file": "a", "cardinality": "2"}},
-    ],
-)
-def test_vectors_that_are_described_wrongly_are_refused(change: dict[str, object]) -> None:
-    good = {
-        "type": BLOB_TYPE,
-        "fields": (POSITION_FIELD_ID,),
-        "snapshot_id": -1,
-        "sequence_number": -1,
-        "data": encode_vector(DeletionVector.from_positions([3])),
-        "properties": {"referenced-data-file": "a", "cardinality": "1"},
-    }
-    data, _ = encode_puffin([Blob(**good), Blob("other", (), 1, 1, b"")])  # type: ignore[arg-type] # names are right
-    assert list(read_vectors(bytes_reader(data), len(data), "file")) == ["a"]
-    data, _ = encode_puffin([Blob(**good | change)])  # type: ignore[arg-type] # names are right
-    with pytest.raises(CorruptFileError):
-        read_vectors(bytes_reader(data), len(data), "file")
-
-
-def test_two_vectors_of_one_data_file_are_refused() -> None:
-    properties = {"referenced-data-file": "a", "cardinality": "1"}
-    blob = Blob(BLOB_TYPE, (), -1, -1, encode_vector(DeletionVector.from_positions([3])), None, properties)
-    data, _ = encode_puffin([blob, blob])
-    with pytest.raises(CorruptFileError, match="two deletion vectors"):
-        read_vectors(bytes_reader(data), len(data), "file")
-    with pytest.raises(CorruptFileError, match="not a deletion vector"):
-        describe_vector(BlobMetadata("other", (), -1, -1, 4, 0), "file")
 
 
 def test_blobs_are_checked_against_the_manifest() -> None:

@@ -25,10 +25,10 @@ from icefloe.errors import (
     InvalidValueError,
 )
 from icefloe.formats.array_metrics import MetricsCollector
+from icefloe.formats.file_writing import WrittenFile
 from icefloe.formats.metrics import metrics_modes
 from icefloe.formats.orc.reader import OrcFileReader
 from icefloe.formats.orc.writer import OrcFileWriter
-from icefloe.formats.written_file import WrittenFile
 from icefloe.schema import Schema, create_name_mapping, reserved, schema_to_json, select, types
 from icefloe.versions import ALL_VERSIONS
 from tests.formats.rows import VARIANTS, arrow_table, contents, tables_of
@@ -362,8 +362,8 @@ def test_compression_by_property(codec: str | None, stored: str) -> None:
     assert writer.close().split_offsets == (3,)
     file = orc.ORCFile(io.BytesIO(sink.getvalue()))
     assert file.compression == stored
+    assert file.metadata[b"note"] == b"x" * 300_000
     reader = OrcFileReader(io.BytesIO(sink.getvalue()), "x", ONE)
-    assert reader.metadata["note"] == "x" * 300_000
     assert [batch.to_pylist() for batch in reader.batches()] == [[{"id": 1}]]
 
 

@@ -19,11 +19,11 @@ from icefloe.errors import (
 )
 from icefloe.expressions import bind, filter_rows, parse_expression
 from icefloe.formats.array_metrics import MetricsCollector
+from icefloe.formats.file_writing import WrittenFile
 from icefloe.formats.metrics import leaves, metrics_modes
+from icefloe.formats.parquet.metrics import row_group_filter
 from icefloe.formats.parquet.reader import ParquetFileReader
-from icefloe.formats.parquet.row_groups import row_group_filter
 from icefloe.formats.parquet.writer import ParquetFileWriter
-from icefloe.formats.written_file import WrittenFile
 from icefloe.schema import Schema, parse_ddl, reserved, select, types
 from icefloe.versions import ALL_VERSIONS
 from tests.formats.rows import VARIANTS, arrow_table, contents, tables_of

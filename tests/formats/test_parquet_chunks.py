@@ -8,12 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
 
+from icefloe.formats.file_writing import HoldingSink, WrittenFile
 from icefloe.formats.parquet import writer as parquet_writer
 from icefloe.formats.parquet.chunks import ParquetChunksWriter
-from icefloe.formats.parquet.footer import FooterSink, footer_of
+from icefloe.formats.parquet.footer import footer_of
 from icefloe.formats.parquet.thrift_codec import ThriftReader, write_struct
 from icefloe.formats.parquet.writer import ParquetFileWriter
-from icefloe.formats.written_file import WrittenFile
 from icefloe.schema import DoubleType, LongType, NestedField, Schema, StringType, schema_to_arrow
 from icefloe.versions import ALL_VERSIONS
 from tests.formats.rows import tables_of
@@ -79,6 +79,6 @@ class _Full(io.BytesIO):
 
 def test_a_sink_that_fails_says_so() -> None:
     options = {"compression": "none", "store_schema": False}
-    writer = ParquetChunksWriter(FooterSink(_Full()), schema_to_arrow(SCHEMA), options)
+    writer = ParquetChunksWriter(HoldingSink(_Full()), schema_to_arrow(SCHEMA), options)
     with pytest.raises(OSError, match="no room"):
         writer.write_table(rows(500).cast(schema_to_arrow(SCHEMA)), 500)

@@ -12,17 +12,9 @@ from pyiceberg.table.puffin import PuffinFile
 
 from icefloe.errors import CorruptFileError, InvalidValueError
 from icefloe.formats.puffin.compression import CODECS, compress, decompress
-from icefloe.formats.puffin.files import (
-    MAGIC,
-    PuffinWriter,
-    bytes_reader,
-    decode_puffin,
-    encode_puffin,
-    read_blob,
-    read_footer,
-)
-from icefloe.formats.puffin.values import Blob, BlobMetadata
+from icefloe.formats.puffin.files import MAGIC, Blob, BlobMetadata, PuffinWriter, read_blob, read_footer
 from tests.golden import golden
+from tests.puffin_files import bytes_reader, decode_puffin, encode_puffin
 
 CODEC_CHOICES = (None, *CODECS)
 LONGS = st.integers(-(2**63), 2**63 - 1)
@@ -48,7 +40,7 @@ def same_blob(metadata: BlobMetadata, content: bytes) -> Blob:
         metadata.sequence_number,
         content,
         metadata.compression_codec,
-        metadata.properties,
+        metadata.properties or {},
     )
 
 
@@ -293,7 +285,6 @@ def test_a_finished_writer_takes_nothing_more() -> None:
     writer = PuffinWriter(pieces.append)
     writer.add(Blob("t", (), 1, 1, b"one"))
     writer.finish()
-    assert writer.position == len(b"".join(pieces))
     with pytest.raises(InvalidValueError, match="finished"):
         writer.add(Blob("t", (), 1, 1, b"two"))
     with pytest.raises(InvalidValueError, match="finished"):

@@ -16,9 +16,8 @@ from icefloe import load_catalog
 from icefloe.avro import MAGIC, SYNC_SIZE, container_block, container_header, open_container
 from icefloe.avro.container import inflate
 from icefloe.errors import IcefloeError
-from icefloe.formats.deletion_vector_codec import read_vectors
+from icefloe.formats.deletion_vector_codec import decode_vector
 from icefloe.formats.file_formats import file_reader
-from icefloe.formats.puffin.files import bytes_reader, decode_puffin
 from icefloe.manifests import (
     EntryStatus,
     ManifestContent,
@@ -39,6 +38,7 @@ from icefloe.schema import (
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.manifests.test_parquet import parquet
+from tests.puffin_files import decode_puffin
 
 PLACE = "memory://hostile/file"
 _ROWS = pa.table({"id": pa.array(range(9), pa.int64()), "name": [f"name {n % 4}" for n in range(9)]})
@@ -61,8 +61,8 @@ def _decode_rows(file_format: str, schema: Schema, data: bytes) -> int:
 
 
 def _decode_puffin(data: bytes) -> object:
-    found = decode_puffin(data, PLACE)
-    return found, read_vectors(bytes_reader(data), len(data), PLACE)
+    footer, contents = decode_puffin(data, PLACE)
+    return footer, [decode_vector(content, PLACE) for content in contents]
 
 
 def _plain_blocks(data: bytes) -> bytes:

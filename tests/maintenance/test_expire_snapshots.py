@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from icefloe import load_catalog
 from icefloe.catalog import Catalog
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
-from icefloe.formats.equality_deletes import EqualityDeleteWriter
+from icefloe.formats.equality_deletes import equality_delete_writer
 from icefloe.maintenance import reachable_files
 from icefloe.maintenance.expire_snapshots import ExpiredFiles
 from icefloe.manifests import FileContent
@@ -376,7 +376,7 @@ def test_the_schema_of_a_column_that_equality_deletes_compare_stays(version: int
     ids_compared = (table.schema().find_field("a").field_id,)
     place = f"{table.location()}/data/deletes.parquet"
     with table.storage.open_output(place) as sink:
-        writer = EqualityDeleteWriter(sink, table.schema(), ids_compared, version)
+        writer = equality_delete_writer(sink, table.schema(), ids_compared, version)
         writer.write(pa.table({"a": ["x"]}))
         done = writer.close()
     table.update_snapshot().row_delta(

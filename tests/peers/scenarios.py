@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icefloe.commit import StatisticsChange
-from icefloe.formats.puffin.files import encode_puffin
-from icefloe.formats.puffin.values import Blob
+from icefloe.formats.puffin.files import Blob
 from icefloe.formats.variant.json import parse_json
 from icefloe.metadata import BlobMetadata, StatisticsFile
 from icefloe.schema import DecimalType, DoubleType, IntegerType, LongType, StringType, parse_ddl
@@ -23,6 +22,7 @@ from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.formats.rows import arrow_table
 from tests.peers.lake import MODES, Lake, row_level
+from tests.puffin_files import encode_puffin
 from tests.spark.reading import delete_equal
 
 LINEAGE = ("id", "_row_id", "_last_updated_sequence_number")

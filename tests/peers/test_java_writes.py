@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icefloe.formats.puffin.files import decode_puffin
 from icefloe.spark.session import Session
 from icefloe.table import Table
 from icefloe.verification import Code
@@ -17,6 +16,7 @@ from tests.peers.engines import ours
 from tests.peers.java import JAVA_VERSIONS, JAVA_WRITES
 from tests.peers.lake import MODES, Lake, versions_and_modes
 from tests.peers.scenarios import POINT, Made, Read, is_shredded
+from tests.puffin_files import decode_puffin
 from tests.spark.reading import ENGINES
 
 versions = pytest.mark.parametrize("version", JAVA_WRITES)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from icefloe.catalog import Catalog, load_catalog
 from icefloe.data import data_file_of
-from icefloe.formats.equality_deletes import EqualityDeleteWriter
+from icefloe.formats.equality_deletes import equality_delete_writer
 from icefloe.manifests import FileContent
 from icefloe.schema import schema_to_arrow, select_ids
 from icefloe.spark.session import Session
@@ -34,7 +34,7 @@ def delete_equal(table: Table, keys: Mapping[str, Sequence[Any]], of: Any = None
     ids = tuple(schema.find_field(name).field_id for name in keys)
     location = f"{table.location()}/data/{uuid.uuid4()}-deletes.parquet"
     with table.storage.open_output(location) as sink:
-        writer = EqualityDeleteWriter(sink, schema, ids, table.format_version, "parquet")
+        writer = equality_delete_writer(sink, schema, ids, table.format_version, "parquet")
         columns = select_ids(schema, ids)
         writer.write(
             pa.table({each.name: list(keys[each.name]) for each in columns.fields}, schema_to_arrow(writer.schema))

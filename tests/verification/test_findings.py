@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icefloe.commit import Planned
-from icefloe.formats.equality_deletes import EqualityDeleteWriter
+from icefloe.formats.equality_deletes import equality_delete_writer
 from icefloe.formats.parquet.writer import ParquetFileWriter
 from icefloe.formats.position_deletes import write_position_deletes
 from icefloe.manifests import FileContent, ManifestContent, ManifestFile
@@ -390,7 +390,7 @@ def _delete_too_early(table: Table) -> None:
 def _delete_by_key(table: Table, region: str) -> None:
     place = f"{table.location()}/data/keys.parquet"
     with table.storage.open_output(place) as sink:
-        writer = EqualityDeleteWriter(sink, table.schema(), [1], table.format_version)
+        writer = equality_delete_writer(sink, table.schema(), [1], table.format_version)
         writer.write(rows(2).select(["id"]))
         done = writer.close()
     made = data_file(

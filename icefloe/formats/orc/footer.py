@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from icefloe.errors import CorruptFileError
-from icefloe.formats.parquet.footer import Sink
 
 _POSTSCRIPT_FOOTER_LENGTH, _POSTSCRIPT_COMPRESSION, _POSTSCRIPT_BLOCK_SIZE = 1, 2, 3
 _TAIL_POSTSCRIPT, _TAIL_FOOTER = 1, 2
@@ -62,45 +61,6 @@ def parse_tail(serialized: bytes, location: str) -> OrcTail:
         return OrcTail(dict(fields_of(parts[_TAIL_POSTSCRIPT])), parts[_TAIL_FOOTER], tuple(found))
     except (LookupError, TypeError, ValueError) as problem:
         raise CorruptFileError(location, f"its ORC footer cannot be read: {problem}") from None
-
-
-class TailSink:
-    """A writable file that passes bytes on until `hold`, and then keeps them until `release` has added metadata."""
-
-    def __init__(self, sink: Sink) -> None:
-        self.written = 0
-        self.closed = False
-        self._sink = sink
-        self._held: list[bytes] | None = None
-
-    def write(self, data: Any) -> int:
-        """Append the bytes to the sink, or to what is held."""
-        found = bytes(data)
-        if self._held is None:
-            self._sink.write(found)
-        else:
-            self._held.append(found)
-        self.written += len(found)
-        return len(found)
-
-    def hold(self) -> None:
-        """Keep what comes, the end of the file."""
-        self._held = []
-
-    def release(self, metadata: Mapping[str, str]) -> bytes:
-        """Write the end of the file, with the metadata in its footer; what was written."""
-        held, self._held = b"".join(self._held or ()), None
-        self.written -= len(held)
-        held = with_metadata(held, metadata)
-        self.write(held)
-        return held
-
-    def flush(self) -> None:
-        """Nothing: the sink is flushed by whoever closes it."""
-
-    def close(self) -> None:
-        """Nothing more is written; the sink itself stays open."""
-        self.closed = True
 
 
 class TailFile(io.RawIOBase):

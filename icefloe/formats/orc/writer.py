@@ -1,25 +1,16 @@
 """How rows become an ORC file: ids as type attributes, the table's settings, and the metrics of what was written."""
 
-import json
-from collections.abc import Mapping
-from typing import Any
-
 import pyarrow as pa
 import pyarrow.orc as orc
 
 from icefloe import properties as props
-from icefloe.errors import InvalidPropertyError
 from icefloe.formats.array_metrics import MetricsCollector
-from icefloe.formats.arrow_types import conform, stored_schema
+from icefloe.formats.arrow_types import conform
 from icefloe.formats.field_ids import check_written_ids
-from icefloe.formats.metrics import MetricsMode, metrics_modes
+from icefloe.formats.file_writing import JUST_WRITTEN, FileWriter, HoldingSink, Sink, WrittenFile
 from icefloe.formats.orc.arrays import to_orc, unsliced
-from icefloe.formats.orc.footer import TailFile, TailSink, parse_tail
+from icefloe.formats.orc.footer import TailFile, parse_tail, with_metadata
 from icefloe.formats.orc.schema_codec import columns_of_orc, orc_schema
-from icefloe.formats.parquet.footer import Sink
-from icefloe.formats.written_file import JUST_WRITTEN, WrittenFile
-from icefloe.partitioning import UNSORTED, SortOrder
-from icefloe.schema import Schema, schema_to_json
 
 _CODECS = {
     "zlib": "zlib",
@@ -34,35 +25,18 @@ _COMPRESSION_BLOCK = 1 << 18
 """As the Java library has it."""
 
 
-class OrcFileWriter:
-    """Writes batches of a table's columns to a sink, stripe by stripe; `close` gives the metrics.
+class OrcFileWriter(FileWriter):
+    """Writes stripe by stripe."""
 
-    Nothing is written to the sink after an error, and it is the caller who closes or aborts the sink.
-    """
-
-    def __init__(
-        self,
-        sink: Sink,
-        schema: Schema,
-        properties: Mapping[str, str] | None = None,
-        *,
-        sort_order: SortOrder = UNSORTED,
-        modes: dict[int, MetricsMode] | None = None,
-        metadata: Mapping[str, str] | None = None,
-    ) -> None:
-        settings = properties or {}
-        self._schema = stored_schema(schema)
-        self._orc_schema = orc_schema(self._schema)
-        self._seen = MetricsCollector(
-            self._schema, modes if modes is not None else metrics_modes(self._schema, settings, sort_order)
-        )
-        self._metadata = {"iceberg.schema": json.dumps(schema_to_json(schema)), **(metadata or {})}
-        self._sink = TailSink(sink)
+    def _open(self, sink: Sink) -> None:
+        self._orc_schema = orc_schema(self.schema)
+        self._seen = MetricsCollector(self.schema, self._modes)
+        self._sink = HoldingSink(sink)
         self._writer = orc.ORCWriter(
             self._sink,
-            compression=_compression(settings),
+            compression=self._codec(props.ORC_COMPRESSION, _CODECS)[1],
             compression_block_size=_COMPRESSION_BLOCK,
-            stripe_size=props.ORC_STRIPE_SIZE_BYTES.of(settings),
+            stripe_size=props.ORC_STRIPE_SIZE_BYTES.of(self._properties),
         )
         # pyarrow learns the schema of the file from the first rows; a file without rows has one too.
         self._writer.write(self._orc_schema.empty_table())
@@ -70,13 +44,13 @@ class OrcFileWriter:
 
     @property
     def bytes_written(self) -> int:
-        """About how large the file would be if it were closed now; for rolling to the next file at a target size."""
+        """About how large the file would be if it were closed now."""
         shrinking = self._flushed / self._raw_flushed if self._raw_flushed else 1.0
         return self._sink.written + int((self._raw - self._raw_flushed) * shrinking)
 
-    def write(self, batch: Any) -> None:
-        """Take in a record batch or table with the columns of the schema, found by name."""
-        batch = conform(batch, self._schema)
+    def write(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Take in a record batch or table with the columns of the schema, matched by name."""
+        batch = conform(batch, self.schema)
         pieces = [batch] if isinstance(batch, pa.RecordBatch) else batch.to_batches()
         stored = [self._stored(piece) for piece in pieces if piece.num_rows]
         self._seen.add(batch)
@@ -91,25 +65,16 @@ class OrcFileWriter:
         """Write the last stripe and the footer, and say what the file holds. The sink is left open."""
         self._sink.hold()
         self._writer.close()
-        tail = self._sink.release(self._metadata)
+        tail = self._sink.release(lambda tail: with_metadata(tail, self._metadata))
         written = orc.ORCFile(TailFile(tail, self._sink.written))
-        check_written_ids(columns_of_orc(written.schema).schema, self._schema, JUST_WRITTEN)
+        check_written_ids(columns_of_orc(written.schema).schema, self.schema, JUST_WRITTEN)
         footer = parse_tail(written.reader.serialized_file_tail(), JUST_WRITTEN)
         offsets = tuple(stripe.offset for stripe in footer.stripes)
         return WrittenFile(self._seen.metrics(), offsets, self._sink.written)
 
-    def _stored(self, batch: Any) -> Any:
+    def _stored(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         columns = [
             to_orc(unsliced(batch.column(i)), field.field_type, orc_field.type, field.name)
-            for i, (field, orc_field) in enumerate(zip(self._schema.fields, self._orc_schema, strict=True))
+            for i, (field, orc_field) in enumerate(zip(self.schema.fields, self._orc_schema, strict=True))
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self._orc_schema)
-
-
-def _compression(properties: Mapping[str, str]) -> str:
-    codec = props.ORC_COMPRESSION.of(properties).lower()
-    if codec not in _CODECS:
-        raise InvalidPropertyError(
-            f"property {props.ORC_COMPRESSION.key!r} is {codec!r}; it must be one of {', '.join(_CODECS)}"
-        )
-    return _CODECS[codec]

@@ -13,17 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icefloe.formats.parquet.footer import MAGIC, FooterSink, footer_of
-from icefloe.formats.parquet.thrift_codec import (
-    I32,
-    I64,
-    LIST,
-    STRUCT,
-    ThriftList,
-    ThriftReader,
-    ThriftStruct,
-    write_struct,
-)
+from icefloe.formats.file_writing import HoldingSink
+from icefloe.formats.parquet import thrift_codec as thrift
+from icefloe.formats.parquet.footer import MAGIC, footer_of
+from icefloe.formats.parquet.thrift_codec import ThriftList, ThriftReader, ThriftStruct, write_struct
 
 LEAST_BYTES = 4 << 20
 """Row groups of fewer bytes in memory are not worth the threads."""
@@ -55,7 +48,7 @@ class _Index:
 class ParquetChunksWriter:
     """Writes row groups whose columns are encoded by several threads; it takes the place of a `pq.ParquetWriter`."""
 
-    def __init__(self, sink: FooterSink, schema: Any, options: Mapping[str, Any]) -> None:
+    def __init__(self, sink: HoldingSink, schema: pa.Schema, options: Mapping[str, Any]) -> None:
         self._sink = sink
         self._schema = schema
         self._options = dict(options)
@@ -69,12 +62,12 @@ class ParquetChunksWriter:
         """Keep these in the footer."""
         self._metadata.update(metadata)
 
-    def write_table(self, table: Any, row_group_size: int) -> None:
+    def write_table(self, table: pa.Table, row_group_size: int) -> None:
         """Write rows as row groups of so many of them."""
         for start in range(0, table.num_rows, row_group_size):
             self._write_group(table.slice(start, row_group_size))
 
-    def close(self) -> Any:
+    def close(self) -> pq.FileMetaData:
         """Write the footer; the metadata of the file, as pyarrow gives it."""
         for index in self._indexes:
             if index.columns is not None:
@@ -83,37 +76,37 @@ class ParquetChunksWriter:
             if index.offsets is not None:
                 self._place(index.chunk, _OFFSET_INDEX, _OFFSET_INDEX_LENGTH, write_struct(index.offsets))
         footer = ThriftReader(footer_of(self._empty_file())).struct()
-        footer.set(_FILE_ROWS, I64, self._rows)
-        footer.set(_FILE_GROUPS, LIST, ThriftList(STRUCT, self._groups))
+        footer.set(_FILE_ROWS, thrift.I64, self._rows)
+        footer.set(_FILE_GROUPS, thrift.LIST, ThriftList(thrift.STRUCT, self._groups))
         data = write_struct(footer)
         tail = data + len(data).to_bytes(4, "little") + MAGIC
         self._sink.write(tail)
         return pq.read_metadata(pa.BufferReader(MAGIC + tail))
 
     def _place(self, chunk: ThriftStruct, offset: int, length: int, data: bytes) -> None:
-        chunk.set(offset, I64, self._sink.written)
-        chunk.set(length, I32, len(data))
+        chunk.set(offset, thrift.I64, self._sink.written)
+        chunk.set(length, thrift.I32, len(data))
         self._sink.write(data)
 
-    def _write_group(self, rows: Any) -> None:
-        names = range(rows.num_columns)
+    def _write_group(self, rows: pa.Table) -> None:
+        indices = range(rows.num_columns)
         with ThreadPoolExecutor(encoding_threads(), thread_name_prefix="icefloe-encode") as pool:
             # The widest first, so that none is left to the end by itself.
-            order = sorted(names, key=lambda place: -rows.column(place).nbytes)
-            files = dict(zip(order, pool.map(lambda place: self._encoded(rows, place), order), strict=True))
-            group = self._joined([files[place] for place in names])
-        group.set(_GROUP_ROWS, I64, rows.num_rows)
+            order = sorted(indices, key=lambda index: -rows.column(index).nbytes)
+            files = dict(zip(order, pool.map(lambda index: self._encoded(rows, index), order), strict=True))
+            group = self._joined([files[index] for index in indices])
+        group.set(_GROUP_ROWS, thrift.I64, rows.num_rows)
         self._groups.append(group)
         self._rows += rows.num_rows
 
-    def _encoded(self, rows: Any, place: int) -> Any:
+    def _encoded(self, rows: pa.Table, index: int) -> pa.Buffer:
         """One column as a file of its own."""
         out = pa.BufferOutputStream()
-        with pq.ParquetWriter(out, pa.schema([self._schema.field(place)]), **self._options) as writer:
-            writer.write_table(rows.select([place]), row_group_size=rows.num_rows)
+        with pq.ParquetWriter(out, pa.schema([self._schema.field(index)]), **self._options) as writer:
+            writer.write_table(rows.select([index]), row_group_size=rows.num_rows)
         return out.getvalue()
 
-    def _joined(self, files: list[Any]) -> ThriftStruct:
+    def _joined(self, files: list[pa.Buffer]) -> ThriftStruct:
         """One row group of the column chunks of these files, which are written on."""
         start = self._sink.written
         chunks: list[ThriftStruct] = []
@@ -131,13 +124,13 @@ class ParquetChunksWriter:
             chunks += own
             self._sink.write(file.slice(first, last - first).to_pybytes())
         # What else pyarrow says of a group is the same for all of its columns.
-        group.set(_GROUP_CHUNKS, LIST, ThriftList(STRUCT, chunks))
-        group.set(_GROUP_BYTES, I64, sizes)
-        group.set(_GROUP_COMPRESSED, I64, compressed)
-        group.set(_GROUP_OFFSET, I64, start)
+        group.set(_GROUP_CHUNKS, thrift.LIST, ThriftList(thrift.STRUCT, chunks))
+        group.set(_GROUP_BYTES, thrift.I64, sizes)
+        group.set(_GROUP_COMPRESSED, thrift.I64, compressed)
+        group.set(_GROUP_OFFSET, thrift.I64, start)
         return group
 
-    def _empty_file(self) -> Any:
+    def _empty_file(self) -> pa.Buffer:
         """A file without rows, for all in its footer that is not about row groups."""
         out = pa.BufferOutputStream()
         with pq.ParquetWriter(out, self._schema, **self._options) as writer:
@@ -152,7 +145,7 @@ def _span(chunk: ThriftStruct) -> tuple[int, int]:
     return start, start + metadata.get(_COMPRESSED)
 
 
-def _moved(chunk: ThriftStruct, file: Any, distance: int) -> _Index:
+def _moved(chunk: ThriftStruct, file: pa.Buffer, distance: int) -> _Index:
     """Say that the pages of a column chunk are so much further on; what the file holds of its pages beside them."""
     metadata = chunk.get(_CHUNK_METADATA)
     _shift(metadata, (_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE), distance)
@@ -163,14 +156,14 @@ def _moved(chunk: ThriftStruct, file: Any, distance: int) -> _Index:
     )
     if offsets is None:
         return _Index(chunk, columns, None)
-    found = ThriftReader(offsets).struct()
-    for page in found.get(_PAGE_LOCATIONS).values:
+    pages = ThriftReader(offsets).struct()
+    for page in pages.get(_PAGE_LOCATIONS).values:
         _shift(page, (_PAGE_OFFSET,), distance)
-    return _Index(chunk, columns, found)
+    return _Index(chunk, columns, pages)
 
 
 def _shift(struct: ThriftStruct, fields: tuple[int, ...], distance: int) -> None:
     """Add to offsets; zero stands for none."""
     for field in fields:
         if struct.get(field):
-            struct.set(field, I64, struct.get(field) + distance)
+            struct.set(field, thrift.I64, struct.get(field) + distance)

@@ -6,7 +6,8 @@ added (Parquet: LogicalTypes). Thrift's compact protocol is walked only as far a
 """
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+
+import pyarrow as pa
 
 from icefloe.formats.parquet.thrift_codec import STRUCT, ThriftReader, write_varint
 from icefloe.schema import DEFAULT_CRS, EDGE_ALGORITHMS, GeographyType
@@ -29,71 +30,16 @@ def geography_annotation(kind: GeographyType) -> bytes:
     return b"\x0c\x24" + name + (b"\x15" if has_crs else b"\x25") + algorithm + b"\x00\x00"
 
 
-class Sink(Protocol):
-    """Where bytes of a file go, in order."""
-
-    def write(self, data: bytes, /) -> object:
-        """Append the bytes."""
-        ...
-
-
-class FooterSink:
-    """A writable file that passes bytes on until `hold`, and then keeps them until `release` has annotated them.
-
-    Once the sink has failed it gets nothing more, and the file cannot be finished.
-    """
-
-    def __init__(self, sink: Sink) -> None:
-        self.written = 0
-        self.closed = False
-        self._sink = sink
-        self._held: list[bytes] | None = None
-        self._problem: BaseException | None = None
-
-    def write(self, data: bytes) -> int:
-        """Append the bytes to the sink, or to what is held."""
-        if self._held is not None:
-            self._held.append(bytes(data))
-        elif self._problem is None:
-            # After an error nothing goes to the sink any more: pyarrow's writer still ends the file when it is collected.
-            try:
-                self._sink.write(data)
-            except BaseException as problem:
-                self._problem = problem
-                raise
-        self.written += len(data)
-        return len(data)
-
-    def tell(self) -> int:
-        """How many bytes were written."""
-        return self.written
-
-    def flush(self) -> None:
-        """Nothing waits here but the footer."""
-
-    def hold(self) -> None:
-        """Keep what comes from now on."""
-        self._held = []
-
-    def release(self, annotations: Mapping[int, bytes]) -> None:
-        """Pass on what was held, with the columns of these field ids annotated."""
-        if self._problem is not None:
-            raise self._problem
-        held = b"".join(self._held or [])
-        tail = annotate(held, annotations) if annotations else held
-        self._held = None
-        self._sink.write(tail)
-        self.written += len(tail) - len(held)
-
-
 def annotate(tail: bytes, annotations: Mapping[int, bytes]) -> bytes:
     """The end of a Parquet file, footer and all, with these logical types on the columns of these field ids."""
+    if not annotations:
+        return tail
     before = footer_of(tail)
     footer = _annotate(before, annotations)
     return tail[: -len(before) - 8] + footer + len(footer).to_bytes(4, "little") + MAGIC
 
 
-def footer_of(file: Any) -> bytes:
+def footer_of(file: bytes | pa.Buffer) -> bytes:
     """The Thrift bytes of the footer of a Parquet file that was just written, or of the end of one."""
     data = memoryview(file)
     length = int.from_bytes(data[-8:-4], "little")

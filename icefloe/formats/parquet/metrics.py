@@ -1,17 +1,32 @@
-"""The statistics of a Parquet file from its footer alone, whoever wrote it."""
+"""The statistics of a Parquet file from its footer alone, whoever wrote it, and which of its row groups they rule out."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from icefloe.errors import InvalidValueError
+from icefloe.expressions import Expression, bound_references, might_match
 from icefloe.formats.array_metrics import encode_bounds
-from icefloe.formats.metrics import NO_METRICS, Metrics, MetricsMode
-from icefloe.schema import GeoPoint, Schema, coerce, file_schema_from_arrow, promote_value, types
+from icefloe.formats.metrics import FULL, NO_METRICS, Metrics, MetricsMode
+from icefloe.schema import (
+    GeoPoint,
+    Schema,
+    Value,
+    coerce,
+    decode_bounds,
+    file_schema_from_arrow,
+    promote_value,
+    types,
+)
+
+Chunks = list[pq.ColumnChunkMetaData]
 
 _POINT_CODES = {1, 4}
 """WKB codes of points and multi-points, whose box is that of their coordinates on a sphere too."""
@@ -22,13 +37,13 @@ class _Leaf:
     """A column of the file: the field that it belongs to, and its Arrow type; `is_part`: one more column of a variant."""
 
     field: types.NestedField
-    arrow_type: Any
+    arrow_type: pa.DataType
     is_repeated: bool
     is_part: bool = False
 
 
 def parquet_metrics(
-    footer: Any,
+    footer: pq.FileMetaData,
     schema: Schema,
     modes: Mapping[int, MetricsMode],
     seen: Metrics | None = None,
@@ -38,55 +53,102 @@ def parquet_metrics(
 
     `seen` are counts by whoever saw the values: a footer does not tell how many are NaN, nor how many shapes are null.
     """
-    groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-    return _metrics(footer, groups, schema, modes, seen or Metrics(footer.num_rows), file_schema)
+    file_schema = file_schema or file_schema_from_arrow(footer.schema.to_arrow_schema())
+    return _metrics(footer, _groups(footer), schema, modes, seen or Metrics(footer.num_rows), file_schema)
 
 
-def row_group_metrics(
-    footer: Any, schema: Schema, modes: Mapping[int, MetricsMode], file_schema: Schema
-) -> list[Metrics]:
-    """The metrics of each row group by itself."""
-    groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-    return [_metrics(footer, [each], schema, modes, Metrics(each.num_rows), file_schema) for each in groups]
+def row_group_filter(
+    predicate: Expression, schema: Schema
+) -> Callable[[pq.FileMetaData, Schema], npt.NDArray[np.bool_]]:
+    """A filter for `ParquetFileReader.batches` from a predicate that is bound to the table's schema."""
+    modes = {column.field_id: FULL for column in bound_references(predicate)}
+
+    def choose(footer: pq.FileMetaData, file_schema: Schema) -> npt.NDArray[np.bool_]:
+        metrics = [
+            _metrics(footer, [group], schema, modes, Metrics(group.num_rows), file_schema) for group in _groups(footer)
+        ]
+        return might_match(predicate, _MetricsColumns(metrics))
+
+    return choose
+
+
+class _MetricsColumns:
+    """The metrics of several row groups as the columns that the statistics kernels ask for."""
+
+    def __init__(self, metrics: Sequence[Metrics]) -> None:
+        self._metrics = metrics
+
+    @property
+    def size(self) -> int:
+        return len(self._metrics)
+
+    @property
+    def record_counts(self) -> pa.Array:
+        return pa.array([metrics.record_count for metrics in self._metrics], pa.int64())
+
+    def value_counts(self, field_id: int) -> pa.Array:
+        return pa.array([metrics.value_counts.get(field_id) for metrics in self._metrics], pa.int64())
+
+    def null_counts(self, field_id: int) -> pa.Array:
+        return pa.array([metrics.null_value_counts.get(field_id) for metrics in self._metrics], pa.int64())
+
+    def nan_counts(self, field_id: int) -> pa.Array:
+        return pa.array([metrics.nan_value_counts.get(field_id) for metrics in self._metrics], pa.int64())
+
+    def lower_bounds(self, field_id: int, kind: types.IcebergType) -> pa.Array:
+        bounds = [metrics.lower_bounds.get(field_id) for metrics in self._metrics]
+        return decode_bounds(pa.array(bounds, pa.binary()), kind)
+
+    def upper_bounds(self, field_id: int, kind: types.IcebergType) -> pa.Array:
+        bounds = [metrics.upper_bounds.get(field_id) for metrics in self._metrics]
+        return decode_bounds(pa.array(bounds, pa.binary()), kind)
+
+
+def _groups(footer: pq.FileMetaData) -> list[pq.RowGroupMetaData]:
+    return [footer.row_group(i) for i in range(footer.num_row_groups)]
 
 
 def _metrics(
-    footer: Any,
-    groups: list[Any],
+    footer: pq.FileMetaData,
+    groups: list[pq.RowGroupMetaData],
     schema: Schema,
     modes: Mapping[int, MetricsMode],
     seen: Metrics,
-    file_schema: Schema | None,
+    file_schema: Schema,
 ) -> Metrics:
-    arrow_schema = footer.schema.to_arrow_schema()
-    ids = file_schema if file_schema is not None else file_schema_from_arrow(arrow_schema)
-    found = _Found(seen)
-    for position, leaf in enumerate(_leaves(ids.fields, list(arrow_schema), False)):
+    columns = _Columns(seen)
+    for position, leaf in enumerate(_leaves(file_schema.fields, footer.schema.to_arrow_schema(), False)):
         mode = modes.get(leaf.field.field_id, NO_METRICS)
         if mode.counts and not leaf.is_part and leaf.field.field_id in schema.fields_by_id:
             wanted = schema.fields_by_id[leaf.field.field_id].field_type
-            found.add(leaf, wanted, mode, [group.column(position) for group in groups])
-    return Metrics(seen.record_count, found.sizes, found.values, found.nulls, found.nans, found.lower, found.upper)
+            columns.add(leaf, wanted, mode, [group.column(position) for group in groups])
+    return Metrics(
+        seen.record_count,
+        columns.sizes,
+        columns.values,
+        columns.nulls,
+        columns.nans,
+        columns.lower,
+        columns.upper,
+    )
 
 
-def leaf_fields(file_schema: Schema, arrow_schema: Any) -> list[int]:
+def leaf_fields(file_schema: Schema, arrow_schema: pa.Schema) -> list[int]:
     """The field id that each column of a Parquet file belongs to, in the order of the columns."""
-    return [leaf.field.field_id for leaf in _leaves(file_schema.fields, list(arrow_schema), False)]
+    return [leaf.field.field_id for leaf in _leaves(file_schema.fields, arrow_schema, False)]
 
 
-def split_offsets(footer: Any) -> tuple[int, ...]:
+def split_offsets(footer: pq.FileMetaData) -> tuple[int, ...]:
     """Where each row group begins."""
-    starts = []
-    for i in range(footer.num_row_groups):
-        group = footer.row_group(i)
-        if group.num_columns:
-            column = group.column(0)
-            pages = (column.dictionary_page_offset, column.data_page_offset)
-            starts.append(min(offset for offset in pages if offset))
-    return tuple(sorted(starts))
+    return tuple(sorted(first_page(group.column(0)) for group in _groups(footer) if group.num_columns))
 
 
-class _Found:
+def first_page(chunk: pq.ColumnChunkMetaData) -> int:
+    """Where the first page of a column chunk is; 0 if the footer does not say."""
+    return min((offset for offset in (chunk.dictionary_page_offset, chunk.data_page_offset) if offset), default=0)
+
+
+class _Columns:
     """The maps of the metrics as they fill, column by column."""
 
     def __init__(self, seen: Metrics) -> None:
@@ -97,7 +159,7 @@ class _Found:
         self.lower: dict[int, bytes] = {}
         self.upper: dict[int, bytes] = {}
 
-    def add(self, leaf: _Leaf, kind: types.IcebergType, mode: MetricsMode, chunks: list[Any]) -> None:
+    def add(self, leaf: _Leaf, kind: types.IcebergType, mode: MetricsMode, chunks: Chunks) -> None:
         field_id = leaf.field.field_id
         self.sizes[field_id] = sum(chunk.total_compressed_size for chunk in chunks)
         if leaf.is_repeated:
@@ -113,14 +175,14 @@ class _Found:
             self._add_bounds(field_id, leaf, kind, mode, chunks)
 
     def _add_bounds(
-        self, field_id: int, leaf: _Leaf, kind: types.PrimitiveType, mode: MetricsMode, chunks: list[Any]
+        self, field_id: int, leaf: _Leaf, kind: types.PrimitiveType, mode: MetricsMode, chunks: Chunks
     ) -> None:
         if isinstance(kind, types.GeometryType | types.GeographyType):
             low, high = _box(chunks, kind)
         elif field_id in self.nulls:
             low, high = _range(chunks, leaf, self.nans.get(field_id, 0))
             if low is not None:
-                low, high = (promote_value(each, leaf.field.field_type, kind) for each in (low, high))
+                low, high = (promote_value(bound, leaf.field.field_type, kind) for bound in (low, high))
         else:
             return
         lower, upper = encode_bounds(low, high, kind, mode)
@@ -130,11 +192,11 @@ class _Found:
             self.upper[field_id] = upper
 
 
-def _counts_nulls(chunk: Any) -> bool:
+def _counts_nulls(chunk: pq.ColumnChunkMetaData) -> bool:
     return bool(chunk.is_stats_set and chunk.statistics.has_null_count)
 
 
-def _range(chunks: list[Any], leaf: _Leaf, nans: int) -> tuple[Any, Any]:
+def _range(chunks: Chunks, leaf: _Leaf, nans: int) -> tuple[Value | None, Value | None]:
     """The smallest and largest value over all row groups, or nothing when one of them does not tell."""
     low = high = None
     for chunk in chunks:
@@ -176,7 +238,7 @@ def _value(raw: Any, leaf: _Leaf) -> Any:
             return raw
 
 
-def _box(chunks: list[Any], kind: types.GeometryType | types.GeographyType) -> tuple[GeoPoint | None, GeoPoint | None]:
+def _box(chunks: Chunks, kind: types.GeometryType | types.GeographyType) -> tuple[GeoPoint | None, GeoPoint | None]:
     """The corners over all row groups, or nothing where one has no box or one that crosses the antimeridian.
 
     Edges of a geography bulge beyond their ends, so only points have a box there.
@@ -206,32 +268,32 @@ def _has(box: Any, name: str) -> bool:
     return all(end is not None and math.isfinite(end) for end in ends)
 
 
-def _leaves(fields: tuple[types.NestedField, ...], arrow_fields: list[Any], is_repeated: bool) -> Iterator[_Leaf]:
+def _leaves(
+    fields: tuple[types.NestedField, ...], arrow_fields: Iterable[pa.Field], is_repeated: bool
+) -> Iterator[_Leaf]:
     """The columns of the file in their order: depth first, as Parquet lays them out."""
-    for each, arrow_field in zip(fields, arrow_fields, strict=True):
-        yield from _leaves_below(each, arrow_field.type, is_repeated)
+    for field, arrow_field in zip(fields, arrow_fields, strict=True):
+        yield from _leaves_below(field, arrow_field.type, is_repeated)
 
 
-def _leaves_below(each: types.NestedField, arrow_type: Any, is_repeated: bool) -> Iterator[_Leaf]:
-    match each.field_type:
+def _leaves_below(field: types.NestedField, arrow_type: pa.DataType, is_repeated: bool) -> Iterator[_Leaf]:
+    match field.field_type:
         case types.StructType():
-            yield from _leaves(each.field_type.fields, list(arrow_type), is_repeated)
+            yield from _leaves(field.field_type.fields, arrow_type, is_repeated)
         case types.ListType():
-            yield from _leaves_below(each.field_type.element_field, arrow_type.value_field.type, True)
+            yield from _leaves_below(field.field_type.element_field, arrow_type.value_field.type, True)
         case types.MapType():
-            yield from _leaves_below(each.field_type.key_field, arrow_type.key_field.type, True)
-            yield from _leaves_below(each.field_type.value_field, arrow_type.item_field.type, True)
+            yield from _leaves_below(field.field_type.key_field, arrow_type.key_field.type, True)
+            yield from _leaves_below(field.field_type.value_field, arrow_type.item_field.type, True)
         case types.VariantType():
             # The `metadata` of a variant is null where the variant is, so it counts for the whole.
-            for position, _ in enumerate(_plain_leaves(arrow_type)):
-                yield _Leaf(each, arrow_type, is_repeated, is_part=position > 0)
+            for position in range(_leaf_count(arrow_type)):
+                yield _Leaf(field, arrow_type, is_repeated, is_part=position > 0)
         case _:
-            yield _Leaf(each, arrow_type, is_repeated)
+            yield _Leaf(field, arrow_type, is_repeated)
 
 
-def _plain_leaves(arrow_type: Any) -> Iterator[Any]:
-    if pa.types.is_nested(arrow_type):
-        for i in range(arrow_type.num_fields):
-            yield from _plain_leaves(arrow_type.field(i).type)
-    else:
-        yield arrow_type
+def _leaf_count(arrow_type: pa.DataType) -> int:
+    if not pa.types.is_nested(arrow_type):
+        return 1
+    return sum(_leaf_count(arrow_type.field(i).type) for i in range(arrow_type.num_fields))

@@ -1,6 +1,5 @@
 """How rows become a Parquet file: ids at every level, the table's settings, and the metrics of what was written."""
 
-import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -11,16 +10,15 @@ import pyarrow.parquet as pq
 from icefloe import properties as props
 from icefloe.errors import InvalidPropertyError
 from icefloe.formats.array_metrics import MetricsCollector
-from icefloe.formats.arrow_types import conform, geo_schema, has_geo, is_plain_geography, stored_schema
+from icefloe.formats.arrow_types import conform, geo_schema, has_geo, is_plain_geography
 from icefloe.formats.field_ids import check_written_ids
-from icefloe.formats.metrics import COUNTS, MetricsMode, leaves, metrics_modes
+from icefloe.formats.file_writing import JUST_WRITTEN, FileWriter, HoldingSink, Sink, WrittenFile
+from icefloe.formats.metrics import COUNTS, leaves
 from icefloe.formats.parquet.chunks import LEAST_BYTES, ParquetChunksWriter, encoding_threads
 from icefloe.formats.parquet.dictionaries import dictionary_columns
-from icefloe.formats.parquet.footer import VARIANT_ANNOTATION, FooterSink, Sink, geography_annotation
+from icefloe.formats.parquet.footer import VARIANT_ANNOTATION, annotate, geography_annotation
 from icefloe.formats.parquet.metrics import parquet_metrics, split_offsets
-from icefloe.formats.written_file import JUST_WRITTEN, WrittenFile
-from icefloe.partitioning import UNSORTED, SortOrder
-from icefloe.schema import Schema, file_schema_from_arrow, schema_to_arrow, schema_to_json, types
+from icefloe.schema import Schema, file_schema_from_arrow, schema_to_arrow, types
 
 _CODECS = {
     "zstd": "zstd",
@@ -42,59 +40,44 @@ So that rows that shrink a lot do not wait by the gigabyte, and are encoded whil
 """
 
 
-class ParquetFileWriter:
-    """Writes batches of a table's columns to a sink, one row group at a time; `close` gives the metrics.
+class ParquetFileWriter(FileWriter):
+    """Writes one row group at a time.
 
     Batches may come in any sizes: rows are gathered until a row group of `write.parquet.row-group-size-bytes` is full.
-    Nothing is written to the sink after an error, and it is the caller who closes or aborts the sink.
     """
 
-    def __init__(
-        self,
-        sink: Sink,
-        schema: Schema,
-        properties: Mapping[str, str] | None = None,
-        *,
-        sort_order: SortOrder = UNSORTED,
-        modes: dict[int, MetricsMode] | None = None,
-        metadata: Mapping[str, str] | None = None,
-    ) -> None:
-        settings = properties or {}
-        self._schema = stored_schema(schema)
-        self._modes = modes if modes is not None else metrics_modes(self._schema, settings, sort_order)
-        arrow_schema = schema_to_arrow(self._schema)
-        self._has_geo = has_geo(self._schema)
-        self._arrow_schema = geo_schema(self._schema, arrow_schema) if self._has_geo else arrow_schema
-        self._settings = settings
-        self._options = _options(settings, self._schema)
-        self._group_bytes = props.PARQUET_ROW_GROUP_SIZE_BYTES.of(settings)
-        is_said = props.PARQUET_ROW_GROUP_SIZE_BYTES.key in settings
+    def _open(self, sink: Sink) -> None:
+        arrow_schema = schema_to_arrow(self.schema)
+        self._has_geo = has_geo(self.schema)
+        self._arrow_schema = geo_schema(self.schema, arrow_schema) if self._has_geo else arrow_schema
+        self._options = self._writer_options()
+        self._group_bytes = props.PARQUET_ROW_GROUP_SIZE_BYTES.of(self._properties)
+        is_said = props.PARQUET_ROW_GROUP_SIZE_BYTES.key in self._properties
         self._group_memory = math.inf if is_said else _GROUP_MEMORY_BYTES
-        self._sink = FooterSink(sink)
-        self._writer: Any = None
-        self._metadata = {"iceberg.schema": json.dumps(schema_to_json(schema)), **(metadata or {})}
+        self._sink = HoldingSink(sink)
+        self._writer: ParquetChunksWriter | _PlainWriter | None = None
         # What a footer does not tell, see parquet_metrics.
         blind = (types.FloatType, types.DoubleType, types.GeometryType, types.GeographyType)
         self._seen = MetricsCollector(
-            self._schema,
+            self.schema,
             {
                 field.field_id: COUNTS
-                for field, _ in leaves(self._schema)
+                for field, _ in leaves(self.schema)
                 if isinstance(field.field_type, blind) and self._modes[field.field_id].counts
             },
         )
-        self._waiting: list[Any] = []
+        self._waiting: list[pa.Table] = []
         self._waiting_bytes = 0
         self._raw_bytes = 0
 
     @property
     def bytes_written(self) -> int:
-        """About how large the file would be if it were closed now; for rolling to the next file at a target size."""
+        """About how large the file would be if it were closed now."""
         return self._sink.written + int(self._waiting_bytes * self._shrinking())
 
-    def write(self, batch: Any) -> None:
-        """Take in a record batch or table with the columns of the schema, found by name."""
-        batch = conform(batch, self._schema)
+    def write(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Take in a record batch or table with the columns of the schema, matched by name."""
+        batch = conform(batch, self.schema)
         if not batch.num_rows:
             return
         self._seen.add(batch)
@@ -106,12 +89,13 @@ class ParquetFileWriter:
     def close(self) -> WrittenFile:
         """Write what waits and the footer, and say what the file holds. The sink is left open."""
         self._flush()
-        writer = self._writer or self._open(None)
+        writer = self._writer or self._begin(None)
         self._sink.hold()
         footer = writer.close()
-        check_written_ids(file_schema_from_arrow(footer.schema.to_arrow_schema()), self._schema, JUST_WRITTEN)
-        self._sink.release(_annotations(self._schema))
-        metrics = parquet_metrics(footer, self._schema, self._modes, self._seen.metrics(), file_schema=self._schema)
+        check_written_ids(file_schema_from_arrow(footer.schema.to_arrow_schema()), self.schema, JUST_WRITTEN)
+        annotations = _annotations(self.schema)
+        self._sink.release(lambda tail: annotate(tail, annotations))
+        metrics = parquet_metrics(footer, self.schema, self._modes, self._seen.metrics(), file_schema=self.schema)
         return WrittenFile(metrics, split_offsets(footer), self._sink.written)
 
     def _flush(self) -> None:
@@ -120,25 +104,42 @@ class ParquetFileWriter:
         table = pa.concat_tables(self._waiting)
         if self._has_geo:
             table = table.cast(self._arrow_schema)
-        if self._writer is None:
-            self._open(table)
+        writer = self._writer or self._begin(table)
         # The first row group tells how much the data shrinks; before it, rows are cut by their size in memory.
         groups = max(1, round(self._groups_waiting()))
         rows = min(_MAX_GROUP_ROWS, -(-table.num_rows // groups))
-        self._writer.write_table(table, row_group_size=rows)
+        writer.write_table(table, row_group_size=rows)
         self._raw_bytes += self._waiting_bytes
         self._waiting, self._waiting_bytes = [], 0
 
-    def _open(self, first: Any | None) -> Any:
+    def _begin(self, first: pa.Table | None) -> "ParquetChunksWriter | _PlainWriter":
         """Begin the file, now that there are rows to choose its encodings by."""
-        dictionaries = [] if first is None else dictionary_columns(first, self._settings)
+        dictionaries = [] if first is None else dictionary_columns(first, self._properties)
         options = self._options | {"use_dictionary": dictionaries or False}
         kind = ParquetChunksWriter if self._is_shared(first) else _PlainWriter
         self._writer = kind(self._sink, self._arrow_schema, options)
         self._writer.add_key_value_metadata(self._metadata)
         return self._writer
 
-    def _is_shared(self, first: Any | None) -> bool:
+    def _writer_options(self) -> dict[str, Any]:
+        codec, name = self._codec(props.PARQUET_COMPRESSION, _CODECS)
+        properties = self._properties
+        options: dict[str, Any] = {
+            "compression": name,
+            "store_schema": False,
+            "store_decimal_as_integer": True,
+            "write_page_index": True,
+            "data_page_size": props.PARQUET_PAGE_SIZE_BYTES.of(properties),
+            "max_rows_per_page": props.PARQUET_PAGE_ROW_LIMIT.of(properties),
+            "dictionary_pagesize_limit": props.PARQUET_DICT_SIZE_BYTES.of(properties),
+        }
+        if codec in ("zstd", "gzip", "brotli") and props.PARQUET_COMPRESSION_LEVEL.of(properties) is not None:
+            options["compression_level"] = props.property_as_int(properties, props.PARQUET_COMPRESSION_LEVEL.key, 0)
+        if blooms := _bloom_filters(properties, self.schema):
+            options["bloom_filter_options"] = blooms
+        return options
+
+    def _is_shared(self, first: pa.Table | None) -> bool:
         """Whether the columns of the file are encoded by several threads."""
         if first is None or first.nbytes < LEAST_BYTES or "bloom_filter_options" in self._options:
             return False
@@ -157,10 +158,10 @@ class ParquetFileWriter:
 class _PlainWriter(pq.ParquetWriter):  # type: ignore[misc]  # pyarrow is not typed
     """The writer of pyarrow, which tells the metadata of the file at its end."""
 
-    def __init__(self, sink: FooterSink, schema: Any, options: Mapping[str, Any]) -> None:
+    def __init__(self, sink: HoldingSink, schema: pa.Schema, options: Mapping[str, Any]) -> None:
         super().__init__(sink, schema, **options)
 
-    def close(self) -> Any:
+    def close(self) -> pq.FileMetaData:
         """Write the footer."""
         super().close()
         return self.writer.metadata
@@ -168,55 +169,28 @@ class _PlainWriter(pq.ParquetWriter):  # type: ignore[misc]  # pyarrow is not ty
 
 def _annotations(schema: Schema) -> dict[int, bytes]:
     """What pyarrow leaves to us, by field id."""
-    found: dict[int, bytes] = {}
+    annotations: dict[int, bytes] = {}
     for field_id, field in schema.fields_by_id.items():
-        match field.field_type:
-            case types.VariantType():
-                found[field_id] = VARIANT_ANNOTATION
-            case types.GeographyType() if is_plain_geography(field.field_type):
-                found[field_id] = geography_annotation(field.field_type)
-            case _:
-                pass
-    return found
+        if isinstance(field.field_type, types.VariantType):
+            annotations[field_id] = VARIANT_ANNOTATION
+        elif isinstance(field.field_type, types.GeographyType) and is_plain_geography(field.field_type):
+            annotations[field_id] = geography_annotation(field.field_type)
+    return annotations
 
 
-def _options(properties: Mapping[str, str], schema: Schema) -> dict[str, Any]:
-    codec = props.PARQUET_COMPRESSION.of(properties).lower()
-    if codec not in _CODECS:
-        raise InvalidPropertyError(
-            f"property {props.PARQUET_COMPRESSION.key!r} is {codec!r}; it must be one of {', '.join(_CODECS)}"
-        )
-    options: dict[str, Any] = {
-        "compression": _CODECS[codec],
-        "store_schema": False,
-        "store_decimal_as_integer": True,
-        "write_page_index": True,
-        "data_page_size": props.PARQUET_PAGE_SIZE_BYTES.of(properties),
-        "max_rows_per_page": props.PARQUET_PAGE_ROW_LIMIT.of(properties),
-        "dictionary_pagesize_limit": props.PARQUET_DICT_SIZE_BYTES.of(properties),
-    }
-    if codec in ("zstd", "gzip", "brotli") and props.PARQUET_COMPRESSION_LEVEL.of(properties) is not None:
-        options["compression_level"] = props.property_as_int(properties, props.PARQUET_COMPRESSION_LEVEL.key, 0)
-    if blooms := dict(_bloom_filters(properties, schema)):
-        options["bloom_filter_options"] = blooms
-    return options
-
-
-def _bloom_filters(properties: Mapping[str, str], schema: Schema) -> list[tuple[str, Any]]:
+def _bloom_filters(properties: Mapping[str, str], schema: Schema) -> dict[str, dict[str, float]]:
     """Settings of the Bloom filters by the path of the column in the file."""
-    found: list[tuple[str, Any]] = []
+    filters: dict[str, dict[str, float]] = {}
+    prefix = props.PARQUET_BLOOM_FILTER_COLUMN_PREFIX
     for key in properties:
-        if not key.startswith(props.PARQUET_BLOOM_FILTER_COLUMN_PREFIX) or not props.property_as_bool(
-            properties, key, False
-        ):
+        if not key.startswith(prefix) or not props.property_as_bool(properties, key, False):
             continue
-        name = key.removeprefix(props.PARQUET_BLOOM_FILTER_COLUMN_PREFIX)
+        name = key.removeprefix(prefix)
         if schema.find_id(name) is None:
             raise InvalidPropertyError(
                 f"property {key!r} names no column; columns are {', '.join(schema.column_names)}"
             )
-        settings: dict[str, Any] = {"fpp": props.property_as_float(properties, _BLOOM_FPP_PREFIX + name, 0.01)}
+        filters[name] = {"fpp": props.property_as_float(properties, _BLOOM_FPP_PREFIX + name, 0.01)}
         if _BLOOM_NDV_PREFIX + name in properties:
-            settings["ndv"] = props.property_as_int(properties, _BLOOM_NDV_PREFIX + name, 0, at_least=1)
-        found.append((name, settings))
-    return found
+            filters[name]["ndv"] = props.property_as_int(properties, _BLOOM_NDV_PREFIX + name, 0, at_least=1)
+    return filters

@@ -4,12 +4,14 @@ Reading takes a callable that reads ranges, so that only the footer and the want
 is believed before it is checked.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import msgspec
 
 from icefloe.errors import CorruptFileError, InvalidValueError
-from icefloe.formats.puffin.codec import footer_from_json, footer_to_json
 from icefloe.formats.puffin.compression import LZ4, compress, decompress
-from icefloe.formats.puffin.values import Blob, BlobMetadata, PuffinFooter, ReadRange
 
 MAGIC = b"PFA1"
 MAX_FOOTER_BYTES = 1 << 28
@@ -23,6 +25,57 @@ _SMALLEST_FILE = len(MAGIC) + _FOOTER_OVERHEAD + len(b'{"blobs":[]}')
 _FIRST_READ = 16 * 1024
 _COMPRESSED_FLAG = 1
 _MAX_PAYLOAD = 2**31 - 1
+
+_Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_Size = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+_FieldId = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+
+ReadRange = Callable[[int, int], bytes]
+"""Reads `(offset, length)` of a file; fewer bytes than asked for mean that the file ends there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """Content to be written, and what is to be said of it."""
+
+    type: str
+    fields: tuple[int, ...]
+    snapshot_id: int
+    sequence_number: int
+    data: bytes
+    compression_codec: str | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+class BlobMetadata(msgspec.Struct, rename="kebab", omit_defaults=True, frozen=True):
+    """Where a blob is in its file, and what it is, as the footer has it; `length` is that of the bytes as stored."""
+
+    # The order of the fields is the order in which the Java library writes them.
+    type: str
+    fields: tuple[_FieldId, ...]
+    snapshot_id: _Long
+    sequence_number: _Long
+    offset: _Size
+    length: _Size
+    compression_codec: str | None = None
+    properties: dict[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PuffinFooter:
+    """All blobs of a file in the order of the footer; `size` is the whole footer's, both of its magics included."""
+
+    blobs: tuple[BlobMetadata, ...]
+    properties: dict[str, str]
+    size: int
+
+
+class _FooterPayload(msgspec.Struct, omit_defaults=True, frozen=True):
+    blobs: tuple[BlobMetadata, ...]
+    properties: dict[str, str] | None = None
+
+
+_DECODER = msgspec.json.Decoder(_FooterPayload)
 
 
 def read_footer(
@@ -58,9 +111,12 @@ def read_footer(
     if footer[: len(MAGIC)] != MAGIC:
         raise CorruptFileError(location, f"the footer starts with {footer[:4].hex()}, not with the magic {MAGIC.hex()}")
     payload = decompress(footer[len(MAGIC) : -_TAIL_SIZE], LZ4 if compressed else None, location, limit)
-    blobs, properties = footer_from_json(payload, location)
-    _check_layout(blobs, file_size - size, location)
-    return PuffinFooter(blobs, properties, size)
+    try:
+        content = _DECODER.decode(payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise CorruptFileError(location, f"the Puffin footer is not the JSON that it must be: {error}") from error
+    _check_layout(content.blobs, file_size - size, location)
+    return PuffinFooter(content.blobs, content.properties or {}, size)
 
 
 def read_blob(read_range: ReadRange, blob: BlobMetadata, location: str, *, limit: int = MAX_BLOB_BYTES) -> bytes:
@@ -73,24 +129,6 @@ def read_blob(read_range: ReadRange, blob: BlobMetadata, location: str, *, limit
             location, f"the file ends inside the blob of {blob.length} bytes at offset {blob.offset}"
         )
     return decompress(stored, blob.compression_codec, location, limit)
-
-
-def decode_puffin(data: bytes, location: str, *, limit: int = MAX_BLOB_BYTES) -> tuple[PuffinFooter, list[bytes]]:
-    """Footer and contents of all blobs of a whole file in memory; `limit` bounds the contents together."""
-    if data[: len(MAGIC)] != MAGIC:
-        raise CorruptFileError(location, f"the file does not start with the magic {MAGIC.hex()}")
-    read_range = bytes_reader(data)
-    footer = read_footer(read_range, len(data), location)
-    contents: list[bytes] = []
-    for blob in footer.blobs:
-        contents.append(read_blob(read_range, blob, location, limit=limit))
-        limit -= len(contents[-1])
-    return footer, contents
-
-
-def bytes_reader(data: bytes) -> ReadRange:
-    """A reader of ranges of bytes in memory."""
-    return lambda offset, length: data[offset : offset + length]
 
 
 class PuffinWriter:
@@ -111,11 +149,6 @@ class PuffinWriter:
         self._finished = False
         self._put(MAGIC)
 
-    @property
-    def position(self) -> int:
-        """How many bytes are written so far; the file's size once it is finished."""
-        return self._position
-
     def add(self, blob: Blob) -> BlobMetadata:
         """Write one blob; says where it is."""
         if self._finished:
@@ -129,7 +162,7 @@ class PuffinWriter:
             self._position,
             len(stored),
             blob.compression_codec,
-            blob.properties,
+            blob.properties or None,
         )
         self._put(stored)
         self._blobs.append(metadata)
@@ -140,7 +173,11 @@ class PuffinWriter:
         if self._finished:
             raise InvalidValueError("the Puffin file is finished already")
         self._finished = True
-        payload = compress(footer_to_json(tuple(self._blobs), self._properties), LZ4 if self._compress_footer else None)
+        try:
+            content = msgspec.json.encode(_FooterPayload(tuple(self._blobs), self._properties or None))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidValueError(f"a Puffin footer cannot be written as JSON: {error}") from error
+        payload = compress(content, LZ4 if self._compress_footer else None)
         if len(payload) > _MAX_PAYLOAD:
             raise InvalidValueError(f"a Puffin footer of {len(payload)} bytes is too long; split the file")
         flags = _COMPRESSED_FLAG if self._compress_footer else 0
@@ -150,18 +187,6 @@ class PuffinWriter:
     def _put(self, data: bytes) -> None:
         self._sink(data)
         self._position += len(data)
-
-
-def encode_puffin(
-    blobs: Iterable[Blob], properties: Mapping[str, str] | None = None, *, compress_footer: bool = False
-) -> tuple[bytes, PuffinFooter]:
-    """A whole Puffin file in memory, and its footer."""
-    data = bytearray()
-    writer = PuffinWriter(data.extend, properties, compress_footer=compress_footer)
-    for blob in blobs:
-        writer.add(blob)
-    footer = writer.finish()
-    return bytes(data), footer
 
 
 def _read_exactly(read_range: ReadRange, file_size: int, length: int, location: str) -> bytes:
