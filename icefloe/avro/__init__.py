@@ -6,7 +6,7 @@ from icefloe.avro.choices import Choice, Key, Take, TakeEach, TakeFields, TakeLi
 from icefloe.avro.container import Container, codec_named, open_container
 from icefloe.avro.decode import Decoded, decode_tree
 from icefloe.avro.encode import encode_rows
-from icefloe.avro.file import AvroFile
+from icefloe.avro.file import AvroFile, Source
 from icefloe.avro.iceberg_schema_codec import avro_name, avro_record, avro_schema_of, decimal_width, null_comes_second
 from icefloe.avro.program import Program, UnknownShape, compile_program
 from icefloe.avro.schema_codec import parse_avro_schema

@@ -1,7 +1,7 @@
 """An open Avro file whose blocks are read on demand, all of them or those of a split."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
@@ -24,15 +24,23 @@ _MAX_HEADER = 64 << 20
 _MAX_HEAD = 20
 
 
+class Source(Protocol):
+    """A seekable file."""
+
+    def read(self, length: int = -1, /) -> bytes:
+        """The next bytes, up to that many; all that are left without a length."""
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Move to a position from the start (0), from here (1) or from the end (2), and return it."""
+
+
 class AvroFile:
     """A seekable source with its header, and its blocks on demand."""
 
-    def __init__(self, source: Any, location: str) -> None:
+    def __init__(self, source: Source, location: str) -> None:
         self._source = source
         self._location = location
         self._size = source.seek(0, 2)
-        if self._size is None:
-            self._size = source.tell()
         self._window_start, self._window = 0, b""
         self.header = self._read_header()
 

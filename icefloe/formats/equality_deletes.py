@@ -5,10 +5,10 @@ Columns are told by field id, and null equals null.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import BinaryIO
 
 import pyarrow as pa
 
+from icefloe.avro import Source
 from icefloe.errors import CorruptFileError, InvalidSchemaError
 from icefloe.formats.equality_keys import key_columns
 from icefloe.formats.file_formats import PARQUET, delete_file_properties, file_reader, file_writer
@@ -72,7 +72,7 @@ def equality_delete_writer(
 
 
 def read_equality_deletes(
-    source: BinaryIO, location: str, schema: Schema, field_ids: Iterable[int], file_format: str = PARQUET
+    source: Source, location: str, schema: Schema, field_ids: Iterable[int], file_format: str = PARQUET
 ) -> pa.Table:
     """The keys of a delete file as an Arrow table of one column per field id, ascending, named by the id.
 

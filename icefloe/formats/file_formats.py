@@ -1,8 +1,8 @@
 """Which writer and reader stand for the name of a file format, as manifests and properties have it."""
 
 from collections.abc import Mapping
-from typing import BinaryIO
 
+from icefloe.avro import Source
 from icefloe.errors import InvalidPropertyError
 from icefloe.formats.avro_reader import AvroFileReader
 from icefloe.formats.avro_writer import AvroFileWriter
@@ -45,7 +45,7 @@ def file_writer(
 
 def file_reader(
     file_format: str,
-    source: BinaryIO,
+    source: Source,
     location: str,
     wanted: Schema,
     *,

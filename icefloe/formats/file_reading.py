@@ -3,11 +3,11 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 
+from icefloe.avro import Source
 from icefloe.errors import CorruptFileError, IcefloeError
 from icefloe.formats.file_schema import columns_to_read, without_positions
 from icefloe.formats.projection import project_batch
@@ -29,7 +29,7 @@ class FileReader(ABC):
 
     def __init__(
         self,
-        source: BinaryIO,
+        source: Source,
         location: str,
         wanted: Schema,
         *,

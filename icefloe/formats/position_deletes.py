@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from icefloe.avro import Source
 from icefloe.errors import CorruptFileError, InvalidLocationError, InvalidValueError
 from icefloe.formats.deletion_vectors import DeletionVector, Positions
 from icefloe.formats.file_formats import PARQUET, delete_file_properties, file_reader, file_writer
@@ -69,7 +69,7 @@ def write_position_deletes(
 
 
 def read_position_deletes(
-    source: BinaryIO, location: str, file_format: str = PARQUET, data_file: str | None = None
+    source: Source, location: str, file_format: str = PARQUET, data_file: str | None = None
 ) -> dict[str, DeletionVector]:
     """The deleted positions by data file, in the normal form of its path; with `data_file`, only those of that one."""
     reader = file_reader(file_format, source, location, POSITION_DELETE_SCHEMA)

@@ -1,13 +1,13 @@
 """How rows come out of a Parquet file: only the wanted columns, by field id, from the row groups of a split."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from icefloe.avro import Source
 from icefloe.errors import CorruptFileError
 from icefloe.formats.file_reading import DEFAULT_BATCH_ROWS, FileReader, Split
 from icefloe.formats.file_schema import file_columns, with_types
@@ -36,7 +36,7 @@ class ParquetFileReader(FileReader):
 
     def __init__(
         self,
-        source: BinaryIO,
+        source: Source,
         location: str,
         wanted: Schema,
         *,
