@@ -7,4 +7,4 @@ from icefloe.catalog.loading import load_catalog
 from icefloe.catalog.memory import MemoryCatalog
 from icefloe.catalog.namespaces import PropertiesUpdateSummary
 from icefloe.catalog.sql import SqlCatalog
-from icefloe.catalog.views import View
+from icefloe.catalog.views import View, Views

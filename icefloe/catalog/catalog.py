@@ -6,36 +6,30 @@ What is the same everywhere is here; how names are kept, and how one metadata fi
 
 import uuid
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType, TracebackType
 from typing import Self
 
-from icefloe.catalog.clock import now_ms
-from icefloe.catalog.definitions import (
-    OrderLike,
-    SchemaLike,
-    SpecLike,
-    TableDefinition,
-    checked_table_properties,
-    define_table,
-)
+from icefloe import properties as props
+from icefloe.catalog.definitions import TableDefinition, TableDescription, define_table, described_by
 from icefloe.catalog.identifiers import Identifier, Name, parse_identifier, show
 from icefloe.catalog.locations import namespace_folder, new_location, storage_properties, warehouse_of
 from icefloe.catalog.metadata_files import read_table_metadata
 from icefloe.catalog.namespaces import NamespaceOperations
-from icefloe.catalog.purge import check_purgeable, delete_reachable
-from icefloe.catalog.staging import CreateTable, ReplaceTable, StagedCommitter
-from icefloe.catalog.views import ViewOperations
-from icefloe.commit import Committer, TableState
+from icefloe.catalog.replacement import ReplaceTable
+from icefloe.catalog.views import View, ViewDescription, Views
+from icefloe.commit import BeforeSwap, TableState, next_state, now_ms
 from icefloe.errors import (
     CommitFailed,
     InvalidLocationError,
     NoSuchTableError,
+    StorageError,
     TableAlreadyExistsError,
+    ValidationError,
 )
-from icefloe.maintenance import Ownership, reachable_files
-from icefloe.metadata import TableMetadata, strip_trailing_slash
+from icefloe.maintenance import Ownership, delete_own, reachable_files
+from icefloe.metadata import TableMetadata, requirements as req, strip_trailing_slash, updates as up
 from icefloe.planning import LOGGING, Reporter, reporter_named
 from icefloe.storage import Storage, absolute_location
 from icefloe.table import Table, Transaction
@@ -46,7 +40,7 @@ _REPORTER = "metrics-reporter-impl"
 _PURGE_ATTEMPTS = 5
 
 
-class Catalog(NamespaceOperations, ViewOperations):
+class Catalog(NamespaceOperations):
     """Names for tables and views, and the one atomic step that changes what a name stands for.
 
     Threads may share it, and a pickle carries its name and properties. Close it when it is no longer needed, or use it in
@@ -90,24 +84,17 @@ class Catalog(NamespaceOperations, ViewOperations):
 
     # Tables
 
-    def create_table(
-        self,
-        identifier: Name,
-        schema: SchemaLike,
-        location: str | None = None,
-        partition_spec: SpecLike = None,
-        sort_order: OrderLike = None,
-        properties: Mapping[str, object] | None = None,
-    ) -> Table:
+    @described_by(TableDescription)
+    def create_table(self, table: TableDescription) -> Table:
         """Create a table.
 
         Args:
             identifier: the name, as text like `"shop.orders"` or as its levels, `("shop", "orders")`; its namespace exists.
-            schema: a DDL text, an icefloe `Schema`, a `pyarrow.Schema` or a Spark `StructType`. All ids are given afresh.
-            location: where the table's files go; else below the namespace's location or the catalog's `warehouse`.
+            schema: a DDL text, an icefloe `Schema`, a `pyarrow.Schema` or a Spark `StructType`. All ids are assigned afresh.
+            location: where the table's files go; by default below the namespace's location or the catalog's `warehouse`.
             partition_spec: a `PartitionSpec`, or texts like `"days(ts)"`, `"bucket(16, id)"` and `"region"`.
             sort_order: a `SortOrder`, or texts like `"region"` and `"ts desc nulls last"`.
-            properties: the table's properties; `format-version` among them says which version of the format it has.
+            properties: the table's properties; `format-version` among them is the version of the format.
 
         >>> table = catalog.create_table(
         ...     "shop.sales", "id bigint, ts timestamp", partition_spec=["days(ts)"], properties={"format-version": "3"}
@@ -115,92 +102,40 @@ class Catalog(NamespaceOperations, ViewOperations):
         >>> table.format_version, table.spec().fields[0].name
         (3, 'ts_day')
         """
-        wanted = self._free_name(identifier)
-        definition = self._define(schema, partition_spec, sort_order, properties)
-        return self._handle(wanted, self._create_table(wanted, self._new_metadata(wanted, definition, location)))
+        return self._create(table)
 
-    def create_table_if_not_exists(
-        self,
-        identifier: Name,
-        schema: SchemaLike,
-        location: str | None = None,
-        partition_spec: SpecLike = None,
-        sort_order: OrderLike = None,
-        properties: Mapping[str, object] | None = None,
-    ) -> Table:
-        """Create a table, or load the one that has the name, whatever its schema."""
+    @described_by(TableDescription)
+    def create_table_if_not_exists(self, table: TableDescription) -> Table:
+        """Create a table, or load the existing one of that name, whatever its schema."""
         try:
-            return self.create_table(identifier, schema, location, partition_spec, sort_order, properties)
+            return self._create(table)
         except TableAlreadyExistsError:
-            return self.load_table(identifier)
+            return self.load_table(table.identifier)
 
-    def create_table_transaction(
-        self,
-        identifier: Name,
-        schema: SchemaLike,
-        location: str | None = None,
-        partition_spec: SpecLike = None,
-        sort_order: OrderLike = None,
-        properties: Mapping[str, object] | None = None,
-    ) -> Transaction:
-        """A transaction at whose commit the table comes into being, with all that was added to it before."""
-        wanted = self._free_name(identifier)
-        definition = self._define(schema, partition_spec, sort_order, properties)
-        return self._staged_create(wanted, self._new_metadata(wanted, definition, location))
+    @described_by(TableDescription)
+    def create_table_transaction(self, table: TableDescription) -> Transaction:
+        """A transaction that creates the table when it is committed, with all that was added to it before."""
+        return self._stage_create(table)
 
-    def replace_table_transaction(
-        self,
-        identifier: Name,
-        schema: SchemaLike,
-        location: str | None = None,
-        partition_spec: SpecLike = None,
-        sort_order: OrderLike = None,
-        properties: Mapping[str, object] | None = None,
-    ) -> Transaction:
+    @described_by(TableDescription)
+    def replace_table_transaction(self, table: TableDescription) -> Transaction:
         """A transaction that gives an existing table another definition and no rows; UUID and history stay."""
-        definition = self._define(schema, partition_spec, sort_order, properties)
-        return self._staged_replace(self.load_table(identifier), definition, location)
+        return self._stage_replace(table)
 
-    def create_or_replace_table_transaction(
-        self,
-        identifier: Name,
-        schema: SchemaLike,
-        location: str | None = None,
-        partition_spec: SpecLike = None,
-        sort_order: OrderLike = None,
-        properties: Mapping[str, object] | None = None,
-    ) -> Transaction:
-        """The one of both that fits what is there now."""
-        arguments = (identifier, schema, location, partition_spec, sort_order, properties)
-        if self.table_exists(identifier):
-            return self.replace_table_transaction(*arguments)
-        return self.create_table_transaction(*arguments)
+    @described_by(TableDescription)
+    def create_or_replace_table_transaction(self, table: TableDescription) -> Transaction:
+        """A transaction that creates the table, or replaces the existing one of that name."""
+        return self._stage(table)
 
-    def replace_table(
-        self,
-        identifier: Name,
-        schema: SchemaLike,
-        location: str | None = None,
-        partition_spec: SpecLike = None,
-        sort_order: OrderLike = None,
-        properties: Mapping[str, object] | None = None,
-    ) -> Table:
+    @described_by(TableDescription)
+    def replace_table(self, table: TableDescription) -> Table:
         """Give an existing table another definition and no rows; its UUID and history stay."""
-        arguments = (identifier, schema, location, partition_spec, sort_order, properties)
-        return self.replace_table_transaction(*arguments).commit_transaction()
+        return self._stage_replace(table).commit_transaction()
 
-    def create_or_replace_table(
-        self,
-        identifier: Name,
-        schema: SchemaLike,
-        location: str | None = None,
-        partition_spec: SpecLike = None,
-        sort_order: OrderLike = None,
-        properties: Mapping[str, object] | None = None,
-    ) -> Table:
-        """Create the table, or replace the one that has the name."""
-        arguments = (identifier, schema, location, partition_spec, sort_order, properties)
-        return self.create_or_replace_table_transaction(*arguments).commit_transaction()
+    @described_by(TableDescription)
+    def create_or_replace_table(self, table: TableDescription) -> Table:
+        """Create the table, or replace the existing one of that name."""
+        return self._stage(table).commit_transaction()
 
     def load_table(self, identifier: Name) -> Table:
         """The table of that name, as it is now; `NoSuchTableError` if there is none.
@@ -208,8 +143,8 @@ class Catalog(NamespaceOperations, ViewOperations):
         >>> catalog.load_table("shop.orders").name()
         ('shop', 'orders')
         """
-        wanted = parse_identifier(identifier)
-        return self._handle(wanted, self._existing_table(wanted))
+        parsed = parse_identifier(identifier)
+        return self._handle(parsed, self._existing_table(parsed))
 
     def table_exists(self, identifier: Name) -> bool:
         """Whether there is a table of that name."""
@@ -237,44 +172,75 @@ class Catalog(NamespaceOperations, ViewOperations):
 
     def drop_table(self, identifier: Name) -> None:
         """Drop a table's name; its files stay, unless the catalog knows tables by nothing but their files."""
-        wanted = parse_identifier(identifier)
-        if not self._drop_table(wanted, None):
-            raise self._no_table(wanted)
+        parsed = parse_identifier(identifier)
+        if not self._drop_table(parsed, None):
+            raise self._no_table(parsed)
 
     def purge_table(self, identifier: Name) -> None:
         """Drop a table and delete every file that any of its snapshots needs, as far as it lies in the table's locations.
 
-        What is to be deleted is found out first: if that fails, or if the table says `gc.enabled=false`, nothing happens.
+        What is to be deleted is collected first: if that fails, or if the table says `gc.enabled=false`, nothing happens.
         """
-        wanted = parse_identifier(identifier)
+        parsed = parse_identifier(identifier)
         for _ in range(_PURGE_ATTEMPTS):
-            state = self._existing_table(wanted)
-            check_purgeable(state.metadata, show(wanted))
+            state = self._existing_table(parsed)
+            self._check_purgeable(parsed, state.metadata)
             files = reachable_files(state.metadata, state.metadata_location, self._storage)
-            if self._drop_table(wanted, state):
-                delete_reachable(files, Ownership.of(state.metadata, state.metadata_location), self._storage)
+            if self._drop_table(parsed, state):
+                ownership = Ownership.of(state.metadata, state.metadata_location)
+                # Files by which others are located go last.
+                for group in (files.content, files.manifests, files.manifest_lists, files.statistics, files.metadata):
+                    delete_own(self._storage, ownership, group, "part of a purged table")
                 return
-        raise CommitFailed(f"table {show(wanted)} changes too fast to be purged; nothing was dropped or deleted")
+        raise CommitFailed(f"table {show(parsed)} changes too fast to be purged; nothing was dropped or deleted")
 
     def register_table(self, identifier: Name, metadata_location: str, overwrite: bool = False) -> Table:
         """Give a name to a table that exists as a metadata file.
 
         Args:
             identifier: the name that it gets.
-            metadata_location: where its metadata file is, as `table.metadata_location` says it.
+            metadata_location: the location of its metadata file, as in `table.metadata_location`.
             overwrite: whether the name may be in use; it then stands for this table.
         """
-        wanted = parse_identifier(identifier)
-        self._check_name(wanted)
-        self._require_namespace(wanted[:-1])
+        parsed = parse_identifier(identifier)
+        self._check_name(parsed)
+        self._require_namespace(parsed[:-1])
         location = absolute_location(metadata_location)
         metadata = read_table_metadata(self._storage, location)
-        current = self._table_state(wanted) if overwrite else None
+        current = self._table_state(parsed) if overwrite else None
         if current is None:
-            self._check_free(wanted)
+            self._check_free(parsed)
         state = TableState(metadata, location)
-        self._register_table(wanted, state, current)
-        return self._handle(wanted, state)
+        self._register_table(parsed, state, current)
+        return self._handle(parsed, state)
+
+    # Views, under the names that PyIceberg has for them
+
+    @property
+    def views(self) -> Views:
+        """The views: `catalog.views.create(...)`, `catalog.views.load(...)` and so on."""
+        return Views(self)
+
+    @described_by(ViewDescription)
+    def create_view(self, view: ViewDescription) -> View:
+        """Create a view: `views.create`."""
+        return self.views._create(view)
+
+    def load_view(self, identifier: Name) -> View:
+        """The view of that name, as it is now: `views.load`."""
+        return self.views.load(identifier)
+
+    def view_exists(self, identifier: Name) -> bool:
+        """Whether there is a view of that name: `views.exists`."""
+        return self.views.exists(identifier)
+
+    def list_views(self, namespace: Name) -> list[Identifier]:
+        """The views in a namespace, in order: `views.list`."""
+        return self.views.list(namespace)
+
+    def drop_view(self, identifier: Name) -> None:
+        """Drop a view; its files stay: `views.drop`."""
+        self.views.drop(identifier)
 
     # What each catalog does in its own way
 
@@ -300,7 +266,22 @@ class Catalog(NamespaceOperations, ViewOperations):
         """Drop the name, if it stands for that state, or for any; whether it did."""
 
     @abstractmethod
-    def _committer(self, identifier: Identifier) -> Committer: ...
+    def _commit_table(
+        self,
+        identifier: Identifier,
+        base: TableState,
+        requirements: Sequence[req.TableRequirement],
+        updates: Sequence[up.TableUpdate],
+        before_swap: BeforeSwap,
+    ) -> TableState:
+        """One attempt to change a table: see `Committer.commit`."""
+
+    def _reload_table(self, identifier: Identifier) -> TableState:
+        """What a table is now, for another attempt to change it."""
+        return self._existing_table(identifier)
+
+    def _view_names(self, namespace: Identifier) -> set[Identifier]:
+        return set(self.views.list(namespace))
 
     def _default_location(self, identifier: Identifier) -> str:
         """Where a new table of that name goes."""
@@ -312,6 +293,9 @@ class Catalog(NamespaceOperations, ViewOperations):
             )
         return new_location(folder, identifier[-1], self._properties, self._storage)
 
+    def _given_location(self, identifier: Identifier, location: str) -> str:  # noqa: ARG002 - hadoop looks at the name
+        return strip_trailing_slash(absolute_location(location))
+
     def _check_free(self, identifier: Identifier) -> None:
         """Fail if the name is in use."""
         if self._has_table(identifier):
@@ -322,12 +306,15 @@ class Catalog(NamespaceOperations, ViewOperations):
 
     # Steps that several operations share
 
-    def _free_name(self, identifier: Name, what: str = "table") -> Identifier:
-        wanted = parse_identifier(identifier, what)
-        self._check_name(wanted)
-        self._require_namespace(wanted[:-1])
-        self._check_free(wanted)
-        return wanted
+    def _location_of(self, identifier: Identifier, location: str | None) -> str:
+        return self._default_location(identifier) if location is None else self._given_location(identifier, location)
+
+    def _free_name(self, identifier: Name, noun: str = "table") -> Identifier:
+        parsed = parse_identifier(identifier, noun)
+        self._check_name(parsed)
+        self._require_namespace(parsed[:-1])
+        self._check_free(parsed)
+        return parsed
 
     def _existing_table(self, identifier: Identifier) -> TableState:
         state = self._table_state(identifier)
@@ -336,40 +323,49 @@ class Catalog(NamespaceOperations, ViewOperations):
         return state
 
     def _handle(self, identifier: Identifier, state: TableState) -> Table:
-        return Table(identifier, state, self._committer(identifier), reporter=self.reporter)
+        return Table(identifier, state, CatalogCommitter(self, identifier), reporter=self.reporter)
 
-    def _define(
-        self, schema: SchemaLike, spec: SpecLike, order: OrderLike, properties: Mapping[str, object] | None
-    ) -> TableDefinition:
-        given = checked_table_properties(properties)
-        return define_table(
-            schema, spec, order, {**self._prefixed(_TABLE_DEFAULT), **given, **self._prefixed(_TABLE_OVERRIDE)}
-        )
+    def _create(self, table: TableDescription) -> Table:
+        identifier = self._free_name(table.identifier)
+        return self._handle(identifier, self._create_table(identifier, self._new_metadata(identifier, table)))
+
+    def _stage(self, table: TableDescription) -> Transaction:
+        return self._stage_replace(table) if self.table_exists(table.identifier) else self._stage_create(table)
+
+    def _stage_create(self, table: TableDescription) -> Transaction:
+        identifier = self._free_name(table.identifier)
+        metadata = self._new_metadata(identifier, table)
+        committer = StagedCommitter(self, identifier, metadata)
+        handle = Table(identifier, TableState(metadata, None), committer, reporter=self.reporter)
+        # It says nothing that the staged metadata lacks, but there is something to commit.
+        return handle.transaction().apply_updates(up.AssignUUIDUpdate(str(metadata.table_uuid)))
+
+    def _stage_replace(self, table: TableDescription) -> Transaction:
+        definition = self._define(table)
+        handle = self.load_table(table.identifier)
+        location = None if table.location is None else self._given_location(handle.name(), table.location)
+        transaction = handle.transaction()
+        transaction.add(ReplaceTable(definition, location))
+        return transaction
+
+    def _new_metadata(self, identifier: Identifier, table: TableDescription) -> TableMetadata:
+        definition = self._define(table)
+        return definition.new_metadata(self._location_of(identifier, table.location), str(uuid.uuid4()), now_ms())
+
+    def _define(self, table: TableDescription) -> TableDefinition:
+        return define_table(table, self._prefixed(_TABLE_DEFAULT), self._prefixed(_TABLE_OVERRIDE))
 
     def _prefixed(self, prefix: str) -> dict[str, str]:
         """Table properties that the catalog's own set or enforce, as in the Java library."""
         return {key.removeprefix(prefix): value for key, value in self._properties.items() if key.startswith(prefix)}
 
-    def _new_metadata(self, identifier: Identifier, definition: TableDefinition, location: str | None) -> TableMetadata:
-        place = self._default_location(identifier) if location is None else self._given_location(identifier, location)
-        return definition.new_metadata(place, str(uuid.uuid4()), now_ms())
-
-    def _given_location(self, identifier: Identifier, location: str) -> str:  # noqa: ARG002 - hadoop looks at the name
-        return strip_trailing_slash(absolute_location(location))
-
-    def _staged_create(self, identifier: Identifier, metadata: TableMetadata) -> Transaction:
-        usual = self._committer(identifier)
-        committer = StagedCommitter(identifier, metadata, usual, self._table_state, self._create_table, now_ms)
-        table = Table(identifier, TableState(metadata, None), committer, reporter=self.reporter)
-        transaction = table.transaction()
-        transaction.add(CreateTable(metadata))
-        return transaction
-
-    def _staged_replace(self, table: Table, definition: TableDefinition, location: str | None) -> Transaction:
-        place = None if location is None else self._given_location(table.name(), location)
-        transaction = table.transaction()
-        transaction.add(ReplaceTable(definition, place))
-        return transaction
+    def _check_purgeable(self, identifier: Identifier, metadata: TableMetadata) -> None:
+        """Fail if the table says that its files may belong to others too."""
+        if not props.GC_ENABLED.of(metadata.properties):
+            raise ValidationError(
+                f"table {show(identifier)} has {props.GC_ENABLED.key}=false: its files may belong to other tables and are"
+                " not deleted; drop_table drops the name alone"
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -381,3 +377,69 @@ class Catalog(NamespaceOperations, ViewOperations):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._name!r}, warehouse={self._warehouse!r})"
+
+
+class CatalogCommitter:
+    """One table of a catalog, as commits see it."""
+
+    def __init__(self, catalog: Catalog, identifier: Identifier) -> None:
+        self._catalog = catalog
+        self._identifier = identifier
+
+    @property
+    def storage(self) -> Storage:
+        """Where the table's files are."""
+        return self._catalog.storage
+
+    @property
+    def name(self) -> str:
+        """The table's full name."""
+        return show((self._catalog.name, *self._identifier))
+
+    def load(self) -> TableState:
+        """The newest state."""
+        return self._catalog._reload_table(self._identifier)
+
+    def commit(
+        self,
+        base: TableState,
+        requirements: Sequence[req.TableRequirement],
+        updates: Sequence[up.TableUpdate],
+        before_swap: BeforeSwap,
+    ) -> TableState:
+        """One attempt to change the table: see `Committer.commit`."""
+        return self._catalog._commit_table(self._identifier, base, requirements, updates, before_swap)
+
+
+class StagedCommitter(CatalogCommitter):
+    """The committer of a table that its first commit creates, with all that is in that commit."""
+
+    def __init__(self, catalog: Catalog, identifier: Identifier, staged: TableMetadata) -> None:
+        super().__init__(catalog, identifier)
+        self._staged = staged
+        self._created = False
+
+    def load(self) -> TableState:
+        """What has the name now, or the table as it is staged if nothing has."""
+        if self._created:
+            return super().load()
+        return self._catalog._table_state(self._identifier) or TableState(self._staged, None)
+
+    def commit(
+        self,
+        base: TableState,
+        requirements: Sequence[req.TableRequirement],
+        updates: Sequence[up.TableUpdate],
+        before_swap: BeforeSwap,
+    ) -> TableState:
+        """Create the table; later commits are those of any table."""
+        if self._created or base.metadata_location is not None:
+            return super().commit(base, requirements, updates, before_swap)
+        metadata = next_state(base, requirements, updates, now_ms())
+        before_swap()
+        try:
+            state = self._catalog._create_table(self._identifier, metadata)
+        except StorageError as error:
+            raise CommitFailed(f"{self.name} was not created, and nothing happened: {error}") from error
+        self._created = True
+        return state

@@ -1,18 +1,17 @@
-"""Decides what a user's words for a new table mean: schema, partition spec, sort order and properties."""
+"""Decides what a user's description of a table means: schema, partition spec, sort order and properties."""
 
-from collections.abc import Iterable, Mapping
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from icefloe import properties as props
-from icefloe.errors import (
-    InvalidPartitionSpecError,
-    InvalidPropertyError,
-    InvalidSchemaError,
-    InvalidSortOrderError,
-)
+from icefloe.catalog.identifiers import Name
+from icefloe.data import engine_named
+from icefloe.errors import InvalidPartitionSpecError, InvalidPropertyError, InvalidSchemaError, InvalidSortOrderError
 from icefloe.metadata import TableMetadata, new_table_metadata
 from icefloe.partitioning import (
     UNPARTITIONED,
@@ -26,16 +25,51 @@ from icefloe.schema import Schema, parse_ddl, schema_from_arrow
 from icefloe.versions import Feature, allows
 
 SchemaLike: TypeAlias = Schema | pa.Schema | str
-"""A schema, one of Arrow, or a definition like `id long not null, name string`."""
+"""A schema, one of Arrow, a `StructType` of Spark, or a definition like `id long not null, name string`."""
 SpecLike = PartitionSpec | str | Iterable[str] | None
 """A partition spec, or texts like `["days(ts)", "bucket(16, id)"]`; None for no partitions."""
 OrderLike = SortOrder | str | Iterable[str] | None
 """A sort order, or texts like `["ts desc nulls last"]`; None for no order."""
 
+P = ParamSpec("P")
+Owner = TypeVar("Owner")
+Description = TypeVar("Description")
+Result = TypeVar("Result")
+
+
+def described_by(
+    description: Callable[P, Description],
+) -> Callable[[Callable[[Owner, Description], Result]], Callable[Concatenate[Owner, P], Result]]:
+    """Lets a method that takes a description be called with its parts, so that their names and types are written once."""
+
+    def decorate(method: Callable[[Owner, Description], Result]) -> Callable[Concatenate[Owner, P], Result]:
+        @wraps(method)
+        def call(self: Owner, /, *parts: P.args, **named: P.kwargs) -> Result:
+            return method(self, description(*parts, **named))
+
+        own = inspect.signature(method)
+        parameters = [own.parameters["self"], *inspect.signature(description).parameters.values()]
+        vars(call)["__signature__"] = own.replace(parameters=parameters)
+        return call
+
+    return decorate
+
+
+@dataclass(frozen=True, slots=True)
+class TableDescription:
+    """A table as a user describes it; `Catalog.create_table` says what each part may be."""
+
+    identifier: Name
+    schema: SchemaLike
+    location: str | None = None
+    partition_spec: SpecLike = None
+    sort_order: OrderLike = None
+    properties: Mapping[str, object] | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """What a table is to be: spec and order are over the ids of this schema, which a table gives afresh."""
+    """What a description means: spec and order use the ids of this schema, which a table assigns afresh."""
 
     schema: Schema
     spec: PartitionSpec
@@ -43,13 +77,11 @@ class TableDefinition:
     properties: Mapping[str, str]
     """Without the format version."""
     format_version: int | None
-    """None: the default for a new table, what it is for a replaced one."""
+    """None: the default for a new table, no change for a replaced one."""
 
     def new_metadata(self, location: str, uuid: str, timestamp_ms: int) -> TableMetadata:
         """The metadata of a new table with this definition."""
-        version = props.requested_version(
-            {} if self.format_version is None else {props.FORMAT_VERSION: str(self.format_version)}
-        )
+        version = props.requested_version({}) if self.format_version is None else self.format_version
         return new_table_metadata(
             self.schema,
             self.spec,
@@ -62,73 +94,69 @@ class TableDefinition:
         )
 
 
-def define_table(
-    schema: SchemaLike, spec: SpecLike, order: OrderLike, properties: Mapping[str, object] | None
-) -> TableDefinition:
-    """The definition, with everything that can be wrong in it checked as far as it can be without a table."""
-    texts = checked_table_properties(properties)
-    version = props.requested_version(texts) if props.FORMAT_VERSION in texts else None
-    stored = {key: value for key, value in texts.items() if key != props.FORMAT_VERSION}
-    real = read_schema(schema, version)
-    return TableDefinition(real, _spec(spec, real), _order(order, real), stored, version)
+def define_table(table: TableDescription, defaults: Mapping[str, str], overrides: Mapping[str, str]) -> TableDefinition:
+    """The definition, with everything checked that can be checked without a table."""
+    properties = {**defaults, **property_texts(table.properties), **overrides}
+    for key in properties:
+        if key in props.RESERVED and key != props.FORMAT_VERSION:
+            raise InvalidPropertyError(f"property {key!r} is reserved: it describes the table and cannot be set")
+    props.refuse_misspelt(properties)
+    version = props.requested_version(properties) if props.FORMAT_VERSION in properties else None
+    properties.pop(props.FORMAT_VERSION, None)
+    schema = read_schema(table.schema, version)
+    spec, order = _read_spec(table.partition_spec, schema), _read_order(table.sort_order, schema)
+    return TableDefinition(schema, spec, order, properties, version)
 
 
 def read_schema(schema: SchemaLike, format_version: int | None = None) -> Schema:
     """The schema that is meant."""
-    given: object = schema
-    match given:
+    match schema:
         case Schema():
-            return given
+            return schema
         case str():
-            return parse_ddl(given)
+            return parse_ddl(schema)
         case pa.Schema():
-            fine = allows(
-                props.requested_version({}) if format_version is None else format_version, Feature.NANOSECOND_TIMESTAMPS
-            )
-            return schema_from_arrow(schema, downcast_ns_timestamp_to_us=not fine)
+            version = props.requested_version({}) if format_version is None else format_version
+            has_nanoseconds = allows(version, Feature.NANOSECOND_TIMESTAMPS)
+            return schema_from_arrow(schema, downcast_ns_timestamp_to_us=not has_nanoseconds)
+        case _ if type(schema).__module__.startswith("pyspark."):
+            return engine_named("spark").read_schema(schema)
         case _:
             raise InvalidSchemaError(
-                f"a schema is an icefloe Schema, a pyarrow.Schema or a text like 'id long, name string',"
+                "a schema is an icefloe Schema, a pyarrow.Schema, a Spark StructType or a text like 'id long, name string',"
                 f" not {type(schema).__name__}"
             )
 
 
-def checked_table_properties(properties: Mapping[str, object] | None) -> dict[str, str]:
-    """Properties as texts; reserved ones other than the format version are refused."""
-    checked: dict[str, str] = {}
-    given: object = properties
-    if given is not None and not isinstance(given, Mapping):
+def property_texts(properties: Mapping[str, object] | None) -> dict[str, str]:
+    """Properties as texts."""
+    given: object = {} if properties is None else properties
+    if not isinstance(given, Mapping):
         raise InvalidPropertyError(f"properties are a mapping from texts to texts, not {type(given).__name__}")
-    for key, value in (given or {}).items():
-        if not isinstance(key, str) or not isinstance(value, str | int | float):
+    for key, value in given.items():
+        if not isinstance(key, str) or not key or not isinstance(value, str | int | float):
             raise InvalidPropertyError(f"property {key!r} is {value!r:.100}; a text, number or truth value is expected")
-        if key in props.RESERVED and key != props.FORMAT_VERSION:
-            raise InvalidPropertyError(f"property {key!r} is reserved: it describes the table and cannot be set")
-        props.refuse_misspelt([key])
-        checked[key] = str(value).lower() if isinstance(value, bool) else str(value)
-    return checked
+    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()}
 
 
-def _spec(spec: Any, schema: Schema) -> PartitionSpec:
+def _read_spec(spec: SpecLike, schema: Schema) -> PartitionSpec:
     if spec is None:
         return UNPARTITIONED
     if isinstance(spec, PartitionSpec):
         return spec
-    texts = _texts(spec)
-    if texts is None:
+    if (texts := _texts(spec)) is None:
         raise InvalidPartitionSpecError(
             f"a partition spec is a PartitionSpec or texts like ['days(ts)', 'bucket(16, id)'], not {spec!r:.100}"
         )
     return parse_partition_spec(texts, schema)
 
 
-def _order(order: Any, schema: Schema) -> SortOrder:
+def _read_order(order: OrderLike, schema: Schema) -> SortOrder:
     if order is None:
         return UNSORTED
     if isinstance(order, SortOrder):
         return order
-    texts = _texts(order)
-    if texts is None:
+    if (texts := _texts(order)) is None:
         raise InvalidSortOrderError(
             f"a sort order is a SortOrder or texts like ['ts desc nulls last'], not {order!r:.100}"
         )

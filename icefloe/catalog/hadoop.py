@@ -1,6 +1,6 @@
 """Decides how tables live in a file system without anything beside it: the folder is the name, the highest version the table.
 
-A commit creates `v<N+1>.metadata.json`, which exactly one writer can. Which version is the newest is found by listing;
+A commit creates `v<N+1>.metadata.json`, which exactly one writer can. The newest version is the highest one listed;
 `version-hint.text` is written for other programs, and never read. Old versions are not deleted, whatever the table asks
 for: a version number that became free could be taken once more by a writer that was slow, and its commit would be lost.
 """
@@ -11,12 +11,9 @@ from typing import NoReturn
 
 from icefloe import properties as props
 from icefloe.catalog.catalog import Catalog
-from icefloe.catalog.clock import now_ms
 from icefloe.catalog.identifiers import Identifier, show
 from icefloe.catalog.metadata_files import LOG, compression_for, read_table_metadata
-from icefloe.catalog.purge import check_purgeable
-from icefloe.catalog.views import View
-from icefloe.commit import BeforeSwap, Committer, TableState, check_same_table, next_state, stale
+from icefloe.commit import BeforeSwap, TableState, check_same_table, next_state, now_ms, stale
 from icefloe.errors import (
     CommitFailed,
     CommitStateUnknown,
@@ -36,19 +33,20 @@ from icefloe.maintenance import delete_quietly
 from icefloe.metadata import (
     MetadataCompression,
     TableMetadata,
-    ViewMetadata,
     encode_metadata_file,
     requirements as req,
     updates as up,
     versioned_file_name,
 )
-from icefloe.storage import Storage, absolute_location, parse_location, same_location
+from icefloe.storage import absolute_location, parse_location, same_location
 from icefloe.versions import Feature, require
 
 VERSION_HINT = "version-hint.text"
 """The file that tells other programs a version to begin their search at."""
 
-_VERSION_FILE = re.compile(r"v([0-9]{1,18})(\.metadata\.json|\.gz\.metadata\.json|\.metadata\.json\.gz)")
+_ENDINGS = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
+"""Of two files of one version, the one whose ending comes first counts, as in the Java library."""
+_VERSION_FILE = re.compile(rf"v([0-9]{{1,18}})({'|'.join(re.escape(ending) for ending in _ENDINGS)})")
 
 
 class HadoopCatalog(Catalog):
@@ -106,8 +104,10 @@ class HadoopCatalog(Catalog):
             raise NamespaceNotEmptyError(f"the folder of namespace {show(namespace)} still holds files")
 
     def _child_namespaces(self, parent: Identifier) -> set[Identifier]:
-        found = {(*parent, name) for name in self._storage.list_folders(self._folder(parent))}
-        return {each for each in found if not self._has_table(each)}
+        return {child for child in self._children(parent) if not self._has_table(child)}
+
+    def _children(self, parent: Identifier) -> set[Identifier]:
+        return {(*parent, name) for name in self._storage.list_folders(self._folder(parent))}
 
     def _load_namespace(self, namespace: Identifier) -> dict[str, str]:
         return {"location": self._folder(namespace)}
@@ -127,35 +127,32 @@ class HadoopCatalog(Catalog):
 
     # Tables
 
-    def _newest(self, identifier: Identifier) -> tuple[int, str] | None:
-        """The highest version and its file. Two files of one version are told apart as the Java library does."""
+    def _versions(self, identifier: Identifier) -> list[tuple[int, str]]:
+        """The metadata files by version, the newest last."""
         folder = f"{self._folder(identifier)}/metadata"
         path = parse_location(folder).path
-        versions: dict[int, list[str]] = {}
+        versions = []
         for info in self._storage.list_prefix(folder):
-            # Told by paths: one file can be written as a location in several ways.
+            # By paths: one file can be written as a location in several ways.
             parent, _, name = parse_location(info.location).path.rpartition("/")
-            if parent == path and (found := _VERSION_FILE.fullmatch(name)):
-                versions.setdefault(int(found[1]), []).append(name)
-        if not versions:
-            return None
-        newest = max(versions)
-        return newest, f"{folder}/{min(versions[newest], key=_preference)}"
+            if parent == path and (match := _VERSION_FILE.fullmatch(name)):
+                versions.append((int(match[1]), -_ENDINGS.index(match[2]), f"{folder}/{name}"))
+        return [(version, location) for version, _, location in sorted(versions)]
 
     def _has_table(self, identifier: Identifier) -> bool:
-        return self._newest(identifier) is not None
+        return bool(self._versions(identifier))
 
     def _table_names(self, namespace: Identifier) -> set[Identifier]:
-        found = {(*namespace, name) for name in self._storage.list_folders(self._folder(namespace))}
-        return {each for each in found if self._has_table(each)}
+        return {child for child in self._children(namespace) if self._has_table(child)}
 
     def _table_state(self, identifier: Identifier) -> TableState | None:
-        found = self._newest(identifier)
-        if found is None:
+        versions = self._versions(identifier)
+        if not versions:
             return None
-        metadata = read_table_metadata(self._storage, found[1])
+        _, location = versions[-1]
+        metadata = read_table_metadata(self._storage, location)
         _check_version(metadata, identifier)
-        return TableState(metadata, found[1])
+        return TableState(metadata, location)
 
     def _create_table(self, identifier: Identifier, metadata: TableMetadata) -> TableState:
         self._check_storable(identifier, metadata)
@@ -198,13 +195,12 @@ class HadoopCatalog(Catalog):
     def _find_out(self, location: str, data: bytes, error: StorageError) -> None:
         """After a create whose outcome is open: return if our file is there, and say what is known if it is not."""
         try:
-            found = self._storage.read(location)
+            stored = self._storage.read(location)
         except StorageError as problem:
-            seen = (
-                "it is not there yet" if isinstance(problem, LocationNotFoundError) else f"reading it failed: {problem}"
-            )
+            is_missing = isinstance(problem, LocationNotFoundError)
+            seen = "it is not there yet" if is_missing else f"reading it failed: {problem}"
             raise CommitStateUnknown(f"whether {location} was created is not known: {error}; {seen}") from error
-        if found != data:
+        if stored != data:
             raise CommitFailed(f"another writer was faster: {location} exists") from error
 
     def _write_hint(self, folder: str, version: int) -> None:
@@ -247,15 +243,10 @@ class HadoopCatalog(Catalog):
         current = self._table_state(identifier)
         if current is None or (state is not None and state.metadata_location != current.metadata_location):
             return False
-        check_purgeable(current.metadata, show(identifier))
+        self._check_purgeable(identifier, current.metadata)
         folder = self._folder(identifier)
-        versions = [
-            (int(found[1]), info.location)
-            for info in self._storage.list_prefix(f"{folder}/metadata")
-            if (found := _VERSION_FILE.fullmatch(info.location.rpartition("/")[2]))
-        ]
         # The newest goes last: before that the table is whole, after it there is none; never an older one.
-        for _, location in sorted(versions):
+        for _, location in self._versions(identifier):
             for failure in self._storage.delete([location]):
                 raise failure.error
         delete_quietly(
@@ -272,100 +263,48 @@ class HadoopCatalog(Catalog):
         except StorageError as error:
             LOG.warning("an empty folder of a dropped table stays behind: %s", error)
 
-    def _committer(self, identifier: Identifier) -> Committer:
-        return HadoopCommitter(self, identifier)
-
-    # Views
-
-    def _has_view(self, identifier: Identifier) -> bool:  # noqa: ARG002 - there are none
-        return False
-
-    def _view_names(self, namespace: Identifier) -> set[Identifier]:  # noqa: ARG002 - there are none
-        return set()
-
-    def _find_view(self, identifier: Identifier) -> View | None:  # noqa: ARG002 - there are none
-        return None
-
-    def _create_view(self, identifier: Identifier, view: ViewMetadata) -> View:  # noqa: ARG002 - refused
-        raise InvalidInputError(f"view {show(identifier)} cannot be created: a catalog of type hadoop keeps no views")
-
-    def _swap_view(self, base: View, changed: ViewMetadata) -> View:  # noqa: ARG002 - refused
-        raise InvalidInputError(f"view {show(base.identifier)} cannot change: a catalog of type hadoop keeps no views")
-
-    def _rename_view(self, source: Identifier, target: Identifier) -> bool:  # noqa: ARG002 - there are none
-        return False
-
-    def _drop_view(self, identifier: Identifier) -> bool:  # noqa: ARG002 - there are none
-        return False
-
-    def __reduce__(self) -> tuple[type["HadoopCatalog"], tuple[str, dict[str, str]]]:
-        return HadoopCatalog, (self._name, {**self._properties, "warehouse": str(self._warehouse)})
-
-
-class HadoopCommitter:
-    """One table of a catalog of folders."""
-
-    def __init__(self, catalog: HadoopCatalog, identifier: Identifier) -> None:
-        self._catalog = catalog
-        self._identifier = identifier
-
-    @property
-    def storage(self) -> Storage:
-        """Where the table's files are."""
-        return self._catalog.storage
-
-    @property
-    def name(self) -> str:
-        """The table's full name."""
-        return show((self._catalog.name, *self._identifier))
-
-    def load(self) -> TableState:
-        """The newest state."""
-        return self._catalog._existing_table(self._identifier)
-
-    def commit(
+    def _commit_table(
         self,
+        identifier: Identifier,
         base: TableState,
         requirements: Sequence[req.TableRequirement],
         updates: Sequence[up.TableUpdate],
         before_swap: BeforeSwap,
     ) -> TableState:
-        """One attempt to change the table: see `Committer.commit`."""
+        name = show((self._name, *identifier))
         try:
-            version, current = self._current(base)
-            check_same_table(base.metadata, current.metadata, self.name)
+            version, current = self._current(identifier, base)
+            check_same_table(base.metadata, current.metadata, name)
             changed = next_state(current, requirements, updates, now_ms())
             if changed is current.metadata:
                 return current
-            self._catalog._check_storable(self._identifier, changed)
+            self._check_storable(identifier, changed)
         except (StorageError, CorruptFileError) as error:
-            raise CommitFailed(f"the commit to {self.name} was not begun, and nothing happened: {error}") from error
+            raise CommitFailed(f"the commit to {name} was not begun, and nothing happened: {error}") from error
         # As the base says, not the new metadata: all who build on one version must compete for one name.
         compression = compression_for(current.metadata.properties)
         before_swap()
         try:
-            return self._catalog._store(self._identifier, changed, version + 1, compression)
+            return self._store(identifier, changed, version + 1, compression)
         except NothingStoredError as error:
-            raise CommitFailed(f"table {self.name} was not changed; nothing happened: {error}") from error
+            raise CommitFailed(f"table {name} was not changed; nothing happened: {error}") from error
 
-    def _current(self, base: TableState) -> tuple[int, TableState]:
+    def _current(self, identifier: Identifier, base: TableState) -> tuple[int, TableState]:
         """The newest version, which must be the base."""
-        found = self._catalog._newest(self._identifier)
-        if found is None:
-            raise self._catalog._no_table(self._identifier)
-        version, location = found
+        versions = self._versions(identifier)
+        if not versions:
+            raise self._no_table(identifier)
+        version, location = versions[-1]
         if location != base.metadata_location:
-            raise StaleBaseError(stale(self.name, base.metadata_location, location))
-        # Read again, even if the base has the same name: another table may have taken the place of a dropped one.
-        return version, TableState(read_table_metadata(self.storage, location), location)
+            raise StaleBaseError(stale(show((self._name, *identifier)), base.metadata_location, location))
+        # Read again, even if the base has the same name: another table may have replaced a dropped one.
+        return version, TableState(read_table_metadata(self._storage, location), location)
+
+    def __reduce__(self) -> tuple[type["HadoopCatalog"], tuple[str, dict[str, str]]]:
+        return HadoopCatalog, (self._name, {**self._properties, "warehouse": str(self._warehouse)})
 
 
 def _check_version(metadata: TableMetadata, identifier: Identifier) -> None:
     require(
         metadata.format_version, Feature.FILE_SYSTEM_TABLES, f"table {show(identifier)} in a catalog of type hadoop"
     )
-
-
-def _preference(name: str) -> int:
-    found = _VERSION_FILE.fullmatch(name)
-    return (".metadata.json", ".gz.metadata.json", ".metadata.json.gz").index(found[2]) if found else 3

@@ -6,41 +6,96 @@ from collections.abc import Mapping
 from weakref import WeakValueDictionary
 
 from icefloe.catalog.identifiers import Identifier, show
-from icefloe.catalog.pointers import Kind, PointerCatalog
+from icefloe.catalog.pointers import TABLE, VIEW, PointerCatalog, Pointers
 from icefloe.errors import InvalidInputError, TableAlreadyExistsError
 
 
 class _Content:
-    """The names of one catalog. Pickles of it find the same content again, but only in the process that it lives in."""
+    """The names of one catalog. Pickles of it have the same content again, but only in the process that it lives in."""
 
     def __init__(self) -> None:
         self.token = uuid.uuid4().hex
         self.lock = threading.RLock()
         self.namespaces: dict[Identifier, dict[str, str]] = {}
-        self.pointers: dict[Identifier, tuple[Kind, str]] = {}
+        self.pointers: dict[Identifier, tuple[str, str]] = {}
+        """What each name stands for, and its metadata location."""
 
 
 _ALIVE: WeakValueDictionary[str, _Content] = WeakValueDictionary()
 
 
-class MemoryCatalog(PointerCatalog):
-    """A catalog that is gone with its process; files go into memory too, unless a warehouse is given."""
+class MemoryPointers(Pointers):
+    """Pointers in a dictionary."""
 
-    def __init__(self, name: str, properties: Mapping[str, str]) -> None:
-        self._content = _Content()
+    def __init__(self, catalog: str, noun: str, content: _Content) -> None:
+        super().__init__(catalog, noun)
+        self._content = content
+
+    def find(self, identifier: Identifier) -> str | None:
+        """The metadata location of the name."""
+        noun, location = self._content.pointers.get(identifier, (None, None))
+        return location if noun == self._noun else None
+
+    def insert(self, identifier: Identifier, location: str) -> bool:
+        """Take a name that is free."""
+        pointer = (self._noun, location)
+        with self._content.lock:
+            return self._content.pointers.setdefault(identifier, pointer) == pointer
+
+    def swap(self, identifier: Identifier, expected: str, location: str) -> bool:
+        """Set another location if the present one is the expected one."""
+        with self._content.lock:
+            if self.find(identifier) != expected:
+                return False
+            self._content.pointers[identifier] = (self._noun, location)
+            return True
+
+    def remove(self, identifier: Identifier, expected: str | None = None) -> bool:
+        """Free a name."""
+        with self._content.lock:
+            location = self.find(identifier)
+            if location is None or expected not in (None, location):
+                return False
+            del self._content.pointers[identifier]
+            return True
+
+    def move(self, source: Identifier, target: Identifier) -> bool:
+        """Give a name another one."""
+        with self._content.lock:
+            if self.find(source) is None:
+                return False
+            if target in self._content.pointers:
+                raise TableAlreadyExistsError(f"{show(target)} already exists in catalog {self._catalog!r}")
+            self._content.pointers[target] = self._content.pointers.pop(source)
+            return True
+
+    def names(self, namespace: Identifier) -> set[Identifier]:
+        """The names in a namespace."""
+        with self._content.lock:
+            pointers = self._content.pointers.items()
+            return {name for name, (noun, _) in pointers if noun == self._noun and name[:-1] == namespace}
+
+
+class MemoryCatalog(PointerCatalog):
+    """A catalog that ends with its process; files go into memory too, unless a warehouse is given."""
+
+    def __init__(self, name: str, properties: Mapping[str, str], content: _Content | None = None) -> None:
+        self._content = content or _Content()
         _ALIVE[self._content.token] = self._content
         super().__init__(name, {"warehouse": f"memory://{self._content.token}/warehouse", **properties})
+        self._table_pointers = MemoryPointers(name, TABLE, self._content)
+        self._view_pointers = MemoryPointers(name, VIEW, self._content)
 
     def _check_name(self, identifier: Identifier) -> None:
         """Any name will do."""
 
     def _namespace_exists(self, namespace: Identifier) -> bool:
         with self._content.lock:
-            return any(_is_in(each, namespace) for each in self._occupied())
+            return any(_is_in(occupied, namespace) for occupied in self._occupied())
 
     def _occupied(self) -> set[Identifier]:
         """Every namespace that was created or holds something."""
-        return {*self._content.namespaces, *(each[:-1] for each in self._content.pointers)}
+        return {*self._content.namespaces, *(name[:-1] for name in self._content.pointers)}
 
     def _create_namespace(self, namespace: Identifier, properties: dict[str, str]) -> None:
         with self._content.lock:
@@ -53,7 +108,7 @@ class MemoryCatalog(PointerCatalog):
     def _child_namespaces(self, parent: Identifier) -> set[Identifier]:
         depth = len(parent) + 1
         with self._content.lock:
-            return {each[:depth] for each in self._occupied() if len(each) >= depth and _is_in(each, parent)}
+            return {name[:depth] for name in self._occupied() if len(name) >= depth and _is_in(name, parent)}
 
     def _load_namespace(self, namespace: Identifier) -> dict[str, str]:
         with self._content.lock:
@@ -64,48 +119,9 @@ class MemoryCatalog(PointerCatalog):
     ) -> dict[str, str]:
         with self._content.lock:
             before = self._load_namespace(namespace)
-            kept = {key: value for key, value in before.items() if key not in removals}
-            self._content.namespaces[namespace] = {**kept, **updates}
+            rest = {key: value for key, value in before.items() if key not in removals}
+            self._content.namespaces[namespace] = {**rest, **updates}
             return before
-
-    def _pointer(self, kind: Kind, identifier: Identifier) -> str | None:
-        with self._content.lock:
-            found = self._content.pointers.get(identifier)
-        return found[1] if found is not None and found[0] is kind else None
-
-    def _insert_pointer(self, kind: Kind, identifier: Identifier, location: str) -> bool:
-        with self._content.lock:
-            return self._content.pointers.setdefault(identifier, (kind, location)) == (kind, location)
-
-    def _swap_pointer(self, kind: Kind, identifier: Identifier, expected: str, location: str) -> bool:
-        with self._content.lock:
-            if self._content.pointers.get(identifier) != (kind, expected):
-                return False
-            self._content.pointers[identifier] = (kind, location)
-            return True
-
-    def _remove_pointer(self, kind: Kind, identifier: Identifier, expected: str | None) -> bool:
-        with self._content.lock:
-            found = self._pointer(kind, identifier)
-            if found is None or expected not in (None, found):
-                return False
-            del self._content.pointers[identifier]
-            return True
-
-    def _move_pointer(self, kind: Kind, source: Identifier, target: Identifier) -> bool:
-        with self._content.lock:
-            if self._pointer(kind, source) is None:
-                return False
-            if target in self._content.pointers:
-                raise TableAlreadyExistsError(f"{show(target)} already exists in catalog {self._name!r}")
-            self._content.pointers[target] = self._content.pointers.pop(source)
-            return True
-
-    def _names(self, kind: Kind, namespace: Identifier) -> set[Identifier]:
-        with self._content.lock:
-            return {
-                each for each, (found, _) in self._content.pointers.items() if found is kind and each[:-1] == namespace
-            }
 
     def __reduce__(self) -> tuple[object, tuple[str, dict[str, str], str]]:
         return _revived, (self._name, self._properties, self._content.token)
@@ -119,8 +135,6 @@ def _revived(name: str, properties: dict[str, str], token: str) -> MemoryCatalog
     content = _ALIVE.get(token)
     if content is None:
         raise InvalidInputError(
-            f"catalog {name!r} lives in the memory of another process, or is gone; use type='sql' to share one"
+            f"catalog {name!r} lives in the memory of another process, or has ended; use type='sql' to share one"
         )
-    catalog = MemoryCatalog(name, properties)
-    catalog._content = content
-    return catalog
+    return MemoryCatalog(name, properties, content)

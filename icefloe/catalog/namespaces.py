@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from icefloe.catalog.definitions import property_texts
 from icefloe.catalog.identifiers import Identifier, Name, parse_namespace, show
 from icefloe.errors import (
     InvalidInputError,
@@ -15,7 +16,7 @@ from icefloe.errors import (
 )
 
 EXISTS = "exists"
-"""The property by which SQL catalogs note that a namespace is there; never shown, never set by users."""
+"""The property by which SQL catalogs record that a namespace exists; never shown, never set by users."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,33 +26,7 @@ class PropertiesUpdateSummary:
     removed: tuple[str, ...]
     updated: tuple[str, ...]
     missing: tuple[str, ...]
-    """Keys that were to be removed and were not there."""
-
-
-def checked_namespace_properties(properties: Mapping[str, object] | None) -> dict[str, str]:
-    """Properties as texts."""
-    given: object = properties
-    if given is not None and not isinstance(given, Mapping):
-        raise InvalidPropertyError(f"properties are a mapping from texts to texts, not {type(given).__name__}")
-    checked = {}
-    for key, value in (given or {}).items():
-        if not isinstance(key, str) or not key or not isinstance(value, str | int | float):
-            raise InvalidPropertyError(f"property {key!r} is {value!r:.100}; a text, number or truth value is expected")
-        if key == EXISTS:
-            raise InvalidPropertyError(f"property {EXISTS!r} is reserved: it says that a namespace is there")
-        checked[key] = str(value).lower() if isinstance(value, bool) else str(value)
-    return checked
-
-
-def summarize_change(
-    before: Mapping[str, str], removals: Collection[str], updates: Mapping[str, str]
-) -> PropertiesUpdateSummary:
-    """What a change does to these properties."""
-    return PropertiesUpdateSummary(
-        tuple(sorted(key for key in removals if key in before)),
-        tuple(sorted(updates)),
-        tuple(sorted(key for key in removals if key not in before)),
-    )
+    """Keys that were to be removed and did not exist."""
 
 
 class NamespaceOperations(ABC):
@@ -66,31 +41,31 @@ class NamespaceOperations(ABC):
         return self._name
 
     def create_namespace(self, namespace: Name, properties: Mapping[str, object] | None = None) -> None:
-        """Create a namespace; the ones around it need not exist."""
-        wanted = parse_namespace(namespace)
-        self._check_name(wanted)
-        settings = checked_namespace_properties(properties)
-        if self._namespace_exists(wanted):
-            raise NamespaceAlreadyExistsError(f"namespace {show(wanted)} already exists in catalog {self._name!r}")
-        self._create_namespace(wanted, settings)
+        """Create a namespace; those around it need not exist."""
+        parsed = parse_namespace(namespace)
+        self._check_name(parsed)
+        texts = _namespace_properties(properties)
+        if self._namespace_exists(parsed):
+            raise self._namespace_taken(parsed)
+        self._create_namespace(parsed, texts)
 
     def create_namespace_if_not_exists(self, namespace: Name, properties: Mapping[str, object] | None = None) -> None:
-        """Create a namespace unless it is there."""
+        """Create a namespace unless it exists."""
         with suppress(NamespaceAlreadyExistsError):
             self.create_namespace(namespace, properties)
 
     def drop_namespace(self, namespace: Name) -> None:
-        """Drop a namespace that holds nothing."""
-        wanted = self._existing_namespace(namespace)
-        for what, found in (
-            ("namespaces", self._child_namespaces(wanted)),
-            ("tables", self._table_names(wanted)),
-            ("views", self._view_names(wanted)),
+        """Drop an empty namespace."""
+        parsed = self._existing_namespace(namespace)
+        for noun, names in (
+            ("namespaces", self._child_namespaces(parsed)),
+            ("tables", self._table_names(parsed)),
+            ("views", self._view_names(parsed)),
         ):
-            if found:
-                names = ", ".join(show(each) for each in sorted(found)[:3]) + (", ..." if len(found) > 3 else "")
-                raise NamespaceNotEmptyError(f"namespace {show(wanted)} still holds {len(found)} {what}: {names}")
-        self._drop_namespace(wanted)
+            if names:
+                shown = ", ".join(show(name) for name in sorted(names)[:3]) + (", ..." if len(names) > 3 else "")
+                raise NamespaceNotEmptyError(f"namespace {show(parsed)} still holds {len(names)} {noun}: {shown}")
+        self._drop_namespace(parsed)
 
     def list_namespaces(self, namespace: Name = ()) -> list[Identifier]:
         """The namespaces directly in another, or at the top, in order."""
@@ -98,7 +73,7 @@ class NamespaceOperations(ABC):
         return sorted(self._child_namespaces(parent))
 
     def namespace_exists(self, namespace: Name) -> bool:
-        """Whether the namespace is there, by itself or because something is in it."""
+        """Whether the namespace exists, by itself or because something is in it."""
         return self._namespace_exists(parse_namespace(namespace))
 
     def load_namespace_properties(self, namespace: Name) -> dict[str, str]:
@@ -109,15 +84,17 @@ class NamespaceOperations(ABC):
         self, namespace: Name, removals: Collection[str] | None = None, updates: Mapping[str, object] | None = None
     ) -> PropertiesUpdateSummary:
         """Remove and set properties of a namespace, in one step."""
-        wanted = self._existing_namespace(namespace)
-        settings = checked_namespace_properties(updates)
+        parsed = self._existing_namespace(namespace)
+        texts = _namespace_properties(updates)
         if isinstance(removals, str):
             raise InvalidInputError(f"removals are a set of keys, not the text {removals!r}")
-        gone = frozenset(removals or ())
-        if both := sorted(gone & settings.keys()):
+        removed = frozenset(removals or ())
+        if both := sorted(removed & texts.keys()):
             raise InvalidInputError(f"property {both[0]!r} is to be both removed and set; choose one")
-        before = self._change_namespace(wanted, gone, settings)
-        return summarize_change(before, gone, settings)
+        before = self._change_namespace(parsed, removed, texts).keys()
+        return PropertiesUpdateSummary(
+            tuple(sorted(removed & before)), tuple(sorted(texts)), tuple(sorted(removed - before))
+        )
 
     @abstractmethod
     def _check_name(self, identifier: Identifier) -> None:
@@ -142,7 +119,7 @@ class NamespaceOperations(ABC):
     def _change_namespace(
         self, namespace: Identifier, removals: frozenset[str], updates: dict[str, str]
     ) -> dict[str, str]:
-        """Change the properties, and say what they were before."""
+        """Change the properties, and return what they were before."""
 
     @abstractmethod
     def _table_names(self, namespace: Identifier) -> set[Identifier]: ...
@@ -151,12 +128,22 @@ class NamespaceOperations(ABC):
     def _view_names(self, namespace: Identifier) -> set[Identifier]: ...
 
     def _existing_namespace(self, namespace: Name) -> Identifier:
-        wanted = parse_namespace(namespace)
-        self._require_namespace(wanted)
-        return wanted
+        parsed = parse_namespace(namespace)
+        self._require_namespace(parsed)
+        return parsed
 
     def _require_namespace(self, namespace: Identifier) -> None:
         if not self._namespace_exists(namespace):
             raise NoSuchNamespaceError(
                 f"no namespace {show(namespace)} in catalog {self._name!r}; create_namespace makes one"
             )
+
+    def _namespace_taken(self, namespace: Identifier) -> NamespaceAlreadyExistsError:
+        return NamespaceAlreadyExistsError(f"namespace {show(namespace)} already exists in catalog {self._name!r}")
+
+
+def _namespace_properties(properties: Mapping[str, object] | None) -> dict[str, str]:
+    texts = property_texts(properties)
+    if EXISTS in texts:
+        raise InvalidPropertyError(f"property {EXISTS!r} is reserved: it says that a namespace exists")
+    return texts

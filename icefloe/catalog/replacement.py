@@ -1,14 +1,16 @@
-"""Decides how one table takes the place of another under the same name: its UUID, history and ids go on, its data does not.
+"""Decides how one table replaces another of the same name: its UUID, history and ids continue, its rows do not.
 
 The rules are those of the Java library's replace transactions: columns of the same name keep their ids, all others get new
-ones; properties are added to those that are there; `main` starts anew, other branches and tags stay.
+ones; properties are added to the existing ones; `main` starts afresh, other branches and tags stay.
 """
 
 from collections.abc import Iterator
 from itertools import count
 
 from icefloe.catalog.definitions import TableDefinition
-from icefloe.metadata import MAIN_BRANCH, TableMetadata, updates as up
+from icefloe.commit import Prepared, Workbench
+from icefloe.errors import ValidationError
+from icefloe.metadata import MAIN_BRANCH, TableMetadata, requirements as req, updates as up
 from icefloe.partitioning import PartitionField, PartitionSpec, rebind_order, rebind_spec, transforms as tr
 from icefloe.schema import assign_fresh_ids
 from icefloe.versions import Feature, allows
@@ -16,11 +18,39 @@ from icefloe.versions import Feature, allows
 _Key = tuple[tuple[int, ...], str]
 
 
-def replacement_updates(
-    base: TableMetadata, definition: TableDefinition, location: str | None
-) -> tuple[up.TableUpdate, ...]:
-    """The updates that make the table what the definition says."""
-    return tuple(_updates(base, definition, location))
+class ReplaceTable:
+    """The change by which a table gets another definition and no rows.
+
+    Rows may come in the same commit, written with the ids that columns and partition fields got at first: if those would get
+    others on newer metadata, it is refused.
+    """
+
+    def __init__(self, definition: TableDefinition, location: str | None) -> None:
+        self._definition = definition
+        self._location = location
+        self._structure: tuple[up.TableUpdate, ...] | None = None
+
+    @property
+    def snapshot_ids(self) -> tuple[int, ...]:
+        """None: what the table held stays in its history."""
+        return ()
+
+    def prepare(self, metadata: TableMetadata, bench: Workbench) -> Prepared:
+        """The updates for the table as it is then; rows that come meanwhile are to be replaced too."""
+        main = metadata.refs.get(MAIN_BRANCH)
+        same_rows = req.AssertRefSnapshotId(MAIN_BRANCH, None if main is None else main.snapshot_id)
+        updates = tuple(_updates(metadata, self._definition, self._location))
+        structure = tuple(
+            update for update in updates if isinstance(update, up.AddSchemaUpdate | up.AddPartitionSpecUpdate)
+        )
+        if self._structure is None or not bench.first_parents:
+            self._structure = structure
+        if structure != self._structure:
+            raise ValidationError(
+                "columns or partition fields of the table were changed by another commit since it was to be replaced, so that"
+                " those of the new one would get other ids; begin anew"
+            )
+        return Prepared(updates, (same_rows,))
 
 
 def _updates(base: TableMetadata, definition: TableDefinition, location: str | None) -> Iterator[up.TableUpdate]:
@@ -65,19 +95,19 @@ def _with_known_ids(spec: PartitionSpec, base: TableMetadata) -> PartitionSpec:
 
 
 def _carried_forward(spec: PartitionSpec, current: PartitionSpec, numbers: Iterator[int]) -> PartitionSpec:
-    """The same where fields cannot go: those of the current spec stay in their places, void if the new one lacks them."""
-    wanted = {_key(field): field for field in spec.fields}
+    """The same where fields cannot be dropped: those of the current spec stay in order, void if the new one lacks them."""
+    added = {_key(field): field for field in spec.fields}
     names = {field.name for field in spec.fields}
     fields = []
     for old in current.fields:
-        new = wanted.pop(_key(old), None)
+        new = added.pop(_key(old), None)
         if new is not None:
             fields.append(PartitionField(new.source_ids, old.field_id, new.transform, new.name))
         else:
             name = f"{old.name}_{old.field_id}" if old.name in names else old.name
             fields.append(PartitionField(old.source_ids, old.field_id, tr.VoidTransform(), name))
     fields.extend(
-        PartitionField(field.source_ids, next(numbers), field.transform, field.name) for field in wanted.values()
+        PartitionField(field.source_ids, next(numbers), field.transform, field.name) for field in added.values()
     )
     return PartitionSpec(*fields, spec_id=spec.spec_id)
 

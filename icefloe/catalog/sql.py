@@ -10,21 +10,14 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
+from sqlalchemy.engine.reflection import Inspector
 
 from icefloe import properties as props
 from icefloe.catalog.identifiers import Identifier, check_length, show
 from icefloe.catalog.namespaces import EXISTS
-from icefloe.catalog.pointers import Kind, PointerCatalog
+from icefloe.catalog.pointers import TABLE, VIEW, PointerCatalog, Pointers
 from icefloe.catalog.sql_database import Database, TakenError
-from icefloe.catalog.views import View
-from icefloe.errors import (
-    InvalidInputError,
-    InvalidPropertyError,
-    NamespaceAlreadyExistsError,
-    StateError,
-    StorageError,
-)
-from icefloe.metadata import ViewMetadata
+from icefloe.errors import InvalidInputError, InvalidPropertyError, StateError, StorageError, TableAlreadyExistsError
 
 NAME_LENGTH = 255
 """The longest name of a catalog, a namespace with its dots, a table, or a property."""
@@ -58,6 +51,111 @@ _IS_NAMED = sa.and_(
 )
 
 
+class SqlPointers(Pointers):
+    """Pointers as rows of a table that tables and views share; a database of version 0 has tables alone."""
+
+    def __init__(self, catalog: str, noun: str, database: Database, tells_views: bool) -> None:
+        super().__init__(catalog, noun)
+        self._database = database
+        self._tells_views = tells_views
+        # Made once: to put a statement together takes longer than to run it.
+        expected: sa.BindParameter[str] = sa.bindparam("swapped_from")
+        location: sa.BindParameter[str] = sa.bindparam("swapped_to")
+        self._is_meant = sa.and_(_IS_NAMED, self._is_of_noun())
+        self._finding = sa.select(_POINTERS.c.metadata_location).where(self._is_meant)
+        self._swapping = (
+            sa.update(_POINTERS)
+            .where(self._is_meant, _POINTERS.c.metadata_location == expected)
+            .values(metadata_location=location, previous_metadata_location=expected)
+        )
+
+    def _is_of_noun(self) -> sa.ColumnElement[bool]:
+        if not self._tells_views:
+            return sa.true() if self._noun == TABLE else sa.false()
+        is_of_noun = _POINTERS.c.iceberg_type == self._noun.upper()
+        # Rows from before the column was added have nothing in it.
+        return is_of_noun if self._noun == VIEW else sa.or_(is_of_noun, _POINTERS.c.iceberg_type.is_(None))
+
+    def _name_values(self, identifier: Identifier) -> dict[str, str]:
+        """What the parameters of `_IS_NAMED` are for a name."""
+        return {
+            "named_catalog": self._catalog,
+            "named_namespace": _namespace_text(identifier[:-1]),
+            "named_table": identifier[-1],
+        }
+
+    def find(self, identifier: Identifier) -> str | None:
+        """The metadata location of the name."""
+        rows = self._database.read(self._finding, self._name_values(identifier))
+        if rows and rows[0][0] is None:
+            raise StateError(f"{show(identifier)} has no metadata location in {self._database}")
+        return rows[0][0] if rows else None
+
+    def insert(self, identifier: Identifier, location: str) -> bool:
+        """Take a name that is free."""
+        if self._noun == VIEW and not self._tells_views:
+            raise InvalidInputError(
+                f"{self._database} keeps no views: its tables are of version 0; schema_version='v1' adds what is missing"
+            )
+        row = {
+            "catalog_name": self._catalog,
+            "table_namespace": _namespace_text(identifier[:-1]),
+            "table_name": identifier[-1],
+            "metadata_location": _checked_location(location),
+            "previous_metadata_location": None,
+        }
+        if self._tells_views:
+            row["iceberg_type"] = self._noun.upper()
+        try:
+            self._database.write(lambda connection: connection.execute(sa.insert(_POINTERS).values(row)))
+        except TakenError:
+            return False
+        return True
+
+    def swap(self, identifier: Identifier, expected: str, location: str) -> bool:
+        """Set another location if the present one is the expected one, in one UPDATE."""
+        values = {"swapped_from": expected, "swapped_to": _checked_location(location)}
+        return self._changed_one(self._swapping, {**self._name_values(identifier), **values})
+
+    def remove(self, identifier: Identifier, expected: str | None = None) -> bool:
+        """Free a name."""
+        statement = sa.delete(_POINTERS).where(self._is_meant)
+        if expected is not None:
+            statement = statement.where(_POINTERS.c.metadata_location == expected)
+        return self._changed_one(statement, self._name_values(identifier))
+
+    def move(self, source: Identifier, target: Identifier) -> bool:
+        """Give a name another one."""
+        name = {"table_namespace": _namespace_text(target[:-1]), "table_name": target[-1]}
+        try:
+            return self._changed_one(sa.update(_POINTERS).where(self._is_meant).values(name), self._name_values(source))
+        except TakenError:
+            raise TableAlreadyExistsError(f"{show(target)} already exists in catalog {self._catalog!r}") from None
+
+    def names(self, namespace: Identifier) -> set[Identifier]:
+        """The names in a namespace."""
+        rows = self._database.read(
+            sa.select(_POINTERS.c.table_name).where(
+                _POINTERS.c.catalog_name == self._catalog,
+                _POINTERS.c.table_namespace == _namespace_text(namespace),
+                self._is_of_noun(),
+            )
+        )
+        return {(*namespace, row[0]) for row in rows}
+
+    def _changed_one(self, statement: sa.Update | sa.Delete, values: Mapping[str, str]) -> bool:
+        """Whether a conditional change, in a transaction of its own, met the one row that it was meant for."""
+
+        def change(connection: Connection) -> bool:
+            rows = connection.execute(statement, values).rowcount
+            if rows not in (0, 1):
+                # The transaction is given up by this.
+                raise StateError(f"{self._database} says that {rows} rows have one name; nothing was changed")
+            return bool(rows == 1)
+
+        return self._database.write(change)
+
+
 class SqlCatalog(PointerCatalog):
     """A catalog in a database of SQLite or PostgreSQL."""
 
@@ -65,10 +163,9 @@ class SqlCatalog(PointerCatalog):
         check_length(name, NAME_LENGTH, "catalog name")
         self._database = Database(name, properties.get("uri"))
         super().__init__(name, properties)
-        self._tells_views = self._prepare()
-        # Made once: to put a statement together takes longer than to run it.
-        self._finding = {kind: self._find_statement(kind) for kind in Kind}
-        self._swapping = {kind: self._swap_statement(kind) for kind in Kind}
+        tells_views = self._prepare()
+        self._table_pointers = SqlPointers(name, TABLE, self._database, tells_views)
+        self._view_pointers = SqlPointers(name, VIEW, self._database, tells_views)
 
     def close(self) -> None:
         """Close the connections; the catalog opens new ones if it is used again."""
@@ -78,7 +175,8 @@ class SqlCatalog(PointerCatalog):
         """Create the tables if they are missing; whether they tell views from tables."""
         columns = self._columns()
         if columns is None:
-            if not self._setting_is_true("init_catalog_tables", "jdbc.init-catalog-tables"):
+            switches = ("init_catalog_tables", "jdbc.init-catalog-tables")
+            if not all(props.property_as_bool(self._properties, key, True) for key in switches):
                 raise StateError(f"{self._database} has no tables of a catalog, and is not to get any")
             try:
                 self._database.create_tables(_SCHEMA)
@@ -98,19 +196,16 @@ class SqlCatalog(PointerCatalog):
         return True
 
     def _columns(self) -> frozenset[str] | None:
-        """The columns of the table of pointers; None unless both tables are there."""
+        """The columns of the table of pointers; None unless both tables exist."""
 
-        def look(inspector: Any) -> frozenset[str] | None:
+        def look(inspector: Inspector) -> frozenset[str] | None:
             if not inspector.has_table(_POINTERS.name) or not inspector.has_table(_NAMESPACES.name):
                 return None
             return frozenset(column["name"].lower() for column in inspector.get_columns(_POINTERS.name))
 
         return self._database.inspect(look)
 
-    def _setting_is_true(self, *keys: str) -> bool:
-        return all(props.property_as_bool(self._properties, key, True) for key in keys)
-
-    # Names
+    # Namespaces
 
     def _check_name(self, identifier: Identifier) -> None:
         for part in identifier:
@@ -118,156 +213,32 @@ class SqlCatalog(PointerCatalog):
         # The last part of a table's name may hold dots; that the namespace is checked without it is seen to by callers.
         check_length(".".join(identifier[:-1]), NAME_LENGTH, "namespace")
 
-    def _text(self, namespace: Identifier) -> str:
-        """A namespace as it is kept: with dots between its parts, which can therefore hold none."""
-        for part in namespace:
-            if "." in part:
-                raise InvalidInputError(
-                    f"namespace {show(namespace)} has the part {part!r}; a SQL catalog keeps dots between parts only"
-                )
-        text = ".".join(namespace)
-        check_length(text, NAME_LENGTH, "namespace")
-        return text
-
-    def _is_name(self, identifier: Identifier) -> sa.ColumnElement[bool]:
-        return sa.and_(
-            _POINTERS.c.catalog_name == self._name,
-            _POINTERS.c.table_namespace == self._text(identifier[:-1]),
-            _POINTERS.c.table_name == identifier[-1],
-        )
-
-    def _name_values(self, identifier: Identifier) -> dict[str, str]:
-        """What the parameters of `_IS_NAMED` are for a name."""
-        return {
-            "named_catalog": self._name,
-            "named_namespace": self._text(identifier[:-1]),
-            "named_table": identifier[-1],
-        }
-
-    def _find_statement(self, kind: Kind) -> sa.Select[Any]:
-        return sa.select(_POINTERS.c.metadata_location).where(_IS_NAMED, self._is_kind(kind))
-
-    def _swap_statement(self, kind: Kind) -> sa.Update:
-        expected: sa.BindParameter[str] = sa.bindparam("swapped_from")
-        location: sa.BindParameter[str] = sa.bindparam("swapped_to")
-        return (
-            sa.update(_POINTERS)
-            .where(_IS_NAMED, self._is_kind(kind), _POINTERS.c.metadata_location == expected)
-            .values(metadata_location=location, previous_metadata_location=expected)
-        )
-
-    def _is_kind(self, kind: Kind) -> sa.ColumnElement[bool]:
-        if not self._tells_views:
-            return sa.true() if kind is Kind.TABLE else sa.false()
-        if kind is Kind.VIEW:
-            return _POINTERS.c.iceberg_type == Kind.VIEW.value
-        # Rows from before the column was added have nothing in it.
-        return sa.or_(_POINTERS.c.iceberg_type == Kind.TABLE.value, _POINTERS.c.iceberg_type.is_(None))
-
-    # Pointers
-
-    def _pointer(self, kind: Kind, identifier: Identifier) -> str | None:
-        rows = self._database.read(self._finding[kind], self._name_values(identifier))
-        if rows and rows[0][0] is None:
-            raise StateError(f"{show(identifier)} has no metadata location in {self._database}")
-        return rows[0][0] if rows else None
-
-    def _insert_pointer(self, kind: Kind, identifier: Identifier, location: str) -> bool:
-        row = {
-            "catalog_name": self._name,
-            "table_namespace": self._text(identifier[:-1]),
-            "table_name": identifier[-1],
-            "metadata_location": _checked_location(location),
-            "previous_metadata_location": None,
-        }
-        if self._tells_views:
-            row["iceberg_type"] = kind.value
-        try:
-            self._database.write(lambda connection: connection.execute(sa.insert(_POINTERS).values(row)))
-        except TakenError:
-            return False
-        return True
-
-    def _swap_pointer(self, kind: Kind, identifier: Identifier, expected: str, location: str) -> bool:
-        values = {"swapped_from": expected, "swapped_to": _checked_location(location)}
-        return self._changed_one(self._swapping[kind], {**self._name_values(identifier), **values})
-
-    def _remove_pointer(self, kind: Kind, identifier: Identifier, expected: str | None) -> bool:
-        statement = sa.delete(_POINTERS).where(self._is_name(identifier), self._is_kind(kind))
-        if expected is not None:
-            statement = statement.where(_POINTERS.c.metadata_location == expected)
-        return self._changed_one(statement)
-
-    def _move_pointer(self, kind: Kind, source: Identifier, target: Identifier) -> bool:
-        statement = (
-            sa.update(_POINTERS)
-            .where(self._is_name(source), self._is_kind(kind))
-            .values(table_namespace=self._text(target[:-1]), table_name=target[-1])
-        )
-        try:
-            return self._changed_one(statement)
-        except TakenError:
-            raise self._taken(target) from None
-
-    def _changed_one(self, statement: Any, values: Mapping[str, str] | None = None) -> bool:
-        """Whether a conditional change, in a transaction of its own, met the one row that it was meant for."""
-
-        def change(connection: Connection) -> bool:
-            rows = connection.execute(statement, values).rowcount
-            if rows not in (0, 1):
-                # The transaction is given up by this.
-                raise StateError(f"{self._database} says that {rows} rows have one name; nothing was changed")
-            return bool(rows == 1)
-
-        return self._database.write(change)
-
-    def _names(self, kind: Kind, namespace: Identifier) -> set[Identifier]:
-        rows = self._database.read(
-            sa.select(_POINTERS.c.table_name).where(
-                _POINTERS.c.catalog_name == self._name,
-                _POINTERS.c.table_namespace == self._text(namespace),
-                self._is_kind(kind),
-            )
-        )
-        return {(*namespace, row[0]) for row in rows}
-
-    def _create_view(self, identifier: Identifier, view: ViewMetadata) -> View:
-        if not self._tells_views:
-            raise InvalidInputError(
-                f"{self._database} keeps no views: its tables are of version 0; schema_version='v1' adds what is missing"
-            )
-        return super()._create_view(identifier, view)
-
-    # Namespaces
-
     def _namespace_exists(self, namespace: Identifier) -> bool:
-        return bool(self._namespace_texts(self._text(namespace), limit=1))
+        return bool(self._namespace_texts(_namespace_text(namespace), limit=1))
 
     def _namespace_texts(self, parent: str, limit: int | None = None) -> set[str]:
         """The namespaces that have properties or hold something: the parent and those in it, or all for an empty one."""
-        found = set()
+        texts = set()
         for table, column in ((_NAMESPACES, _NAMESPACES.c.namespace), (_POINTERS, _POINTERS.c.table_namespace)):
             query = sa.select(column).where(table.c.catalog_name == self._name).distinct()
             if parent:
                 # Not LIKE, which in SQLite takes capitals for small letters.
                 inside = sa.func.substr(column, 1, len(parent) + 1) == f"{parent}."
                 query = query.where(sa.or_(column == parent, inside))
-            found |= {row[0] for row in self._database.read(query.limit(limit))}
-        return found
+            texts |= {row[0] for row in self._database.read(query.limit(limit))}
+        return texts
 
     def _child_namespaces(self, parent: Identifier) -> set[Identifier]:
         depth = len(parent) + 1
-        found = (tuple(text.split(".")) for text in self._namespace_texts(self._text(parent)) if text)
-        return {each[:depth] for each in found if len(each) >= depth}
+        names = (tuple(text.split(".")) for text in self._namespace_texts(_namespace_text(parent)) if text)
+        return {name[:depth] for name in names if len(name) >= depth}
 
     def _create_namespace(self, namespace: Identifier, properties: dict[str, str]) -> None:
         rows = self._property_rows(namespace, {**properties, EXISTS: "true"})
         try:
             self._database.write(lambda connection: connection.execute(sa.insert(_NAMESPACES), rows))
         except TakenError:
-            raise NamespaceAlreadyExistsError(
-                f"namespace {show(namespace)} already exists in catalog {self._name!r}"
-            ) from None
+            raise self._namespace_taken(namespace) from None
 
     def _drop_namespace(self, namespace: Identifier) -> None:
         statement = sa.delete(_NAMESPACES).where(self._is_namespace(namespace))
@@ -299,7 +270,7 @@ class SqlCatalog(PointerCatalog):
         return sa.select(_NAMESPACES.c.property_key, _NAMESPACES.c.property_value).where(self._is_namespace(namespace))
 
     def _is_namespace(self, namespace: Identifier) -> sa.ColumnElement[bool]:
-        return sa.and_(_NAMESPACES.c.catalog_name == self._name, _NAMESPACES.c.namespace == self._text(namespace))
+        return sa.and_(_NAMESPACES.c.catalog_name == self._name, _NAMESPACES.c.namespace == _namespace_text(namespace))
 
     def _property_rows(self, namespace: Identifier, properties: dict[str, str]) -> list[dict[str, str]]:
         rows = []
@@ -312,7 +283,7 @@ class SqlCatalog(PointerCatalog):
             rows.append(
                 {
                     "catalog_name": self._name,
-                    "namespace": self._text(namespace),
+                    "namespace": _namespace_text(namespace),
                     "property_key": key,
                     "property_value": value,
                 }
@@ -321,8 +292,8 @@ class SqlCatalog(PointerCatalog):
 
     def __reduce__(self) -> tuple[type["SqlCatalog"], tuple[str, dict[str, str]]]:
         # Absolute, since the other process may be in another folder.
-        places = {"uri": self._database.uri} | ({} if self._warehouse is None else {"warehouse": self._warehouse})
-        return SqlCatalog, (self._name, {**self._properties, **places})
+        locations = {"uri": self._database.uri} | ({} if self._warehouse is None else {"warehouse": self._warehouse})
+        return SqlCatalog, (self._name, {**self._properties, **locations})
 
     def __repr__(self) -> str:
         return f"SqlCatalog({self._name!r}, uri={str(self._database)!r}, warehouse={self._warehouse!r})"
@@ -331,3 +302,15 @@ class SqlCatalog(PointerCatalog):
 def _checked_location(location: str) -> str:
     check_length(location, TEXT_LENGTH, "metadata location")
     return location
+
+
+def _namespace_text(namespace: Identifier) -> str:
+    """A namespace as it is kept: with dots between its parts, which can therefore hold none."""
+    for part in namespace:
+        if "." in part:
+            raise InvalidInputError(
+                f"namespace {show(namespace)} has the part {part!r}; a SQL catalog keeps dots between parts only"
+            )
+    text = ".".join(namespace)
+    check_length(text, NAME_LENGTH, "namespace")
+    return text

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
+from sqlalchemy.engine.reflection import Inspector
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 
 from icefloe.errors import CommitStateUnknown, InvalidPropertyError, NotInstalledError, StorageError
@@ -60,29 +61,25 @@ class Database:
 
     def read(self, statement: sa.Select[Any], values: Mapping[str, str] | None = None) -> list[Any]:
         """The rows of a query."""
-        try:
-            with self._opened().connect() as connection:
-                return list(connection.execute(statement, values).all())
-        except SQLAlchemyError as error:
-            failure = self._failure(error)
-        raise failure
+        return self._connected(lambda connection: list(connection.execute(statement, values).all()))
 
-    def inspect(self, look: Callable[[Any], Result]) -> Result:
-        """What `look` finds in the database's own description."""
+    def inspect(self, look: Callable[[Inspector], Result]) -> Result:
+        """What `look` sees in the database's own description."""
+        return self._connected(lambda connection: look(sa.inspect(connection)))
+
+    def _connected(self, work: Callable[[Connection], Result]) -> Result:
         try:
             with self._opened().connect() as connection:
-                return look(sa.inspect(connection))
+                return work(connection)
         except SQLAlchemyError as error:
-            failure = self._failure(error)
-        raise failure
+            raise self._failure(error) from None
 
     def write(self, work: Callable[[Connection], Result]) -> Result:
         """Do the work in one transaction: see the module for what its errors mean. TakenError: a unique key is in use."""
         try:
             connection = self._opened().connect().execution_options(**{_WRITES: True})
         except SQLAlchemyError as error:
-            failure = self._failure(error)
-            raise failure from None
+            raise self._failure(error) from None
         with connection:
             try:
                 transaction = connection.begin()

@@ -1,21 +1,24 @@
-"""Decides how views are created, changed and found: a metadata file for each, under names that they share with tables."""
+"""Decides how views are created, changed and looked up: a metadata file for each, under names that they share with tables."""
 
 import uuid
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
-from icefloe.catalog.clock import now_ms
-from icefloe.catalog.definitions import SchemaLike, read_schema
+from icefloe.catalog.definitions import SchemaLike, described_by, property_texts, read_schema
 from icefloe.catalog.identifiers import Identifier, Name, parse_identifier, parse_namespace, show
-from icefloe.catalog.namespaces import checked_namespace_properties
+from icefloe.commit import now_ms
 from icefloe.errors import CommitFailed, InvalidInputError, NoSuchViewError
 from icefloe.metadata import SQLViewRepresentation, ViewMetadata, ViewVersion, apply_view_all, updates as up
 from icefloe.schema import Schema
 
+if TYPE_CHECKING:
+    from icefloe.catalog.catalog import Catalog
+
 DEFAULT_DIALECT = "spark"
 """The dialect of a query that is given as a bare text."""
 
+_Identifiers: TypeAlias = list[Identifier]
 _ATTEMPTS = 5
 _ENGINE = {"engine-name": "icefloe"}
 
@@ -41,9 +44,9 @@ class View:
         return self.metadata.version()
 
     def sql_for(self, dialect: str = DEFAULT_DIALECT) -> str | None:
-        """The query in that dialect; in another one if there is none in it."""
-        found = self.version().sql_for(dialect)
-        return None if found is None else found.sql
+        """The query in that dialect, or in another one if that one has none."""
+        representation = self.version().sql_for(dialect)
+        return None if representation is None else representation.sql
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -55,131 +58,94 @@ class View:
         return self.metadata.location
 
 
-class ViewOperations(ABC):
-    """What a user can ask a catalog about views."""
+@dataclass(frozen=True, slots=True)
+class ViewDescription:
+    """A view as a user describes it; `Views.create` says what each part may be."""
 
-    @abstractmethod
-    def _check_name(self, identifier: Identifier) -> None:
-        """Fail if the catalog cannot keep the name."""
+    identifier: Name
+    schema: SchemaLike
+    sql: str | Mapping[str, str]
+    _: KW_ONLY
+    default_namespace: Name | None = None
+    default_catalog: str | None = None
+    location: str | None = None
+    properties: Mapping[str, object] | None = None
 
-    @abstractmethod
-    def _check_free(self, identifier: Identifier) -> None:
-        """Fail if the name is in use."""
+    def updates(self, identifier: Identifier, location: str | None) -> list[up.ViewUpdate]:
+        """What makes a view of that name what this says."""
+        updates: list[up.ViewUpdate] = [] if location is None else [up.SetLocationUpdate(location)]
+        if properties := property_texts(self.properties):
+            updates.append(up.SetPropertiesUpdate(properties))
+        namespace = identifier[:-1] if self.default_namespace is None else parse_namespace(self.default_namespace)
+        version = ViewVersion(
+            version_id=1,
+            schema_id=up.LAST_ADDED,
+            timestamp_ms=now_ms(),
+            representations=self._representations(identifier),
+            default_namespace=namespace,
+            default_catalog=self.default_catalog,
+            summary=_ENGINE,
+        )
+        schema = up.AddSchemaUpdate(read_schema(self.schema))
+        return [*updates, schema, up.AddViewVersionUpdate(version), up.SetCurrentViewVersionUpdate()]
 
-    @abstractmethod
-    def _free_name(self, identifier: Name, what: str = "table") -> Identifier: ...
+    def _representations(self, identifier: Identifier) -> tuple[SQLViewRepresentation, ...]:
+        queries: object = {DEFAULT_DIALECT: self.sql} if isinstance(self.sql, str) else self.sql
+        if not isinstance(queries, Mapping) or not queries:
+            raise InvalidInputError(
+                f"a view needs a query, or one for each dialect like {{'spark': 'SELECT ...'}}, not {self.sql!r:.100}"
+            )
+        for dialect, query in queries.items():
+            if not isinstance(query, str) or not query.strip() or not isinstance(dialect, str) or not dialect:
+                raise InvalidInputError(
+                    f"the query of view {show(identifier)} for dialect {dialect!r} is {query!r:.100}"
+                )
+        return tuple(SQLViewRepresentation(query, dialect) for dialect, query in queries.items())
 
-    @abstractmethod
-    def _require_namespace(self, namespace: Identifier) -> None: ...
 
-    @abstractmethod
-    def _existing_namespace(self, namespace: Name) -> Identifier: ...
+class Views:
+    """The views of a catalog, as `catalog.views`.
 
-    @abstractmethod
-    def _default_location(self, identifier: Identifier) -> str: ...
+    It is a part of its catalog. The steps at its end are those of a catalog that keeps no views; one that does has its own.
 
-    @abstractmethod
-    def _given_location(self, identifier: Identifier, location: str) -> str: ...
+    >>> view = catalog.views.create("shop.large", "id bigint", "SELECT id FROM orders WHERE total > 100")
+    >>> catalog.views.list("shop")
+    [('shop', 'large')]
+    """
 
-    @abstractmethod
-    def _has_table(self, identifier: Identifier) -> bool: ...
+    def __init__(self, catalog: "Catalog") -> None:
+        self._catalog = catalog
 
-    @abstractmethod
-    def _has_view(self, identifier: Identifier) -> bool: ...
-
-    @abstractmethod
-    def _view_names(self, namespace: Identifier) -> set[Identifier]: ...
-
-    @abstractmethod
-    def _find_view(self, identifier: Identifier) -> View | None: ...
-
-    @abstractmethod
-    def _create_view(self, identifier: Identifier, view: ViewMetadata) -> View: ...
-
-    @abstractmethod
-    def _swap_view(self, base: View, changed: ViewMetadata) -> View:
-        """Set another definition if the present one is the base; else CommitFailed."""
-
-    @abstractmethod
-    def _rename_view(self, source: Identifier, target: Identifier) -> bool: ...
-
-    @abstractmethod
-    def _drop_view(self, identifier: Identifier) -> bool: ...
-
-    def create_view(
-        self,
-        identifier: Name,
-        schema: SchemaLike,
-        sql: str | Mapping[str, str],
-        *,
-        default_namespace: Name | None = None,
-        default_catalog: str | None = None,
-        location: str | None = None,
-        properties: Mapping[str, object] | None = None,
-    ) -> View:
+    @described_by(ViewDescription)
+    def create(self, view: ViewDescription) -> View:
         """Create a view.
 
         Args:
             identifier: its name, which no table has.
-            schema: the columns that its query gives.
+            schema: the columns of its query.
             sql: a query of Spark, or one query for each dialect.
-            default_namespace: where names in the query are looked up; the view's own namespace if it is not given.
-            default_catalog: in which catalog; the view's own if it is not given.
+            default_namespace: where names in the query are looked up; the view's own namespace by default.
+            default_catalog: in which catalog; the view's own by default.
             location: where its metadata goes.
             properties: its properties.
 
-        >>> view = catalog.create_view("shop.large", "id bigint", "SELECT id FROM orders WHERE total > 100")
+        >>> view = catalog.views.create("shop.large", "id bigint", "SELECT id FROM orders WHERE total > 100")
         >>> view.sql_for("spark")
         'SELECT id FROM orders WHERE total > 100'
         """
-        wanted = self._free_name(identifier, "view")
-        place = self._default_location(wanted) if location is None else self._given_location(wanted, location)
-        settings = checked_namespace_properties(properties)
-        updates: list[up.ViewUpdate] = [up.AssignUUIDUpdate(str(uuid.uuid4())), up.SetLocationUpdate(place)]
-        if settings:
-            updates.append(up.SetPropertiesUpdate(settings))
-        updates += _definition(wanted, schema, sql, default_namespace, default_catalog)
-        return self._create_view(wanted, apply_view_all(None, updates, now_ms()))
+        return self._create(view)
 
-    def replace_view(
-        self,
-        identifier: Name,
-        schema: SchemaLike,
-        sql: str | Mapping[str, str],
-        *,
-        default_namespace: Name | None = None,
-        default_catalog: str | None = None,
-        properties: Mapping[str, object] | None = None,
-    ) -> View:
-        """Give a view another definition; the ones before stay in its history."""
-        wanted = parse_identifier(identifier, "view")
-        updates = _definition(wanted, schema, sql, default_namespace, default_catalog)
-        if settings := checked_namespace_properties(properties):
-            updates.append(up.SetPropertiesUpdate(settings))
-        return self._change_view(wanted, updates)
+    @described_by(ViewDescription)
+    def replace(self, view: ViewDescription) -> View:
+        """Give a view another definition, and another location if one is given; earlier definitions stay in its history."""
+        return self._replace(view)
 
-    def create_or_replace_view(
-        self,
-        identifier: Name,
-        schema: SchemaLike,
-        sql: str | Mapping[str, str],
-        *,
-        default_namespace: Name | None = None,
-        default_catalog: str | None = None,
-        properties: Mapping[str, object] | None = None,
-    ) -> View:
+    @described_by(ViewDescription)
+    def create_or_replace(self, view: ViewDescription) -> View:
         """Create the view, or replace the one that has the name."""
-        change = self.replace_view if self.view_exists(identifier) else self.create_view
-        return change(
-            identifier,
-            schema,
-            sql,
-            default_namespace=default_namespace,
-            default_catalog=default_catalog,
-            properties=properties,
-        )
+        return self._replace(view) if self.exists(view.identifier) else self._create(view)
 
-    def update_view_properties(
+    def update_properties(
         self, identifier: Name, removals: Collection[str] | None = None, updates: Mapping[str, object] | None = None
     ) -> View:
         """Remove and set properties of a view."""
@@ -188,89 +154,99 @@ class ViewOperations(ABC):
         changes: list[up.ViewUpdate] = []
         if removals:
             changes.append(up.RemovePropertiesUpdate(tuple(sorted(removals))))
-        if settings := checked_namespace_properties(updates):
-            changes.append(up.SetPropertiesUpdate(settings))
-        return self._change_view(parse_identifier(identifier, "view"), changes)
+        if properties := property_texts(updates):
+            changes.append(up.SetPropertiesUpdate(properties))
+        return self._change(parse_identifier(identifier, "view"), changes)
 
-    def load_view(self, identifier: Name) -> View:
-        """The view of that name, as it is now."""
-        return self._existing_view(parse_identifier(identifier, "view"))
+    def load(self, identifier: Name) -> View:
+        """The view of that name, as it is now; `NoSuchViewError` if there is none."""
+        return self._existing(parse_identifier(identifier, "view"))
 
-    def view_exists(self, identifier: Name) -> bool:
+    def exists(self, identifier: Name) -> bool:
         """Whether there is a view of that name."""
-        return self._has_view(parse_identifier(identifier, "view"))
+        return self._has(parse_identifier(identifier, "view"))
 
-    def list_views(self, namespace: Name) -> list[Identifier]:
+    def list(self, namespace: Name) -> _Identifiers:
         """The views in a namespace, in order."""
-        return sorted(self._view_names(self._existing_namespace(namespace)))
+        return sorted(self._names(self._catalog._existing_namespace(namespace)))
 
-    def rename_view(self, source: Name, target: Name) -> View:
+    def rename(self, source: Name, target: Name) -> View:
         """Give a view another name, in its namespace or another."""
         old, new = parse_identifier(source, "view"), parse_identifier(target, "view")
-        self._check_name(new)
-        view = self._existing_view(old)
+        self._catalog._check_name(new)
+        view = self._existing(old)
         if old == new:
             return view
-        self._require_namespace(new[:-1])
-        self._check_free(new)
-        if not self._rename_view(old, new):
-            raise self._no_view(old)
-        return self._existing_view(new)
+        self._catalog._require_namespace(new[:-1])
+        self._catalog._check_free(new)
+        if not self._move(old, new):
+            raise self._missing(old)
+        return self._existing(new)
 
-    def drop_view(self, identifier: Name) -> None:
+    def drop(self, identifier: Name) -> None:
         """Drop a view; its files stay."""
-        wanted = parse_identifier(identifier, "view")
-        if not self._drop_view(wanted):
-            raise self._no_view(wanted)
+        parsed = parse_identifier(identifier, "view")
+        if not self._remove(parsed):
+            raise self._missing(parsed)
 
-    def _change_view(self, identifier: Identifier, updates: Sequence[up.ViewUpdate]) -> View:
-        """Change a view, as often as it takes: what is asked for does not depend on what others did meanwhile."""
+    def _create(self, view: ViewDescription) -> View:
+        identifier = self._catalog._free_name(view.identifier, "view")
+        updates = view.updates(identifier, self._catalog._location_of(identifier, view.location))
+        identity = up.AssignUUIDUpdate(str(uuid.uuid4()))
+        return self._store_new(identifier, apply_view_all(None, [identity, *updates], now_ms()))
+
+    def _replace(self, view: ViewDescription) -> View:
+        identifier = parse_identifier(view.identifier, "view")
+        location = None if view.location is None else self._catalog._location_of(identifier, view.location)
+        return self._change(identifier, view.updates(identifier, location))
+
+    def _change(self, identifier: Identifier, updates: Sequence[up.ViewUpdate]) -> View:
+        """Change a view, as often as it takes: the change does not depend on what others did meanwhile."""
         for attempt in range(1, _ATTEMPTS + 1):
+            base = self._existing(identifier)
+            changed = apply_view_all(base.metadata, updates, now_ms())
             try:
-                return self._commit_view(self._existing_view(identifier), updates)
+                return base if changed is base.metadata else self._swap(base, changed)
             except CommitFailed:
                 if attempt == _ATTEMPTS:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _commit_view(self, base: View, updates: Sequence[up.ViewUpdate]) -> View:
-        changed = apply_view_all(base.metadata, updates, now_ms())
-        return base if changed is base.metadata else self._swap_view(base, changed)
-
-    def _existing_view(self, identifier: Identifier) -> View:
-        view = self._find_view(identifier)
+    def _existing(self, identifier: Identifier) -> View:
+        view = self._find(identifier)
         if view is None:
-            raise self._no_view(identifier)
+            raise self._missing(identifier)
         return view
 
-    def _no_view(self, identifier: Identifier) -> NoSuchViewError:
-        if self._has_table(identifier):
+    def _missing(self, identifier: Identifier) -> NoSuchViewError:
+        if self._catalog._has_table(identifier):
             return NoSuchViewError(f"{show(identifier)} is a table, not a view")
         return NoSuchViewError(f"no view {show(identifier)}")
 
+    # The steps of a catalog that keeps no views
 
-def _definition(
-    identifier: Identifier,
-    schema: SchemaLike,
-    sql: str | Mapping[str, str],
-    default_namespace: Name | None,
-    default_catalog: str | None,
-) -> list[up.ViewUpdate]:
-    queries: object = {DEFAULT_DIALECT: sql} if isinstance(sql, str) else sql
-    if not isinstance(queries, Mapping) or not queries:
+    def _has(self, identifier: Identifier) -> bool:
+        return self._find(identifier) is not None
+
+    def _find(self, identifier: Identifier) -> View | None:  # noqa: ARG002 - there are none
+        return None
+
+    def _names(self, namespace: Identifier) -> set[Identifier]:  # noqa: ARG002 - there are none
+        return set()
+
+    def _store_new(self, identifier: Identifier, view: ViewMetadata) -> View:  # noqa: ARG002 - refused
         raise InvalidInputError(
-            f"a view needs a query, or one for each dialect like {{'spark': 'SELECT ...'}}, not {sql!r:.100}"
+            f"view {show(identifier)} cannot be created: catalog {self._catalog.name!r} keeps no views"
         )
-    for dialect, query in queries.items():
-        if not isinstance(query, str) or not query.strip() or not isinstance(dialect, str) or not dialect:
-            raise InvalidInputError(f"the query of view {show(identifier)} for dialect {dialect!r} is {query!r:.100}")
-    version = ViewVersion(
-        version_id=1,
-        schema_id=up.LAST_ADDED,
-        timestamp_ms=now_ms(),
-        representations=tuple(SQLViewRepresentation(query, dialect) for dialect, query in queries.items()),
-        default_namespace=identifier[:-1] if default_namespace is None else parse_namespace(default_namespace),
-        default_catalog=default_catalog,
-        summary=_ENGINE,
-    )
-    return [up.AddSchemaUpdate(read_schema(schema)), up.AddViewVersionUpdate(version), up.SetCurrentViewVersionUpdate()]
+
+    def _swap(self, base: View, changed: ViewMetadata) -> View:  # noqa: ARG002 - there is none to change
+        """Set another definition if the present one is the base; else CommitFailed."""
+        raise self._missing(base.identifier)
+
+    def _move(self, source: Identifier, target: Identifier) -> bool:  # noqa: ARG002 - there are none
+        """Rename a view; whether there was one."""
+        return False
+
+    def _remove(self, identifier: Identifier) -> bool:  # noqa: ARG002 - there are none
+        """Drop a view; whether there was one."""
+        return False

@@ -56,7 +56,8 @@ class Unknown:
 Outcome = Committed | Rejected | Unknown
 
 
-def _clock_ms() -> int:
+def now_ms() -> int:
+    """Milliseconds since 1970 in UTC."""
     return time.time_ns() // 1_000_000
 
 
@@ -65,7 +66,7 @@ class Timing:
     """Where waiting and the time come from; tests put their own here."""
 
     sleep: Callable[[float], None] = time.sleep
-    clock_ms: Callable[[], int] = _clock_ms
+    clock_ms: Callable[[], int] = now_ms
     jitter: Callable[[], float] = field(default_factory=lambda: random.SystemRandom().random)
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from icefloe.errors import NotInstalledError
 from icefloe.manifests import DataFile
 from icefloe.metadata import TableMetadata
+from icefloe.schema import Schema
 from icefloe.storage import Storage
 
 GROUP = "icefloe.engines"
@@ -42,6 +43,10 @@ class Engine(Protocol):
 
     def scan(self, scan: Any, session: Any) -> Any:
         """The rows of a scan as data of its own, in a session of its own."""
+        ...
+
+    def read_schema(self, schema: object) -> Schema:
+        """The schema that one of its own means."""
         ...
 
 

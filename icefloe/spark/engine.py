@@ -22,7 +22,7 @@ from icefloe.spark.native_write import CODECS, write_natively
 from icefloe.spark.scan_plan import SnapshotShape, shape_of
 from icefloe.spark.shaping import error_in
 from icefloe.spark.spark_sessions import is_classic, is_on
-from icefloe.spark.types import mapping_of
+from icefloe.spark.types import mapping_of, schema_from_spark
 from icefloe.storage import parse_location
 
 READ_ENGINE = "read.engine"
@@ -76,6 +76,10 @@ class SparkEngine:
     def scan(self, scan: TableScan, session: SparkSession) -> DataFrame:
         """The rows of a scan as a lazy DataFrame."""
         return read_scan(session, scan)
+
+    def read_schema(self, schema: object) -> Schema:
+        """The schema that a `StructType` means."""
+        return schema_from_spark(schema)
 
 
 def read_scan(spark: SparkSession, scan: TableScan, name: str | None = None) -> DataFrame:

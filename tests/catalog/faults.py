@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from icefloe.catalog import Catalog, HadoopCatalog, Identifier
-from icefloe.catalog.pointers import Kind, PointerCatalog
+from icefloe.catalog.pointers import PointerCatalog, Pointers
 from icefloe.errors import CommitStateUnknown, StorageError
 from icefloe.storage import DeleteFailure, FileInfo, OutputStream, Storage, Tail, parse_location
 
@@ -236,24 +236,35 @@ def wired(catalog: Catalog, wire: Wire) -> Catalog:
     found: Catalog = pickle.loads(pickle.dumps(catalog))
     found._storage = WiredStorage(wire)
     if isinstance(found, PointerCatalog):
-        _wire_pointers(found, wire)
+        found._table_pointers = WiredPointers(found._table_pointers, wire)
+        found._view_pointers = WiredPointers(found._view_pointers, wire)
     else:
         assert isinstance(found, HadoopCatalog)
     return found
 
 
-def _wire_pointers(found: PointerCatalog, wire: Wire) -> None:
-    look, swap, insert = found._pointer, found._swap_pointer, found._insert_pointer
+class WiredPointers(Pointers):
+    """The real pointers, each step of which that is part of a commit goes over a wire."""
 
-    def wired_look(kind: Kind, identifier: Identifier) -> str | None:
-        return wire.around("look", "pointer", lambda: look(kind, identifier))
+    def __init__(self, pointers: Pointers, wire: Wire) -> None:
+        super().__init__(pointers._catalog, pointers._noun)
+        self._pointers = pointers
+        self._wire = wire
 
-    def wired_swap(kind: Kind, identifier: Identifier, expected: str, location: str) -> bool:
-        return wire.around("swap", "pointer", lambda: swap(kind, identifier, expected, location))
+    def find(self, identifier: Identifier) -> str | None:
+        return self._wire.around("look", "pointer", lambda: self._pointers.find(identifier))
 
-    def wired_insert(kind: Kind, identifier: Identifier, location: str) -> bool:
-        return wire.around("insert", "pointer", lambda: insert(kind, identifier, location))
+    def insert(self, identifier: Identifier, location: str) -> bool:
+        return self._wire.around("insert", "pointer", lambda: self._pointers.insert(identifier, location))
 
-    found._pointer = wired_look  # type: ignore[method-assign]  # a fault that no database shows on demand
-    found._swap_pointer = wired_swap  # type: ignore[method-assign]  # the same
-    found._insert_pointer = wired_insert  # type: ignore[method-assign]  # the same
+    def swap(self, identifier: Identifier, expected: str, location: str) -> bool:
+        return self._wire.around("swap", "pointer", lambda: self._pointers.swap(identifier, expected, location))
+
+    def remove(self, identifier: Identifier, expected: str | None = None) -> bool:
+        return self._pointers.remove(identifier, expected)
+
+    def move(self, source: Identifier, target: Identifier) -> bool:
+        return self._pointers.move(source, target)
+
+    def names(self, namespace: Identifier) -> set[Identifier]:
+        return self._pointers.names(namespace)

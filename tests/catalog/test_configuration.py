@@ -113,7 +113,7 @@ def test_a_missing_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_memory_catalog_stays_in_its_process() -> None:
     text = pickle.dumps(load_catalog("lake", type="memory"))
     gc.collect()
-    with pytest.raises(InvalidInputError, match="lives in the memory of another process, or is gone"):
+    with pytest.raises(InvalidInputError, match="lives in the memory of another process, or has ended"):
         pickle.loads(text)
 
 

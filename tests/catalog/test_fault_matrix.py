@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from icefloe.catalog import Catalog, parse_identifier
-from icefloe.catalog.pointers import Kind, PointerCatalog
+from icefloe.catalog.pointers import PointerCatalog
 from icefloe.errors import CommitStateUnknown, IcefloeError
 from icefloe.manifests import DataFile
 from icefloe.versions import Feature, allows
@@ -77,9 +77,9 @@ class World:
             self.catalog.storage.write(location, self.files[location])
         if isinstance(self.catalog, PointerCatalog):
             orders, new = parse_identifier(ORDERS), parse_identifier(NEW)
-            now = str(self.catalog._pointer(Kind.TABLE, orders))
-            assert self.catalog._swap_pointer(Kind.TABLE, orders, now, self.pointer)
-            self.catalog._remove_pointer(Kind.TABLE, new, None)
+            pointers = self.catalog._table_pointers
+            assert pointers.swap(orders, str(pointers.find(orders)), self.pointer)
+            pointers.remove(new)
 
     def rival(self) -> None:
         """Another writer, who is faster."""

@@ -1,7 +1,7 @@
 """What stays of a commit that is cut off, and what is said of one whose outcome nobody saw."""
 
 import multiprocessing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,8 @@ import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
 
 from icefloe.catalog import Catalog, Identifier, MemoryCatalog, SqlCatalog, load_catalog
-from icefloe.catalog.pointers import Kind
+from icefloe.catalog.memory import MemoryPointers
+from icefloe.catalog.pointers import TABLE, VIEW
 from icefloe.errors import CommitFailed, CommitStateUnknown, StorageError
 from icefloe.schema import LongType
 from icefloe.storage import DeleteFailure, Storage
@@ -55,25 +56,36 @@ def test_a_killed_writer_leaves_all_or_nothing(catalog: Catalog, make: Maker, bo
     assert all(catalog.storage.exists(each) for each in expected)
 
 
+class LostPointers(MemoryPointers):
+    """Pointers whose answers are lost, before or after the step was done."""
+
+    catalog: "LostReplies"
+
+    def swap(self, identifier: Identifier, expected: str, location: str) -> bool:
+        return self._lost(lambda: super(LostPointers, self).swap(identifier, expected, location))
+
+    def insert(self, identifier: Identifier, location: str) -> bool:
+        return self._lost(lambda: super(LostPointers, self).insert(identifier, location))
+
+    def _lost(self, step: Callable[[], bool]) -> bool:
+        if not self.catalog.losing:
+            return step()
+        if self.catalog.happens:
+            assert step()
+        raise CommitStateUnknown("the reply was lost")
+
+
 class LostReplies(MemoryCatalog):
-    """A catalog whose answers are lost, before or after the step was done."""
+    """A catalog whose answers are lost."""
 
     happens = True
     losing = False
 
-    def _swap_pointer(self, kind: Kind, identifier: Identifier, expected: str, location: str) -> bool:
-        if not self.losing:
-            return super()._swap_pointer(kind, identifier, expected, location)
-        if self.happens:
-            assert super()._swap_pointer(kind, identifier, expected, location)
-        raise CommitStateUnknown("the reply was lost")
-
-    def _insert_pointer(self, kind: Kind, identifier: Identifier, location: str) -> bool:
-        if not self.losing:
-            return super()._insert_pointer(kind, identifier, location)
-        if self.happens:
-            assert super()._insert_pointer(kind, identifier, location)
-        raise CommitStateUnknown("the reply was lost")
+    def __init__(self, name: str, properties: Mapping[str, str]) -> None:
+        super().__init__(name, properties)
+        tables, views = (LostPointers(name, noun, self._content) for noun in (TABLE, VIEW))
+        tables.catalog = views.catalog = self
+        self._table_pointers, self._view_pointers = tables, views
 
 
 @pytest.fixture
@@ -91,7 +103,7 @@ def test_a_lost_reply_is_not_a_lost_commit(losing: LostReplies) -> None:
     losing.losing = False
     view = losing.create_view("shop.view", "a int", "SELECT 1")
     losing.losing = True
-    assert losing.replace_view("shop.view", "a int", "SELECT 2").metadata_location != view.metadata_location
+    assert losing.views.replace("shop.view", "a int", "SELECT 2").metadata_location != view.metadata_location
     losing.losing = False
     assert losing.load_view("shop.view").sql_for() == "SELECT 2"
     loaded = losing.load_table(NAME)
@@ -142,22 +154,31 @@ def test_a_staged_table_without_rows_that_was_not_created_is_not_said_to_be(losi
     assert not losing.table_exists("shop.new")
 
 
-class SentTwice(MemoryCatalog):
-    """A catalog to which something on the way sends every request twice; others may come in between."""
+class TwicePointers(MemoryPointers):
+    """Pointers to which something on the way sends every request twice; others may come in between."""
 
     between: Callable[[], object] | None = None
 
-    def _swap_pointer(self, kind: Kind, identifier: Identifier, expected: str, location: str) -> bool:
-        assert super()._swap_pointer(kind, identifier, expected, location)
+    def swap(self, identifier: Identifier, expected: str, location: str) -> bool:
+        assert super().swap(identifier, expected, location)
         between, self.between = self.between, None
         if between is not None:
             between()
-        return super()._swap_pointer(kind, identifier, expected, location)
+        return super().swap(identifier, expected, location)
 
-    def _insert_pointer(self, kind: Kind, identifier: Identifier, location: str) -> bool:
-        super()._insert_pointer(kind, identifier, location)
+    def insert(self, identifier: Identifier, location: str) -> bool:
+        super().insert(identifier, location)
         # What is there is ours, but the second request cannot tell.
         return False
+
+
+class SentTwice(MemoryCatalog):
+    """A catalog of such pointers."""
+
+    def __init__(self, name: str, properties: Mapping[str, str]) -> None:
+        super().__init__(name, properties)
+        self.tables = self._table_pointers = TwicePointers(name, TABLE, self._content)
+        self._view_pointers = TwicePointers(name, VIEW, self._content)
 
 
 def test_a_request_that_is_sent_twice_counts_once() -> None:
@@ -165,7 +186,7 @@ def test_a_request_that_is_sent_twice_counts_once() -> None:
     catalog.create_namespace("shop")
     table = catalog.create_table(NAME, SCHEMA, properties=QUICK)
     catalog.create_view("shop.view", "a int", "SELECT 1")
-    catalog.replace_view("shop.view", "a int", "SELECT 2")
+    catalog.views.replace("shop.view", "a int", "SELECT 2")
     file = append(table, 1)
     table.manage_snapshots().create_branch("dev").commit()
     with table.update_schema() as update:
@@ -185,7 +206,7 @@ def test_a_file_that_another_writer_has_built_on_stays(change: str) -> None:
     catalog.create_namespace("shop")
     table = catalog.create_table(NAME, SCHEMA, properties=QUICK)
     other = catalog.load_table(NAME)
-    catalog.between = lambda: append(other, 2)
+    catalog.tables.between = lambda: append(other, 2)
     if change == "append":
         append(table, 1)
     else:
@@ -203,14 +224,14 @@ def test_the_file_of_a_lost_race_goes_when_the_table_was_read_again(
 ) -> None:
     table = losing.create_table(NAME, SCHEMA, properties=QUICK)
     other = losing.load_table(NAME)
-    swap = losing._swap_pointer
+    swap = losing._table_pointers.swap
 
     def slow(*arguments: Any) -> bool:
         monkeypatch.undo()
         append(other, 1)
         return swap(*arguments)
 
-    monkeypatch.setattr(losing, "_swap_pointer", slow)
+    monkeypatch.setattr(losing._table_pointers, "swap", slow)
     table.set_properties({"a": "b"})
     names = {each for each in files_below(losing, table.location()) if each.endswith(".metadata.json")}
     found = losing.load_table(NAME)
@@ -226,7 +247,7 @@ def test_a_purge_with_an_unknown_outcome_deletes_nothing(losing: LostReplies, mo
     def lost(*arguments: object) -> bool:
         raise CommitStateUnknown("the reply was lost")
 
-    monkeypatch.setattr(losing, "_remove_pointer", lost)
+    monkeypatch.setattr(losing._table_pointers, "remove", lost)
     with pytest.raises(CommitStateUnknown):
         losing.purge_table(NAME)
     assert files_below(losing, table.location()) == before

@@ -133,9 +133,9 @@ def test_all_writers_of_one_version_compete_for_one_name(catalog: HadoopCatalog,
     (folder / "v3.metadata.json").rename(folder / "hidden")
     with pytest.MonkeyPatch.context() as patch:
         # The other one listed the folder before the first one's file appeared.
-        newest = catalog._newest(("n", "t"))
+        listed = catalog._versions(("n", "t"))
         (folder / "hidden").rename(folder / "v3.metadata.json")
-        patch.setattr(HadoopCatalog, "_newest", lambda self, identifier: newest)
+        patch.setattr(HadoopCatalog, "_versions", lambda self, identifier: listed)
         with pytest.raises(CommitFailed, match=r"v3\.metadata\.json exists"):
             other._committer.commit(state, [], [up.SetPropertiesUpdate({"a": "b"})], lambda: None)
     assert versions(folder)[-2:] == ["v3.metadata.json", "version-hint.text"]

@@ -120,7 +120,7 @@ class CatalogModel(RuleBasedStateMachine):
             error = NoSuchNamespaceError
         elif source != new and new in self.objects:
             error = AlreadyExistsError
-        action = self.catalog.rename_table if kind == "table" else self.catalog.rename_view
+        action = self.catalog.rename_table if kind == "table" else self.catalog.views.rename
         self.expect(error, lambda: action(source, new))
         if error is None:
             self.objects[new] = self.objects.pop(source)
@@ -132,7 +132,7 @@ class CatalogModel(RuleBasedStateMachine):
         if self.objects[name][0] == "table":
             self.catalog.load_table(name).set_properties({"a": str(data.draw(st.integers(0, 3)))})
         else:
-            self.catalog.replace_view(name, "a int", f"SELECT {data.draw(st.integers(0, 3))}")
+            self.catalog.views.replace(name, "a int", f"SELECT {data.draw(st.integers(0, 3))}")
 
     @invariant()
     def names_are_the_same(self) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from icefloe.catalog import Catalog, Identifier, load_catalog
-from icefloe.catalog.pointers import Kind, PointerCatalog
+from icefloe.catalog.pointers import PointerCatalog
 from icefloe.errors import StorageError
 from icefloe.manifests import DataFile
 from icefloe.table import Table
@@ -42,13 +42,14 @@ def wrap_writes(catalog: Catalog, around: Callable[[str, Callable[[], None]], No
 
 def wrap_swap(catalog: Catalog, before: Callable[[], None]) -> None:
     assert isinstance(catalog, PointerCatalog)
-    real = catalog._swap_pointer
+    pointers = catalog._table_pointers
+    real = pointers.swap
 
-    def swap(kind: Kind, identifier: Identifier, expected: str, location: str) -> bool:
+    def swap(identifier: Identifier, expected: str, location: str) -> bool:
         before()
-        return real(kind, identifier, expected, location)
+        return real(identifier, expected, location)
 
-    catalog._swap_pointer = swap  # type: ignore[method-assign]  # the moment that everything must come before
+    pointers.swap = swap  # type: ignore[method-assign]  # the moment that everything must come before
 
 
 def metadata_files(table: Table) -> set[str]:

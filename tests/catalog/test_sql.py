@@ -83,7 +83,7 @@ def test_tables_of_version_0_are_used_as_they_are(uri: str, tmp_path: Path, open
     for key in ("schema_version", "jdbc.schema-version"):
         newer = open_catalog(uri, tmp_path, opened, **{key: "V1"})
         assert newer.list_tables("n") == [("n", "u")]
-        newer.create_or_replace_view("n.v", "a int", "SELECT 1")
+        newer.views.create_or_replace("n.v", "a int", "SELECT 1")
         append(newer.load_table("n.u"), 2)
     assert len(live_files(newer.load_table("n.u"))) == 3
     assert run(uri, "SELECT iceberg_type FROM iceberg_tables ORDER BY table_name") == [(None,), ("VIEW",)]

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from icefloe.catalog import Catalog, HadoopCatalog, Identifier, SqlCatalog, load_catalog
-from icefloe.catalog.pointers import Kind
 from tests.catalog.tables import append, write_rows
 
 NAME = "shop.orders"
@@ -77,14 +76,15 @@ def die_at(catalog: Catalog, boundary: str) -> None:
     if isinstance(catalog, HadoopCatalog):
         storage.create_exclusive = create_and_die  # type: ignore[method-assign]  # the same
     elif isinstance(catalog, SqlCatalog):
-        catalog._swap_pointer = _dying(catalog._swap_pointer, boundary)  # type: ignore[method-assign]  # the same
+        pointers = catalog._table_pointers
+        pointers.swap = _dying(pointers.swap, boundary)  # type: ignore[method-assign]  # the same
 
 
-def _dying(swap: Callable[[Kind, Identifier, str, str], bool], boundary: str) -> Callable[..., bool]:
-    def swap_and_die(kind: Kind, identifier: Identifier, expected: str, location: str) -> bool:
+def _dying(swap: Callable[[Identifier, str, str], bool], boundary: str) -> Callable[..., bool]:
+    def swap_and_die(identifier: Identifier, expected: str, location: str) -> bool:
         if boundary == "before swap":
             die()
-        swap(kind, identifier, expected, location)
+        swap(identifier, expected, location)
         die()
         return True
 

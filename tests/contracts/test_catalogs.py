@@ -450,26 +450,26 @@ def test_views_are_created_changed_and_dropped(catalog: Catalog) -> None:
     assert catalog.list_views("shop") == [("shop", "v")]
     assert catalog.list_tables("shop") == []
     assert catalog.view_exists("shop.v")
-    changed = catalog.replace_view("shop.v", "id long, n int", {"spark": "SELECT 1", "trino": "SELECT 2"})
+    changed = catalog.views.replace("shop.v", "id long, n int", {"spark": "SELECT 1", "trino": "SELECT 2"})
     assert changed.sql_for("trino") == "SELECT 2"
     assert len(changed.metadata.versions) == 2
     assert changed.metadata.view_uuid == view.metadata.view_uuid
     assert [field.name for field in changed.schema().fields] == ["id", "n"]
-    edited = catalog.update_view_properties("shop.v", {"comment"}, {"a": "b"})
+    edited = catalog.views.update_properties("shop.v", {"comment"}, {"a": "b"})
     assert edited.properties == {"a": "b"}
-    assert catalog.rename_view("shop.v", "other.w").name() == ("other", "w")
+    assert catalog.views.rename("shop.v", "other.w").name() == ("other", "w")
     assert not catalog.view_exists("shop.v")
     with pytest.raises(NamespaceNotEmptyError, match="1 views"):
         catalog.drop_namespace("other")
-    assert catalog.create_or_replace_view("other.w", "id long", {"spark": "SELECT 3", "trino": "SELECT 3"}).sql_for()
-    assert catalog.create_or_replace_view("other.x", "id long", "SELECT 4").sql_for() == "SELECT 4"
+    assert catalog.views.create_or_replace("other.w", "id long", {"spark": "SELECT 3", "trino": "SELECT 3"}).sql_for()
+    assert catalog.views.create_or_replace("other.x", "id long", "SELECT 4").sql_for() == "SELECT 4"
     catalog.drop_view("other.w")
     with pytest.raises(NoSuchViewError, match=r"no view other\.w"):
         catalog.drop_view("other.w")
     with pytest.raises(NoSuchViewError):
         catalog.load_view("other.w")
     with pytest.raises(NoSuchViewError):
-        catalog.replace_view("other.w", "id long", "SELECT 1")
+        catalog.views.replace("other.w", "id long", "SELECT 1")
 
 
 @kinds_with_pointers
@@ -483,7 +483,7 @@ def test_tables_and_views_share_their_names(catalog: Catalog) -> None:
     with pytest.raises(ViewAlreadyExistsError):
         catalog.rename_table("shop.orders", "shop.v")
     with pytest.raises(TableAlreadyExistsError):
-        catalog.rename_view("shop.v", "shop.orders")
+        catalog.views.rename("shop.v", "shop.orders")
     with pytest.raises(NoSuchTableError, match="is a view, not a table"):
         catalog.load_table("shop.v")
     with pytest.raises(NoSuchViewError, match="is a table, not a view"):

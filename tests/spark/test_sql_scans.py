@@ -205,7 +205,7 @@ def test_a_cycle_that_another_program_made_is_told(ice: Session) -> None:
     ice.sql("CREATE VIEW db.round_a AS SELECT 1 AS id").collect()
     ice.sql("CREATE VIEW db.round_b AS SELECT id FROM db.round_a").collect()
     view = ice.catalog.load_view("db.round_a")
-    ice.catalog.replace_view("db.round_a", view.schema(), {"spark": "SELECT id FROM scanned.db.round_b"})
+    ice.catalog.views.replace("db.round_a", view.schema(), {"spark": "SELECT id FROM scanned.db.round_b"})
     with pytest.raises(InvalidInputError, match=r"round_a -> scanned.db.round_b -> scanned.db.round_a"):
         ice.sql("TABLE db.round_a")
     # A name of a common table expression may be that of a temporary view.

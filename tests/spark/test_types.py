@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from pyspark.sql import types as T  # noqa: N812  # as PySpark's own documentation has it
 
+from icefloe.catalog import load_catalog
 from icefloe.errors import InvalidSchemaError, InvalidTypeError
 from icefloe.schema import Schema, assign_fresh_ids, types
 from icefloe.spark.types import EXACT_TYPE, TypeMapping, file_schema, schema_from_spark, user_schema
@@ -126,3 +127,15 @@ def test_what_has_no_type_is_named() -> None:
         schema_from_spark("a int")
     with pytest.raises(InvalidSchemaError, match=r"'c'.*current_date"):
         schema_from_spark(T.StructType([T.StructField("c", T.DateType(), True, {"CURRENT_DEFAULT": "current_date()"})]))
+
+
+def test_a_table_is_created_from_a_struct() -> None:
+    catalog = load_catalog("lake", type="memory")
+    catalog.create_namespace("db")
+    struct = T.StructType([T.StructField("id", T.LongType(), False), T.StructField("name", T.StringType())])
+    expected = Schema(
+        types.NestedField(1, "id", types.LongType(), True), types.NestedField(2, "name", types.StringType())
+    )
+    assert catalog.create_table("db.t", struct).schema() == expected
+    with pytest.raises(InvalidSchemaError, match="StructType"):
+        catalog.create_table("db.u", T.LongType())

@@ -224,7 +224,7 @@ def _rename(node: Any, context: SqlContext) -> Any | None:
     if len(target) == 1:
         target = (*place.parts[:-1], *target)
     if node.isView():
-        place.catalog.rename_view(place.parts, target)
+        place.catalog.views.rename(place.parts, target)
     else:
         place.catalog.rename_table(place.parts, target)
     return context.result()

@@ -77,7 +77,7 @@ def _create(node: Any, context: SqlContext) -> Any | None:
     if (comment := option(node.comment())) is not None:
         properties["comment"] = comment
     schema = _kept_columns(_commented(frame.schema, docs), context)
-    make = place.catalog.replace_view if exists and node.replace() else place.catalog.create_view
+    make = place.catalog.views.replace if exists and node.replace() else place.catalog.views.create
     make(place.parts, schema, {"spark": text}, properties=properties, **settings, **_home(context))
     return context.result()
 
@@ -118,7 +118,7 @@ def _alter(node: Any, context: SqlContext) -> Any | None:
         return None
     frame = _query_frame(node.query(), place, context)
     schema = _kept_columns(frame.schema, context)
-    place.catalog.replace_view(place.parts, schema, {"spark": node.originalText()}, **_home(context))
+    place.catalog.views.replace(place.parts, schema, {"spark": node.originalText()}, **_home(context))
     return context.result()
 
 
@@ -186,7 +186,7 @@ def _properties(node: Any, context: SqlContext) -> Any | None:
     if kind_of(node) == "SetViewProperties":
         updates = mapping(context.gateway, node.properties())
         _check_not_reserved(updates)
-        place.catalog.update_view_properties(place.parts, updates=updates)
+        place.catalog.views.update_properties(place.parts, updates=updates)
         return context.result()
     keys = items(node.propertyKeys())
     _check_not_reserved(keys)
@@ -195,7 +195,7 @@ def _properties(node: Any, context: SqlContext) -> Any | None:
         raise InvalidInputError(
             f"view {show(place.parts)} has no property {missing[0]!r}; write UNSET TBLPROPERTIES IF EXISTS"
         )
-    place.catalog.update_view_properties(place.parts, removals=[key for key in keys if key not in missing])
+    place.catalog.views.update_properties(place.parts, removals=[key for key in keys if key not in missing])
     return context.result()
 
 
