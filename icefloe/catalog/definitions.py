@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from icefloe import properties as props
 from icefloe.catalog.identifiers import Name
-from icefloe.data import engine_named
 from icefloe.errors import InvalidPartitionSpecError, InvalidPropertyError, InvalidSchemaError, InvalidSortOrderError
 from icefloe.metadata import TableMetadata, new_table_metadata
 from icefloe.partitioning import (
@@ -21,6 +20,7 @@ from icefloe.partitioning import (
     parse_partition_spec,
     parse_sort_order,
 )
+from icefloe.rows import engine_named
 from icefloe.schema import Schema, parse_ddl, schema_from_arrow
 from icefloe.versions import Feature, allows
 

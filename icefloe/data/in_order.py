@@ -4,10 +4,18 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any, TypeVar
+
+from icefloe.formats.file_formats import PARQUET
+from icefloe.formats.file_reading import DEFAULT_BATCH_ROWS
+from icefloe.planning import FileScanTask, cut_task
 
 Task = TypeVar("Task")
 Read = Callable[[Task], Iterator[Any]]
+
+LEAST_ROWS = 2 * DEFAULT_BATCH_ROWS
+"""A file with fewer rows is read by one thread: to open it once more would take as long."""
 
 TASKS_PER_WORKER = 2
 """How many tasks are started for each thread, so that one is never out of work while another's batches are taken."""
@@ -140,3 +148,18 @@ def close_iterator(iterator: Iterator[Any]) -> None:
     close = getattr(iterator, "close", None)
     if close is not None:
         close()
+
+
+def in_pieces(tasks: Iterable[FileScanTask], workers: int) -> Generator[FileScanTask]:
+    """The tasks in their order, large ones cut at row groups if there are fewer files than threads; no file is opened more
+    often than there are threads."""
+    source = iter(tasks)
+    try:
+        first = list(islice(source, workers))
+        parts = workers // len(first) if first else 1
+        for task in first:
+            is_cut = parts > 1 and task.file.file_format == PARQUET and task.file.record_count >= LEAST_ROWS
+            yield from cut_task(task, parts) if is_cut else (task,)
+        yield from source
+    finally:
+        close_iterator(source)

@@ -1,20 +1,19 @@
 """What a scan gives: Arrow tables and streams, frames of other libraries, or only a number of rows."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
-from icefloe.data.in_order import read_in_order
-from icefloe.data.pieces import in_pieces
+from icefloe.data.in_order import in_pieces, read_in_order
 from icefloe.data.task_reader import ReadContext, read_task
 from icefloe.errors import CorruptFileError, InvalidValueError, NotInstalledError, StorageError
 from icefloe.expressions import AlwaysFalse, AlwaysTrue
-from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.manifests import error_of_snapshot
 from icefloe.metadata import TableMetadata
 from icefloe.planning import FileScanTask, TableScan
@@ -87,6 +86,14 @@ def read_tasks(
             yield batch
             if left == 0:
                 return
+
+
+def read_pieces(
+    tasks: Iterable[FileScanTask], read: Callable[[FileScanTask], Iterator[pa.RecordBatch]]
+) -> Generator[pa.RecordBatch]:
+    """What `read` gives for the tasks, in their order, from several threads; large files are read in parts."""
+    workers = default_workers()
+    return read_in_order(in_pieces(tasks, workers), read, workers, READ_AHEAD_BYTES)
 
 
 def _read(task: FileScanTask, wanted: Schema, context: ReadContext, snapshot_id: int | None) -> Iterator[Any]:
@@ -195,19 +202,18 @@ def known_count(task: FileScanTask, context: ReadContext) -> int | None:
         return 0
     if not (task.is_whole_file and isinstance(task.residual, AlwaysTrue)) or task.equality_deletes:
         return None
+    return rows_not_deleted_by_position(task, context)
+
+
+def rows_not_deleted_by_position(task: FileScanTask, context: ReadContext) -> int:
+    """How many rows of the task's file neither its deletion vector nor position delete files delete."""
+    rows = task.file.record_count
     if task.deletion_vector is not None:
-        return task.file.record_count - task.deletion_vector.record_count
+        return rows - task.deletion_vector.record_count
     if not task.position_deletes:
-        return task.file.record_count
-    return task.file.record_count - rows_of(context.deletes.positions(task), task.file.record_count).cardinality
-
-
-def rows_of(deleted: DeletionVector, rows: int) -> DeletionVector:
-    """The positions that are rows of a file: delete files of others may name more, a new vector must not."""
-    if deleted.highest is None or deleted.highest < rows:
-        return deleted
-    positions = deleted.positions()
-    return DeletionVector.from_positions(positions[positions < rows])
+        return rows
+    # Delete files of others may name positions beyond the end of the file.
+    return rows - int(np.count_nonzero(context.deletes.positions(task).positions() < rows))
 
 
 def _installed(package: str) -> Any:

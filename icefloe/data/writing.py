@@ -9,6 +9,7 @@ import threading
 import uuid
 from collections import OrderedDict, deque
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
@@ -42,6 +43,17 @@ OPEN_BYTES = 1 << 30
 _LANE_BYTES = 256 << 20
 """An open file holds no more than about this in memory, however much it took in."""
 _GATHERED_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class WriteRequest:
+    """Where rows are to be written. `written` gets every file that is whole, for whoever must clean up."""
+
+    metadata: TableMetadata
+    storage: Storage
+    written: list[DataFile] = field(default_factory=list)
+    lineage: bool = False
+    """Whether the rows come with the columns of row lineage, which are kept."""
 
 
 def write_data_files(

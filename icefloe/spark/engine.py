@@ -1,6 +1,8 @@
 """Which code reads and writes a table on Spark: Spark's own Parquet reader and writer wherever that gives the same rows
 and files, and Arrow elsewhere."""
 
+from dataclasses import replace
+
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -8,10 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from icefloe import properties as props
 from icefloe.data import WriteRequest, data_folder
 from icefloe.errors import InvalidPropertyError, StateError
+from icefloe.expressions import Expression
 from icefloe.formats.arrow_types import stored_schema
 from icefloe.manifests import DataFile
 from icefloe.metadata import TableMetadata
 from icefloe.planning import TableScan
+from icefloe.rows import Branch, MatchedRows
 from icefloe.schema import Schema, reserved, types
 from icefloe.spark.arrow_read import arrow_frame
 from icefloe.spark.arrow_write import write_through_arrow
@@ -19,6 +23,7 @@ from icefloe.spark.gateway import Gateway, is_at_least
 from icefloe.spark.inner_names import inner_columns
 from icefloe.spark.native_read import ROW_INDEX, NativeScan
 from icefloe.spark.native_write import CODECS, write_natively
+from icefloe.spark.row_positions import gathered
 from icefloe.spark.scan_plan import SnapshotShape, shape_of
 from icefloe.spark.shaping import error_in
 from icefloe.spark.spark_sessions import is_classic, is_on
@@ -52,6 +57,16 @@ _WRITTEN_TYPES = (
 )
 
 
+def with_lineage(schema: Schema) -> Schema:
+    """The schema with the columns of row lineage, for whoever writes rows that have ids already."""
+    return Schema(
+        *schema.fields,
+        *reserved.ROW_LINEAGE_COLUMNS,
+        schema_id=schema.schema_id,
+        identifier_field_ids=schema.identifier_field_ids,
+    )
+
+
 class SparkEngine:
     """DataFrames of a Spark session: written by Spark's own writer where it can, else by ours on the executors."""
 
@@ -59,10 +74,19 @@ class SparkEngine:
         """Whether the data is a Spark DataFrame."""
         return isinstance(data, DataFrame)
 
+    def find(self, chosen: DataFrame, branch: Branch, row_filter: Expression) -> list[MatchedRows]:
+        """The rows of a frame by file and position; they must all match the filter."""
+        return branch.located(gathered(chosen).by_file(), row_filter)
+
     def write(self, data: DataFrame, request: WriteRequest) -> list[DataFile]:
         """Write the frame as data files of the table. On an error, no file is left behind."""
         if props.ENCRYPTION_KEY_ID.of(request.metadata.properties) is not None:
             raise StateError("the table is encrypted; data files of encrypted tables cannot be written yet")
+        if request.lineage:
+            metadata = request.metadata
+            others = (schema for schema in metadata.schemas if schema.schema_id != metadata.current_schema_id)
+            widened = replace(metadata, schemas=(*others, with_lineage(metadata.schema())))
+            request = replace(request, metadata=widened)
         spark = data.sparkSession
         native = is_classic(spark) and why_not_written(spark, request.metadata) is None
         try:

@@ -17,6 +17,7 @@ from pyspark.sql import (
 from icefloe.errors import InvalidInputError
 from icefloe.metadata import Snapshot
 from icefloe.spark.auditing import destination
+from icefloe.spark.row_level import TargetTable
 from icefloe.spark.row_merge import Action, Clause, Merge, merge_rows
 from icefloe.spark.row_statements import Assignment
 from icefloe.spark.sql.context import mentioned_metadata
@@ -101,15 +102,14 @@ class MergeBuilder:
             self.evolves,
         )
         to = destination(self.spark, self.table, self.branch)
-        return merge_rows(
+        target = TargetTable(
             self.spark,
             self.table,
-            self.source,
-            merge,
+            to.branch,
+            {**to.snapshot_properties, **self.snapshot_properties},
             metadata_columns=mentioned_metadata(f"{merge}"),
-            branch=to.branch,
-            snapshot_properties={**to.snapshot_properties, **self.snapshot_properties},
         )
+        return merge_rows(target, self.source, merge)
 
     def _condition(self, on: Condition | Sequence[str]) -> Column:
         if isinstance(on, str | Column):

@@ -11,41 +11,38 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property, reduce
-from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import (
     Column,
     DataFrame,
+    SparkSession,
     functions as F,  # noqa: N812 - its usual name
 )
 
-from icefloe import properties as props
-from icefloe.commit import Planned
 from icefloe.data import write_default
 from icefloe.errors import InvalidInputError, InvalidValueError
 from icefloe.expressions import AlwaysTrue, Expression
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.metadata import Snapshot
+from icefloe.rows import MERGE
 from icefloe.schema import NestedField, Schema
 from icefloe.spark.column_names import Qualifier, bare_path, take_in_columns
 from icefloe.spark.distribution import distribution_of
 from icefloe.spark.gateway import col, lit, when, without_call_sites
 from icefloe.spark.row_filters import check_deterministic, check_deterministic_join, key_filter
 from icefloe.spark.row_level import (
-    FILE,
     LINEAGE,
-    POS,
-    Gathered,
-    RowChange,
-    are_few_places,
+    FrameChange,
+    TargetTable,
+    are_few_positions,
     fixed,
-    gathered,
     held_bytes,
     is_small,
     is_true,
     kept,
 )
+from icefloe.spark.row_positions import FILE, POS, Gathered, gathered
 from icefloe.spark.row_statements import (
     Assignment,
     aliased,
@@ -62,7 +59,7 @@ from icefloe.spark.spark_sessions import in_session, is_case_sensitive, static_s
 from icefloe.spark.store_assignment import check_left_out
 from icefloe.spark.types import mapping_of
 from icefloe.spark.user_side import quoted_name
-from icefloe.table import Table
+from icefloe.table import Transaction
 
 SOURCE = "__icefloe_source"
 ACTION = "__icefloe_action"
@@ -105,45 +102,31 @@ class Merge:
 
 
 @without_call_sites()
-def merge_rows(
-    spark: Any,
-    table: Table,
-    source: DataFrame,
-    merge: Merge,
-    *,
-    metadata_columns: Sequence[str] = (),
-    branch: str | None = None,
-    snapshot_properties: Mapping[str, str] | None = None,
-) -> Snapshot | None:
+def merge_rows(target: TargetTable, source: DataFrame, merge: Merge) -> Snapshot | None:
     """Run a MERGE into a table in one commit; None if it changes nothing."""
-    properties, mentioned = snapshot_properties or {}, tuple(metadata_columns)
-    change = RowChange(
-        spark, table, props.MERGE_MODE, props.MERGE_ISOLATION_LEVEL, branch, properties, mentioned=mentioned
-    )
-    if not merge.evolves:
-        return _merged(change, source, merge)
-    with table.transaction() as tx:
-        if wanted := _columns_to_merge(merge, source):
+
+    def run(tx: Transaction) -> Snapshot | None:
+        if merge.evolves and (wanted := _columns_to_merge(merge, source)):
             take_in_columns(tx, source.select(*wanted))
-        snapshot = _merged(replace(change, begun=tx), source, merge)
-    return None if snapshot is None else table.metadata.snapshot_by_id(snapshot.snapshot_id)
+        return _merged(target.change(MERGE, tx), source, merge)
+
+    return target.run(run)
 
 
-def _merged(change: RowChange, source: DataFrame, merge: Merge) -> Snapshot | None:
+def _merged(change: FrameChange, source: DataFrame, merge: Merge) -> Snapshot | None:
     merge = _with_exact_names(merge, change)
-    _check(merge, source, change.metadata.schema())
+    _check(merge, source, change.schema)
     with fixed(source.withColumn(SOURCE, F.monotonically_increasing_id())) as held:
         static = replace(change, spark=static_session(change.spark))
         asked = _Merging(static, merge, in_session(held, static.spark))
         asked.check_left_out()
         asked.check_deterministic()
-        planned = change.planned()
         read = asked.read_filter()
         if held_bytes(held) is None:
             # No key was asked for; the source is computed now, so that its size is known.
             asked.held.count()
         merging = asked if is_small(held) else _Merging(change, merge, held)
-        return _run(merging, planned, read, change.spark)
+        return _run(merging, read, change.spark)
 
 
 def _columns_to_merge(merge: Merge, source: DataFrame) -> list[str]:
@@ -161,13 +144,13 @@ def _columns_to_merge(merge: Merge, source: DataFrame) -> list[str]:
 class _Merging:
     """A merge under way: `held` are the numbered rows of the source, all of which `change` sends to all tasks if it can."""
 
-    change: RowChange
+    change: FrameChange
     merge: Merge
     held: DataFrame
 
     @property
     def schema(self) -> Schema:
-        return self.change.metadata.schema()
+        return self.change.schema
 
     @cached_property
     def source(self) -> DataFrame:
@@ -227,7 +210,7 @@ class _Merging:
     @property
     def row_ids(self) -> list[Column]:
         """The ids that updated rows keep."""
-        return [col(LINEAGE[0])] if self.updates and self.change.has_lineage else []
+        return [col(LINEAGE[0])] if self.updates and self.change.rule.has_lineage else []
 
     def clause_of(self, clauses: Sequence[Clause], first: int = 0) -> Column:
         """The index of the first clause whose condition is true."""
@@ -275,7 +258,7 @@ class _Merging:
         given = dict(enumerate(inserted))
         tests = {index: col(ACTION) == index for index in given}
         columns = [self._insert(field, given, tests).alias(field.name) for field in self.schema.fields]
-        if self.change.has_lineage:
+        if self.change.rule.has_lineage:
             columns += [lit(None).cast("bigint").alias(name) for name in LINEAGE]
         return rest.select(*columns)
 
@@ -309,19 +292,16 @@ class _Merging:
 # -- from pairs of rows to a commit
 
 
-def _run(merging: _Merging, planned: Planned, read: Expression, spark: Any) -> Snapshot | None:
+def _run(merging: _Merging, read: Expression, spark: SparkSession) -> Snapshot | None:
     change = merging.change
     with kept(_decided(merging, read, is_static=change.spark is not spark)) as decided:
         matches = gathered(decided, col(ACTION) != _NOTHING)
         _check_cardinality(matches, merging.merge.matched)
-        places = matches.by_file()
+        positions = matches.by_file()
         rows = _Rows(merging, decided, matches, spark)
-        if not change.copies:
-            return change.commit_deletes(planned, places, rows.made, read)
+        replaced = positions if change.rule.copies else None
         # A source row whose match is left alone is not inserted: that must be right when it is committed, too.
-        return change.commit_copies(
-            planned, places, lambda: rows.made(places), read, relies_on_read=matches.leaves_rows()
-        )
+        return change.commit(positions, lambda: rows.made(replaced), read, relies_on_read=matches.leaves_rows())
 
 
 @dataclass(frozen=True)
@@ -331,20 +311,20 @@ class _Rows:
     merging: _Merging
     decided: DataFrame
     matches: Gathered
-    spark: Any
+    spark: SparkSession
 
     @property
     def are_few(self) -> bool:
         """Whether what was decided is small enough to be sent to all tasks, as the source is."""
         change = self.merging.change
-        return change.spark is not self.spark and are_few_places(change.spark, len(self.matches))
+        return change.spark is not self.spark and are_few_positions(change.spark, len(self.matches))
 
     def made(self, replaced: Mapping[str, DeletionVector] | None = None) -> DataFrame | None:
         """The rows as they are to be; with those that stay of files that are replaced, where others change at these places."""
         change = self.merging.change
         others = change.rows_but(replaced, self.decided.filter(col(ACTION) != _NOTHING)) if replaced else None
         rows = _union([others, _updates(self.decided, self.merging.target_clauses, change), self._inserts()])
-        is_spread = distribution_of(change.metadata).mode != "none"
+        is_spread = distribution_of(change.rule.metadata).mode != "none"
         return in_session(rows, self.spark) if rows is not None and (is_spread or not self.are_few) else rows
 
     def _inserts(self) -> DataFrame | None:
@@ -399,12 +379,12 @@ def _named(values: Mapping[str, Column], by_place: str | None = None) -> list[Co
     ]
 
 
-def _updates(rows: DataFrame, clauses: Sequence[Clause], change: RowChange) -> DataFrame | None:
+def _updates(rows: DataFrame, clauses: Sequence[Clause], change: FrameChange) -> DataFrame | None:
     places = [index for index, clause in enumerate(clauses) if clause.action is Action.UPDATE]
     if not places:
         return None
     columns = [col(quoted_name(name)) for name in change.columns]
-    if change.has_lineage:
+    if change.rule.has_lineage:
         columns += [col(LINEAGE[0]), lit(None).cast("bigint").alias(LINEAGE[1])]
     return rows.filter(col(ACTION).isin(places)).select(*columns)
 
@@ -445,9 +425,9 @@ def _check_cardinality(matches: Gathered, clauses: Sequence[Clause]) -> None:
         )
 
 
-def _with_exact_names(merge: Merge, change: RowChange) -> Merge:
+def _with_exact_names(merge: Merge, change: FrameChange) -> Merge:
     """The merge with the columns that it assigns as the table writes them."""
-    schema = change.metadata.schema()
+    schema = change.schema
 
     def exact(clauses: tuple[Clause, ...]) -> tuple[Clause, ...]:
         return tuple(

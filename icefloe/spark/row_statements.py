@@ -1,6 +1,6 @@
 """`DELETE` and `UPDATE` of rows on Spark, from conditions and assignments to a commit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,20 +10,20 @@ from pyspark.sql import (
     functions as F,  # noqa: N812 - its usual name
 )
 
-from icefloe import properties as props
 from icefloe.errors import InvalidInputError, NoSuchColumnError
 from icefloe.metadata import Snapshot
+from icefloe.rows import DELETE, UPDATE
 from icefloe.schema import IcebergType, Schema, StructType, reserved
 from icefloe.spark.column_names import Qualifier, column_path
 from icefloe.spark.gateway import Gateway, col, lit, without_call_sites
 from icefloe.spark.literals import sql_literal
 from icefloe.spark.row_filters import asks_python, check_deterministic, implied_filter, is_lasting
-from icefloe.spark.row_level import FILE, LINEAGE, POS, RowChange, is_true, kept, without_places
+from icefloe.spark.row_level import LINEAGE, FrameChange, TargetTable, is_true, kept
+from icefloe.spark.row_positions import FILE, POS, gathered
 from icefloe.spark.spark_sessions import in_session, is_case_sensitive, static_session
 from icefloe.spark.store_assignment import Assigner
 from icefloe.spark.types import TypeMapping, user_type
 from icefloe.spark.user_side import quoted_name
-from icefloe.table import Table
 
 OLD = "__icefloe_old_"
 """The prefix, before a column's index, of its old value, under a name that no alias hides."""
@@ -38,95 +38,72 @@ class Assignment:
 
 
 @without_call_sites()
-def delete_rows(
-    spark: Any,
-    table: Table,
-    condition: Column | None,
-    *,
-    alias: Qualifier | None = None,
-    metadata_columns: Sequence[str] = (),
-    branch: str | None = None,
-    snapshot_properties: Mapping[str, str] | None = None,
-) -> Snapshot | None:
+def delete_rows(target: TargetTable, condition: Column | None) -> Snapshot | None:
     """Delete the rows for which the condition is true, or all rows without one."""
     if condition is None:
-        return table.delete("true", snapshot_properties, branch)
-    change = RowChange(
-        spark,
-        table,
-        props.DELETE_MODE,
-        props.DELETE_ISOLATION_LEVEL,
-        branch,
-        snapshot_properties or {},
-        mentioned=tuple(metadata_columns),
-    )
-    planned = change.planned()
+        return target.table.delete("true", target.snapshot_properties, target.branch)
+    return target.run(lambda tx: _delete(target.change(DELETE, tx), condition, target.alias))
+
+
+def _delete(change: FrameChange, condition: Column, alias: Qualifier | None) -> Snapshot | None:
     rows = aliased(change.frame(change.scan()), alias)
     check_deterministic(rows, (condition,), "DELETE")
-    read = implied_filter(rows, condition, table.schema())
+    read = implied_filter(rows, condition, change.schema)
     lasting = is_lasting(rows, condition)
     chosen = rows.filter(condition)
     # Without a query in the condition there is nothing to adapt a plan to.
-    chosen = in_session(chosen, static_session(spark)) if lasting else chosen
-    if not change.copies:
-        return change.commit_deletes(planned, change.places(chosen), lambda: None, read)
+    chosen = in_session(chosen, static_session(change.spark)) if lasting else chosen
+    if not change.rule.copies:
+        return change.delete(chosen, read)
     if lasting:
         touched = _files(chosen)
 
         def rest() -> DataFrame:
             return change.plain(aliased(change.rows_of(touched), alias).filter(~is_true(condition)))
 
-        return change.commit_copies(planned, touched, rest, read) if touched else None
-    with kept(chosen.select(FILE, POS)) as gone:
-        files = _files(gone)
-        return change.commit_copies(planned, files, lambda: _others(change, files, gone), read) if files else None
+        return change.commit(touched, rest, read) if touched else None
+    with kept(chosen.select(FILE, POS)) as deleted:
+        files = _files(deleted)
+        return change.commit(files, lambda: change.others(files, deleted), read) if files else None
 
 
 @without_call_sites()
 def update_rows(
-    spark: Any,
-    table: Table,
-    assignments: Sequence[Assignment],
-    condition: Column | None = None,
-    *,
-    alias: Qualifier | None = None,
-    metadata_columns: Sequence[str] = (),
-    branch: str | None = None,
-    snapshot_properties: Mapping[str, str] | None = None,
+    target: TargetTable, assignments: Sequence[Assignment], condition: Column | None = None
 ) -> Snapshot | None:
     """Update columns in the rows for which the condition is true, or in all rows without one."""
-    change = RowChange(
-        spark,
-        table,
-        props.UPDATE_MODE,
-        props.UPDATE_ISOLATION_LEVEL,
-        branch,
-        snapshot_properties or {},
-        mentioned=tuple(metadata_columns),
-    )
-    planned = change.planned()
-    assignments = exact_assignments(assignments, table.schema(), spark, alias)
-    check_assignments(assignments, table.schema())
+    return target.run(lambda tx: _update(target.change(UPDATE, tx), assignments, condition, target.alias))
+
+
+def _update(
+    change: FrameChange, assignments: Sequence[Assignment], condition: Column | None, alias: Qualifier | None
+) -> Snapshot | None:
+    assignments = exact_assignments(assignments, change.schema, change.spark, alias)
+    check_assignments(assignments, change.schema)
     rows = aliased(with_old(change.frame(change.scan()), change.columns), alias)
     check_deterministic(rows, (condition,), "UPDATE")
-    read = implied_filter(rows, condition, table.schema())
+    read = implied_filter(rows, condition, change.schema)
     chosen = rows if condition is None else rows.filter(condition)
-    if change.copies and (condition is None or _can_be_repeated(rows, condition, assignments)):
+    if change.rule.copies and (condition is None or _can_be_repeated(rows, condition, assignments)):
         # Invalid assignments raise even if there is no row to update.
         updated(rows, assignments, change)
-        touched = _files(in_session(chosen, static_session(spark)))
+        touched = _files(in_session(chosen, static_session(change.spark)))
 
         def all_rows() -> DataFrame:
             again = aliased(with_old(change.rows_of(touched), change.columns), alias)
             return updated(again, assignments, change, condition=condition)
 
-        return change.commit_copies(planned, touched, all_rows, read) if touched else None
+        return change.commit(touched, all_rows, read) if touched else None
     with kept(updated(chosen, assignments, change, FILE, POS)) as new:
-        if not change.copies:
-            places = change.places(in_session(new, static_session(spark)))
-            return change.commit_deletes(planned, places, lambda: new.drop(FILE, POS), read) if places else None
+        if not change.rule.copies:
+            positions = gathered(in_session(new, static_session(change.spark))).by_file()
+            return change.commit(positions, lambda: new.drop(FILE, POS), read) if positions else None
         files = _files(new)
-        return change.commit_copies(planned, files, lambda: _copied(change, files, new), read) if files else None
+
+        def all_of_files() -> DataFrame:
+            return change.others(files, new).unionByName(new.drop(FILE, POS))
+
+        return change.commit(files, all_of_files, read) if files else None
 
 
 def _can_be_repeated(rows: DataFrame, condition: Column, assignments: Sequence[Assignment]) -> bool:
@@ -134,30 +111,21 @@ def _can_be_repeated(rows: DataFrame, condition: Column, assignments: Sequence[A
     return is_lasting(rows, condition) and not asks_python(rows, (assignment.value for assignment in assignments))
 
 
-def _copied(change: RowChange, files: Sequence[str], new: DataFrame) -> DataFrame:
-    """All rows of the files: the new ones, and the others unchanged."""
-    return _others(change, files, new).unionByName(new.drop(FILE, POS))
-
-
-def _others(change: RowChange, files: Sequence[str], gone: DataFrame) -> DataFrame:
-    return change.plain(without_places(change.rows_of(files), gone))
-
-
 def updated(
     rows: DataFrame,
     assignments: Sequence[Assignment],
-    change: RowChange,
+    change: FrameChange,
     *more: str,
     condition: Column | None = None,
 ) -> DataFrame:
     """The rows as they are to be where the condition is true; ids stay, and this commit has updated these rows last."""
-    schema = change.metadata.schema()
+    schema = change.schema
     old = old_values(schema)
     rows, [new] = new_values(rows, [assignments], change.assigner(), are_stars=[False])
     columns = [
         (_where(condition, new[name], old[name]) if name in new else old[name]).alias(name) for name in change.columns
     ]
-    if change.has_lineage:
+    if change.rule.has_lineage:
         number = _where(condition, lit(None).cast("bigint"), col(reserved.LAST_UPDATED_SEQUENCE_NUMBER.name))
         columns += [col(LINEAGE[0]), number.alias(reserved.LAST_UPDATED_SEQUENCE_NUMBER.name)]
     return rows.select(*columns, *more)

@@ -22,6 +22,7 @@ from icefloe.spark.drop_in.session import install
 from icefloe.spark.engine import read_scan
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.merging import MergeBuilder, assignments_of
+from icefloe.spark.row_level import TargetTable
 from icefloe.spark.row_statements import delete_rows, update_rows
 from icefloe.spark.spark_sessions import is_classic
 from icefloe.spark.sql.context import mentioned_metadata
@@ -193,14 +194,9 @@ class Session:
         column = expr(condition) if isinstance(condition, str) else condition
         table = self.load_table(name)
         to = destination(self.spark, table, branch)
-        return delete_rows(
-            self.spark,
-            table,
-            column,
-            metadata_columns=mentioned_metadata(str(condition)),
-            branch=to.branch,
-            snapshot_properties={**to.snapshot_properties, **(snapshot_properties or {})},
-        )
+        properties = {**to.snapshot_properties, **(snapshot_properties or {})}
+        mentioned = mentioned_metadata(str(condition))
+        return delete_rows(TargetTable(self.spark, table, to.branch, properties, metadata_columns=mentioned), column)
 
     def update(
         self,
@@ -228,15 +224,10 @@ class Session:
         column = expr(condition) if isinstance(condition, str) else condition
         table = self.load_table(name)
         to = destination(self.spark, table, branch)
-        return update_rows(
-            self.spark,
-            table,
-            assignments_of(values) or (),
-            column,
-            metadata_columns=mentioned_metadata(f"{condition} {values}"),
-            branch=to.branch,
-            snapshot_properties={**to.snapshot_properties, **(snapshot_properties or {})},
-        )
+        properties = {**to.snapshot_properties, **(snapshot_properties or {})}
+        mentioned = mentioned_metadata(f"{condition} {values}")
+        target = TargetTable(self.spark, table, to.branch, properties, metadata_columns=mentioned)
+        return update_rows(target, assignments_of(values) or (), column)
 
     def _check_classic(self) -> None:
         if self._door is None:

@@ -16,7 +16,7 @@ from icefloe.catalog import Catalog
 from icefloe.errors import InvalidInputError, InvalidPropertyError
 from icefloe.expressions import AlwaysTrue, Expression
 from icefloe.metadata import Snapshot
-from icefloe.row_operations import RowOperations
+from icefloe.rows import RowOperations
 from icefloe.schema import Schema
 from icefloe.spark.auditing import Destination, destination
 from icefloe.spark.column_names import check_no_twins, check_nullability, take_in_columns

@@ -5,8 +5,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe.data import changes, engine_named, scanning
+from icefloe.data import changes, scanning
 from icefloe.planning import ChangelogScan, TableScan
+from icefloe.rows import engine_named
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from icefloe.data import ForeignFile, describe_files, foreign_file
 from icefloe.expressions import AlwaysTrue, Expression
 from icefloe.metadata import Snapshot, updates as up
 from icefloe.partitioning import PartitionSpecUpdate, SortOrderUpdate
-from icefloe.row_operations import RowOperations
+from icefloe.rows import Branch, RowOperations
 from icefloe.schema import SchemaUpdate, create_name_mapping, format_name_mapping
 from icefloe.table.manage_snapshots import ManageSnapshots
 from icefloe.table.update_snapshot import UpdateSnapshot
@@ -56,7 +56,7 @@ class Transaction(ChangeSet):
 
     def rows(self, branch: str | None = None, snapshot_properties: Mapping[str, str] | None = None) -> RowOperations:
         """Changes of rows: append, overwrite, delete, upsert; each call is one snapshot of the commit."""
-        return RowOperations.on(self, branch, snapshot_properties)
+        return RowOperations(Branch.on(self, self._table.scan(), branch, snapshot_properties))
 
     def append(
         self, data: Any, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None

@@ -15,7 +15,7 @@ from icefloe import load_catalog
 from icefloe.catalog import Catalog
 from icefloe.errors import ValidationError
 from icefloe.manifests import DataFile
-from icefloe.spark.row_level import RowChange
+from icefloe.spark.row_level import FrameChange
 from icefloe.spark.session import Session
 from tests.spark.processes import bare_environment
 from tests.spark.use_merges import ROWS, disjoint, overlapping, run_merges
@@ -82,14 +82,14 @@ def test_a_row_that_a_merge_leaves_alone_must_not_go(
 ) -> None:
     """A source row is not inserted if its match is there, so the match must be there when the rest is committed."""
     catalog = lake(tmp_path, mode, 1)
-    write = RowChange.write
+    write = FrameChange.write
 
-    def write_and_lose_a_row(change: RowChange, frame: Any, written: list[DataFile]) -> list[DataFile]:
-        found = write(change, frame, written)
+    def write_and_lose_a_row(change: FrameChange, frame: Any) -> list[DataFile]:
+        found = write(change, frame)
         catalog.load_table("db.t").delete("id = 1")
         return found
 
-    monkeypatch.setattr(RowChange, "write", write_and_lose_a_row)
+    monkeypatch.setattr(FrameChange, "write", write_and_lose_a_row)
     with pytest.raises(ValidationError):
         Session(spark, {"lake": catalog}).sql(
             "MERGE INTO db.t t USING (SELECT 1L id, 0 p, 5L n UNION ALL SELECT 999L, 0, 5L) s ON t.id = s.id AND t.p = s.p"

@@ -14,8 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 import icefloe
 from icefloe import load_catalog, properties as props
 from icefloe.errors import IcefloeError, InvalidInputError, InvalidValueError
+from icefloe.rows import UPDATE
 from icefloe.schema import Schema, parse_ddl
-from icefloe.spark.row_level import RowChange
+from icefloe.spark.row_level import TargetTable
 from icefloe.spark.session import Session
 from icefloe.spark.store_assignment import store_assigned
 from icefloe.spark.types import user_type
@@ -116,7 +117,7 @@ def test_only_what_is_assigned_changes(ice: Session, spark: Any, version: int, m
 def test_a_plan_that_casts_what_it_keeps_writes_nothing(ice: Session, spark: Any) -> None:
     create(ice, "guarded", "id INT, l BIGINT, st STRUCT<a: INT>")
     table = ice.load_table("lake.db.guarded")
-    change = RowChange(spark, table, props.UPDATE_MODE, props.UPDATE_ISOLATION_LEVEL)
+    change = TargetTable(spark, table).change(UPDATE, table.transaction())
     good = spark.range(1).select(
         F.lit(1).alias("id"), F.lit(1).cast("long").alias("l"), F.struct(F.lit(1).alias("a")).alias("st")
     )
@@ -126,8 +127,8 @@ def test_a_plan_that_casts_what_it_keeps_writes_nothing(ice: Session, spark: Any
         ("st", F.struct(F.lit(1).alias("b"))),
     ):
         with pytest.raises(AssertionError, match=f"'{name}' of db.guarded"):
-            change.write(good.withColumn(name, value), [])
-    assert len(change.write(good, [])) == 1
+            change.write(good.withColumn(name, value))
+    assert len(change.write(good)) == 1
 
 
 def test_values_are_those_of_one_row(ice: Session) -> None:

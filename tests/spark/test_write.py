@@ -16,11 +16,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
 from icefloe.catalog import Catalog, load_catalog
-from icefloe.data import engine_for, engine_named, group_rows
+from icefloe.data import group_rows
 from icefloe.errors import InvalidValueError, NotInstalledError
 from icefloe.formats.variant.reading import decode
 from icefloe.formats.variant.values import Variant
 from icefloe.manifests import DataFile
+from icefloe.rows.engines import ARROW, engine_for, engine_named
 from icefloe.schema import NestedField, Schema, StringType, schema_to_arrow
 from icefloe.spark.engine import SparkEngine, why_not_written
 from icefloe.table import Table
@@ -363,9 +364,9 @@ def test_required_variants_inside_of_other_types(spark: Any, catalog: Catalog) -
 
 def test_engines_are_found_by_the_data(spark: Any) -> None:
     assert isinstance(engine_for(spark.range(1)), SparkEngine)
-    assert engine_for(pa.table({"a": [1]})) is None
-    assert engine_for([pa.record_batch({"a": [1]})]) is None
-    assert engine_for(object()) is None
+    assert engine_for(pa.table({"a": [1]})) is ARROW
+    assert engine_for([pa.record_batch({"a": [1]})]) is ARROW
+    assert engine_for(object()) is ARROW
     with pytest.raises(NotInstalledError, match="'flink'"):
         engine_named("flink")
 

@@ -5,14 +5,14 @@ from typing import Any
 
 from pyspark.sql import Column
 
-from icefloe import properties as props
 from icefloe.catalog import show
 from icefloe.data import write_default
 from icefloe.errors import InvalidInputError, NoSuchSnapshotError, NoSuchTableError
 from icefloe.metadata import SnapshotRefType
+from icefloe.rows import DELETE
 from icefloe.spark.auditing import destination
 from icefloe.spark.column_names import column_path
-from icefloe.spark.row_level import copies_files
+from icefloe.spark.row_level import TargetTable
 from icefloe.spark.row_merge import Action, Clause, Merge, merge_rows
 from icefloe.spark.row_statements import Assignment, default_column, delete_rows, update_rows
 from icefloe.spark.sql.context import SqlContext
@@ -160,17 +160,8 @@ def _delete(node: Any, target: Source, context: SqlContext) -> None:
     table = target.catalog.load_table(target.identifier)
     expression = _resolved(node, "table", context).condition()
     # Spark has no filters by NULL, but looks for rows to keep in other words where files are written anew.
-    condition = _condition(expression, context, takes_null=copies_files(table.metadata, props.DELETE_MODE))
-    to = destination(context.gateway.spark, table, target.ref)
-    delete_rows(
-        context.gateway.spark,
-        table,
-        condition,
-        alias=_qualifier(node.table(), target),
-        metadata_columns=context.metadata_columns(),
-        branch=to.branch,
-        snapshot_properties=to.snapshot_properties,
-    )
+    condition = _condition(expression, context, takes_null=DELETE.copies(table.metadata))
+    delete_rows(_target(target, table, _qualifier(node.table(), target), context), condition)
 
 
 def _truncate(target: Source, context: SqlContext) -> None:
@@ -183,16 +174,10 @@ def _update(node: Any, target: Source, context: SqlContext) -> None:
     table, name = target.catalog.load_table(target.identifier), _qualifier(node.table(), target)
     statement = _resolved(node, "table", context)
     condition = option(statement.condition())
-    to = destination(context.gateway.spark, table, target.ref)
     update_rows(
-        context.gateway.spark,
-        table,
+        _target(target, table, name, context),
         _assignments(statement.assignments(), table, name, context),
         None if condition is None else _condition(condition, context),
-        alias=name,
-        metadata_columns=context.metadata_columns(),
-        branch=to.branch,
-        snapshot_properties=to.snapshot_properties,
     )
 
 
@@ -211,16 +196,14 @@ def _merge(node: Any, target: Source, context: SqlContext) -> None:
     on = context.gateway.column(statement.mergeCondition())
     evolves = bool(argument(node, "withSchemaEvolution", False))
     merge = Merge(on, matched, not_matched, by_source, name, _alias_of(statement.sourceTable()), evolves)
-    to = destination(context.gateway.spark, table, target.ref)
-    merge_rows(
-        context.gateway.spark,
-        table,
-        source,
-        merge,
-        metadata_columns=context.metadata_columns(),
-        branch=to.branch,
-        snapshot_properties=to.snapshot_properties,
-    )
+    merge_rows(_target(target, table, name, context), source, merge)
+
+
+def _target(source: Source, table: Table, name: tuple[str, ...], context: SqlContext) -> TargetTable:
+    """The table as the target of a change; its columns may be qualified by the name."""
+    spark = context.gateway.spark
+    to = destination(spark, table, source.ref)
+    return TargetTable(spark, table, to.branch, to.snapshot_properties, name, context.metadata_columns())
 
 
 def _resolved(node: Any, target: str, context: SqlContext) -> Any:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from icefloe.data.same_values import same_values
+from icefloe.rows.same_values import same_values
 from icefloe.schema import NestedField, Schema
 from icefloe.versions import ALL_VERSIONS
 from tests.formats.rows import arrow_table, contents, objects_of

@@ -7,17 +7,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icefloe.data import engine_for, engine_named
 from icefloe.errors import NotInstalledError
+from icefloe.rows import engine_for, engine_named
+from icefloe.rows.engines import ARROW
 
 WITHOUT_SPARK = """
 import sys
 sys.modules["pyspark"] = None
 import pyarrow as pa
 from icefloe.catalog import load_catalog
-from icefloe.data.engines import engine_for, engine_named
+from icefloe.rows.engines import ARROW, engine_for, engine_named
 from icefloe.errors import NotInstalledError
-assert engine_for(object()) is None
+assert engine_for(object()) is ARROW
 catalog = load_catalog("m", type="memory", warehouse="memory://w")
 catalog.create_namespace("db")
 table = catalog.create_table("db.t", "id bigint")
@@ -30,9 +31,9 @@ except NotInstalledError as problem:
 """
 
 
-def test_data_in_memory_belongs_to_no_engine() -> None:
+def test_data_in_memory_is_arrows() -> None:
     found: list[Any] = [pa.table({"a": [1]}), pa.record_batch({"a": [1]}), [], iter([]), "text", None]
-    assert [engine_for(data) for data in found] == [None] * len(found)
+    assert [engine_for(data) for data in found] == [ARROW] * len(found)
 
 
 def test_an_engine_that_is_not_there_is_named() -> None:
