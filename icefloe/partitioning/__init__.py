@@ -12,15 +12,7 @@ from icefloe.partitioning.codec import (
 from icefloe.partitioning.evolution import EvolvedSpec, PartitionSpecUpdate, SortOrderUpdate
 from icefloe.partitioning.hashing import minimal_big_endian, unscaled
 from icefloe.partitioning.human import human_value
-from icefloe.partitioning.paths import (
-    HIVE_NULL,
-    parse_hive_path,
-    parse_partition_path,
-    partition_path,
-    partition_text,
-    partition_values,
-    split_hive_path,
-)
+from icefloe.partitioning.paths import HIVE_NULL, partition_path, partition_values, split_hive_path
 from icefloe.partitioning.sorting import (
     FIRST_ORDER_ID,
     UNSORTED,

@@ -4,7 +4,7 @@ Columns may come in any Arrow type that holds values of the source type without 
 dictionaries, plain `fixed_size_binary(16)` for a uuid. Results are in the Arrow type of the result type.
 """
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +16,16 @@ from icefloe.partitioning import transforms as tr
 from icefloe.partitioning.murmur import BLOCK, hash_longs, hash_ranges
 from icefloe.schema import type_to_arrow, types
 
+Column: TypeAlias = pa.Array | pa.ChunkedArray
+Ranges: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]
+"""Bytes, and where in them each value starts and how long it is."""
+
 DECIMAL_BYTES = 16
+_NUMPY_UNITS = {"year": "datetime64[Y]", "month": "datetime64[M]", "day": "datetime64[D]"}
 NANOS_PER_MICRO = 1000
 
 
-def transform_array(transform: tr.Transform, array: Any, field_type: types.IcebergType) -> Any:
+def transform_array(transform: tr.Transform, array: Column, field_type: types.IcebergType) -> Column:
     """The partition values of a column of the type: an `Array` for an `Array`, a `ChunkedArray` for a `ChunkedArray`."""
     if isinstance(transform, tr.UnknownTransform):
         raise InvalidTransformError(f"transform {transform.text!r} is not known, so it cannot be applied")
@@ -32,7 +37,7 @@ def transform_array(transform: tr.Transform, array: Any, field_type: types.Icebe
     return _transform(transform, array, field_type)
 
 
-def _transform(transform: tr.Transform, array: Any, field_type: types.IcebergType) -> Any:
+def _transform(transform: tr.Transform, array: pa.Array, field_type: types.IcebergType) -> pa.Array:
     result_type = type_to_arrow(transform.result_type(field_type))
     if len(array) == 0 or isinstance(transform, tr.VoidTransform):
         return pa.nulls(len(array), result_type)
@@ -58,7 +63,7 @@ def _transform(transform: tr.Transform, array: Any, field_type: types.IcebergTyp
             raise AssertionError(f"transform {transform!r} has no form for arrays")
 
 
-def _hashes(array: Any, field_type: types.IcebergType) -> npt.NDArray[np.uint32]:
+def _hashes(array: pa.Array, field_type: types.IcebergType) -> npt.NDArray[np.uint32]:
     match field_type:
         case types.StringType() | types.BinaryType():
             return hash_ranges(*_byte_ranges(array, field_type))
@@ -75,15 +80,13 @@ def _hashes(array: Any, field_type: types.IcebergType) -> npt.NDArray[np.uint32]
             return hash_longs(values // NANOS_PER_MICRO if isinstance(field_type, tr.NANOSECOND_TYPES) else values)
 
 
-def _hash_fixed(array: Any) -> npt.NDArray[np.uint32]:
+def _hash_fixed(array: pa.Array) -> npt.NDArray[np.uint32]:
     width = array.type.byte_width
     starts = (np.arange(len(array), dtype=np.int64) + array.offset) * width
     return hash_ranges(_bytes_of(array.buffers()[1]), starts, np.full(len(array), width, np.int64))
 
 
-def _byte_ranges(
-    array: Any, field_type: types.IcebergType
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _byte_ranges(array: pa.Array, field_type: types.IcebergType) -> Ranges:
     if pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type):
         width: type[np.int32 | np.int64] = np.int64
     else:
@@ -94,7 +97,7 @@ def _byte_ranges(
     return _bytes_of(data), ends[:-1], np.diff(ends)
 
 
-def _decimal_ranges(array: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _decimal_ranges(array: pa.Array) -> Ranges:
     """The ranges of the minimal big-endian bytes of all unscaled values."""
     size, offset = DECIMAL_BYTES * len(array), DECIMAL_BYTES * array.offset
     little = np.frombuffer(array.buffers()[1], np.uint8, size, offset).reshape(-1, DECIMAL_BYTES)
@@ -112,7 +115,7 @@ def _decimal_ranges(array: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.i
     return big.reshape(-1), starts, lengths
 
 
-def _truncated(transform: tr.TruncateTransform, array: Any, field_type: types.IcebergType) -> Any:
+def _truncated(transform: tr.TruncateTransform, array: pa.Array, field_type: types.IcebergType) -> pa.Array:
     match field_type:
         case types.StringType():
             text = _as_type(array, field_type) if not pa.types.is_large_string(array.type) else array
@@ -130,7 +133,7 @@ def _truncated(transform: tr.TruncateTransform, array: Any, field_type: types.Ic
             return _with_nulls_of(typed, values - values % width, typed.type)
 
 
-def _truncated_decimals(transform: tr.TruncateTransform, array: Any, field_type: types.DecimalType) -> Any:
+def _truncated_decimals(transform: tr.TruncateTransform, array: pa.Array, field_type: types.DecimalType) -> pa.Array:
     high, low = _halves(array)
     width = np.int64(transform.width)
     words = low.view("<u4").reshape(-1, 2).astype(np.int64)
@@ -150,27 +153,18 @@ def _truncated_decimals(transform: tr.TruncateTransform, array: Any, field_type:
     return truncated
 
 
-def _units(transform: tr.TimeTransform, array: Any, field_type: types.IcebergType) -> npt.NDArray[np.int32]:
+def _units(transform: tr.TimeTransform, array: pa.Array, field_type: types.IcebergType) -> npt.NDArray[np.int32]:
     values = _integers(array)
     if isinstance(transform, tr.HourTransform):
-        hours = values // (tr.NANOS_PER_HOUR if isinstance(field_type, tr.NANOSECOND_TYPES) else tr.MICROS_PER_HOUR)
+        hours = values // tr.per_hour(field_type)
         _refuse(array, (hours > tr.MAX_INT) | (hours < -tr.MAX_INT - 1), "its hours from 1970 do not fit in an int")
         return hours.astype(np.int32)
     if not isinstance(field_type, types.DateType):
-        per_hour = tr.NANOS_PER_HOUR if isinstance(field_type, tr.NANOSECOND_TYPES) else tr.MICROS_PER_HOUR
-        values = values // (per_hour * tr.HOURS_PER_DAY)
-    match transform:
-        case tr.DayTransform():
-            return values.astype(np.int32)
-        case tr.MonthTransform():
-            return values.view("datetime64[D]").astype("datetime64[M]").astype(np.int32)
-        case tr.YearTransform():
-            return values.view("datetime64[D]").astype("datetime64[Y]").astype(np.int32)
-        case _:
-            raise AssertionError(f"{transform!r} is not counted in days")
+        values = values // (tr.per_hour(field_type) * tr.HOURS_PER_DAY)
+    return values.view("datetime64[D]").astype(_NUMPY_UNITS[transform.unit]).astype(np.int32)
 
 
-def _as_type(array: Any, field_type: types.IcebergType) -> Any:
+def _as_type(array: pa.Array, field_type: types.IcebergType) -> pa.Array:
     target = type_to_arrow(field_type)
     if array.type == target:
         return array
@@ -186,32 +180,32 @@ def _as_type(array: Any, field_type: types.IcebergType) -> Any:
         ) from None
 
 
-def _refuse(array: Any, bad: npt.NDArray[np.bool_], why: str) -> None:
+def _refuse(array: pa.Array, bad: npt.NDArray[np.bool_], why: str) -> None:
     if bad.any():
         first = pc.drop_null(array.filter(pa.array(bad))).slice(0, 1)
         if len(first):
             raise InvalidValueError(f"value {_integers(first)[0]} of type {array.type} is refused: {why}")
 
 
-def _with_nulls_of(array: Any, values: npt.NDArray[Any], arrow_type: Any) -> Any:
+def _with_nulls_of(array: pa.Array, values: npt.NDArray[Any], arrow_type: pa.DataType) -> pa.Array:
     filled = pa.Array.from_buffers(arrow_type, len(array), [None, pa.py_buffer(np.ascontiguousarray(values))])
     return pc.if_else(array.is_valid(), filled, pa.scalar(None, arrow_type)) if array.null_count else filled
 
 
-def _integers(array: Any) -> npt.NDArray[np.int64]:
+def _integers(array: pa.Array) -> npt.NDArray[np.int64]:
     return _values(array, np.int32 if array.type.bit_width == 32 else np.int64).astype(np.int64, copy=False)
 
 
-def _values(array: Any, width: type[np.int32 | np.int64]) -> npt.NDArray[Any]:
+def _values(array: pa.Array, width: type[np.int32 | np.int64]) -> npt.NDArray[Any]:
     size = np.dtype(width).itemsize
     return np.frombuffer(array.buffers()[1], width, len(array), array.offset * size)
 
 
-def _halves(array: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _halves(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The high and low 64 bits of decimals."""
     pairs = np.frombuffer(array.buffers()[1], "<i8", 2 * len(array), array.offset * DECIMAL_BYTES).reshape(-1, 2)
     return np.ascontiguousarray(pairs[:, 1]), np.ascontiguousarray(pairs[:, 0])
 
 
-def _bytes_of(buffer: Any) -> npt.NDArray[np.uint8]:
+def _bytes_of(buffer: pa.Buffer | None) -> npt.NDArray[np.uint8]:
     return np.frombuffer(buffer, np.uint8) if buffer is not None and buffer.size else np.empty(0, np.uint8)

@@ -1,12 +1,13 @@
 """Partition specs and sort orders as JSON (spec: Appendix C, Partition Specs and Sort Orders)."""
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from icefloe.errors import InvalidInputError, InvalidMetadataError
 from icefloe.partitioning import transforms as tr
 from icefloe.partitioning.sorting import NullOrder, SortDirection, SortField, SortOrder
 from icefloe.partitioning.spec import FIRST_PARTITION_FIELD_ID, PartitionField, PartitionSpec
+from icefloe.schema import JSON
 from icefloe.versions import Feature, require
 
 MAX_INT = 2**31 - 1
@@ -18,12 +19,12 @@ _DIRECTIONS = {"asc": SortDirection.ASC, "desc": SortDirection.DESC}
 _DIRECTION_NAMES = {direction: name for name, direction in _DIRECTIONS.items()}
 
 
-def spec_to_json(spec: PartitionSpec, version: int) -> dict[str, Any]:
+def spec_to_json(spec: PartitionSpec, version: int) -> JSON:
     """The spec as table metadata stores it."""
     return {"spec-id": spec.spec_id, "fields": fields_to_json(spec, version)}
 
 
-def fields_to_json(spec: PartitionSpec, version: int) -> list[dict[str, Any]]:
+def fields_to_json(spec: PartitionSpec, version: int) -> list[JSON]:
     """The fields alone, as the old `partition-spec` entry and manifest headers hold them.
 
     Field ids are written for v1 too, as the other writers do: without them, readers would number the fields of each
@@ -67,7 +68,7 @@ def fields_from_json(json: object, spec_id: int = 0) -> PartitionSpec:
     return PartitionSpec(*fields, spec_id=spec_id)
 
 
-def order_to_json(order: SortOrder, version: int) -> dict[str, Any]:
+def order_to_json(order: SortOrder, version: int) -> JSON:
     """The order as table metadata stores it."""
     return {
         "order-id": order.order_id,
@@ -102,14 +103,14 @@ def order_from_json(json: object, default_id: int | None = None) -> SortOrder:
         raise InvalidMetadataError(f"sort order {order_id}: {error}") from None
 
 
-def _sources_to_json(source_ids: Sequence[int], version: int, what: str) -> dict[str, Any]:
+def _sources_to_json(source_ids: Sequence[int], version: int, what: str) -> JSON:
     if len(source_ids) == 1:
         return {"source-id": source_ids[0]}
     require(version, Feature.MULTI_ARGUMENT_TRANSFORMS, what)
     return {"source-ids": list(source_ids)}
 
 
-def _source_and_transform(entry: dict[str, Any], what: str) -> tuple[tuple[int, ...], tr.Transform]:
+def _source_and_transform(entry: JSON, what: str) -> tuple[tuple[int, ...], tr.Transform]:
     text = _text(entry, "transform", what)
     try:
         transform = tr.parse_transform(text)
@@ -120,7 +121,7 @@ def _source_and_transform(entry: dict[str, Any], what: str) -> tuple[tuple[int, 
     return source_ids, transform if len(source_ids) == 1 else tr.UnknownTransform(text)
 
 
-def _source_ids(entry: dict[str, Any], what: str) -> tuple[int, ...]:
+def _source_ids(entry: JSON, what: str) -> tuple[int, ...]:
     if "source-ids" not in entry:
         return (_int(entry, "source-id", what),)
     source_ids = tuple(_check_int(item, "source-ids", what) for item in _list(entry["source-ids"], what, "source-ids"))
@@ -133,25 +134,25 @@ def _source_ids(entry: dict[str, Any], what: str) -> tuple[int, ...]:
     return source_ids
 
 
-def _object(json: object, what: str) -> dict[str, Any]:
+def _object(json: object, what: str) -> JSON:
     if not isinstance(json, dict):
         raise InvalidMetadataError(f"{what} is {json!r}; it must be a JSON object")
     return json
 
 
-def _list(json: object, what: str, key: str) -> list[Any]:
+def _list(json: object, what: str, key: str) -> list[object]:
     if not isinstance(json, list | tuple):
         raise InvalidMetadataError(f"{what}: `{key}` is {json!r}; it must be a JSON array")
     return list(json)
 
 
-def _get(entries: dict[str, Any], key: str, what: str) -> Any:
+def _get(entries: JSON, key: str, what: str) -> object:
     if key not in entries:
         raise InvalidMetadataError(f"{what} has no `{key}`")
     return entries[key]
 
 
-def _int(entries: dict[str, Any], key: str, what: str) -> int:
+def _int(entries: JSON, key: str, what: str) -> int:
     return _check_int(_get(entries, key, what), key, what)
 
 
@@ -161,14 +162,14 @@ def _check_int(value: object, key: str, what: str) -> int:
     return value
 
 
-def _text(entries: dict[str, Any], key: str, what: str) -> str:
+def _text(entries: JSON, key: str, what: str) -> str:
     value = _get(entries, key, what)
     if not isinstance(value, str):
         raise InvalidMetadataError(f"{what}: `{key}` is {value!r}; it must be a string")
     return value
 
 
-def _choice(entries: dict[str, Any], key: str, choices: dict[str, Choice], what: str) -> Choice:
+def _choice(entries: JSON, key: str, choices: dict[str, Choice], what: str) -> Choice:
     value = _text(entries, key, what)
     if value.lower() not in choices:
         raise InvalidMetadataError(f"{what}: `{key}` is {value!r}; it must be one of {', '.join(choices)}")

@@ -7,23 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from icefloe.errors import IncompatibleChangeError, InvalidTransformError, NoSuchObjectError
-from icefloe.partitioning import transforms as tr
-from icefloe.partitioning.sorting import (
-    NullOrder,
-    SortDirection,
-    SortField,
-    SortOrder,
-    check_order,
-    id_for_order,
-)
-from icefloe.partitioning.spec import (
-    PartitionField,
-    PartitionSpec,
-    check_spec,
-    default_field_name,
-    has_sequential_ids,
-    id_for_spec,
-)
+from icefloe.partitioning import spec as specs, transforms as tr
+from icefloe.partitioning.sorting import NullOrder, SortDirection, SortField, SortOrder, check_order, id_for_order
+from icefloe.partitioning.spec import PartitionField, PartitionSpec
 from icefloe.partitioning.terms import Term, column_name, find_source, parse_term
 from icefloe.schema import Schema
 from icefloe.versions import Feature, allows
@@ -45,7 +31,7 @@ def evolved_field_name(transform: tr.Transform, column: str) -> str:
         case tr.TruncateTransform():
             return f"{column}_trunc_{transform.width}"
         case _:
-            return default_field_name(transform, column)
+            return specs.default_field_name(transform, column)
 
 
 class PartitionSpecUpdate:
@@ -127,12 +113,12 @@ class PartitionSpecUpdate:
             raise IncompatibleChangeError(
                 "the partition spec has a transform that is not known; remove that field first"
             )
-        check_spec(spec, self._schema)
-        spec_id = id_for_spec(spec, self._specs)
+        specs.check_spec(spec, self._schema)
+        spec_id = specs.id_for_spec(spec, self._specs)
         for existing in self._specs:
             if existing.spec_id == spec_id:
                 return EvolvedSpec(existing, self._last_id)
-        if self._keeps_removed and not has_sequential_ids(spec):
+        if self._keeps_removed and not specs.has_sequential_ids(spec):
             raise IncompatibleChangeError(
                 "partition fields of a v1 table must be numbered from 1000 in order, which another spec of the table "
                 "has made impossible here; upgrade the table to v2 first"
@@ -203,10 +189,10 @@ class PartitionSpecUpdate:
                 self._renamed[field.field_id] = f"{name}_{field.field_id}"
 
     def _find(self, source_ids: tuple[int, ...], transform: tr.Transform) -> PartitionField | None:
-        for field in self._current.fields:
-            if field.source_ids == source_ids and field.transform == transform:
-                return field
-        return None
+        same = (
+            field for field in self._current.fields if (field.source_ids, field.transform) == (source_ids, transform)
+        )
+        return next(same, None)
 
     def _find_named(self, name: str) -> PartitionField:
         for field in self._current.fields:

@@ -2,13 +2,13 @@
 
 import struct
 from decimal import Context, Decimal, Inexact, InvalidOperation
-from typing import Any, cast
+from typing import cast
 from uuid import UUID
 
 import mmh3
 
 from icefloe.errors import InvalidTransformError, InvalidValueError
-from icefloe.schema import types
+from icefloe.schema import Value, types
 
 CANONICAL_NAN_BITS = 0x7FF8000000000000
 NANOS_PER_MICRO = 1000
@@ -16,12 +16,12 @@ NANOS_PER_MICRO = 1000
 _EXACT = Context(prec=100, traps=[InvalidOperation, Inexact])
 
 
-def hash_value(value: Any, field_type: types.IcebergType) -> int:
+def hash_value(value: Value, field_type: types.IcebergType) -> int:
     """The signed 32-bit Murmur3 hash of a non-null value."""
     return mmh3.hash(bytes_to_hash(value, field_type), 0, signed=True)
 
 
-def bytes_to_hash(value: Any, field_type: types.IcebergType) -> bytes:
+def bytes_to_hash(value: Value, field_type: types.IcebergType) -> bytes:
     """The bytes of the value that are hashed; int, long and date hash alike, so that promotion keeps buckets."""
     try:
         return _bytes_to_hash(value, field_type)
@@ -49,7 +49,7 @@ def minimal_big_endian(number: int) -> bytes:
     return number.to_bytes(bits // 8 + 1, "big", signed=True)
 
 
-def _bytes_to_hash(value: Any, field_type: types.IcebergType) -> bytes:
+def _bytes_to_hash(value: Value, field_type: types.IcebergType) -> bytes:
     match field_type:
         case (
             types.IntegerType()

@@ -2,25 +2,21 @@
 
 import base64
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 
-from icefloe.schema import MICROS_PER_SECOND, NANOS_PER_SECOND, SECONDS_PER_DAY, civil_from_days, format_date, types
+from icefloe.schema import (
+    MICROS_PER_SECOND,
+    NANOS_PER_SECOND,
+    SECONDS_PER_DAY,
+    Value,
+    civil_from_days,
+    format_date,
+    types,
+)
 
 NULL_TEXT = "null"
 EPOCH_YEAR = 1970
-
-
-def human_year(years: int) -> str:
-    """Years since 1970 as `2017`."""
-    return f"{EPOCH_YEAR + years:04d}"
-
-
-def human_month(months: int) -> str:
-    """Months since 1970-01 as `2017-12`."""
-    years, month = divmod(months, 12)
-    return f"{EPOCH_YEAR + years:04d}-{month + 1:02d}"
 
 
 def human_day(days: int) -> str:
@@ -29,13 +25,7 @@ def human_day(days: int) -> str:
     return f"{year:04d}-{month:02d}-{day:02d}"
 
 
-def human_hour(hours: int) -> str:
-    """Hours since 1970-01-01T00 as `2017-12-01-10`."""
-    days, hour = divmod(hours, 24)
-    return f"{human_day(days)}-{hour:02d}"
-
-
-def human_value(value: Any, field_type: types.IcebergType) -> str:
+def human_value(value: Value, field_type: types.IcebergType) -> str:
     """A value of the type as text."""
     if value is None:
         return NULL_TEXT

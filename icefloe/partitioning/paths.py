@@ -7,71 +7,40 @@ Hive-style directories.
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
-from urllib.parse import quote_plus, unquote, unquote_plus
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote_plus, unquote
 
 from icefloe.errors import InvalidPartitionSpecError, InvalidValueError
 from icefloe.partitioning import transforms as tr
 from icefloe.partitioning.human import EPOCH_YEAR, NULL_TEXT
 from icefloe.partitioning.spec import PartitionField, PartitionSpec, partition_type
-from icefloe.schema import BinaryType, DateType, FixedType, IcebergType, Schema, UnknownType, parse_date, parse_text
+from icefloe.schema import Schema, Value, parse_date, parse_text, types
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _DIGITS = r"([+-]?[0-9]{1,10})"
 
 
-def partition_path(spec: PartitionSpec, values: Sequence[Any], schema: Schema) -> str:
+def partition_path(spec: PartitionSpec, values: Sequence[Value], schema: Schema) -> str:
     """The tuple as a relative path: `ts_day=2024-01-31/region=eu`; empty for an unpartitioned spec."""
-    texts = partition_texts(spec, values, schema)
-    return "/".join(f"{_encode(name)}={_encode(text)}" for name, text in texts.items())
-
-
-def partition_texts(spec: PartitionSpec, values: Sequence[Any], schema: Schema) -> dict[str, str]:
-    """The values of the tuple as text for people, by field name."""
     if len(values) != len(spec.fields):
         raise InvalidPartitionSpecError(
             f"partition tuple {tuple(values)!r} has {len(values)} values; the spec has {len(spec.fields)} fields"
         )
-    return {
-        field.name: field.transform.to_human(value, _source_type(field, schema))
+    return "/".join(
+        f"{_encode(field.name)}={_encode(field.transform.to_human(value, _source_type(field, schema)))}"
         for field, value in zip(spec.fields, values, strict=True)
-    }
-
-
-def partition_text(spec: PartitionSpec, values: Sequence[Any], schema: Schema) -> str:
-    """The tuple for messages and tables: `ts_day=2024-01-31, region=eu`."""
-    return ", ".join(f"{name}={text}" for name, text in partition_texts(spec, values, schema).items())
-
-
-def parse_partition_path(path: str, spec: PartitionSpec, schema: Schema) -> tuple[Any, ...]:
-    """The tuple of a path written by `partition_path`; it must contain every field of the spec."""
-    return partition_values(_split(path, unquote_plus), spec, schema)
-
-
-def parse_hive_path(path: str, spec: PartitionSpec, schema: Schema) -> tuple[Any, ...]:
-    """The tuple of a Hive or Spark directory: there, `+` is a plus, and bytes have no agreed text."""
-    for field in partition_type(spec, schema).fields:
-        if isinstance(field.field_type, FixedType | BinaryType):
-            raise InvalidValueError(
-                f"partition field {field.name!r} is of type {field.field_type}, which has no agreed text in Hive's paths"
-            )
-    return partition_values(split_hive_path(path), spec, schema)
+    )
 
 
 def split_hive_path(path: str) -> dict[str, str]:
-    """The `name=value` parts of a Hive or Spark directory, decoded; other parts are skipped."""
-    return _split(path, unquote)
-
-
-def _split(path: str, decode: Callable[..., str]) -> dict[str, str]:
+    """The `name=value` parts of a Hive or Spark directory, decoded; other parts are skipped. A `+` is a plus there."""
     texts: dict[str, str] = {}
     for part in path.split("/"):
         name, equals, value = part.partition("=")
         if not equals or not name:
             continue
         try:
-            key, text = decode(name, errors="strict"), decode(value, errors="strict")
+            key, text = unquote(name, errors="strict"), unquote(value, errors="strict")
         except UnicodeDecodeError:
             raise InvalidValueError(f"part {part!r} of path {path!r} is not UTF-8 in URL encoding") from None
         if key in texts:
@@ -80,13 +49,12 @@ def _split(path: str, decode: Callable[..., str]) -> dict[str, str]:
     return texts
 
 
-def partition_values(texts: Mapping[str, str], spec: PartitionSpec, schema: Schema) -> tuple[Any, ...]:
+def partition_values(texts: Mapping[str, str], spec: PartitionSpec, schema: Schema) -> tuple[Value, ...]:
     """The tuple from the values as text, by field name."""
-    types = partition_type(spec, schema)
     values = []
-    for field, typed in zip(spec.fields, types.fields, strict=True):
+    for field, typed in zip(spec.fields, partition_type(spec, schema).fields, strict=True):
         if field.name not in texts:
-            raise InvalidValueError(f"no value for partition field {field.name!r} among {_listed(texts)}")
+            raise InvalidValueError(f"no value for partition field {field.name!r} among {', '.join(texts) or 'none'}")
         try:
             values.append(_parse(texts[field.name], field, typed.field_type))
         except InvalidValueError as error:
@@ -94,11 +62,11 @@ def partition_values(texts: Mapping[str, str], spec: PartitionSpec, schema: Sche
     return tuple(values)
 
 
-def _parse(text: str, field: PartitionField, field_type: IcebergType) -> Any:
+def _parse(text: str, field: PartitionField, field_type: types.IcebergType) -> Value:
     # The text of a null and of the string `null` are the same; a null is meant far more often.
     if text in (NULL_TEXT, HIVE_NULL):
         return None
-    if isinstance(field.transform, tr.VoidTransform) or isinstance(field_type, UnknownType):
+    if isinstance(field.transform, tr.VoidTransform) or isinstance(field_type, types.UnknownType):
         raise InvalidValueError(f"{text!r} is not null, the only value of {field.transform}")
     match field.transform:
         case tr.TimeTransform():
@@ -108,10 +76,10 @@ def _parse(text: str, field: PartitionField, field_type: IcebergType) -> Any:
             if not 0 <= value < buckets:
                 raise InvalidValueError(f"{value} is not one of {buckets} buckets, which are numbered from 0")
             return value
-        case _ if isinstance(field_type, FixedType | BinaryType):
+        case _ if isinstance(field_type, types.FixedType | types.BinaryType):
             return _parse_bytes(text, field_type)
         case _:
-            return _parse_day(text) if isinstance(field_type, DateType) else parse_text(text, field_type)
+            return _parse_day(text) if isinstance(field_type, types.DateType) else parse_text(text, field_type)
 
 
 def _parse_time(text: str, transform: tr.TimeTransform) -> int:
@@ -148,25 +116,21 @@ def _parse_day(text: str) -> int:
     return parse_date(f"{sign}{abs(year):04d}{match[2]}")
 
 
-def _parse_bytes(text: str, field_type: IcebergType) -> bytes:
+def _parse_bytes(text: str, field_type: types.IcebergType) -> bytes:
     try:
         value = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise InvalidValueError(f"{text!r} is not base64, in which values of type {field_type} are written") from None
-    if isinstance(field_type, FixedType) and len(value) != field_type.length:
+    if isinstance(field_type, types.FixedType) and len(value) != field_type.length:
         raise InvalidValueError(f"{text!r} is {len(value)} bytes; values of type {field_type} have {field_type.length}")
     return value
 
 
-def _source_type(field: PartitionField, schema: Schema) -> IcebergType:
+def _source_type(field: PartitionField, schema: Schema) -> types.IcebergType:
     source = schema.fields_by_id.get(field.source_id)
-    return source.field_type if source is not None else UnknownType()
+    return source.field_type if source is not None else types.UnknownType()
 
 
 def _encode(text: str) -> str:
     # Java's URLEncoder: space becomes `+`, and of the marks only `.-*_` stay as they are.
     return quote_plus(text, safe="*").replace("~", "%7E")
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names) or "none"

@@ -7,8 +7,8 @@ from enum import Enum
 
 from icefloe.errors import InvalidSortOrderError
 from icefloe.partitioning import transforms as tr
-from icefloe.partitioning.terms import find_source, parse_term, written
-from icefloe.schema import IcebergType, PrimitiveType, Schema, StructType
+from icefloe.partitioning.terms import find_source, parse_term, rebind_sources, source_problem, written
+from icefloe.schema import IcebergType, Schema
 
 UNSORTED_ORDER_ID = 0
 FIRST_ORDER_ID = 1
@@ -135,10 +135,8 @@ UNSORTED = SortOrder()
 def check_order(order: SortOrder, schema: Schema) -> None:
     """Fail unless rows of the schema can be sorted by the order."""
     for field in order.fields:
-        if len(field.source_ids) > 1 and not isinstance(field.transform, tr.UnknownTransform):
-            raise InvalidSortOrderError(f"sort field {field}: {field.transform} takes one source column")
-        for source_id in field.source_ids:
-            _check_source(field, source_id, schema)
+        if problem := source_problem(field.transform, field.source_ids, schema):
+            raise InvalidSortOrderError(f"sort field {field}: {problem}")
 
 
 def id_for_order(order: SortOrder, orders: Iterable[SortOrder]) -> int:
@@ -170,8 +168,7 @@ def rebind_order(order: SortOrder, old: Schema, new: Schema) -> SortOrder:
     """The order for a schema with the same column names but other ids."""
     fields = []
     for field in order.fields:
-        names = [old.names_by_id[old.find_field(source_id).field_id] for source_id in field.source_ids]
-        source_ids = [new.find_field(name).field_id for name in names]
+        source_ids = rebind_sources(field.source_ids, old, new)
         fields.append(SortField(source_ids, field.transform, field.direction, field.null_order))
     rebound = SortOrder(*fields, order_id=order.order_id)
     check_order(rebound, new)
@@ -186,22 +183,6 @@ def _parse_sort_field(text: str, schema: Schema, case_sensitive: bool) -> SortFi
     direction = SortDirection[match[2].upper()] if match[2] else SortDirection.ASC
     null_order = NullOrder[f"NULLS_{match[3].upper()}"] if match[3] else None
     return SortField(find_source(term, schema, case_sensitive).field_id, term.transform, direction, null_order)
-
-
-def _check_source(field: SortField, source_id: int, schema: Schema) -> None:
-    source = schema.fields_by_id.get(source_id)
-    if source is None:
-        raise InvalidSortOrderError(f"sort field {field}: source column {source_id} is not in the schema")
-    if not isinstance(source.field_type, PrimitiveType) or not field.transform.can_transform(source.field_type):
-        raise InvalidSortOrderError(
-            f"sort field {field}: column {source.name!r} is of type {source.field_type}, "
-            f"which transform {field.transform} does not take"
-        )
-    for parent in schema.ancestors(source_id):
-        if not isinstance(parent.field_type, StructType):
-            raise InvalidSortOrderError(
-                f"sort field {field}: column {source.name!r} is inside the list or map {parent.name!r}"
-            )
 
 
 def _source_type(field: SortField, schema: Schema | None) -> IcebergType | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from icefloe.errors import InvalidPartitionSpecError
 from icefloe.partitioning import transforms as tr
-from icefloe.partitioning.terms import column_name, find_source, parse_term, written
+from icefloe.partitioning.terms import column_name, find_source, parse_term, rebind_sources, source_problem, written
 from icefloe.schema import Schema, types
 
 FIRST_PARTITION_FIELD_ID = 1000
@@ -85,10 +85,6 @@ class PartitionSpec:
         """The highest field id, or the one before the first when there is none."""
         return max((field.field_id for field in self.fields), default=NO_PARTITION_FIELD_ID)
 
-    def fields_by_source_id(self, source_id: int) -> tuple[PartitionField, ...]:
-        """The fields whose source is that column."""
-        return tuple(field for field in self.fields if source_id in field.source_ids)
-
     def equivalent(self, other: "PartitionSpec") -> bool:
         """Whether the specs are the same except for spec id and field ids (spec: Partition Evolution)."""
         return len(self) == len(other) and all(
@@ -106,18 +102,17 @@ UNPARTITIONED = PartitionSpec()
 
 def check_spec(spec: PartitionSpec, schema: Schema) -> None:
     """Fail unless the spec may be used for new data of the schema (spec: Partitioning)."""
-    names: set[str] = set()
-    ids: set[int] = set()
-    for field in spec.fields:
+    for position, field in enumerate(spec.fields):
         if not field.name:
             raise InvalidPartitionSpecError(f"partition field {field.field_id} has an empty name")
-        if field.name in names:
+        if any(field.name == other.name for other in spec.fields[:position]):
             raise InvalidPartitionSpecError(f"two partition fields are named {field.name!r}")
-        if field.field_id in ids:
+        if any(field.field_id == other.field_id for other in spec.fields[:position]):
             raise InvalidPartitionSpecError(f"two partition fields have the id {field.field_id}; ids must be unique")
-        names.add(field.name)
-        ids.add(field.field_id)
-        _check_source(field, schema)
+        # A void field may outlive its source column.
+        is_void = isinstance(field.transform, tr.VoidTransform)
+        if not is_void and (problem := source_problem(field.transform, field.source_ids, schema)):
+            raise InvalidPartitionSpecError(f"partition field {field.name!r}: {problem}")
         _check_name(field, schema)
     _check_redundancy(spec)
 
@@ -207,7 +202,9 @@ def parse_partition_spec(
         alias = _ALIAS.fullmatch(written(text))
         term = parse_term(alias[1] if alias else text)
         source = find_source(term, schema, case_sensitive)
-        name = column_name(alias[2]) if alias else default_field_name(term.transform, _name_of(source, schema))
+        name = (
+            column_name(alias[2]) if alias else default_field_name(term.transform, schema.names_by_id[source.field_id])
+        )
         fields.append(PartitionField(source.field_id, FIRST_PARTITION_FIELD_ID + position, term.transform, name))
     return build_spec(*fields, schema=schema, spec_id=spec_id)
 
@@ -231,8 +228,7 @@ def rebind_spec(spec: PartitionSpec, old: Schema, new: Schema) -> PartitionSpec:
     """The spec for a schema with the same column names but other ids; partition fields are renumbered."""
     fields = []
     for position, field in enumerate(spec.fields):
-        names = [_name_of(old.find_field(source_id), old) for source_id in field.source_ids]
-        source_ids = [new.find_field(name).field_id for name in names]
+        source_ids = rebind_sources(field.source_ids, old, new)
         fields.append(PartitionField(source_ids, FIRST_PARTITION_FIELD_ID + position, field.transform, field.name))
     rebound = PartitionSpec(*fields, spec_id=spec.spec_id)
     check_spec(rebound, new)
@@ -246,35 +242,6 @@ def _field_type(field: PartitionField, schemas: tuple[Schema, ...]) -> types.Ice
         if source := schema.fields_by_id.get(field.source_id):
             return field.transform.result_type(source.field_type)
     return field.transform.result_type(types.UnknownType())
-
-
-def _check_source(field: PartitionField, schema: Schema) -> None:
-    if isinstance(field.transform, tr.VoidTransform):
-        return  # A void field may outlive its source column.
-    if len(field.source_ids) > 1 and not isinstance(field.transform, tr.UnknownTransform):
-        raise InvalidPartitionSpecError(f"partition field {field.name!r}: {field.transform} takes one source column")
-    for source_id in field.source_ids:
-        source = schema.fields_by_id.get(source_id)
-        if source is None:
-            raise InvalidPartitionSpecError(
-                f"partition field {field.name!r}: source column {source_id} is not in the schema"
-            )
-        if not isinstance(source.field_type, types.PrimitiveType):
-            raise InvalidPartitionSpecError(
-                f"partition field {field.name!r}: source column {source.name!r} is of type {source.field_type}; "
-                "it must be primitive"
-            )
-        if not field.transform.can_transform(source.field_type):
-            raise InvalidPartitionSpecError(
-                f"partition field {field.name!r}: transform {field.transform} does not take columns of type "
-                f"{source.field_type}"
-            )
-        for parent in schema.ancestors(source_id):
-            if not isinstance(parent.field_type, types.StructType):
-                raise InvalidPartitionSpecError(
-                    f"partition field {field.name!r}: source column {source.name!r} is inside the list or map "
-                    f"{parent.name!r}"
-                )
 
 
 def _check_name(field: PartitionField, schema: Schema) -> None:
@@ -301,7 +268,3 @@ def _check_redundancy(spec: PartitionSpec) -> None:
             raise InvalidPartitionSpecError(
                 f"partition fields {other.name!r} and {field.name!r} have the same source and transform; keep one"
             )
-
-
-def _name_of(field: types.NestedField, schema: Schema) -> str:
-    return schema.names_by_id[field.field_id]

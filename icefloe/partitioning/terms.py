@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from icefloe.errors import InvalidTransformError
 from icefloe.partitioning import transforms as tr
-from icefloe.schema import NestedField, Schema
+from icefloe.schema import NestedField, Schema, types
 
 _ONE_ARGUMENT: dict[str, tr.Transform] = {
     "identity": tr.IdentityTransform(),
@@ -96,6 +96,29 @@ def find_source(term: Term, schema: Schema, case_sensitive: bool = True) -> Nest
             f"{term} is not possible: transform {term.transform} does not take columns of type {field.field_type}"
         )
     return field
+
+
+def source_problem(transform: tr.Transform, source_ids: tuple[int, ...], schema: Schema) -> str | None:
+    """Why the columns cannot be the source of the transform; None if they can."""
+    if len(source_ids) > 1 and not isinstance(transform, tr.UnknownTransform):
+        return f"{transform} takes one source column"
+    for source_id in source_ids:
+        source = schema.fields_by_id.get(source_id)
+        if source is None:
+            return f"source column {source_id} is not in the schema"
+        if not isinstance(source.field_type, types.PrimitiveType):
+            return f"source column {source.name!r} is of type {source.field_type}; it must be primitive"
+        if not transform.can_transform(source.field_type):
+            return f"transform {transform} does not take columns of type {source.field_type}, like {source.name!r}"
+        for parent in schema.ancestors(source_id):
+            if not isinstance(parent.field_type, types.StructType):
+                return f"source column {source.name!r} is inside the list or map {parent.name!r}"
+    return None
+
+
+def rebind_sources(source_ids: tuple[int, ...], old: Schema, new: Schema) -> list[int]:
+    """The ids in the new schema of the columns that have these ids in the old one, by their names."""
+    return [new.find_field(old.names_by_id[old.find_field(source_id).field_id]).field_id for source_id in source_ids]
 
 
 def _number_and_column(text: str, name: str, arguments: list[str]) -> tuple[int, str]:

@@ -7,20 +7,13 @@
 import re
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, ClassVar
+from operator import index
+from typing import ClassVar
 
 from icefloe.errors import InvalidTransformError, InvalidValueError
 from icefloe.partitioning.hashing import hash_value, unscaled
-from icefloe.partitioning.human import (
-    EPOCH_YEAR,
-    NULL_TEXT,
-    human_day,
-    human_hour,
-    human_month,
-    human_value,
-    human_year,
-)
-from icefloe.schema import civil_from_days, types
+from icefloe.partitioning.human import EPOCH_YEAR, NULL_TEXT, human_day, human_value
+from icefloe.schema import Value, civil_from_days, types
 
 MAX_INT = 2**31 - 1
 MICROS_PER_HOUR = 3_600_000_000
@@ -29,6 +22,7 @@ HOURS_PER_DAY = 24
 
 TIMESTAMP_TYPES = (types.TimestampType, types.TimestamptzType, types.TimestampNanoType, types.TimestamptzNanoType)
 NANOSECOND_TYPES = (types.TimestampNanoType, types.TimestamptzNanoType)
+_TEXT_TYPES = (types.StringType, types.BinaryType)
 BUCKET_TYPES = (
     types.IntegerType,
     types.LongType,
@@ -47,44 +41,22 @@ BUCKET_TYPES = (
 class Transform:
     """A function from column values to partition values."""
 
+    preserves_order: ClassVar[bool] = False
+    """Whether a < b gives apply(a) <= apply(b); `wrapped_range` says where that does not hold."""
+    source_types: ClassVar[tuple[type[types.IcebergType], ...]] = (types.IcebergType,)
+    """What the source may be; an unknown transform is assumed to accept anything."""
+    own_type: ClassVar[types.IcebergType | None] = None
+    """The type of the results if it does not depend on the source."""
+
     def can_transform(self, source_type: types.IcebergType) -> bool:
-        """Whether columns of that type may be the source; an unknown transform is assumed to accept any."""
-        match self:
-            case IdentityTransform():
-                return isinstance(source_type, types.PrimitiveType) and not isinstance(
-                    source_type, types.GeometryType | types.GeographyType
-                )
-            case BucketTransform():
-                return isinstance(source_type, BUCKET_TYPES)
-            case TruncateTransform():
-                return isinstance(
-                    source_type,
-                    types.IntegerType | types.LongType | types.DecimalType | types.StringType | types.BinaryType,
-                )
-            case HourTransform():
-                return isinstance(source_type, TIMESTAMP_TYPES)
-            case TimeTransform():
-                return isinstance(source_type, (types.DateType, *TIMESTAMP_TYPES))
-            case _:
-                return True
+        """Whether columns of that type may be the source."""
+        return isinstance(source_type, self.source_types)
 
     def result_type(self, source_type: types.IcebergType) -> types.IcebergType:
-        """The type of the results; a source of type `unknown` stands for a column that was dropped.
+        """The type of the results; a source of type `unknown` stands for a column that was dropped."""
+        return source_type if self.own_type is None else self.own_type
 
-        `day` gives a date, though manifests of other writers may hold it as a plain int. An unknown transform gives
-        string instead of the true type, which only the files know.
-        """
-        match self:
-            case IdentityTransform() | TruncateTransform() | VoidTransform():
-                return source_type
-            case DayTransform():
-                return types.DateType()
-            case BucketTransform() | TimeTransform():
-                return types.IntegerType()
-            case _:
-                return types.StringType()
-
-    def apply(self, value: Any, source_type: types.IcebergType) -> Any:
+    def apply(self, value: Value, source_type: types.IcebergType) -> Value:
         """The partition value of a column value."""
         if not self.can_transform(source_type):
             raise InvalidTransformError(f"transform {self} does not take columns of type {source_type}")
@@ -93,30 +65,16 @@ class Transform:
         if value is None or isinstance(self, VoidTransform):
             return None
         try:
-            return _apply(self, value, source_type)
+            return self._apply(value, source_type)
         except (TypeError, AttributeError) as error:
             raise InvalidValueError(f"{value!r} is not a value of type {source_type}: {error}") from None
 
-    def to_human(self, value: Any, source_type: types.IcebergType) -> str:
-        """A partition value as text for people and paths; `source_type` is the type of the source column."""
-        if value is None:
-            return NULL_TEXT
-        match self:
-            case YearTransform():
-                return human_year(value)
-            case MonthTransform():
-                return human_month(value)
-            case DayTransform():
-                return human_day(value)
-            case HourTransform():
-                return human_hour(value)
-            case _:
-                return human_value(value, self.result_type(source_type))
+    def _apply(self, value: Value, source_type: types.IcebergType) -> Value:
+        raise AssertionError(f"transform {self!r} is not applied to {value!r} of type {source_type}")
 
-    @property
-    def preserves_order(self) -> bool:
-        """Whether a < b gives apply(a) <= apply(b); `wrapped_range` says where that does not hold."""
-        return isinstance(self, IdentityTransform | TruncateTransform | TimeTransform)
+    def to_human(self, value: Value, source_type: types.IcebergType) -> str:
+        """A partition value as text for people and paths; `source_type` is the type of the source column."""
+        return human_value(value, self.result_type(source_type))
 
     def satisfies_order_of(self, other: "Transform", source_type: types.IcebergType | None = None) -> bool:
         """Whether rows sorted by this transform are sorted by the other too; `source_type` is the source type, if known.
@@ -129,26 +87,23 @@ class Transform:
                 return other.preserves_order
             case TimeTransform(), TimeTransform():
                 return self.rank <= other.rank
-            case TruncateTransform(), TruncateTransform() if isinstance(
-                source_type, types.StringType | types.BinaryType
-            ):
+            case TruncateTransform(), TruncateTransform() if isinstance(source_type, _TEXT_TYPES):
                 return self.width >= other.width
-            case TruncateTransform(), TruncateTransform() if isinstance(
-                source_type, types.IntegerType | types.LongType | types.DecimalType
-            ):
+            case TruncateTransform(), TruncateTransform() if source_type is not None:
                 return other.width % self.width == 0
             case _:
                 return self == other
-
-    @property
-    def redundancy_key(self) -> str:
-        """Two fields of one source column with the same key are redundant; one unit of time is enough."""
-        return "time" if isinstance(self, TimeTransform) else str(self)
 
 
 @dataclass(frozen=True, slots=True)
 class IdentityTransform(Transform):
     """The value itself."""
+
+    preserves_order = True
+    source_types = (*BUCKET_TYPES, types.UnknownType, types.BooleanType, types.FloatType, types.DoubleType)
+
+    def _apply(self, value: Value, source_type: types.IcebergType) -> Value:  # noqa: ARG002 - of any type
+        return value
 
     def __str__(self) -> str:
         return "identity"
@@ -159,9 +114,14 @@ class BucketTransform(Transform):
     """The hash of the value, modulo a number of buckets."""
 
     num_buckets: int
+    source_types = BUCKET_TYPES
+    own_type = types.IntegerType()
 
     def __post_init__(self) -> None:
         _check_parameter(self.num_buckets, "number of buckets")
+
+    def _apply(self, value: Value, source_type: types.IcebergType) -> int:
+        return (hash_value(value, source_type) & MAX_INT) % self.num_buckets
 
     def __str__(self) -> str:
         return f"bucket[{self.num_buckets}]"
@@ -171,14 +131,36 @@ class BucketTransform(Transform):
 class TruncateTransform(Transform):
     """Numbers rounded down to a multiple of the width; the first `width` code points of text or bytes of binary.
 
-    A number so close to the least of its type that the result would not fit is refused: the Java library wraps around
-    to a large positive partition value there, under which filters then miss the row.
+    Below the least value of an int or long the result comes round to the greatest ones, as in Java (see `wrapped_range`);
+    a decimal whose result would not fit is refused.
     """
 
     width: int
+    preserves_order = True
+    source_types = (types.IntegerType, types.LongType, types.DecimalType, *_TEXT_TYPES)
 
     def __post_init__(self) -> None:
         _check_parameter(self.width, "truncate width")
+
+    def _apply(self, value: Value, source_type: types.IcebergType) -> Value:
+        match source_type:
+            case types.StringType() | types.BinaryType():
+                return value[: self.width]
+            case types.DecimalType():
+                return self._truncate_decimal(value, source_type)
+            case _:
+                result = value - value % self.width
+                least = _least(source_type)
+                return result if result >= least else result - 2 * least
+
+    def _truncate_decimal(self, value: Decimal, source_type: types.DecimalType) -> Decimal:
+        number, least = unscaled(value, source_type), 1 - 10**source_type.precision
+        result = number - number % self.width
+        if result < least:
+            raise InvalidValueError(
+                f"{self} of {value} gives {result}, below the least value of type {source_type}, {least}"
+            )
+        return Decimal((int(result < 0), tuple(map(int, str(abs(result)))), -source_type.scale))
 
     def __str__(self) -> str:
         return f"truncate[{self.width}]"
@@ -188,9 +170,19 @@ class TruncateTransform(Transform):
 class TimeTransform(Transform):
     """A count of calendar units since 1970, rounded down."""
 
+    preserves_order = True
+    source_types: ClassVar[tuple[type[types.IcebergType], ...]] = (types.DateType, *TIMESTAMP_TYPES)
+    own_type: ClassVar[types.IcebergType | None] = types.IntegerType()
     unit: ClassVar[str]
     rank: ClassVar[int]
     """Coarser units have higher ranks."""
+
+    def _apply(self, value: int, source_type: types.IcebergType) -> int:
+        is_date = isinstance(source_type, types.DateType)
+        return self._of_days(value if is_date else value // (per_hour(source_type) * HOURS_PER_DAY))
+
+    def _of_days(self, days: int) -> int:
+        raise AssertionError(f"{self!r} is not counted in days, {days}")
 
     def __str__(self) -> str:
         return self.unit
@@ -203,6 +195,12 @@ class YearTransform(TimeTransform):
     unit = "year"
     rank = 3
 
+    def _of_days(self, days: int) -> int:
+        return civil_from_days(days)[0] - EPOCH_YEAR
+
+    def to_human(self, value: int | None, source_type: types.IcebergType) -> str:  # noqa: ARG002 - a count
+        return NULL_TEXT if value is None else f"{EPOCH_YEAR + value:04d}"
+
 
 @dataclass(frozen=True, slots=True)
 class MonthTransform(TimeTransform):
@@ -211,21 +209,44 @@ class MonthTransform(TimeTransform):
     unit = "month"
     rank = 2
 
+    def _of_days(self, days: int) -> int:
+        year, month, _ = civil_from_days(days)
+        return (year - EPOCH_YEAR) * 12 + month - 1
+
+    def to_human(self, value: int | None, source_type: types.IcebergType) -> str:  # noqa: ARG002 - a count
+        return NULL_TEXT if value is None else f"{EPOCH_YEAR + value // 12:04d}-{value % 12 + 1:02d}"
+
 
 @dataclass(frozen=True, slots=True)
 class DayTransform(TimeTransform):
-    """Days since 1970-01-01."""
+    """Days since 1970-01-01: a date, though manifests of other writers may hold it as a plain int."""
 
+    own_type = types.DateType()
     unit = "day"
     rank = 1
+
+    def _of_days(self, days: int) -> int:
+        return index(days)
 
 
 @dataclass(frozen=True, slots=True)
 class HourTransform(TimeTransform):
     """Hours since 1970-01-01T00; what does not fit in an int, 245,000 years from then, is refused."""
 
+    source_types = TIMESTAMP_TYPES
     unit = "hour"
     rank = 0
+
+    def _apply(self, value: int, source_type: types.IcebergType) -> int:
+        hours = value // per_hour(source_type)
+        if not -MAX_INT - 1 <= hours <= MAX_INT:
+            raise InvalidValueError(
+                f"a value of type {source_type} is {hours} hours from 1970, which does not fit in an int"
+            )
+        return hours
+
+    def to_human(self, value: int | None, source_type: types.IcebergType) -> str:  # noqa: ARG002 - a count
+        return NULL_TEXT if value is None else f"{human_day(value // 24)}-{value % 24:02d}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +262,8 @@ class UnknownTransform(Transform):
     """A transform of another implementation: kept as written, ignored when filtering, refused when writing."""
 
     text: str
+    own_type = types.StringType()
+    """Instead of the true type, which only the files know."""
 
     def __str__(self) -> str:
         return self.text
@@ -285,50 +308,6 @@ def _check_parameter(number: object, what: str) -> None:
         raise InvalidTransformError(f"{what} {number!r} is not a whole number between 1 and {MAX_INT}")
 
 
-def _apply(transform: Transform, value: Any, source_type: types.IcebergType) -> Any:
-    match transform:
-        case IdentityTransform():
-            return value
-        case BucketTransform():
-            return (hash_value(value, source_type) & MAX_INT) % transform.num_buckets
-        case TruncateTransform():
-            return _truncate(transform, value, source_type)
-        case HourTransform():
-            return _fitting_hours(_hours(value, source_type), source_type)
-        case TimeTransform():
-            days = value if isinstance(source_type, types.DateType) else _hours(value, source_type) // HOURS_PER_DAY
-            return _count_units(transform, days)
-        case _:
-            raise AssertionError(f"transform {transform!r} cannot be applied")
-
-
-def _truncate(transform: TruncateTransform, value: Any, source_type: types.IcebergType) -> Any:
-    match source_type:
-        case types.StringType() | types.BinaryType():
-            return value[: transform.width]
-        case types.DecimalType():
-            return _truncate_decimal(transform, value, source_type)
-        case _:
-            result = value - value % transform.width
-            least = _least(source_type)
-            # As in Java, what is below the least value of the type comes round to the greatest ones.
-            return result if result >= least else result - 2 * least
-
-
-def _truncate_decimal(transform: TruncateTransform, value: Any, source_type: types.DecimalType) -> Decimal:
-    number, least = unscaled(value, source_type), 1 - 10**source_type.precision
-    result = number - number % transform.width
-    if result < least:
-        raise InvalidValueError(
-            f"{transform} of {value} gives {result}, below the least value of type {source_type}, {least}"
-        )
-    return Decimal((int(result < 0), tuple(map(int, str(abs(result)))), -source_type.scale))
-
-
-def _least(source_type: types.IcebergType) -> int:
-    return -(2**31) if isinstance(source_type, types.IntegerType) else -(2**63)
-
-
 @dataclass(frozen=True, slots=True)
 class WrappedRange:
     """The lowest values of a column, all below `end`, whose truncated value lies below the least of the type: it is `result`,
@@ -345,29 +324,13 @@ def wrapped_range(transform: Transform, source_type: types.IcebergType) -> Wrapp
     least = _least(source_type)
     if least % transform.width == 0:
         return None
-    return WrappedRange(least - least % transform.width + transform.width, _truncate(transform, least, source_type))
+    return WrappedRange(least - least % transform.width + transform.width, transform.apply(least, source_type))
 
 
-def _count_units(transform: TimeTransform, days: int) -> int:
-    year, month, _ = civil_from_days(days)
-    match transform:
-        case YearTransform():
-            return year - EPOCH_YEAR
-        case MonthTransform():
-            return (year - EPOCH_YEAR) * 12 + month - 1
-        case DayTransform():
-            return days
-        case _:
-            raise AssertionError(f"{transform!r} is not counted in days")
+def per_hour(source_type: types.IcebergType) -> int:
+    """How many ticks of a timestamp type make an hour."""
+    return NANOS_PER_HOUR if isinstance(source_type, NANOSECOND_TYPES) else MICROS_PER_HOUR
 
 
-def _hours(value: int, source_type: types.IcebergType) -> int:
-    return value // (NANOS_PER_HOUR if isinstance(source_type, NANOSECOND_TYPES) else MICROS_PER_HOUR)
-
-
-def _fitting_hours(hours: int, source_type: types.IcebergType) -> int:
-    if not -MAX_INT - 1 <= hours <= MAX_INT:
-        raise InvalidValueError(
-            f"a value of type {source_type} is {hours} hours from 1970, which does not fit in an int"
-        )
-    return hours
+def _least(source_type: types.IcebergType) -> int:
+    return -(2**31) if isinstance(source_type, types.IntegerType) else -(2**63)

@@ -471,9 +471,3 @@ def test_texts_for_people_are_those_of_the_java_library(
     transform: tr.Transform, kind: types.IcebergType, value: object, text: str
 ) -> None:
     assert transform.to_human(value, kind) == text
-
-
-def test_units_of_time_are_redundant_with_each_other() -> None:
-    units: list[tr.TimeTransform] = [tr.YearTransform(), tr.MonthTransform(), tr.DayTransform(), tr.HourTransform()]
-    assert len({unit.redundancy_key for unit in units}) == 1
-    assert tr.BucketTransform(4).redundancy_key != tr.BucketTransform(8).redundancy_key
