@@ -1,9 +1,18 @@
 """Rows in Avro containers: header and blocks, schemas as trees, and two interpreters that read and write rows as columns."""
 
-from icefloe.avro.blocks import CODECS, MAGIC, SYNC_SIZE, container_block, container_header, zigzag
+from icefloe.avro.blocks import (
+    CODECS,
+    MAGIC,
+    SYNC_SIZE,
+    codec_named,
+    container_block,
+    container_header,
+    deflate,
+    zigzag,
+)
 from icefloe.avro.branches import Branch, Part, compile_rows
 from icefloe.avro.choices import Choice, Key, Take, TakeEach, TakeFields, TakeList, TakePairs, TakeRecords, TakeSpread
-from icefloe.avro.container import Container, codec_named, open_container
+from icefloe.avro.container import Container, open_container
 from icefloe.avro.decode import Decoded, decode_tree
 from icefloe.avro.encode import encode_rows
 from icefloe.avro.file import AvroFile, Source

@@ -12,7 +12,7 @@ import pyarrow as pa
 from icefloe.avro import nodes as av, operations as op
 from icefloe.avro.branches import ROWS, Branch
 from icefloe.avro.choices import Key
-from icefloe.avro.container import Container, inflate
+from icefloe.avro.container import Container
 from icefloe.avro.kernels import walker_for
 from icefloe.avro.program import ListOutput, Output, Program
 from icefloe.errors import CorruptFileError
@@ -196,10 +196,10 @@ class _Decoder:
         if self.program.smallest == 0 and self.rows > self.empty_rows:
             raise CorruptFileError(self.container.location, f"{self.rows} rows that take no bytes")
         if _is_plausible(self.container, self.program):
-            return lambda block: inflate(self.container, block)
+            return lambda block: self.container.inflated(block)
         kept, size = [], 0
         for block in range(len(self.container.blocks)):
-            kept.append(inflate(self.container, block))
+            kept.append(self.container.inflated(block))
             self._check_count(block, kept[-1])
             size += len(kept[-1])
             self.container.check_room(size)

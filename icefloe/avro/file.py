@@ -7,6 +7,7 @@ import numpy as np
 
 from icefloe.avro.blocks import SYNC_SIZE
 from icefloe.avro.container import Container, Header, read_header
+from icefloe.avro.values import ValueReader
 from icefloe.errors import CorruptFileError
 from icefloe.metadata import Limits
 
@@ -101,37 +102,32 @@ class AvroFile:
     def _at(self, offset: int, length: int, window: int = _WINDOW) -> bytes:
         """The bytes from an offset on, by way of a window that is read at a time."""
         if not self._has(offset, length):
-            wanted = min(max(length, window), self._size - offset)
+            requested = min(max(length, window), self._size - offset)
             self._source.seek(offset)
-            parts, missing = [], wanted
+            parts, missing = [], requested
             while missing > 0 and (part := self._source.read(missing)):
                 parts.append(bytes(part))
                 missing -= len(part)
             self._window_start, self._window = offset, b"".join(parts)
-            if missing > 0 or wanted < length:
-                raise self._bad(f"it ends early, at byte {offset + wanted - missing}")
+            if missing > 0 or requested < length:
+                raise self._bad(f"it ends early, at byte {offset + requested - missing}")
         relative = offset - self._window_start
         return self._window[relative : relative + length]
 
     def _block(self, at: int, window: int) -> tuple[int, int, int]:
         """The rows of the block at a byte, where its data begins, and where the block ends."""
         head = self._at(at, min(_MAX_HEAD, self._size - at), window)
-        rows, used = self._number(head, 0)
-        size, used = self._number(head, used)
+        reader = ValueReader(head)
+        try:
+            rows, size, used = reader.number(), reader.number(), reader.at
+        except ValueError as error:
+            raise self._bad(f"the block at byte {at}: {error}") from error
         if rows < 0 or not 0 <= size <= self._size:
             raise self._bad(f"the block at byte {at} says that it has {rows} rows and {size} bytes")
         end = at + used + size + SYNC_SIZE
         if end > self._size:
             raise self._bad(f"the block at byte {at} ends behind the end of the file")
         return rows, at + used, end
-
-    def _number(self, data: bytes, at: int) -> tuple[int, int]:
-        value = 0
-        for index in range(at, min(at + 10, len(data))):
-            value |= (data[index] & 0x7F) << (7 * (index - at))
-            if data[index] < 0x80 and value < 1 << 64:
-                return (value >> 1) ^ -(value & 1), index + 1
-        raise self._bad("a number is cut off or too long")
 
     def _next_block(self, start: int) -> int:
         """Where the first block at or behind a byte begins: right behind a sync marker."""
@@ -142,7 +138,7 @@ class AvroFile:
             if index >= 0:
                 return at + index + SYNC_SIZE
             at += max(1, len(chunk) - SYNC_SIZE + 1)
-        return int(self._size)
+        return self._size
 
     def _read_header(self) -> Header:
         data = self._at(0, min(self._size, _WINDOW))

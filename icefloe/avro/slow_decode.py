@@ -17,7 +17,7 @@ from icefloe.avro.choices import (
     TakeRecords,
     TakeSpread,
 )
-from icefloe.avro.container import Container, inflate
+from icefloe.avro.container import Container
 from icefloe.avro.decode import Decoded
 from icefloe.avro.program import field_of
 from icefloe.avro.values import ValueReader
@@ -57,7 +57,7 @@ def decode_slowly(container: Container, schema: av.AvroNode, choice: TakeFields)
 def _rows(container: Container, schema: av.AvroNode) -> Iterator[Any]:
     inflated, smallest = 0, av.smallest_size(schema)
     for block, count in enumerate(container.blocks[:, 0].tolist()):
-        data = inflate(container, block)
+        data = container.inflated(block)
         inflated += len(data)
         container.check_room(inflated * _OBJECT_BYTES)
         if not 0 < smallest * count <= len(data) and count:

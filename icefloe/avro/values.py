@@ -2,9 +2,11 @@
 
 import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from icefloe.avro import nodes as av
+
+Choice = TypeVar("Choice")
 
 _FLOAT, _DOUBLE = struct.Struct("<f"), struct.Struct("<d")
 
@@ -12,10 +14,10 @@ _FLOAT, _DOUBLE = struct.Struct("<f"), struct.Struct("<d")
 class ValueReader:
     """Reads values one after the other; bytes that are none are an error of Python's, a ValueError mostly."""
 
-    def __init__(self, data: bytes | memoryview) -> None:
-        self._data = bytes(data)
+    def __init__(self, data: bytes | memoryview, at: int = 0) -> None:
+        self._data = data
         self._records: list[av.AvroRecord] = []
-        self.at = 0
+        self.at = at
 
     @property
     def left(self) -> int:
@@ -65,43 +67,47 @@ class ValueReader:
             case "boolean":
                 return self._one_of((False, True), self._take(1)[0])
             case "int" | "long":
-                return self._number()
+                return self.number()
             case "float":
                 return _FLOAT.unpack(self._take(4))[0]
             case "double":
                 return _DOUBLE.unpack(self._take(8))[0]
             case "bytes":
-                return self._take(self._number())
+                return self._take(self.number())
             case _:
-                return self._take(self._number()).decode()
+                return self._take(self.number()).decode()
 
     def _take(self, length: int) -> bytes:
         if not 0 <= length <= self.left:
             raise ValueError(f"a value of {length} bytes is longer than what is left")
         self.at += length
-        return self._data[self.at - length : self.at]
+        return bytes(self._data[self.at - length : self.at])
 
-    def _number(self) -> int:
+    def number(self) -> int:
+        """The next whole number."""
         value = 0
         for shift in range(0, 70, 7):
-            byte = self._take(1)[0]
+            if not self.left:
+                break
+            byte = self._data[self.at]
+            self.at += 1
             value |= (byte & 127) << shift
             if byte < 128:
                 if value >> 64:
                     break
                 return (value >> 1) ^ -(value & 1)
-        raise ValueError("a number has more than 64 bits")
+        raise ValueError("a number is cut off or has more than 64 bits")
 
-    def _one_of(self, choices: tuple[Any, ...], index: int | None = None) -> Any:
-        index = self._number() if index is None else index
+    def _one_of(self, choices: tuple[Choice, ...], index: int | None = None) -> Choice:
+        index = self.number() if index is None else index
         if not 0 <= index < len(choices):
             raise ValueError(f"number {index} of {len(choices)}")
         return choices[index]
 
     def _items(self) -> Iterator[int]:
-        while count := self._number():
+        while count := self.number():
             if count < 0:
-                count, _ = -count, self._number()
+                count, _ = -count, self.number()
             if count > self.left:
                 raise ValueError(f"{count} items are more than the bytes that are left")
             yield from range(count)

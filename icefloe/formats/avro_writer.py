@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from icefloe import properties as props
-from icefloe.avro import CODECS, SYNC_SIZE, avro_schema_of, container_block, container_header
-from icefloe.avro.blocks import deflate
+from icefloe.avro import CODECS, SYNC_SIZE, avro_schema_of, container_block, container_header, deflate
 from icefloe.errors import InvalidPropertyError
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.arrow_types import conform

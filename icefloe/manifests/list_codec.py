@@ -19,10 +19,10 @@ from icefloe.avro import (
     codec_named,
     container_block,
     container_header,
+    deflate,
     encode_rows,
     open_container,
 )
-from icefloe.avro.container import deflate
 from icefloe.errors import CorruptFileError, InvalidInputError
 from icefloe.manifests.inheritance import assign_first_row_ids, assign_sequence_numbers
 from icefloe.manifests.reader import Read, decode_rows

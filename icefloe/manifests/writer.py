@@ -13,8 +13,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.avro import SYNC_SIZE, avro_record, codec_named, container_block, container_header, encode_rows, zigzag
-from icefloe.avro.container import deflate
+from icefloe.avro import (
+    SYNC_SIZE,
+    avro_record,
+    codec_named,
+    container_block,
+    container_header,
+    deflate,
+    encode_rows,
+    zigzag,
+)
 from icefloe.errors import InvalidInputError
 from icefloe.manifests.checks import check_entries
 from icefloe.manifests.columns import ManifestColumns, columns_of

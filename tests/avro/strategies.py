@@ -9,7 +9,7 @@ import fastavro
 from hypothesis import strategies as st
 
 from icefloe.avro import container_block, container_header, open_container
-from icefloe.avro.container import deflate, inflate
+from icefloe.avro.blocks import deflate
 from tests.strategies import texts
 
 INT = st.integers(-(2**31), 2**31 - 1)
@@ -94,7 +94,7 @@ def container(schema: Any, rows: list[Any], *, codec: str = "deflate", per_block
     opened = open_container(out.getvalue(), "plain")
     sync = bytes(range(16))
     blocks = (
-        container_block(int(count), deflate(codec, inflate(opened, i)), sync)
+        container_block(int(count), deflate(codec, opened.inflated(i)), sync)
         for i, count in enumerate(opened.blocks[:, 0])
     )
     return b"".join((container_header(json.loads(opened.header.schema), {}, codec, sync), *blocks))

@@ -31,7 +31,6 @@ from icefloe.avro import (
     zigzag,
 )
 from icefloe.avro.blocks import deflate
-from icefloe.avro.container import inflate
 from icefloe.avro.decode import decode
 from icefloe.avro.slow_decode import decode_slowly
 from icefloe.avro.values import ValueReader
@@ -136,7 +135,7 @@ def test_walker_reads_what_the_reference_reads(file: Any, codec: str, per_block:
 
 def values_of(opened: Container, block: int, node: av.AvroNode) -> list[Any]:
     """The rows of a block as values, which the reference library wrote."""
-    reader = ValueReader(inflate(opened, block))
+    reader = ValueReader(opened.inflated(block))
     rows = [reader.value(node) for _ in range(int(opened.blocks[block, 0]))]
     assert reader.left == 0
     return rows

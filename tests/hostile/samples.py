@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from icefloe import load_catalog
 from icefloe.avro import MAGIC, SYNC_SIZE, container_block, container_header, open_container
-from icefloe.avro.container import inflate
 from icefloe.errors import IcefloeError
 from icefloe.formats.deletion_vector_codec import decode_vector
 from icefloe.formats.file_formats import file_reader
@@ -74,7 +73,7 @@ def _plain_blocks(data: bytes) -> bytes:
     head = data[: data.index(sync) + SYNC_SIZE]
     head = head.replace(b"\x0edeflate", b"\x08null")
     blocks = [
-        container_block(int(rows), bytes(inflate(container, at)), sync)
+        container_block(int(rows), bytes(container.inflated(at)), sync)
         for at, rows in enumerate(container.blocks[:, 0])
     ]
     return head + b"".join(blocks)
