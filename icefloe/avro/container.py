@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
@@ -107,17 +108,19 @@ def _find_blocks(view: memoryview, start: int, sync: bytes, location: str) -> np
     marker = np.frombuffer(sync, np.uint8)
     table = np.empty((0, 3), np.int64)
     # Few files have so many blocks that compiled code would find them faster than it is loaded.
-    find, room = plain_walker.find_blocks, 4096
+    kernels: ModuleType = plain_walker
+    room = 4096
     while True:
         part = np.empty((room, 3), np.int64)
-        status, count, start = find(data, start, marker, part)
+        status, count, start = kernels.find_blocks(data, start, marker, part)
         table = np.concatenate((table, part[:count]))
         if status == op.STATUS_OK:
             break
         if status != op.STATUS_GROW:
             raise CorruptFileError(location, f"block {len(table)} at byte {start}: {op.PROBLEMS[status]}")
-        from icefloe.avro.walker import find_blocks as find
+        from icefloe.avro import walker
 
+        kernels = walker
         room *= 2
     if len(table) and int(table[:, 0].max()) >= 1 << 40:
         raise CorruptFileError(location, f"a block announces {int(table[:, 0].max())} rows")

@@ -4,17 +4,14 @@ All numbers are in one array, all marks of what is not null in another, all text
 where their columns start (see `encode.py`). Each operation makes sure that its bytes fit before it writes them.
 """
 
-from typing import Any
-
 import numpy as np
 
 from icefloe.avro import operations as op
-from icefloe.avro.memory import helper, kernel, put_byte
+from icefloe.avro.memory import Bytes, Int, Longs, helper, kernel, put_byte
 from icefloe.avro.walker import copy_bytes
 
 _U1 = np.uint64(1)
 _U7 = np.uint64(7)
-_U63 = np.uint64(63)
 _U127 = np.uint64(127)
 _U128 = np.uint64(128)
 _NULL = 0
@@ -22,7 +19,7 @@ _PRESENT = 2  # branch 1 of a union, as Avro writes numbers
 
 
 @helper
-def _put_long(out: Any, at: Any, value: Any) -> Any:
+def _put_long(out: Int, at: Int, value: Int) -> Int:
     """Write a number at an address and give the place after it; ten bytes must be free."""
     rest = (np.uint64(value) << _U1) ^ np.uint64(value >> 63)
     while rest >= _U128:
@@ -34,7 +31,7 @@ def _put_long(out: Any, at: Any, value: Any) -> Any:
 
 
 @helper
-def _long_size(value: Any) -> Any:
+def _long_size(value: Int) -> Int:
     """How many bytes a number takes."""
     rest = (np.uint64(value) << _U1) ^ np.uint64(value >> 63)
     size = np.int64(1)
@@ -46,16 +43,16 @@ def _long_size(value: Any) -> Any:
 
 @kernel
 def encode(
-    program: Any,
-    numbers: Any,
-    valid: Any,
-    arena: Any,
-    first: Any,
-    last: Any,
-    target: Any,
-    block_bytes: Any,
-    blocks: Any,
-) -> Any:
+    program: Longs,
+    numbers: Longs,
+    valid: Bytes,
+    arena: Bytes,
+    first: Int,
+    last: Int,
+    target: Bytes,
+    block_bytes: Int,
+    blocks: Longs,
+) -> tuple[Int, int, Int]:
     """Write rows from `first` on until `last`, or until `target` is full; returns (rows written, blocks, bytes).
 
     Each block is noted as (rows, end). A row that did not fit is not counted, nor is anything written of it kept.
@@ -63,8 +60,8 @@ def encode(
     out = np.int64(target.ctypes.data)
     capacity = np.int64(target.shape[0])
     text = np.int64(arena.ctypes.data)
-    at = np.int64(0)
-    block_start = np.int64(0)
+    at: Int = np.int64(0)
+    block_start: Int = np.int64(0)
     block_rows = np.int64(0)
     noted = 0
     row = np.int64(first)
@@ -147,7 +144,7 @@ def encode(
                     if end > start:
                         keys = program[pc + 4]
                         values = program[pc + 5]
-                        size = np.int64(0)
+                        size: Int = np.int64(0)
                         for k in range(start, end):
                             size += _long_size(numbers[keys + k]) + _long_size(numbers[values + k])
                         # With the bytes that the items take, for readers who go past them.

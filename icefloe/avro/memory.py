@@ -5,57 +5,71 @@ more than the reading itself. Nothing here checks bounds; the kernels do, before
 """
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias, TypeVar, cast
 
+import numpy as np
+import numpy.typing as npt
 from llvmlite import ir  # type: ignore[import-untyped]  # ships no types
 from numba import njit, types
+from numba.core.base import BaseContext
+from numba.core.typing import Signature
 from numba.extending import intrinsic
+
+Int: TypeAlias = np.int64 | int
+Longs: TypeAlias = npt.NDArray[np.int64]
+Offsets: TypeAlias = npt.NDArray[np.int32]
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+"""What kernels take and give."""
+
+Function = TypeVar("Function", bound=Callable[..., object])
+Generated: TypeAlias = tuple[Signature, Callable[..., ir.Value]]
 
 _BYTE = ir.IntType(8)
 _WORD = ir.IntType(64)
 
 
-def kernel(function: Callable[..., Any]) -> Any:
+def kernel(function: Function) -> Function:
     """Compile on the first call, without the interpreter lock; kept on disk where some folder can be written to."""
     return _compiled(function, forceinline=False)
 
 
-def helper(function: Callable[..., Any]) -> Any:
+def helper(function: Function) -> Function:
     """The same for what is to become part of each kernel that calls it."""
     return _compiled(function, forceinline=True)
 
 
-def _compiled(function: Callable[..., Any], forceinline: bool) -> Any:
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": forceinline}
+def _compiled(function: Function, forceinline: bool) -> Function:
+    compile_with = partial(njit, nogil=True, error_model="numpy", forceinline=forceinline)
     try:
-        return njit(cache=True, **options)(function)
+        return cast(Function, compile_with(cache=True)(function))
     except RuntimeError:
-        # Neither the package's folder nor the user's can be written to: compiled anew in each process.
-        return njit(**options)(function)
+        # Neither the package's folder nor the user's can be written to: compiled again in each process.
+        return cast(Function, compile_with()(function))
 
 
-def _pointer(builder: Any, base: Any, offset: Any, kind: Any) -> Any:
-    return builder.inttoptr(builder.add(base, offset), kind.as_pointer())
+def _pointer(builder: ir.IRBuilder, base: ir.Value, offset: ir.Value, width: ir.IntType) -> ir.Value:
+    return builder.inttoptr(builder.add(base, offset), width.as_pointer())
 
 
-def _byte_at(_context: Any, _base: Any, _at: Any) -> Any:
-    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+def _byte_at(_context: BaseContext, _base: types.Type, _at: types.Type) -> Generated:
+    def generate(_: object, builder: ir.IRBuilder, __: object, arguments: list[ir.Value]) -> ir.Value:
         base, at = arguments
         return builder.zext(builder.load(_pointer(builder, base, at, _BYTE)), _WORD)
 
     return types.int64(types.int64, types.int64), generate
 
 
-def _eight_at(_context: Any, _base: Any, _at: Any) -> Any:
-    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+def _eight_at(_context: BaseContext, _base: types.Type, _at: types.Type) -> Generated:
+    def generate(_: object, builder: ir.IRBuilder, __: object, arguments: list[ir.Value]) -> ir.Value:
         base, at = arguments
         return builder.load(_pointer(builder, base, at, _WORD), align=1)
 
     return types.int64(types.int64, types.int64), generate
 
 
-def _put_byte(_context: Any, _base: Any, _at: Any, _value: Any) -> Any:
-    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+def _put_byte(_context: BaseContext, _base: types.Type, _at: types.Type, _value: types.Type) -> Generated:
+    def generate(context: Any, builder: ir.IRBuilder, _: object, arguments: list[ir.Value]) -> ir.Value:
         base, at, value = arguments
         builder.store(builder.trunc(value, _BYTE), _pointer(builder, base, at, _BYTE))
         return context.get_dummy_value()
@@ -63,8 +77,8 @@ def _put_byte(_context: Any, _base: Any, _at: Any, _value: Any) -> Any:
     return types.void(types.int64, types.int64, types.int64), generate
 
 
-def _put_eight(_context: Any, _base: Any, _at: Any, _value: Any) -> Any:
-    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+def _put_eight(_context: BaseContext, _base: types.Type, _at: types.Type, _value: types.Type) -> Generated:
+    def generate(context: Any, builder: ir.IRBuilder, _: object, arguments: list[ir.Value]) -> ir.Value:
         base, at, value = arguments
         builder.store(value, _pointer(builder, base, at, _WORD), align=1)
         return context.get_dummy_value()
@@ -72,11 +86,11 @@ def _put_eight(_context: Any, _base: Any, _at: Any, _value: Any) -> Any:
     return types.void(types.int64, types.int64, types.int64), generate
 
 
-byte_at: Any = intrinsic(_byte_at)
+byte_at = cast("Callable[[Int, Int], int]", intrinsic(_byte_at))
 """The byte at an offset from an address, as a number."""
-eight_at: Any = intrinsic(_eight_at)
+eight_at = cast("Callable[[Int, Int], int]", intrinsic(_eight_at))
 """The eight bytes at an offset from an address, as a number."""
-put_byte: Any = intrinsic(_put_byte)
+put_byte = cast("Callable[[Int, Int, Int], None]", intrinsic(_put_byte))
 """Set the byte at an offset from an address."""
-put_eight: Any = intrinsic(_put_eight)
+put_eight = cast("Callable[[Int, Int, Int], None]", intrinsic(_put_eight))
 """Set the eight bytes at an offset from an address."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 from icefloe.avro import operations as op
 from icefloe.avro.blocks import zigzag
+from icefloe.avro.plain_walker import Bytes, Longs
 
 _WIDTHS = {op.PUT_BOOL: 1, op.PUT_FLOAT: 4, op.PUT_DOUBLE: 8}
 _ABSENT, _PRESENT = b"\x00", b"\x02"
@@ -130,15 +130,15 @@ _PUTS: dict[int, tuple[Callable[[_Encode, int], None], int]] = {
 
 
 def encode(
-    program: Any,
-    numbers: Any,
-    valid: Any,
-    arena: Any,
+    program: Longs,
+    numbers: Longs,
+    valid: Bytes,
+    arena: Bytes,
     first: int,
     last: int,
-    target: Any,
+    target: Bytes,
     block_bytes: int,
-    blocks: Any,
+    blocks: Longs,
 ) -> tuple[int, int, int]:
     """As `encoder.encode`: returns (rows written, blocks, bytes)."""
     state = _Encode(program.tolist(), numbers.tolist(), valid.tobytes(), arena.tobytes())

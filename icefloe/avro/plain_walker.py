@@ -6,11 +6,14 @@ the two is due. What `walker.py` says of hostile bytes holds here too.
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from icefloe.avro import operations as op
+
+Longs = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
 
 _WIDTHS = {op.BOOL: 1, op.FLOAT: 4, op.DOUBLE: 8}
 
@@ -22,7 +25,7 @@ class _Stop(Exception):
         self.status = status
 
 
-def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+def _varint(data: bytes | memoryview, at: int, end: int) -> tuple[int, int]:
     """A zigzag number at `at` and the place after it."""
     if at < end and (byte := data[at]) < 128:
         return (byte >> 1) ^ -(byte & 1), at + 1
@@ -44,7 +47,12 @@ class _Walk:
     """The state of one walk; each method runs one operation and says where the next one is."""
 
     def __init__(
-        self, data: bytes, ops: list[int], keys: list[int], cells: tuple[Any, Any, Any, Any, Any], fill: list[int]
+        self,
+        data: bytes,
+        ops: list[int],
+        keys: list[int],
+        cells: tuple[Longs, Bytes, Longs, Longs, Bytes],
+        fill: list[int],
     ) -> None:
         self.data, self.ops, self.fill = data, ops, fill
         self.capacity = cells[3].shape[1]
@@ -284,17 +292,17 @@ _WITHOUT: dict[int, Callable[[_Walk, int], int]] = {
 
 
 def walk(
-    source: Any,
-    blocks: Any,
-    program: Any,
-    key_list: Any,
-    longs: Any,
-    valid: Any,
+    source: Bytes,
+    blocks: Longs,
+    program: Longs,
+    key_list: Longs,
+    longs: Longs,
+    valid: Bytes,
     first_row: int,
-    notes: Any,
-    streams: Any,
-    stream_valid: Any,
-    fill: Any,
+    notes: Longs,
+    streams: Longs,
+    stream_valid: Bytes,
+    fill: Longs,
 ) -> tuple[int, int, int]:
     """As `walker.walk`: returns (status, row, place of trouble)."""
     counts = fill.tolist()
@@ -317,12 +325,14 @@ def walk(
     return op.STATUS_OK, state.row, 0
 
 
-def measure(notes: Any) -> int:
+def measure(notes: Longs) -> int:
     """How many bytes the notes speak of; a negative note is a null."""
     return int((notes[notes > 0] & 0xFFFFFFFF).sum())
 
 
-def gather(source: Any, notes: Any, target: Any, offsets: Any, valid: Any, base: int, at: int) -> int:
+def gather(
+    source: Bytes, notes: Longs, target: Bytes, offsets: npt.NDArray[np.int32], valid: Bytes, base: int, at: int
+) -> int:
     """As `walker.gather`: copies what the notes speak of, and says where it ends."""
     is_there = notes >= 0
     lengths = np.where(is_there, notes & 0xFFFFFFFF, 0)
@@ -335,7 +345,7 @@ def gather(source: Any, notes: Any, target: Any, offsets: Any, valid: Any, base:
     return at + len(joined)
 
 
-def find_blocks(source: Any, at: int, sync: Any, out: Any) -> tuple[int, int, int]:
+def find_blocks(source: Bytes, at: int, sync: Bytes, out: Longs) -> tuple[int, int, int]:
     """As `walker.find_blocks`: notes the blocks from `at` on; returns (status, blocks noted, place)."""
     data, size, marker, start = source.data, len(source), sync.tobytes(), at
     found = 0

@@ -8,12 +8,10 @@ This module is imported when the first file is read, since importing numba takes
 first call and cached on disk.
 """
 
-from typing import Any
-
 import numpy as np
 
 from icefloe.avro import operations as op
-from icefloe.avro.memory import byte_at, eight_at, helper, kernel, put_byte, put_eight
+from icefloe.avro.memory import Bytes, Int, Longs, Offsets, byte_at, eight_at, helper, kernel, put_byte, put_eight
 
 _U0 = np.uint64(0)
 _U1 = np.uint64(1)
@@ -23,7 +21,7 @@ _DEPTH = 64
 
 
 @kernel
-def _long_varint(data: Any, at: Any, end: Any) -> Any:
+def _long_varint(data: Int, at: Int, end: Int) -> tuple[Int, Int]:
     """A zigzag number of more than one byte; `at` is negative when it is cut off or does not fit 64 bits."""
     value = _U0
     shift = _U0
@@ -42,7 +40,7 @@ def _long_varint(data: Any, at: Any, end: Any) -> Any:
 
 
 @helper
-def _varint(data: Any, at: Any, end: Any) -> Any:
+def _varint(data: Int, at: Int, end: Int) -> tuple[Int, Int]:
     """A zigzag number at `at` and the place after it; that is negative when there is none."""
     if at < end:
         byte = byte_at(data, at)
@@ -56,11 +54,11 @@ def _varint(data: Any, at: Any, end: Any) -> Any:
 
 
 @kernel
-def _slot_of(keys: Any, first: Any, count: Any, key: Any, hint: Any) -> Any:
+def _slot_of(keys: Int, first: Int, count: Int, key: Int, hint: Int) -> Int:
     """Which of `count` sorted keys from `first` on is `key`, or -1; `hint` is tried before searching."""
     if hint < count and eight_at(keys, 8 * (first + hint)) == key:
         return hint
-    low = 0
+    low: Int = 0
     high = count
     while low < high:
         middle = (low + high) >> 1
@@ -74,12 +72,12 @@ def _slot_of(keys: Any, first: Any, count: Any, key: Any, hint: Any) -> Any:
 
 
 @kernel
-def _array_count(data: Any, at: Any, end: Any, smallest: Any) -> Any:
+def _array_count(data: Int, at: Int, end: Int, smallest: Int) -> tuple[Int, Int, Int, int]:
     """The next count of an array: (count, place after, place after its items or -1, status).
 
     Writers may say how many bytes the items take. Counts that cannot fit in what is left are refused.
     """
-    after = np.int64(-1)
+    after: Int = np.int64(-1)
     count, at = _varint(data, at, end)
     if at < 0:
         return np.int64(0), at, after, op.STATUS_BAD_VARINT
@@ -98,18 +96,18 @@ def _array_count(data: Any, at: Any, end: Any, smallest: Any) -> Any:
 
 @kernel
 def walk(
-    source: Any,
-    blocks: Any,
-    program: Any,
-    key_list: Any,
-    longs: Any,
-    valid: Any,
-    first_row: Any,
-    notes: Any,
-    streams: Any,
-    stream_valid: Any,
-    fill: Any,
-) -> Any:
+    source: Bytes,
+    blocks: Longs,
+    program: Longs,
+    key_list: Longs,
+    longs: Longs,
+    valid: Bytes,
+    first_row: Int,
+    notes: Longs,
+    streams: Longs,
+    stream_valid: Bytes,
+    fill: Longs,
+) -> tuple[int, Int, Int]:
     """Run `program` once for each row of each block (start, end, rows); returns (status, row, place of trouble).
 
     `longs` and `valid` are indexed by column and by row of the file, `notes` by column and by row of this call.
@@ -129,8 +127,8 @@ def walk(
             pc = 0
             depth = 0
             item = np.int64(0)
-            slot = np.int64(-1)
-            hint = np.int64(0)
+            slot: Int = np.int64(-1)
+            hint: Int = np.int64(0)
             while True:
                 code = program[pc]
                 if code <= op.LAST_VARINT_OP:
@@ -340,7 +338,7 @@ def walk(
 
 
 @kernel
-def measure(notes: Any) -> Any:
+def measure(notes: Longs) -> Int:
     """How many bytes the notes speak of; a negative note is a null."""
     total = np.int64(0)
     for i in range(notes.shape[0]):
@@ -350,7 +348,7 @@ def measure(notes: Any) -> Any:
 
 
 @helper
-def copy_bytes(source: Any, start: Any, out: Any, at: Any, length: Any) -> Any:
+def copy_bytes(source: Int, start: Int, out: Int, at: Int, length: Int) -> None:
     """Copy bytes between addresses, eight at a time; nothing outside of the two ranges is touched."""
     if length >= 8:
         last = length - 8
@@ -365,7 +363,7 @@ def copy_bytes(source: Any, start: Any, out: Any, at: Any, length: Any) -> Any:
 
 
 @kernel
-def gather(source: Any, notes: Any, target: Any, offsets: Any, valid: Any, base: Any, at: Any) -> Any:
+def gather(source: Bytes, notes: Longs, target: Bytes, offsets: Offsets, valid: Bytes, base: Int, at: Int) -> Int:
     """Copy what the notes speak of to `target` from `at` on, ends into offsets[base + 1:], and mark what is there.
 
     The notes come from `walk` over the same bytes, and `target` has room for what `measure` counted.
@@ -384,7 +382,7 @@ def gather(source: Any, notes: Any, target: Any, offsets: Any, valid: Any, base:
 
 
 @kernel
-def find_blocks(source: Any, at: Any, sync: Any, out: Any) -> Any:
+def find_blocks(source: Bytes, at: Int, sync: Bytes, out: Longs) -> tuple[int, int, Int]:
     """Note (rows, start, end) of each block of a container from `at` on; returns (status, blocks noted, place)."""
     data = np.int64(source.ctypes.data)
     size = source.shape[0]
