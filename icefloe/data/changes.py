@@ -5,7 +5,6 @@ last updated sequence number. A row that comes with the same id and another numb
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -113,7 +112,7 @@ class _ChangeReader:
         # Those that were there under the deletes of before and are not under those of now.
         left = [
             batch.column(0).to_numpy()
-            for batch in read_task(replace(task, deletes=change.deleted_by), Schema(reserved.POS), self._context)
+            for batch in read_task(task.replace(deletes=change.deleted_by), Schema(reserved.POS), self._context)
         ]
         stays = pa.array(np.concatenate(left) if left else np.zeros(0, np.int64))
         has_position = any(each.field_id == reserved.POS.field_id for each in wanted.fields)

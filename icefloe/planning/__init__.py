@@ -14,5 +14,4 @@ from icefloe.planning.report import LOGGING, LoggingReporter, Reporter, ScanCoun
 from icefloe.planning.scan import ALL_COLUMNS, LocalPlanner, Planner, TableScan
 from icefloe.planning.selection import choose_snapshot, milliseconds
 from icefloe.planning.shown_partitions import shown_values
-from icefloe.planning.splits import cut_task
-from icefloe.planning.tasks import CombinedScanTask, FileScanTask, exact_count
+from icefloe.planning.tasks import CombinedScanTask, FileScanTask, cut_task

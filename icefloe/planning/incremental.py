@@ -16,8 +16,7 @@ from icefloe.planning.plan import Mask, Plan, PlanRequest, Progress
 from icefloe.planning.reading import ManifestSource
 from icefloe.planning.report import LoggingReporter, Reporter
 from icefloe.planning.scan import ALL_COLUMNS, TableScan
-from icefloe.planning.splits import pack_tasks
-from icefloe.planning.tasks import CombinedScanTask, FileScanTask
+from icefloe.planning.tasks import CombinedScanTask, FileScanTask, pack_tasks
 from icefloe.schema import Schema
 from icefloe.storage import Storage, identity
 

@@ -16,8 +16,7 @@ from icefloe.planning.plan import Plan, PlanRequest, Progress
 from icefloe.planning.reading import ManifestSource
 from icefloe.planning.report import LoggingReporter, Reporter, ScanReport
 from icefloe.planning.selection import choose_snapshot, schema_of_scan
-from icefloe.planning.splits import pack_tasks
-from icefloe.planning.tasks import CombinedScanTask, FileScanTask
+from icefloe.planning.tasks import CombinedScanTask, FileScanTask, pack_tasks
 from icefloe.schema import NestedField, Schema, reserved, select
 from icefloe.storage import Storage
 

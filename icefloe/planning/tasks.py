@@ -1,31 +1,44 @@
-"""What a plan consists of: a data file, or a part of one, with the deletes that apply to it and what is left to ask of its rows."""
+"""What a plan consists of: data files with the deletes that apply to them and what is left to ask of their rows.
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Protocol
+Work of even size comes of them by splits at the offsets that the writer of a file noted, packed into bins.
+"""
 
-from icefloe.expressions import AlwaysTrue, Expression
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Protocol, TypedDict, Unpack
+
+from icefloe.expressions import Expression
 from icefloe.manifests import DataFile, FileContent
+from icefloe.planning.options import ScanOptions
+
+_SPLITTABLE = frozenset(("parquet", "orc", "avro"))
+
+
+TaskFields = tuple[DataFile, tuple[DataFile, ...], Expression, int]
+"""File, deletes, residual and sequence number."""
 
 
 class TaskSource(Protocol):
     """Files in columns, which knows what the task of each row holds."""
 
-    def task_at(self, row: int) -> tuple[DataFile, tuple[DataFile, ...], Expression, int]:
-        """File, deletes, residual and sequence number."""
+    def task_at(self, row: int) -> TaskFields:
+        """The fields of the task of a row."""
 
 
-class _Origin:
-    """Where a task comes from that was not looked at yet: a row of a batch."""
+class TaskChanges(TypedDict, total=False):
+    """Other values of some fields of a task."""
 
-    __slots__ = ("_row", "_source")
-
-    _source: TaskSource | None
-    _row: int
+    file: DataFile
+    deletes: tuple[DataFile, ...]
+    residual: Expression
+    sequence_number: int
+    start: int
+    length: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class FileScanTask(_Origin):
+class FileScanTask:
     """A data file to read, or a byte range of one.
 
     `deletes` are all that apply to the file: at most one deletion vector, or position delete files; and equality delete
@@ -41,6 +54,10 @@ class FileScanTask(_Origin):
     start: int = 0
     length: int | None = None
     """Bytes of the file from `start`; None is all of them."""
+
+    def replace(self, **changes: Unpack[TaskChanges]) -> "FileScanTask":
+        """The same task with other values of some fields."""
+        return replace(self, **changes)
 
     @property
     def spec_id(self) -> int:
@@ -61,11 +78,6 @@ class FileScanTask(_Origin):
     def is_whole_file(self) -> bool:
         """Whether all rows of the file are meant."""
         return self.start == 0 and (self.length is None or self.length >= self.file.file_size_in_bytes)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the rows of the task are all rows of the file: nothing deleted and nothing left to ask."""
-        return self.is_whole_file and not self.deletes and isinstance(self.residual, AlwaysTrue)
 
     @property
     def deletion_vector(self) -> DataFile | None:
@@ -97,77 +109,69 @@ class FileScanTask(_Origin):
         return self.data_bytes + sum(map(stored_bytes, self.deletes))
 
 
-def _filled(task: FileScanTask) -> FileScanTask:
-    """The same object with its fields in place, no longer tied to the batch that it comes from."""
-    source = task._source
-    # Another thread may have been here first.
-    if source is not None:
-        file, deletes, residual, sequence_number = source.task_at(task._row)
-        _store_file(task, file)
-        _store_deletes(task, deletes)
-        _store_residual(task, residual)
-        _store_sequence_number(task, sequence_number)
-        _store_start(task, 0)
-        _store_length(task, None)
-        _store_class(task, FileScanTask)
-        _store_source(task, None)
-    return task
-
-
-def _store(name: str, of: type[Any]) -> Callable[[FileScanTask, Any], None]:
-    """How a field is set that is frozen for everybody else."""
-    found: Callable[[FileScanTask, Any], None] = getattr(of, name).__set__
-    return found
-
-
-_store_file = _store("file", FileScanTask)
-_store_deletes = _store("deletes", FileScanTask)
-_store_residual = _store("residual", FileScanTask)
-_store_sequence_number = _store("sequence_number", FileScanTask)
-_store_start = _store("start", FileScanTask)
-_store_length = _store("length", FileScanTask)
-_store_source = _store("_source", _Origin)
-_store_class: Callable[[FileScanTask, Any], None] = object.__dict__["__class__"].__set__
-
-
-def _field(name: str) -> Any:
-    return property(lambda task: getattr(_filled(task), name))
-
-
 class PlannedTask(FileScanTask):
-    """A task as plans give it out: it names a row of a batch, and turns into a plain task when something is asked of it.
+    """A task as plans give it out: a row of a batch, whose fields are made when the first of them is asked for.
 
     Making one costs a tenth of making the task and its file, which is most of what a plan of many files takes.
     """
 
-    __slots__ = ()
+    __slots__ = ("_fields", "_row", "_source")
+
+    start = 0
+    length = None
 
     def __init__(self, source: TaskSource, row: int) -> None:
-        self._source = source
+        self._source: TaskSource | None = source
         self._row = row
 
-    # Plain stores for the two lines above, which takes both of these; the fields themselves have no setter here.
+    # Plain stores for the lines above: the fields of a task have no setter here.
     __setattr__ = object.__setattr__
     __delattr__ = object.__delattr__
 
-    file = _field("file")
-    deletes = _field("deletes")
-    residual = _field("residual")
-    sequence_number = _field("sequence_number")
-    start = _field("start")
-    length = _field("length")
+    def _made(self) -> TaskFields:
+        """The fields, made once; then the task no longer holds on to its batch."""
+        source = self._source
+        if source is not None:
+            # Another thread may be here too, and make the same.
+            self._fields = source.task_at(self._row)
+            self._source = None
+        return self._fields
+
+    @property
+    def file(self) -> DataFile:
+        """The data file."""
+        return self._made()[0]
+
+    @property
+    def deletes(self) -> tuple[DataFile, ...]:
+        """All deletes that apply to the file."""
+        return self._made()[1]
+
+    @property
+    def residual(self) -> Expression:
+        """What is left to ask of the rows."""
+        return self._made()[2]
+
+    @property
+    def sequence_number(self) -> int:
+        """The data sequence number of the file."""
+        return self._made()[3]
+
+    def replace(self, **changes: Unpack[TaskChanges]) -> FileScanTask:
+        """A plain task with other values of some fields."""
+        return FileScanTask(*self._made()).replace(**changes)
 
     def __eq__(self, other: object) -> bool:
-        return _filled(self) == (_filled(other) if isinstance(other, PlannedTask) else other)
+        return self.replace() == (other.replace() if isinstance(other, PlannedTask) else other)
 
     def __hash__(self) -> int:
-        return hash(_filled(self))
+        return hash(self.replace())
 
     def __repr__(self) -> str:
-        return repr(_filled(self))
+        return repr(self.replace())
 
-    def __reduce__(self) -> Any:
-        return _filled(self).__reduce_ex__(2)
+    def __reduce__(self) -> tuple[type[FileScanTask], TaskFields]:
+        return FileScanTask, self._made()
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +192,80 @@ def stored_bytes(file: DataFile) -> int:
     return file.file_size_in_bytes if size is None or not file.is_deletion_vector else size
 
 
-def exact_count(tasks: Iterable[FileScanTask]) -> int | None:
-    """How many rows the tasks have, if that is known without reading them."""
-    total = 0
-    for task in tasks:
-        if not task.is_exact:
-            return None
-        total += task.file.record_count
-    return total
+def split_task(task: FileScanTask, split_size: int) -> Iterator[FileScanTask]:
+    """The task as byte ranges that together are all of it: one for each offset of the file, or of a fixed size.
+
+    A range stands for the row groups, stripes or blocks that start in it.
+    """
+    size = task.file.file_size_in_bytes
+    if task.file.file_format not in _SPLITTABLE or not task.is_whole_file:
+        yield task
+        return
+    offsets = task.file.split_offsets
+    if offsets and all(low < high for low, high in pairwise(offsets)) and offsets[0] >= 0 and offsets[-1] < size:
+        starts = [0, *offsets[1:]]
+    else:
+        starts = list(range(0, size, split_size))
+    if len(starts) < 2:
+        yield task
+        return
+    for start, end in zip(starts, [*starts[1:], size], strict=True):
+        yield task.replace(start=start, length=end - start)
+
+
+def cut_task(task: FileScanTask, parts: int) -> list[FileScanTask]:
+    """The task as up to so many neighbouring byte ranges, each with about as many row groups, stripes or blocks."""
+    splits = list(split_task(task, max(1, -(-task.file.file_size_in_bytes // parts))))
+    count = min(parts, len(splits))
+    bounds = [len(splits) * number // count for number in range(count + 1)]
+    if count < 2:
+        return [task]
+    starts = [splits[first].start for first in bounds[:-1]]
+    ends = [*starts[1:], task.file.file_size_in_bytes]
+    return [task.replace(start=start, length=end - start) for start, end in zip(starts, ends, strict=True)]
+
+
+def pack_tasks(tasks: Iterable[FileScanTask], options: ScanOptions) -> Iterator[CombinedScanTask]:
+    """The tasks, split and put together to the target size; bins come out as soon as they can be full no more."""
+    splits = (split for task in tasks for split in split_task(task, options.split_size))
+    bins: list[_Bin] = []
+    for split in splits:
+        weight = _weight(split, options.split_open_file_cost)
+        for each in bins:
+            if each.weight + weight <= options.split_size:
+                each.add(split, weight)
+                break
+        else:
+            bins.append(_Bin(split, weight))
+            if len(bins) > options.split_lookback:
+                largest = max(bins, key=lambda each: each.weight)
+                bins.remove(largest)
+                yield largest.combined()
+    for each in bins:
+        yield each.combined()
+
+
+class _Bin:
+    def __init__(self, task: FileScanTask, weight: int) -> None:
+        self.tasks = [task]
+        self.weight = weight
+
+    def add(self, task: FileScanTask, weight: int) -> None:
+        self.tasks.append(task)
+        self.weight += weight
+
+    def combined(self) -> CombinedScanTask:
+        """One task, with neighbouring ranges of one file joined."""
+        joined = [self.tasks[0]]
+        for task in self.tasks[1:]:
+            last = joined[-1]
+            if task.file is last.file and last.length is not None and last.start + last.length == task.start:
+                joined[-1] = last.replace(length=last.length + task.data_bytes)
+            else:
+                joined.append(task)
+        return CombinedScanTask(tuple(joined))
+
+
+def _weight(task: FileScanTask, open_file_cost: int) -> int:
+    """Bytes to read, but at least what it costs to open the files."""
+    return max(task.size_bytes, (1 + len(task.deletes)) * open_file_cost)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TypeVar
 
@@ -71,7 +71,7 @@ def search_files(
         for _, of_file in groupby(parts, key=lambda part: part[0].file.file_path):
             pairs = [(task, result) for task, result in of_file if result is not None]
             if pairs:
-                yield replace(pairs[0][0], start=0, length=None), [result for _, result in pairs]
+                yield pairs[0][0].replace(start=0, length=None), [result for _, result in pairs]
 
 
 def remaining_rows(matches: Sequence[MatchedRows], context: ReadContext) -> Generator[pa.RecordBatch]:
@@ -87,7 +87,7 @@ def remaining_rows(matches: Sequence[MatchedRows], context: ReadContext) -> Gene
             if others.num_rows:
                 yield others.drop_columns([reserved.POS.name])
 
-    partly = (replace(match.task, residual=AlwaysTrue()) for match in matches if not match.is_whole_file)
+    partly = (match.task.replace(residual=AlwaysTrue()) for match in matches if not match.is_whole_file)
     return read_pieces(partly, rest)
 
 

@@ -1,7 +1,6 @@
 """A scan is the filter over all rows that are not deleted: random rows, specs, predicates and deletes of all kinds, naively."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -85,7 +84,7 @@ def test_splits_hold_every_row_once(version: int, data: st.DataObject) -> None:
     for task in table.tasks():
         size = task.file.file_size_in_bytes
         edges = [0, *sorted(cut for cut in cuts if cut < size), size]
-        parts += [replace(task, start=start, length=end - start) for start, end in pairwise(edges)]
+        parts += [task.replace(start=start, length=end - start) for start, end in pairwise(edges)]
     batches = read_tasks(parts, Schema(NUMBER), table.metadata, table.storage)
     assert sorted(n for batch in batches for n in batch.column(0).to_pylist()) == sorted(found.live)
 

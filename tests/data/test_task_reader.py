@@ -252,7 +252,7 @@ def test_a_vector_stands_for_older_position_deletes(version: int) -> None:
     (file,) = table.append(ROWS)
     (positions,) = table.delete_positions({file.file_path: [0]}, as_vectors=False)
     (vector,) = table.delete_positions({file.file_path: [3]})
-    task = replace(table.tasks()[0], deletes=(positions, vector))
+    task = table.tasks()[0].replace(deletes=(positions, vector))
     batches = read_tasks([task], table.columns("id"), table.metadata, table.storage)
     assert [row for batch in batches for row in batch.column(0).to_pylist()] == [1, 2, 3]
 
@@ -273,7 +273,7 @@ def test_a_vector_that_is_not_what_its_manifest_says_is_refused(
     table = RowTable(SCHEMA, version)
     (file,) = table.append(ROWS)
     (vector,) = table.delete_positions({file.file_path: [3]})
-    task = replace(table.tasks()[0], deletes=(replace(vector, **changes),))
+    task = table.tasks()[0].replace(deletes=(replace(vector, **changes),))
     with pytest.raises(CorruptFileError, match=problem):
         list(read_tasks([task], table.columns("id"), table.metadata, table.storage))
 
@@ -284,7 +284,7 @@ def test_a_vector_beyond_the_rows_of_its_file_is_refused(version: int) -> None:
     (file,) = table.append(ROWS)
     table.delete_positions({file.file_path: [3]})
     task = table.tasks()[0]
-    task = replace(task, file=replace(task.file, record_count=3))
+    task = task.replace(file=replace(task.file, record_count=3))
     with pytest.raises(CorruptFileError, match="position 3"):
         list(read_tasks([task], table.columns("id"), table.metadata, table.storage))
 
@@ -338,7 +338,7 @@ def test_a_missing_or_cut_file_is_named() -> None:
 def test_an_encrypted_file_is_not_taken_for_plain_bytes() -> None:
     table = RowTable(SCHEMA, 3)
     (file,) = table.append(ROWS)
-    task = replace(table.tasks()[0], file=replace(file, key_metadata=b"key"))
+    task = table.tasks()[0].replace(file=replace(file, key_metadata=b"key"))
     with pytest.raises(StateError, match="encrypted"):
         list(read_tasks([task], table.columns("id"), table.metadata, table.storage))
 

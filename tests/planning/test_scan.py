@@ -24,7 +24,7 @@ from icefloe.expressions import AlwaysFalse, AlwaysTrue, bind, col
 from icefloe.manifests import ManifestCache, encode_manifest_list
 from icefloe.metadata import SnapshotLogEntry, apply_all, branch, tag, updates as up
 from icefloe.partitioning import parse_partition_spec
-from icefloe.planning import FileScanTask, ScanReport, TableScan, exact_count
+from icefloe.planning import FileScanTask, ScanReport, TableScan
 from icefloe.schema import LongType, NestedField, Schema, StringType, StructType
 from icefloe.storage import Storage
 from icefloe.versions import ALL_VERSIONS, Feature, allows
@@ -245,16 +245,9 @@ def test_tasks_hold_what_readers_need(version: int) -> None:
     first_row_id = task.first_row_id
     assert (first_row_id is not None) == allows(version, Feature.ROW_LINEAGE)
     assert task.file == replace(bare, first_row_id=first_row_id)
-    assert task.is_exact
     assert (task.spec_id, task.partition, task.start, task.length) == (0, ("eu",), 0, None)
     (kept,) = [each for each in scan(table).with_metrics().plan_files() if each.file.file_path == file.file_path]
     assert kept.file == replace(file, first_row_id=first_row_id)
-
-
-def test_rows_can_be_counted_without_reading_them(two_regions: SyntheticTable) -> None:
-    assert exact_count(scan(two_regions).plan_files()) == 4
-    assert exact_count(scan(two_regions, "region = 'us'").plan_files()) == 2
-    assert exact_count(scan(two_regions, "id > 10").plan_files()) is None
 
 
 # -- work that is not done

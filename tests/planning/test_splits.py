@@ -10,7 +10,7 @@ from icefloe.errors import InvalidPropertyError
 from icefloe.expressions import AlwaysTrue
 from icefloe.manifests import DataFile, FileContent
 from icefloe.planning import CombinedScanTask, FileScanTask, TableScan, cut_task, scan_options
-from icefloe.planning.splits import pack_tasks, split_task
+from icefloe.planning.tasks import pack_tasks, split_task
 from icefloe.schema import LongType, NestedField, Schema
 from tests.planning.tables import SyntheticTable
 

@@ -1,6 +1,5 @@
 """How rows leave a table: which files are removed, and which delete files are written."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -75,7 +74,7 @@ def test_nothing_is_read_of_a_file_all_of_whose_rows_match() -> None:
 
 def test_parts_of_files_are_refused() -> None:
     table = two_files()
-    part = replace(table.tasks()[0], start=4, length=10)
+    part = table.tasks()[0].replace(start=4, length=10)
     with pytest.raises(InvalidInputError, match="split"):
         list(find_matching_rows([part], ReadContext(table.metadata, table.storage)))
 
