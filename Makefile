@@ -114,8 +114,9 @@ bench-java: $(VENV)/.bench java-peer ## the same against Java Iceberg, each on t
 bench-page: $(VENV)/.bench ## put the results that were kept into docs/benchmarks.md
 	$(BIN)/python -m bench.page
 
-docs: $(VENV)/.dev ## check that every link and every name in the docs exists
-	$(BIN)/python -m pytest -q tests/test_docs.py
+docs: $(VENV)/.dev ## write docs/api.md, and check that every link and every name in the docs exists
+	$(BIN)/python -m docs.api_page
+	$(BIN)/python -m pytest -q tests/test_docs.py tests/test_api_page.py
 
 lock: $(VENV)/.dev ## pin every dependency again, in constraints.txt
 	$(BIN)/python -m pip install -q --disable-pip-version-check uv

@@ -104,7 +104,7 @@ class ViewDescription:
 
 
 class Views:
-    """The views of a catalog, as `catalog.views`.
+    """The views of a catalog.
 
     It is a part of its catalog. The steps at its end are those of a catalog that keeps no views; one that does has its own.
 

@@ -1,5 +1,6 @@
 """The changes of files under their names, each one call: the door for who brings files of their own."""
 
+import inspect
 from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec
@@ -29,12 +30,15 @@ P = ParamSpec("P")
 def _adds(
     operation: Callable[Concatenate[TableMetadata, P], SnapshotOperation],
 ) -> Callable[Concatenate["UpdateSnapshot", P], Snapshot | None]:
-    """A method that takes what the operation takes, but for the metadata, and does it."""
+    """A method that takes what the operation takes, except for the metadata, and does it."""
 
     @wraps(operation)
     def add(self: "UpdateSnapshot", /, *arguments: P.args, **options: P.kwargs) -> Snapshot | None:
         return self.add(operation(self.metadata, *arguments, **options))
 
+    _, *parameters = inspect.signature(operation).parameters.values()
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    vars(add)["__signature__"] = inspect.Signature([own, *parameters], return_annotation=Snapshot | None)
     return add
 
 
