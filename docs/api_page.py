@@ -102,9 +102,9 @@ def _entry(name: str, member: Any, own: int) -> str:
 
 
 def _short(text: str) -> str:
-    """A signature without the modules of its types, but for Arrow's."""
+    """A signature without the modules of its types, except for other data libraries."""
     text = re.sub(r"<([\w.]+): [^>]+>", r"\1", text.replace("pyarrow.lib.", "pa."))
-    text = re.sub(r"\b(?:[a-z_]\w*\.)+(?<!pa\.)(?=[A-Za-z_])", "", text)
+    text = re.sub(r"\b(?:[a-z_]\w*\.)+(?<!\bpa\.)(?<!\bpd\.)(?<!\bpl\.)(?<!duckdb\.)(?=[A-Za-z_])", "", text)
     text = re.sub(r"\*<class '[\w.]*?(\w+)'>", r"Unpack[\1]", text)
     return re.sub(r"(: |-> )'([^']+)'", r"\1\2", text).replace("~", "")
 

@@ -1,11 +1,26 @@
 """What may be written to a table: Arrow data in any of its forms, frames of other libraries, or a stream of batches."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
 from icefloe.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    from pyspark.sql import DataFrame
+
+
+class ArrowStream(Protocol):
+    """Data of any library that gives it as a stream of Arrow's C interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+
+RowsInput: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch | pa.Table] | pd.DataFrame | pl.DataFrame | pl.LazyFrame | DataFrame | ArrowStream"
+"""Rows as users give them; frames of Spark are for its engine."""
 
 _FORMS = (
     "a pyarrow Table, RecordBatch or RecordBatchReader, a pandas or polars DataFrame, or an iterable of record batches"

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from icefloe import properties as props
@@ -244,7 +245,7 @@ def _check_names(options: Mapping[str, str], known: tuple[str, ...]) -> None:
 # -- registration
 
 
-def register_format(spark: Any, catalogs: Mapping[str, Catalog] | None = None) -> None:
+def register_format(spark: SparkSession, catalogs: Mapping[str, Catalog] | None = None) -> None:
     """Register the format `icefloe`, with catalogs for which no options are needed.
 
     Catalogs in memory are left out, for they are there in this process only.

@@ -3,10 +3,10 @@
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Self
 
 from icefloe.commit import Caches, Change, Committer, TableState, Timing, check_same_table, target_of
-from icefloe.data import ForeignFile
+from icefloe.data import ForeignFile, RowsInput
 from icefloe.errors import without_credentials
 from icefloe.expressions import Expression
 from icefloe.inspect import Inspect
@@ -62,11 +62,11 @@ class Table:
     def __repr__(self) -> str:
         return without_credentials(f"Table({'.'.join(self._identifier)}, {self._state.metadata_location})")
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """All but what belongs to this process: a pickle is the handle in its state, and as secret as that of its catalog."""
         return {name: value for name, value in vars(self).items() if name not in ("_caches", "_timing")}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state, _caches=Caches(), _timing=Timing())
 
     # -- what it is
@@ -134,11 +134,11 @@ class Table:
         return dict(self.metadata.sort_orders_by_id)
 
     def snapshots(self) -> list[Snapshot]:
-        """All snapshots, in the order in which they came."""
+        """All snapshots, oldest first."""
         return list(self.metadata.snapshots)
 
     def current_snapshot(self) -> Snapshot | None:
-        """The head of `main`; None in a table that nothing was committed to."""
+        """The head of `main`; None in a table without commits."""
         return self.metadata.current_snapshot()
 
     def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
@@ -146,11 +146,11 @@ class Table:
         return self.metadata.snapshot_by_id(snapshot_id)
 
     def snapshot_by_name(self, name: str) -> Snapshot | None:
-        """The snapshot that a branch or tag is at, if there is such a ref."""
+        """The snapshot of a branch or tag, if there is such a ref."""
         return self.metadata.snapshot_by_name(name)
 
     def snapshot_as_of_timestamp(self, timestamp_ms: int) -> Snapshot:
-        """What was current at that time."""
+        """The snapshot that was current at that time."""
         return self.metadata.snapshot_as_of(timestamp_ms)
 
     def refs(self) -> dict[str, SnapshotRef]:
@@ -158,7 +158,7 @@ class Table:
         return dict(self.metadata.refs)
 
     def history(self) -> list[SnapshotLogEntry]:
-        """Which snapshot was current from when on."""
+        """The snapshots that became current, each with the time."""
         return list(self.metadata.snapshot_log)
 
     def statistics(self) -> list[StatisticsFile]:
@@ -171,14 +171,14 @@ class Table:
 
     @property
     def maintenance(self) -> Maintenance:
-        """The procedures that keep the table healthy."""
+        """Maintenance procedures: `table.maintenance.expire_snapshots(...)`."""
         return Maintenance(self)
 
     def refresh(self) -> Self:
-        """The same handle at the newest state; an error if another table has the name by now."""
-        found = self._committer.load()
-        check_same_table(self.metadata, found.metadata, ".".join(self._identifier))
-        self._state = found
+        """Move this handle to the newest state; an error if another table has the name by now."""
+        newest = self._committer.load()
+        check_same_table(self.metadata, newest.metadata, ".".join(self._identifier))
+        self._state = newest
         return self
 
     def scan(
@@ -193,7 +193,7 @@ class Table:
         ref: str | None = None,
         as_of: int | dt.datetime | None = None,
     ) -> DataScan:
-        """A scan: rows by a filter and columns by name, of one snapshot; nothing is read before its rows are asked for.
+        """A scan of one snapshot: rows by a filter, columns by name. Nothing is read until its rows are requested.
 
         Args:
             row_filter: SQL text such as `"ts >= '2026-01-01' and region in ('eu', 'us')"`, or an expression.
@@ -201,7 +201,7 @@ class Table:
             case_sensitive: whether names are compared by case.
             snapshot_id: the snapshot to read, in place of the current one.
             options: options of planning (docs/scans.md).
-            limit: how many rows to give at most.
+            limit: the number of rows at most.
             ref: the branch or tag to read.
             as_of: read what was current at this time, in milliseconds or as a datetime with a zone.
 
@@ -235,9 +235,9 @@ class Table:
         *,
         branch: str | None = None,
     ) -> ChangesScan:
-        """Rows that were inserted and deleted after one snapshot (from the first on without it) and up to another.
+        """Rows inserted and deleted after one snapshot (from the first on without it) and up to another.
 
-        `scan_changes(...).with_updates()` tells a delete and an insert of one row id as an update.
+        `scan_changes(...).with_updates()` shows a delete and an insert of one row id as an update.
         """
         return ChangesScan(
             self.metadata,
@@ -267,8 +267,8 @@ class Table:
         """Check that all parts of the table fit together, and change nothing.
 
         One snapshot by id, branch or tag; without one, all that the table has (`snapshots="all"`), or those of branches
-        and tags (`"refs"`). `level` is how deep to go: `metadata`, `files`, `footers` or `data`; of the last two, `sample`
-        is the part of the files to look into. Files under `locations` are as good as those under the table's own.
+        and tags (`"refs"`). `level` is the depth: `metadata`, `files`, `footers` or `data`; for the last two, `sample`
+        is the fraction of the files to open. Files under `locations` count like those under the table's own.
         """
         return verify(
             self.metadata,
@@ -292,12 +292,12 @@ class Table:
     # -- how its rows change
 
     def append(
-        self, data: Any, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
+        self, data: RowsInput, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
     ) -> Snapshot | None:
         """Add rows, and return the new snapshot.
 
         Args:
-            data: Arrow data, a frame of pandas, polars or Spark, or a stream of batches; columns are found by name.
+            data: Arrow data, a frame of pandas, polars or Spark, or a stream of batches; columns are matched by name.
             snapshot_properties: properties for the summary of the new snapshot.
             branch: the branch to change, in place of `main`.
 
@@ -309,13 +309,13 @@ class Table:
 
     def overwrite(
         self,
-        data: Any,
+        data: RowsInput,
         overwrite_filter: str | Expression | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str | None = None,
         case_sensitive: bool = True,
     ) -> Snapshot | None:
-        """Delete the rows that match, all of them without a filter, and add others, in one commit.
+        """Delete matching rows, or all rows without a filter, and add others, in one commit.
 
         Args:
             data: the rows to add, in any form that `append` takes.
@@ -332,9 +332,9 @@ class Table:
         return self._commit(lambda tx: tx.overwrite(data, overwrite_filter, *options))
 
     def dynamic_partition_overwrite(
-        self, data: Any, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
+        self, data: RowsInput, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
     ) -> Snapshot | None:
-        """Add rows in place of all others of the partitions that they fall in."""
+        """Add rows, replacing all others in their partitions."""
         return self._commit(lambda tx: tx.dynamic_partition_overwrite(data, snapshot_properties, branch))
 
     def delete(
@@ -344,7 +344,7 @@ class Table:
         branch: str | None = None,
         case_sensitive: bool = True,
     ) -> Snapshot | None:
-        """Delete the rows that match, as `write.delete.mode` says; None if there are none.
+        """Delete matching rows, as `write.delete.mode` says; None if no row matches.
 
         Args:
             delete_filter: which rows, as SQL text or as an expression.
@@ -360,7 +360,7 @@ class Table:
 
     def upsert(
         self,
-        data: Any,
+        data: RowsInput,
         join_cols: Sequence[str] | None = None,
         when_matched_update_all: bool = True,
         when_not_matched_insert_all: bool = True,
@@ -368,13 +368,13 @@ class Table:
         branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> Snapshot | None:
-        """Replace rows by those of the data that have the same keys, and add the rest of it, as `write.merge.mode` says.
+        """Replace rows that have a key of the data, and insert the other rows of the data, as `write.merge.mode` says.
 
         Args:
-            data: the rows, in any form that `append` takes; no key may be in it twice.
-            join_cols: the columns that make the key; the identifier fields of the schema if none are given.
-            when_matched_update_all: whether rows with a key that the table has replace the old ones.
-            when_not_matched_insert_all: whether rows with a new key are added.
+            data: the rows, in any form that `append` takes; keys must be unique.
+            join_cols: the key columns; by default the identifier fields of the schema.
+            when_matched_update_all: whether rows with an existing key replace the old ones.
+            when_not_matched_insert_all: whether rows with a new key are inserted.
             case_sensitive: whether names are compared by case.
             branch: the branch to change, in place of `main`.
             snapshot_properties: properties for the summary of the new snapshot.
@@ -394,9 +394,9 @@ class Table:
         check_duplicate_files: bool = True,
         branch: str | None = None,
     ) -> Snapshot | None:
-        """Add data files that are there already, as they are: Parquet, or ORC and Avro by their endings.
+        """Add existing data files as they are: Parquet, or ORC and Avro by their file extensions.
 
-        They are checked against the schema first. The partition of a file is that of its `name=value` folders, or of the
+        They are checked against the schema first. The partition of a file comes from its `name=value` folders, or from the
         statistics of its columns. Files without field ids give the table a name mapping if it has none.
         """
         options = (snapshot_properties, check_duplicate_files, branch)
@@ -468,8 +468,8 @@ class Table:
     def _commit(self, change: Callable[[Transaction], Snapshot | None]) -> Snapshot | None:
         """A change in a transaction of its own: the snapshot as it was committed, if it made one."""
         with self.transaction() as tx:
-            made = change(tx)
-        return None if made is None else self.metadata.snapshot_by_id(made.snapshot_id)
+            planned = change(tx)
+        return None if planned is None else self.metadata.snapshot_by_id(planned.snapshot_id)
 
     def _add(self, change: Change) -> Snapshot | None:
         return self._commit(lambda tx: tx.add(change))

@@ -10,7 +10,7 @@ from icefloe.metadata import MAIN_BRANCH, SnapshotRefType
 
 
 class ManageSnapshots:
-    """Collects changes; `commit`, or leaving the `with` block, does them together."""
+    """Collects changes of branches, tags and the current snapshot; `commit`, or leaving the `with` block, makes them together."""
 
     def __init__(self, begin: Callable[[], AbstractContextManager[ChangeSet]]) -> None:
         self._begin = begin
@@ -24,14 +24,14 @@ class ManageSnapshots:
         max_snapshot_age_ms: int | None = None,
         min_snapshots_to_keep: int | None = None,
     ) -> Self:
-        """A new branch, at the current snapshot if none is given; of an empty table, at an empty one of its own."""
-        kept = Retention(min_snapshots_to_keep, max_snapshot_age_ms, max_ref_age_ms)
-        return self._add(CreateBranch(branch_name, snapshot_id, kept))
+        """A new branch, by default at the current snapshot; in an empty table, at an empty one of its own."""
+        retention = Retention(min_snapshots_to_keep, max_snapshot_age_ms, max_ref_age_ms)
+        return self._add(CreateBranch(branch_name, snapshot_id, retention))
 
     def create_tag(self, tag_name: str, snapshot_id: int | None = None, max_ref_age_ms: int | None = None) -> Self:
-        """A new tag, at the current snapshot if none is given."""
-        kept = Retention(max_ref_age_ms=max_ref_age_ms)
-        return self._add(refs.create_ref(tag_name, SnapshotRefType.TAG, snapshot_id, kept))
+        """A new tag, by default at the current snapshot."""
+        retention = Retention(max_ref_age_ms=max_ref_age_ms)
+        return self._add(refs.create_ref(tag_name, SnapshotRefType.TAG, snapshot_id, retention))
 
     def replace_branch(self, branch_name: str, snapshot_id: int) -> Self:
         """Move a branch to any snapshot."""
@@ -54,7 +54,7 @@ class ManageSnapshots:
         return self._add(refs.rename_branch(branch_name, new_name))
 
     def fast_forward(self, branch_name: str, to: str) -> Self:
-        """Move a branch forward to the head of another that came from it."""
+        """Move a branch forward to the head of another that descends from it."""
         return self._add(refs.fast_forward(branch_name, to))
 
     def set_retention(
@@ -78,15 +78,15 @@ class ManageSnapshots:
         return self._add(refs.rollback_to_snapshot(snapshot_id))
 
     def rollback_to_timestamp(self, timestamp_ms: int) -> Self:
-        """Make the snapshot of `main` the current one that was it before that time."""
+        """Make the newest snapshot of `main` before that time the current one."""
         return self._add(refs.rollback_to_timestamp(timestamp_ms))
 
     def cherrypick(self, snapshot_id: int, branch_name: str = MAIN_BRANCH) -> Self:
-        """Do on a branch what a snapshot did; that is how a staged one is published."""
+        """Repeat the change of a snapshot on a branch; this publishes a staged one."""
         return self._add(CherryPick(snapshot_id, branch_name))
 
     def commit(self) -> None:
-        """Do what was collected."""
+        """Make the collected changes."""
         changes, self._changes = self._changes, []
         if changes:
             with self._begin() as change_set:

@@ -1,7 +1,7 @@
-"""Scans as a handle gives them: what planning chooses, with ways to have the rows."""
+"""Scans as a handle gives them: what planning chooses, with ways to read the rows."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -9,10 +9,16 @@ from icefloe.data import changes, scanning
 from icefloe.planning import ChangelogScan, TableScan
 from icefloe.rows import engine_named
 
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import polars as pl
+    from pyspark.sql import DataFrame, SparkSession
+
 
 @dataclass(frozen=True)
 class DataScan(TableScan):
-    """A scan whose rows can be had: as Arrow, or for another library. Its methods give a new scan each.
+    """A scan with its rows as Arrow, or for another library. The methods that refine it return a new scan.
 
     >>> table.scan().filter("region = 'eu'").select("id").with_limit(5).to_arrow().to_pylist()
     [{'id': 1}, {'id': 3}]
@@ -26,19 +32,21 @@ class DataScan(TableScan):
         """The rows as a stream of Arrow batches, in bounded memory."""
         return scanning.to_arrow_batch_reader(self)
 
-    def to_pandas(self, **options: Any) -> Any:
+    def to_pandas(self, **options: object) -> "pd.DataFrame":
         """All rows as a pandas DataFrame."""
         return scanning.to_pandas(self, **options)
 
-    def to_polars(self) -> Any:
+    def to_polars(self) -> "pl.DataFrame":
         """All rows as a polars DataFrame."""
         return scanning.to_polars(self)
 
-    def to_duckdb(self, name: str, connection: Any = None) -> Any:
+    def to_duckdb(
+        self, name: str, connection: "duckdb.DuckDBPyConnection | None" = None
+    ) -> "duckdb.DuckDBPyConnection":
         """The rows as a table of that name in a DuckDB connection, a new one if none is given."""
         return scanning.to_duckdb(self, name, connection)
 
-    def to_spark(self, spark: Any) -> Any:
+    def to_spark(self, spark: "SparkSession") -> "DataFrame":
         """The rows as a lazy DataFrame of a Spark session."""
         return engine_named("spark").scan(self, spark)
 
@@ -49,7 +57,7 @@ class DataScan(TableScan):
 
 @dataclass(frozen=True)
 class ChangesScan(ChangelogScan):
-    """Changes between snapshots whose rows can be had, with `_change_type`, `_change_ordinal` and `_commit_snapshot_id`."""
+    """Changes between snapshots as rows, with `_change_type`, `_change_ordinal` and `_commit_snapshot_id`."""
 
     def to_arrow(self) -> pa.Table:
         """All changes as a `pyarrow.Table`."""

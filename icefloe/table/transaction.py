@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from icefloe import properties as props
 from icefloe.commit import (
@@ -24,7 +24,7 @@ from icefloe.commit import (
     spec_update,
     target_of,
 )
-from icefloe.data import ForeignFile, describe_files, foreign_file
+from icefloe.data import ForeignFile, RowsInput, describe_files, foreign_file
 from icefloe.expressions import AlwaysTrue, Expression
 from icefloe.metadata import Snapshot, updates as up
 from icefloe.partitioning import PartitionSpecUpdate, SortOrderUpdate
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 
 class Transaction(ChangeSet):
-    """Changes that are committed together; the table is not touched before, and all of it or nothing happens.
+    """Changes that are committed together, all or none; the table is not touched before.
 
-    Leaving the `with` block commits; leaving it by an error gives everything up.
+    Leaving the `with` block commits; leaving it by an error discards everything.
 
     >>> with table.transaction() as tx, tx.update_schema() as update:
     ...     changed = update.rename_column("total", "amount")
@@ -59,27 +59,27 @@ class Transaction(ChangeSet):
         return RowOperations(Branch.on(self, self._table.scan(), branch, snapshot_properties))
 
     def append(
-        self, data: Any, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
+        self, data: RowsInput, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
     ) -> Snapshot | None:
         """Add rows."""
         return self.rows(branch, snapshot_properties).append(data)
 
     def overwrite(
         self,
-        data: Any,
+        data: RowsInput,
         overwrite_filter: str | Expression | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str | None = None,
         case_sensitive: bool = True,
     ) -> Snapshot | None:
-        """Delete the rows that match, all of them without a filter, and add others."""
+        """Delete matching rows, or all rows without a filter, and add others."""
         chosen = AlwaysTrue() if overwrite_filter is None else overwrite_filter
         return self.rows(branch, snapshot_properties).overwrite(data, chosen, case_sensitive)
 
     def dynamic_partition_overwrite(
-        self, data: Any, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
+        self, data: RowsInput, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
     ) -> Snapshot | None:
-        """Add rows in place of all others of the partitions that they fall in."""
+        """Add rows, replacing all others in their partitions."""
         return self.rows(branch, snapshot_properties).dynamic_partition_overwrite(data)
 
     def delete(
@@ -89,12 +89,12 @@ class Transaction(ChangeSet):
         branch: str | None = None,
         case_sensitive: bool = True,
     ) -> Snapshot | None:
-        """Delete the rows that match."""
+        """Delete matching rows."""
         return self.rows(branch, snapshot_properties).delete(delete_filter, case_sensitive)
 
     def upsert(
         self,
-        data: Any,
+        data: RowsInput,
         join_cols: Sequence[str] | None = None,
         when_matched_update_all: bool = True,
         when_not_matched_insert_all: bool = True,
@@ -102,7 +102,7 @@ class Transaction(ChangeSet):
         branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> Snapshot | None:
-        """Replace rows by those of the data that have the same keys, and add the rest of it; see `Table.upsert`."""
+        """Replace rows that have a key of the data, and insert the other rows of the data; see `Table.upsert`."""
         switches = (when_matched_update_all, when_not_matched_insert_all, case_sensitive)
         return self.rows(branch, snapshot_properties).upsert(data, join_cols, *switches)
 
@@ -116,18 +116,18 @@ class Transaction(ChangeSet):
         spec_id: int | None = None,
         workers: int | None = None,
     ) -> Snapshot | None:
-        """Add data files that are there already, as they are; see `Table.add_files`."""
+        """Add existing data files as they are; see `Table.add_files`."""
         metadata, storage = self.table_metadata, self.storage
-        given = [each if isinstance(each, ForeignFile) else foreign_file(storage, each) for each in file_paths]
+        foreign = [path if isinstance(path, ForeignFile) else foreign_file(storage, path) for path in file_paths]
         spec = None if spec_id is None else metadata.spec(spec_id)
-        found = describe_files(given, metadata, storage, spec, workers)
-        if found.need_mapping:
+        described = describe_files(foreign, metadata, storage, spec, workers)
+        if described.need_mapping:
             known = props.NAME_MAPPING.of(metadata.properties)
             self.add(GiveNameMapping(known or format_name_mapping(create_name_mapping(metadata.schema()))))
-        if not found.files:
+        if not described.files:
             return None
         update = self.update_snapshot(branch, snapshot_properties)
-        return update.merge_append(found.files, check_duplicates=check_duplicate_files)
+        return update.merge_append(described.files, check_duplicates=check_duplicate_files)
 
     def update_snapshot(
         self,
@@ -203,7 +203,7 @@ class Transaction(ChangeSet):
         return self
 
     def apply_updates(self, *updates: up.TableUpdate) -> Self:
-        """Any updates, as they are."""
+        """Any metadata updates, as they are."""
         self.add(SendUpdates(updates))
         return self
 
@@ -213,7 +213,7 @@ class Transaction(ChangeSet):
         return self._table
 
     def try_commit(self) -> Outcome:
-        """The same, with the outcome as a value instead of an error; the table that began it is at the new state then."""
+        """The same, with the outcome as a value instead of an error; the table handle moves to the new state."""
         outcome = super().try_commit()
         if isinstance(outcome, Committed):
             self._table._state = outcome.state
