@@ -6,18 +6,18 @@ a file in one of the partitions, only their paths, and each of them once for a h
 are known by their hashes. So a new handle reads the existing manifests, and its later commits those that others add.
 """
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.commit.parent import Parent
-from icefloe.commit.partitions import PartitionSet
+from icefloe.commit.partitions import PartitionSet, as_mask, first_path, normal_paths
 from icefloe.commit.path_index import hashes_of
 from icefloe.errors import InvalidInputError, InvalidPartitionSpecError, InvalidSchemaError, ValidationError
 from icefloe.manifests import (
@@ -35,7 +35,7 @@ from icefloe.metadata import TableMetadata, add_spec, updates as up
 from icefloe.parallel import in_order
 from icefloe.partitioning import PartitionField, PartitionSpec, transform_array, transforms as tr
 from icefloe.schema import reserved, types
-from icefloe.storage.identities import identities
+from icefloe.storage import identities
 from icefloe.versions import Feature, allows, require
 
 FilesInput = Iterable[DataFile] | ManifestColumns | Sequence[ManifestColumns]
@@ -64,10 +64,9 @@ def group_files(files: FilesInput, metadata: TableMetadata, content: ManifestCon
         _check_fit(entries, metadata)
         if content is ManifestContent.DELETES:
             check_delete_files(entries, metadata)
-        elif not _is_all_data(entries):
-            _refuse(
-                entries, pc.not_equal(entries.column("content"), 0), "is a delete file; it was given as a data file"
-            )
+        else:
+            is_delete = pc.not_equal(entries.column("content"), int(FileContent.DATA))
+            _refuse(entries, is_delete, "is a delete file; it was given as a data file")
         groups.append(FileGroup(content, entries, metadata.spec(entries.spec_id)))
     check_distinct(groups)
     return tuple(groups)
@@ -82,18 +81,22 @@ def with_sequence_number(group: FileGroup, sequence_number: int | None) -> FileG
 
 
 def check_distinct(groups: Sequence[FileGroup]) -> None:
-    """Fail if a file is named twice; deletion vectors may share a file, but not a place in it."""
-    paths = [_whole_files(each.columns) for each in groups]
-    if sum(map(len, paths)) <= 1:
-        return
-    every = identities(pa.concat_arrays(paths))
+    """Fail if a file is named twice; deletion vectors may share a file, but not a range of it."""
+    whole = (g.columns if _is_all_data(g.columns) else without_vectors(g).columns for g in groups)
+    repeated = first_repeated(normal_paths(whole))
+    if repeated is not None:
+        path, times = repeated
+        raise InvalidInputError(f"file {path!r} is added {times} times in one commit; each file can be added once")
+
+
+def first_repeated(values: pa.Array) -> tuple[str, int] | None:
+    """The first value that comes more than once, and how often."""
     # Much faster than counting distinct values.
-    if len(pc.unique(every)) == len(every):
-        return
-    counted = pc.value_counts(every)
+    if len(pc.unique(values)) == len(values):
+        return None
+    counted = pc.value_counts(values)
     repeated = counted.filter(pc.greater(counted.field("counts"), 1))
-    path, times = repeated.field("values")[0].as_py(), repeated.field("counts")[0].as_py()
-    raise InvalidInputError(f"file {path!r} is added {times} times in one commit; each file can be added once")
+    return repeated.field("values")[0].as_py(), repeated.field("counts")[0].as_py()
 
 
 def check_delete_files(columns: ManifestColumns, metadata: TableMetadata) -> None:
@@ -103,10 +106,10 @@ def check_delete_files(columns: ManifestColumns, metadata: TableMetadata) -> Non
         return
     path = columns.column("file_path")[0].as_py()
     require(version, Feature.DELETE_FILES, f"adding delete file {path!r}")
-    kinds = columns.column("content")
-    _refuse(columns, pc.equal(kinds, int(FileContent.DATA)), "is a data file; it was given as a delete file")
+    content = columns.column("content")
+    _refuse(columns, pc.equal(content, int(FileContent.DATA)), "is a data file; it was given as a delete file")
     is_vector = vector_mask(columns)
-    is_position = pc.equal(kinds, int(FileContent.POSITION_DELETES))
+    is_position = pc.equal(content, int(FileContent.POSITION_DELETES))
     if not allows(version, Feature.DELETION_VECTORS):
         _refuse(columns, is_vector, f"is a deletion vector; v{version} tables take position delete files")
     if not allows(version, Feature.NEW_POSITION_DELETE_FILES):
@@ -115,11 +118,11 @@ def check_delete_files(columns: ManifestColumns, metadata: TableMetadata) -> Non
             pc.and_not(is_position, is_vector),
             f"is a position delete file; v{version} tables take deletion vectors instead",
         )
-    is_equality = pc.equal(kinds, int(FileContent.EQUALITY_DELETES))
+    is_equality = pc.equal(content, int(FileContent.EQUALITY_DELETES))
     _check_equality_ids(columns.filter(is_equality), metadata)
 
 
-def vector_mask(columns: ManifestColumns) -> Any:
+def vector_mask(columns: ManifestColumns) -> pa.Array:
     """Which entries are deletion vectors, as a boolean column."""
     if _is_all_data(columns):
         return pa.array(np.zeros(len(columns), bool))
@@ -128,8 +131,18 @@ def vector_mask(columns: ManifestColumns) -> Any:
     return pc.fill_null(pc.and_(is_position, is_puffin), False)
 
 
-def listed(files: Any) -> list[Any]:
-    """Files that were given in any way, as a list; a lone path is a mistake, since text is a sequence too."""
+def vectors_of(group: FileGroup) -> ManifestColumns:
+    """The deletion vectors of a group."""
+    return group.columns.filter(vector_mask(group.columns))
+
+
+def without_vectors(group: FileGroup) -> FileGroup:
+    """The rest of it."""
+    return replace(group, columns=group.columns.filter(pc.invert(vector_mask(group.columns))))
+
+
+def listed(files: object) -> list[object]:
+    """Files of any form, as a list; a lone path is a mistake, since text is a sequence too."""
     if isinstance(files, ManifestColumns):
         return [files]
     if isinstance(files, str) or not isinstance(files, Iterable):
@@ -137,36 +150,33 @@ def listed(files: Any) -> list[Any]:
     return list(files)
 
 
-def _whole_files(columns: ManifestColumns) -> Any:
-    paths = columns.column("file_path")
-    return paths if _is_all_data(columns) else pc.filter(paths, pc.invert(vector_mask(columns)))
-
-
 def _is_all_data(columns: ManifestColumns) -> bool:
     """Whether there are data files only; much cheaper to tell than which ones are not."""
-    kinds = columns.column("content")
-    return not kinds.null_count and not kinds.to_numpy().any()
+    content = columns.column("content")
+    return not content.null_count and not content.to_numpy().any()
 
 
 def _columns_by_spec(files: FilesInput, metadata: TableMetadata) -> Iterable[ManifestColumns]:
-    given = listed(files)
-    if all(isinstance(each, ManifestColumns) for each in given):
-        return _checked_specs([each for each in given if isinstance(each, ManifestColumns)], metadata)
-    if not all(issubclass(kind, DataFile) for kind in {*map(type, given)}):
-        file = next(each for each in given if not isinstance(each, DataFile))
-        raise InvalidInputError(f"{file!r} is not a DataFile; files are given as DataFile values or ManifestColumns")
+    items = listed(files)
+    if all(isinstance(item, ManifestColumns) for item in items):
+        return _checked_specs([item for item in items if isinstance(item, ManifestColumns)], metadata)
+    if not all(issubclass(each, DataFile) for each in {*map(type, items)}):
+        other = next(item for item in items if not isinstance(item, DataFile))
+        raise InvalidInputError(f"{other!r} is not a DataFile; files are given as DataFile values or ManifestColumns")
+    by_spec = files_by_spec(cast(list[DataFile], items))
+    for spec_id, members in by_spec.items():
+        _check_spec(spec_id, metadata, members[0].file_path)
+    return [columns_of_files(members, metadata.partition_type(each), each) for each, members in by_spec.items()]
+
+
+def files_by_spec(files: list[DataFile]) -> dict[int, list[DataFile]]:
+    """The files by the id of their spec."""
+    if len(specs := set(map(attrgetter("spec_id"), files))) == 1:
+        return {specs.pop(): files}
     by_spec: dict[int, list[DataFile]] = {}
-    if len(specs := set(map(attrgetter("spec_id"), given))) == 1:
-        by_spec[specs.pop()] = given
-    else:
-        for file in given:
-            by_spec.setdefault(file.spec_id, []).append(file)
-    return [_from_values(members, metadata, spec_id) for spec_id, members in by_spec.items()]
-
-
-def _from_values(files: list[DataFile], metadata: TableMetadata, spec_id: int) -> ManifestColumns:
-    _check_spec(spec_id, metadata, files[0].file_path)
-    return columns_of_files(files, metadata.partition_type(spec_id), spec_id)
+    for file in files:
+        by_spec.setdefault(file.spec_id, []).append(file)
+    return by_spec
 
 
 def _checked_specs(parts: list[ManifestColumns], metadata: TableMetadata) -> Iterable[ManifestColumns]:
@@ -175,11 +185,11 @@ def _checked_specs(parts: list[ManifestColumns], metadata: TableMetadata) -> Ite
             continue
         path = columns.column("file_path")[0].as_py()
         _check_spec(columns.spec_id, metadata, path)
-        wanted = metadata.partition_type(columns.spec_id)
-        if [each.field_id for each in columns.partition_type.fields] != [each.field_id for each in wanted.fields]:
+        expected = metadata.partition_type(columns.spec_id)
+        if [f.field_id for f in columns.partition_type.fields] != [f.field_id for f in expected.fields]:
             raise InvalidPartitionSpecError(
                 f"files such as {path!r} have the partition fields {columns.partition_type};"
-                f" spec {columns.spec_id} has {wanted}"
+                f" spec {columns.spec_id} has {expected}"
             )
         yield columns
 
@@ -225,8 +235,8 @@ def _check_metric_ids(columns: ManifestColumns, metadata: TableMetadata) -> None
     for metric in Metric:
         keys = columns.metrics.maps[metric].keys if metric in columns.metrics.maps else ()
         ends = pc.min_max(keys).as_py().values() if len(keys) else ()
-        spread = [field_id for kind, field_id in columns.metrics.spread if kind is metric]
-        if all(each is None or 0 < each <= metadata.last_column_id for each in (*ends, *spread)):
+        spread = [field_id for name, field_id in columns.metrics.spread if name is metric]
+        if all(field_id is None or 0 < field_id <= metadata.last_column_id for field_id in (*ends, *spread)):
             continue
         for field_id in sorted(columns.metrics.field_ids(metric)):
             if not 0 < field_id <= metadata.last_column_id and not reserved.is_reserved_id(field_id):
@@ -257,19 +267,18 @@ def _check_bounds(columns: ManifestColumns, field: PartitionField, metadata: Tab
     source = metadata.schema().fields_by_id.get(field.source_id)
     if values is None or source is None or len(field.source_ids) > 1 or not field.transform.preserves_order:
         return
-    kind = source.field_type
-    if isinstance(
-        kind, types.FloatType | types.DoubleType | types.UUIDType | types.FixedType
-    ) or not field.transform.can_transform(kind):
+    column_type = source.field_type
+    unordered = types.FloatType | types.DoubleType | types.UUIDType | types.FixedType
+    if isinstance(column_type, unordered) or not field.transform.can_transform(column_type):
         return
     is_data = pc.equal(columns.column("content"), int(FileContent.DATA))
     for bounds, outside in (
-        (columns.lower_bounds(field.source_id, kind), pc.less),
-        (columns.upper_bounds(field.source_id, kind), pc.greater),
+        (columns.lower_bounds(field.source_id, column_type), pc.less),
+        (columns.upper_bounds(field.source_id, column_type), pc.greater),
     ):
         if bounds is None or bounds.null_count == len(bounds):
             continue
-        limits = transform_array(field.transform, bounds, kind).cast(values.type)
+        limits = transform_array(field.transform, bounds, column_type).cast(values.type)
         wrong = pc.or_(pc.fill_null(outside(values, limits), False), pc.and_(pc.is_null(values), pc.is_valid(limits)))
         problem = f"has rows that are not in its partition, by the bounds of column {source.name!r}"
         _refuse(columns, pc.and_(is_data, wrong), problem)
@@ -283,49 +292,46 @@ def _check_equality_ids(columns: ManifestColumns, metadata: TableMetadata) -> No
         field = schema.fields_by_id.get(field_id)
         if field is None:
             raise InvalidSchemaError(f"equality delete files name column {field_id}, which the schema does not have")
-        around = [each.field_type for each in schema.ancestors(field_id)]
         plain = isinstance(field.field_type, types.PrimitiveType) and not isinstance(
             field.field_type, types.FloatType | types.DoubleType
         )
-        if not plain or any(isinstance(each, types.ListType | types.MapType) for each in around):
+        if not plain or not all(isinstance(each.field_type, types.StructType) for each in schema.ancestors(field_id)):
             raise InvalidSchemaError(
                 f"equality delete files name column {field.name!r} of type {field.field_type}; it must be a primitive,"
                 " no float or double, and not inside a list or map"
             )
-        assert all(isinstance(each, types.StructType) for each in around)
 
 
-def _refuse(columns: ManifestColumns, is_wrong: Any, problem: str) -> None:
+def _refuse(columns: ManifestColumns, is_wrong: pa.Array, problem: str) -> None:
     if len(columns) and pc.any(is_wrong, min_count=0).as_py():
-        place = pc.index(pc.fill_null(is_wrong, False), True).as_py()
-        raise InvalidInputError(f"file {columns.column('file_path')[place].as_py()!r} {problem}")
+        raise InvalidInputError(f"file {first_path(columns, as_mask(is_wrong))!r} {problem}")
 
 
-@dataclass(frozen=True, slots=True)
-class WithSpecs:
-    """Metadata that has the specs of all new files, and the updates that add those that it lacked."""
-
-    metadata: TableMetadata
-    updates: tuple[up.AddPartitionSpecUpdate, ...] = ()
+# -- under which spec they go
+# Theirs may be gone since they were written, or have another id by now: an id can be given again after a spec was removed.
+# So specs are told by their fields.
 
 
-def with_specs(metadata: TableMetadata, groups: Iterable[FileGroup]) -> WithSpecs:
-    """The metadata with the specs of these files; one that others removed comes back, though not as the default.
+def with_specs(
+    metadata: TableMetadata, groups: Iterable[FileGroup]
+) -> tuple[TableMetadata, tuple[up.AddPartitionSpecUpdate, ...]]:
+    """The metadata with the specs of these files, and the updates that add those it lacks.
 
-    A spec is removed only when no file needs it, which these files do: without it, nobody could read the table.
+    One that others removed comes back, though not as the default. A spec is removed only when no file needs it, which
+    these files do: without it, nobody could read the table.
     """
-    found, updates = metadata, []
+    updates = []
     for group in groups:
-        if len(group.columns) and _find(found, group.spec) is None:
+        if len(group.columns) and _find(metadata, group.spec) is None:
             try:
-                found, _ = add_spec(found, group.spec)
+                metadata, _ = add_spec(metadata, group.spec)
             except InvalidPartitionSpecError as error:
                 raise ValidationError(
                     f"the files were written for partition spec {group.spec}, which another commit removed, and which the"
                     f" table cannot have again: {error}; write them anew"
                 ) from error
             updates.append(up.AddPartitionSpecUpdate(group.spec))
-    return WithSpecs(found, tuple(updates))
+    return metadata, tuple(updates)
 
 
 def check_still_taken(metadata: TableMetadata, deletes: Iterable[FileGroup]) -> None:
@@ -367,6 +373,9 @@ def _find(metadata: TableMetadata, spec: PartitionSpec) -> PartitionSpec | None:
     return next((each for each in metadata.partition_specs if each.equivalent(spec)), None)
 
 
+# -- whether they are in the table already
+
+
 _PATHS = wanted("file_path", partition=False)
 _READERS = 8
 
@@ -379,21 +388,24 @@ def check_not_live(parent: Parent, groups: Sequence[FileGroup], ignored: frozens
     data = [group.columns for group in groups if group.content is ManifestContent.DATA and len(group.columns)]
     if not data:
         return
-    paths = identities(pa.concat_arrays([columns.column("file_path") for columns in data]))
+    paths = normal_paths(data)
     partitions = PartitionSet.of(data)
     index = parent.bench.caches.paths
     hits = index.may_hold(hashes_of(paths))
     manifests = parent.manifests(ManifestContent.DATA)
-    index.make_room({each.manifest_path for each in manifests})
+    index.make_room({manifest.manifest_path for manifest in manifests})
     doubtful = [
-        each
-        for each in manifests
-        if (each.manifest_path not in index or each.manifest_path in hits)
-        and each.has_live_files
-        and partitions.may_be_in(each)
+        manifest
+        for manifest in manifests
+        if (manifest.manifest_path not in index or manifest.manifest_path in hits) and partitions.may_be_in(manifest)
     ]
-    with closing(_live_paths(parent, doubtful)) as found:
-        for manifest, live in found:
+
+    def live_paths(manifest: ManifestFile) -> pa.Array:
+        entries = parent.read(manifest, _PATHS)
+        return identities(entries.column("file_path").filter(entries.is_live))
+
+    with closing(in_order(live_paths, doubtful, _READERS, "icefloe-paths")) as paths_of_each:
+        for manifest, live in zip(doubtful, paths_of_each, strict=True):
             if manifest.manifest_path not in index:
                 index.add(manifest.manifest_path, hashes_of(live))
             for path in live.filter(pc.is_in(live, value_set=paths)).to_pylist():
@@ -404,23 +416,11 @@ def check_not_live(parent: Parent, groups: Sequence[FileGroup], ignored: frozens
 def note_paths(parent: Parent, manifests: Sequence[ManifestFile], groups: Sequence[FileGroup]) -> None:
     """Remember the paths of manifests that were written of these groups, so that the next commit need not read them."""
     index = parent.bench.caches.paths
-    paths = [group.columns.column("file_path") for group in groups if len(group.columns)]
+    rest = normal_paths(group.columns for group in groups if len(group.columns))
     counts = [manifest.added_files_count for manifest in manifests]
-    if sum(count or 0 for count in counts) != sum(map(len, paths)):
+    if sum(count or 0 for count in counts) != len(rest):
         return
-    rest = identities(pa.concat_arrays(paths)) if paths else pa.array([], pa.string())
     for manifest, count in zip(manifests, counts, strict=True):
         if manifest.manifest_path not in index:
             index.add(manifest.manifest_path, hashes_of(rest.slice(0, count)))
         rest = rest.slice(count)
-
-
-def _live_paths(parent: Parent, manifests: Sequence[ManifestFile]) -> Generator[tuple[ManifestFile, Any], None, None]:
-    """Each manifest with the paths of its live files, in their normal form; several are read at a time."""
-
-    def read(manifest: ManifestFile) -> Any:
-        entries = parent.read(manifest, _PATHS)
-        return identities(entries.column("file_path").filter(entries.is_live))
-
-    with closing(in_order(read, manifests, _READERS, "icefloe-paths")) as paths:
-        yield from zip(manifests, paths, strict=True)

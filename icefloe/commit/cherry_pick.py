@@ -1,18 +1,16 @@
 """Cherry-pick: what one snapshot did is done again on a branch; for staged snapshots that is how they are published."""
 
-from collections.abc import Iterator, Sequence
-
+from icefloe.commit import conflicts
 from icefloe.commit.added import FileGroup, check_not_live, group_files
 from icefloe.commit.change import Prepared, Workbench
-from icefloe.commit.conflicts import Isolation, PartitionScope, Planned, Since, check_no_new_data
 from icefloe.commit.named_files import NamedFiles
-from icefloe.commit.new_manifests import remove_dangling, remove_files, write_added
-from icefloe.commit.parent import Parent, manifests_of, read_entries
+from icefloe.commit.new_manifests import NewManifests, remove_dangling, remove_files, write_added
+from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import PartitionSet
 from icefloe.commit.producer import Delta, SnapshotChange, Target, check_not_published, head_of
 from icefloe.commit.refs import replace_ref
 from icefloe.errors import ValidationError
-from icefloe.manifests import EntryStatus, ManifestColumns, ManifestContent
+from icefloe.manifests import EVERYTHING, EntryStatus, ManifestContent
 from icefloe.metadata import (
     MAIN_BRANCH,
     Operation,
@@ -57,10 +55,8 @@ class _Pick:
         self._picked_id = snapshot_id
         self._branch = to_branch
 
-    @property
-    def added(self) -> Sequence[FileGroup]:
-        """None: what comes is of a snapshot, which keeps its specs."""
-        return ()
+    added: tuple[FileGroup, ...] = ()
+    """None: what comes is of a snapshot, which keeps its specs."""
 
     def apply(self, parent: Parent) -> Delta:
         picked = parent.metadata.snapshot(self._picked_id)
@@ -71,52 +67,37 @@ class _Pick:
                 f"snapshot {picked.snapshot_id} cannot be picked: it is {picked.operation}, and neither an append, nor a"
                 f" replacement of partitions, nor the one right after the head of {self._branch!r}"
             )
-        notes = {totals.SOURCE_SNAPSHOT_ID: str(picked.snapshot_id)}
+        properties = {totals.SOURCE_SNAPSHOT_ID: str(picked.snapshot_id)}
         if totals.WAP_ID in summary:
             check_not_published(parent.metadata, summary[totals.WAP_ID], self._branch)
-            notes[totals.PUBLISHED_WAP_ID] = summary[totals.WAP_ID]
-        added = parent.bench.remember(("picked", self), lambda: _added(parent, picked))
+            properties[totals.PUBLISHED_WAP_ID] = summary[totals.WAP_ID]
+        groups = parent.bench.remember(("picked", self), lambda: self._added(parent, picked))
+        added = [group.columns for group in groups]
         if not is_replacement:
-            check_not_live(parent, added)
-            new = write_added(parent, self, added)
-            kept = tuple(each for each in parent.manifests() if each.has_live_files)
-            return Delta(Operation.APPEND, (*new, *kept), [each.columns for each in added], notes=notes)
-        return self._replacement(parent, picked, added, {**notes, totals.REPLACE_PARTITIONS: "true"})
-
-    def _replacement(
-        self, parent: Parent, picked: Snapshot, added: tuple[FileGroup, ...], notes: dict[str, str]
-    ) -> Delta:
-        """The partitions must be as they were when the picked snapshot replaced them."""
-        columns = [each.columns for each in added]
-        since = Since(parent, Planned(picked.parent_snapshot_id, Isolation.SERIALIZABLE))
-        check_no_new_data(since, PartitionScope(PartitionSet.of(columns), parent.metadata))
-        gone = NamedFiles.of(list(_entries(parent, picked, EntryStatus.DELETED)), parent.metadata)
-        data = remove_files(parent, parent.manifests(ManifestContent.DATA), gone.may_be_in, gone.mask)
-        gone.check_found(data.removed, "data file")
-        check_not_live(parent, added)
-        deletes = remove_dangling(parent, parent.manifests(ManifestContent.DELETES), data.removed)
-        return Delta(
-            Operation.OVERWRITE,
-            (*write_added(parent, self, added), *data.manifests, *deletes.manifests),
-            columns,
+            check_not_live(parent, groups)
+            manifests = NewManifests((*write_added(parent, self, groups), *parent.manifests()))
+            return Delta(Operation.APPEND, manifests, added, properties=properties)
+        # The partitions must be as they were when the picked snapshot replaced them.
+        since = conflicts.Since(parent, conflicts.Planned(picked.parent_snapshot_id))
+        conflicts.check_no_new_data(since, conflicts.PartitionScope(PartitionSet.of(added), parent.metadata))
+        removed = conflicts.entries_of(parent, picked, ManifestContent.DATA, EntryStatus.DELETED, EVERYTHING)
+        named = NamedFiles.of(list(removed), parent.metadata)
+        data = remove_files(parent, ManifestContent.DATA, named.may_be_in, named.mask)
+        named.check_removed(data.removed, "data file")
+        check_not_live(parent, groups)
+        deletes = remove_dangling(parent, data.removed)
+        manifests = NewManifests(
+            (*write_added(parent, self, groups), *data.manifests, *deletes.manifests),
             (*data.removed, *deletes.removed),
-            replaced_manifests=data.replaced + deletes.replaced,
-            notes=notes,
+            data.replaced + deletes.replaced,
         )
+        properties[totals.REPLACE_PARTITIONS] = "true"
+        return Delta(Operation.OVERWRITE, manifests, added, properties=properties)
 
-
-def _added(parent: Parent, picked: Snapshot) -> tuple[FileGroup, ...]:
-    return group_files(list(_entries(parent, picked, EntryStatus.ADDED)), parent.metadata, ManifestContent.DATA)
-
-
-def _entries(parent: Parent, snapshot: Snapshot, status: EntryStatus) -> Iterator[ManifestColumns]:
-    for manifest in manifests_of(snapshot, parent.metadata, parent.bench):
-        if manifest.content is ManifestContent.DATA and manifest.added_snapshot_id == snapshot.snapshot_id:
-            columns = read_entries(manifest, parent.metadata, parent.bench)
-            is_such = columns.column("status").to_numpy() == int(status)
-            is_its = columns.column("snapshot_id").to_numpy(zero_copy_only=False) == snapshot.snapshot_id
-            if (is_such & is_its).any():
-                yield columns.filter(is_such & is_its)
+    @staticmethod
+    def _added(parent: Parent, picked: Snapshot) -> tuple[FileGroup, ...]:
+        added = conflicts.entries_of(parent, picked, ManifestContent.DATA, EntryStatus.ADDED, EVERYTHING)
+        return group_files(list(added), parent.metadata, ManifestContent.DATA)
 
 
 def _check_not_there(metadata: TableMetadata, picked: Snapshot, head: Snapshot | None) -> None:

@@ -3,7 +3,7 @@
 History is read snapshot by snapshot, with no gap; each check is as narrow as what the operation touches.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol
@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from icefloe import properties as props
 from icefloe.commit.change import Workbench
-from icefloe.commit.matching import RowFilter
+from icefloe.commit.matching import FilterInput, RowFilter
 from icefloe.commit.named_files import LocatedFile, NamedFiles
-from icefloe.commit.parent import Parent, manifests_of, read_entries
-from icefloe.commit.partitions import Mask, PartitionSet
+from icefloe.commit.parent import Parent
+from icefloe.commit.partitions import Mask, PartitionSet, as_mask, first_path
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
 from icefloe.manifests import (
     WITHOUT_METRICS,
@@ -30,7 +30,7 @@ from icefloe.manifests import (
 from icefloe.metadata import MAIN_BRANCH, Operation, Snapshot, TableMetadata
 from icefloe.storage import identity
 
-_NOT_REWRITES = (Operation.REPLACE,)
+_REWRITES = (Operation.REPLACE,)
 
 
 class Isolation(Enum):
@@ -60,12 +60,15 @@ class Planned:
     """What an operation was planned on: the snapshot that its files and rows were read from, None for an empty table.
 
     `read_nothing` says that no file or row of it was read: when the snapshot has expired since then, only what is known to
-    have happened counts.
+    have happened counts. `read` says which rows were read; without it, that depends on the operation (see there).
+    `relies_on_read` says that rows which were read and left alone are a reason for what is added, so they must still exist.
     """
 
     snapshot_id: int | None
     isolation: Isolation = Isolation.SERIALIZABLE
     read_nothing: bool = False
+    read: FilterInput | None = None
+    relies_on_read: bool = False
 
     @staticmethod
     def on(
@@ -75,10 +78,19 @@ class Planned:
         ref = metadata.refs.get(branch, metadata.refs.get(MAIN_BRANCH))
         return Planned(None if ref is None else ref.snapshot_id, isolation)
 
+    def reading(self, rows: FilterInput, *, relies_on_read: bool = False) -> "Planned":
+        """The same, with which rows were read."""
+        return replace(self, read=rows, relies_on_read=relies_on_read)
+
     @property
     def is_serializable(self) -> bool:
         """Whether new rows count."""
         return self.isolation is Isolation.SERIALIZABLE
+
+
+def _check_planned(planned: object) -> None:
+    if not isinstance(planned, Planned):
+        raise InvalidInputError(f"{planned!r} is not what an operation is planned on; use Planned.on(table.metadata)")
 
 
 def snapshots_since(metadata: TableMetadata, head: Snapshot | None, planned: Planned) -> list[Snapshot]:
@@ -86,21 +98,19 @@ def snapshots_since(metadata: TableMetadata, head: Snapshot | None, planned: Pla
 
     With a gap nobody can tell what happened in it, so that an operation that has read something must be planned anew.
     """
-    found: list[Snapshot] = []
     if head is None:
         if planned.snapshot_id is not None:
             raise ValidationError(f"planned on snapshot {planned.snapshot_id}, but the branch has no snapshot now")
-        return found
-    last: int | None = head.snapshot_id
-    for each in metadata.ancestors(head.snapshot_id):
-        if each.snapshot_id == planned.snapshot_id:
-            return found
-        found.append(each)
-        last = each.parent_snapshot_id
-    if planned.snapshot_id is None and last is None:
-        return found
+        return []
+    newer: list[Snapshot] = []
+    for snapshot in metadata.ancestors(head.snapshot_id):
+        if snapshot.snapshot_id == planned.snapshot_id:
+            return newer
+        newer.append(snapshot)
+    if planned.snapshot_id is None and newer[-1].parent_snapshot_id is None:
+        return newer
     if planned.read_nothing and planned.snapshot_id not in metadata.snapshots_by_id:
-        return found
+        return newer
     raise ValidationError(
         f"what happened since snapshot {planned.snapshot_id} cannot be told: it is no ancestor of {head.snapshot_id},"
         " or snapshots in between have expired; plan the operation anew"
@@ -111,85 +121,78 @@ def settled(planned: Planned, bench: Workbench) -> Planned:
     """The committed snapshot behind a plan: what is planned on a snapshot of the same commit is planned on what that one
     was built on first. In a later attempt the commit's own snapshots come after what others did meanwhile.
     """
-    found = planned.snapshot_id
-    while found is not None and found in bench.first_parents:
-        found = bench.first_parents[found]
-    return replace(planned, snapshot_id=found)
+    snapshot_id = planned.snapshot_id
+    while snapshot_id is not None and snapshot_id in bench.first_parents:
+        snapshot_id = bench.first_parents[snapshot_id]
+    return replace(planned, snapshot_id=snapshot_id)
 
 
 def last_of_others(parent: Parent) -> Snapshot | None:
     """The newest snapshot that the commit builds on and has not made itself."""
-    found = parent.snapshot
-    while found is not None and found.snapshot_id in parent.bench.first_parents:
-        before = found.parent_snapshot_id
-        found = None if before is None else parent.metadata.snapshot_by_id(before)
-    return found
+    snapshot = parent.snapshot
+    while snapshot is not None and snapshot.snapshot_id in parent.bench.first_parents:
+        before = snapshot.parent_snapshot_id
+        snapshot = None if before is None else parent.metadata.snapshot_by_id(before)
+    return snapshot
 
 
 class Since:
-    """The files that other writers added and removed since an operation was planned."""
+    """The files that other writers added and removed since an operation was planned.
+
+    Files of rewrites hold no new rows and delete nothing new, and rows of rewritten files still exist, so they are left out
+    unless they are asked for.
+    """
 
     def __init__(self, parent: Parent, planned: Planned) -> None:
-        if not isinstance(planned, Planned):
-            raise InvalidInputError(
-                f"{planned!r} is not what an operation is planned on; use Planned.on(table.metadata)"
-            )
-        self._view = parent
-        found = snapshots_since(parent.metadata, parent.snapshot, settled(planned, parent.bench))
-        self.snapshots = [each for each in found if each.snapshot_id not in parent.bench.first_parents]
+        _check_planned(planned)
+        self._parent = parent
+        newer = snapshots_since(parent.metadata, parent.snapshot, settled(planned, parent.bench))
+        self.snapshots = [each for each in newer if each.snapshot_id not in parent.bench.first_parents]
 
-    def added_data(self, may_hold: Callable[[ManifestFile], bool], wanted: Wanted) -> Iterator[ManifestColumns]:
-        """Data files that were added. Those of rewrites hold no new rows and are left out."""
-        return self._entries(ManifestContent.DATA, EntryStatus.ADDED, may_hold, wanted, _NOT_REWRITES)
+    def added_data(self, scope: "Scope") -> Iterator[ManifestColumns]:
+        """Data files that were added."""
+        return self._entries(ManifestContent.DATA, EntryStatus.ADDED, scope, _REWRITES)
 
-    def removed_data(
-        self,
-        may_hold: Callable[[ManifestFile], bool],
-        wanted: Wanted = WITHOUT_METRICS,
-        *,
-        by_rewrites: bool = False,
-    ) -> Iterator[ManifestColumns]:
-        """Data files that were removed. Rows of files that were rewritten are still there: those count only if asked for."""
-        passed_over = () if by_rewrites else _NOT_REWRITES
-        return self._entries(ManifestContent.DATA, EntryStatus.DELETED, may_hold, wanted, passed_over)
+    def removed_data(self, scope: "Scope", *, by_rewrites: bool = False) -> Iterator[ManifestColumns]:
+        """Data files that were removed."""
+        return self._entries(ManifestContent.DATA, EntryStatus.DELETED, scope, () if by_rewrites else _REWRITES)
 
-    def added_deletes(
-        self,
-        may_hold: Callable[[ManifestFile], bool],
-        wanted: Wanted = WITHOUT_METRICS,
-        *,
-        by_updates: bool = False,
-    ) -> Iterator[ManifestColumns]:
-        """Delete files that were added. Those of rewrites delete nothing new and are left out.
+    def added_deletes(self, scope: "Scope | None", *, by_updates: bool = False) -> Iterator[ManifestColumns]:
+        """Delete files that were added, anywhere without a scope.
 
         With `by_updates`, only those of commits that added rows too: a plain delete can be repeated without harm.
         """
-        passed_over = (Operation.REPLACE, Operation.DELETE) if by_updates else _NOT_REWRITES
-        return self._entries(ManifestContent.DELETES, EntryStatus.ADDED, may_hold, wanted, passed_over)
+        ignored = (*_REWRITES, Operation.DELETE) if by_updates else _REWRITES
+        return self._entries(ManifestContent.DELETES, EntryStatus.ADDED, scope, ignored)
 
     def _entries(
-        self,
-        content: ManifestContent,
-        status: EntryStatus,
-        may_hold: Callable[[ManifestFile], bool],
-        wanted: Wanted,
-        passed_over: tuple[Operation, ...],
+        self, content: ManifestContent, status: EntryStatus, scope: "Scope | None", ignored: tuple[Operation, ...]
     ) -> Iterator[ManifestColumns]:
-        parent = self._view
         for snapshot in self.snapshots:
-            if snapshot.operation in passed_over:
+            if snapshot.operation in ignored:
                 continue
-            for manifest in manifests_of(snapshot, parent.metadata, parent.bench):
-                is_new = manifest.added_snapshot_id == snapshot.snapshot_id and manifest.content is content
-                has_some = manifest.has_added_files if status is EntryStatus.ADDED else manifest.has_deleted_files
-                if not is_new or not has_some or not may_hold(manifest):
-                    continue
-                columns = read_entries(manifest, parent.metadata, parent.bench, wanted)
-                wanted_status = columns.column("status").to_numpy() == int(status)
-                by_it = columns.column("snapshot_id").to_numpy(zero_copy_only=False) == snapshot.snapshot_id
-                found = columns.filter(wanted_status & by_it)
-                if len(found):
-                    yield found
+            wanted = WITHOUT_METRICS if scope is None else scope.wanted
+            yield from entries_of(self._parent, snapshot, content, status, wanted, scope)
+
+
+def entries_of(
+    parent: Parent,
+    snapshot: Snapshot,
+    content: ManifestContent,
+    status: EntryStatus,
+    wanted: Wanted,
+    scope: "Scope | None" = None,
+) -> Iterator[ManifestColumns]:
+    """The files that a snapshot added or removed, of the manifests that may hold one of the scope."""
+    for manifest in parent.manifests_of(snapshot):
+        is_new = manifest.added_snapshot_id == snapshot.snapshot_id and manifest.content is content
+        has_some = manifest.has_added_files if status is EntryStatus.ADDED else manifest.has_deleted_files
+        if is_new and has_some and (scope is None or scope.may_be_in(manifest)):
+            columns = parent.read(manifest, wanted)
+            is_such = columns.column("status").to_numpy() == int(status)
+            columns = columns.filter(is_such & as_mask(pc.equal(columns.column("snapshot_id"), snapshot.snapshot_id)))
+            if len(columns):
+                yield columns
 
 
 class Scope(Protocol):
@@ -222,37 +225,39 @@ class PartitionScope:
 
     def might(self, files: ManifestColumns) -> Mask:
         """Which files are in the partitions, or in none."""
-        found = self._partitions.mask(files)
+        inside = self._partitions.mask(files)
         if files.spec_id in self._global:
             # Data files of an unpartitioned spec lie in no partition of another; equality deletes reach everywhere.
-            is_equality = pc.equal(files.column("content"), int(FileContent.EQUALITY_DELETES))
-            found = found | is_equality.to_numpy(zero_copy_only=False)
-        return found
+            inside = inside | _is_equality(files)
+        return inside
 
     def __str__(self) -> str:
         return f"{len(self._partitions)} partitions"
 
 
+def _is_equality(files: ManifestColumns) -> Mask:
+    return as_mask(pc.equal(files.column("content"), int(FileContent.EQUALITY_DELETES)))
+
+
 def check_no_new_data(since: Since, scope: Scope) -> None:
     """No data file came that may hold a row of the scope."""
-    _check_none(since.added_data(scope.may_be_in, scope.wanted), scope, "data file {} was added")
+    _check_none(since.added_data(scope), scope, "data file {} was added")
 
 
 def check_no_removed_data(since: Since, scope: Scope) -> None:
     """No data file went that may have held a row of the scope."""
-    _check_none(since.removed_data(scope.may_be_in, scope.wanted), scope, "data file {} was removed")
+    _check_none(since.removed_data(scope), scope, "data file {} was removed")
 
 
 def check_no_file_left(since: Since, partitions: PartitionSet, metadata: TableMetadata) -> None:
     """No data file went from these partitions, not even by a rewrite: deletes by position might be about it."""
     scope = PartitionScope(partitions, metadata, data_only=True)
-    _check_none(since.removed_data(scope.may_be_in, scope.wanted, by_rewrites=True), scope, "data file {} was removed")
+    _check_none(since.removed_data(scope, by_rewrites=True), scope, "data file {} was removed")
 
 
 def check_no_new_deletes(since: Since, scope: Scope, *, by_updates: bool = False) -> None:
     """No delete file came that may delete a row of the scope; with `by_updates`, none of a commit that added rows too."""
-    found = since.added_deletes(scope.may_be_in, scope.wanted, by_updates=by_updates)
-    _check_none(found, scope, "delete file {} was added")
+    _check_none(since.added_deletes(scope, by_updates=by_updates), scope, "delete file {} was added")
 
 
 def check_no_new_deletes_for(
@@ -260,25 +265,22 @@ def check_no_new_deletes_for(
 ) -> None:
     """No delete file came that may delete a row of these data files.
 
-    Vectors and position deletes of one file are told by its path, others by the partition. Equality deletes may be
+    Vectors and position deletes of one file are recognized by its path, others by the partition. Equality deletes may be
     ignored when the files are replaced by ones of an older sequence number, which they still reach.
     """
     if not files:
         return
-    partitions = PartitionSet.of(files)
-    scope = PartitionScope(partitions, metadata)
+    scope = PartitionScope(PartitionSet.of(files), metadata)
     paths = NamedFiles.of(files, metadata)
-    for deletes in since.added_deletes(scope.may_be_in):
-        contents = deletes.column("content").to_numpy(zero_copy_only=False)
-        is_equality = contents == int(FileContent.EQUALITY_DELETES)
-        about_one = deletes.column("referenced_data_file").is_valid().to_numpy(zero_copy_only=False)
+    for deletes in since.added_deletes(scope):
+        about_one = as_mask(deletes.column("referenced_data_file").is_valid())
         concerned = np.where(about_one, paths.mask(deletes, "referenced_data_file"), scope.might(deletes))
         if ignore_equality:
-            concerned &= ~is_equality
+            concerned &= ~_is_equality(deletes)
         if concerned.any():
-            path = deletes.column("file_path").filter(concerned.tolist())[0].as_py()
             raise ValidationError(
-                f"delete file {path!r} was added by another commit for a data file that this commit removes; plan it anew"
+                f"delete file {first_path(deletes, concerned)!r} was added by another commit for a data file that this"
+                " commit removes; plan it anew"
             )
 
 
@@ -289,17 +291,17 @@ def check_no_new_unordered_deletes(
 
     Vectors can tell, and are compared by their positions elsewhere. With `by_updates` only deletes of updates count.
     """
-    partitions = {(each.spec_id, each.partition) for each in files.values()}
-    unpartitioned = {each.spec_id for each in parent.metadata.partition_specs if each.is_unpartitioned}
-    for deletes in since.added_deletes(lambda _: True, by_updates=by_updates):
+    partitions = {(located.spec_id, located.partition) for located in files.values()}
+    unpartitioned = {spec.spec_id for spec in parent.metadata.partition_specs if spec.is_unpartitioned}
+    for deletes in since.added_deletes(None, by_updates=by_updates):
         for file in deletes.files():
-            is_equality = file.content is FileContent.EQUALITY_DELETES
             if file.is_deletion_vector:
                 continue
             if file.referenced_data_file is not None:
                 concerned = identity(file.referenced_data_file) in files
             else:
                 concerned = (file.spec_id, file.partition) in partitions
+                is_equality = file.content is FileContent.EQUALITY_DELETES
                 concerned = concerned or (is_equality and file.spec_id in unpartitioned)
             if concerned:
                 raise ValidationError(
@@ -308,17 +310,24 @@ def check_no_new_unordered_deletes(
                 )
 
 
-def _check_none(found: Iterable[ManifestColumns], scope: Scope, what: str) -> None:
-    for columns in found:
-        concerned = scope.might(columns)
+def _check_none(changed: Iterable[ManifestColumns], scope: Scope, what: str) -> None:
+    for files in changed:
+        concerned = scope.might(files)
         if concerned.any():
-            place = int(np.flatnonzero(concerned)[0])
-            path = columns.column("file_path")[place].as_py()
+            path = first_path(files, concerned)
             raise ValidationError(
                 f"{what.format(repr(path))} by another commit, and may concern {scope}; plan the operation anew"
             )
 
 
-def row_scope(metadata: TableMetadata, row_filter: RowFilter | None) -> RowFilter:
+def rows_read(planned: Planned | None, metadata: TableMetadata, *, case_sensitive: bool = True) -> RowFilter | None:
+    """The rows that the plan says it has read, if it does."""
+    if planned is None:
+        return None
+    _check_planned(planned)
+    return None if planned.read is None else RowFilter.of(planned.read, metadata, case_sensitive=case_sensitive)
+
+
+def row_scope(metadata: TableMetadata, row_filter: RowFilter | None = None) -> RowFilter:
     """The filter bound to the metadata that is committed to; None stands for all rows."""
     return RowFilter.of(True, metadata) if row_filter is None else RowFilter(metadata, row_filter.bound)

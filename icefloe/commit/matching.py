@@ -3,15 +3,14 @@
 Each part of the predicate is asked of the partition values and of the statistics, and the better answer counts.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from icefloe.commit.partitions import Mask, partition_table
+from icefloe.commit.partitions import Mask, as_mask
 from icefloe.expressions import (
     as_expression,
     bind,
@@ -31,6 +30,7 @@ from icefloe.planning import ReplacedColumns, differing_types, without_values
 from icefloe.schema import Schema
 
 FilterInput = ex.Expression | str | bool
+Leaf = Callable[[ex.Expression, ManifestColumns], Mask]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +62,15 @@ class RowFilter:
     @property
     def wanted(self) -> Wanted:
         """All columns of a manifest, and the metrics that the other questions need."""
-        ids = [each.field_id for each in bound_references(self.bound)]
-        return replace(wanted(field_ids=ids), columns=WITHOUT_METRICS.columns)
+        return replace(wanted(field_ids=_field_ids(self.bound)), columns=WITHOUT_METRICS.columns)
 
     def may_be_in(self, manifest: ManifestFile) -> bool:
         """Whether the manifest's summaries allow for a file with a matching row."""
         if manifest.partitions is None:
             return not self.is_nothing
         spec = self.metadata.spec(manifest.partition_spec_id)
-        projected = self._project(inclusive_projection, without_values(spec, self._replaced.fields(spec, manifest)))
+        spec = without_values(spec, self._replaced.fields(spec, manifest))
+        projected = inclusive_projection(self.bound, spec, self._schema)
         return bool(partitions_might_match(projected, SummaryColumns([manifest]))[0])
 
     def might(self, files: ManifestColumns) -> Mask:
@@ -82,11 +82,7 @@ class RowFilter:
         return self._inclusive(files) & self._ask(self.bound, files, self._must_leaf)
 
     def _inclusive(self, files: ManifestColumns) -> Mask:
-        return _as_mask(self._project(inclusive_projection, self._spec(files)), files)
-
-    def _project(self, project: Any, spec: PartitionSpec) -> ex.Expression:
-        found: ex.Expression = project(self.bound, spec, self._schema)
-        return found
+        return _matching_partitions(inclusive_projection(self.bound, self._spec(files), self._schema), files)
 
     def _spec(self, files: ManifestColumns) -> PartitionSpec:
         """The spec of the files, with nothing known of values that are not of their column's type."""
@@ -97,46 +93,40 @@ class RowFilter:
     def _schema(self) -> Schema:
         return self.metadata.schema()
 
-    def _ask(self, part: ex.Expression, files: ManifestColumns, leaf: Any) -> Mask:
+    def _ask(self, part: ex.Expression, files: ManifestColumns, leaf: Leaf) -> Mask:
         match part:
             case ex.AlwaysTrue():
                 return np.ones(len(files), bool)
             case ex.AlwaysFalse():
                 return np.zeros(len(files), bool)
             case ex.And():
-                return reduce(np.logical_and, (self._ask(each, files, leaf) for each in part.children))
+                return reduce(np.logical_and, (self._ask(child, files, leaf) for child in part.children))
             case ex.Or():
-                return reduce(np.logical_or, (self._ask(each, files, leaf) for each in part.children))
+                return reduce(np.logical_or, (self._ask(child, files, leaf) for child in part.children))
             case _:
-                found: Mask = leaf(part, files)
-                return found
+                return leaf(part, files)
 
     def _might_leaf(self, part: ex.Expression, files: ManifestColumns) -> Mask:
-        by_partition = _as_mask(inclusive_projection(part, self._spec(files), self._schema), files)
+        by_partition = _matching_partitions(inclusive_projection(part, self._spec(files), self._schema), files)
         return by_partition & (might_match(part, files) | ~self._tells(part, files))
 
     def _must_leaf(self, part: ex.Expression, files: ManifestColumns) -> Mask:
-        by_partition = _as_mask(strict_projection(part, self._spec(files), self._schema), files)
+        by_partition = _matching_partitions(strict_projection(part, self._spec(files), self._schema), files)
         return by_partition | (must_match(part, files) & self._tells(part, files))
 
     def _tells(self, part: ex.Expression, files: ManifestColumns) -> Mask:
         """Whether the metrics of each file are those of the columns that the predicate speaks of."""
-        ids = [each.field_id for each in bound_references(part)]
-        return self._replaced.is_alike(ids, files.column("snapshot_id"))
+        return self._replaced.is_alike(_field_ids(part), files.column("snapshot_id"))
 
 
-def _as_mask(expression: ex.Expression, files: ManifestColumns) -> Mask:
+def _field_ids(expression: ex.Expression) -> list[int]:
+    return [reference.field_id for reference in bound_references(expression)]
+
+
+def _matching_partitions(expression: ex.Expression, files: ManifestColumns) -> Mask:
     if isinstance(expression, ex.AlwaysTrue):
         return np.ones(len(files), bool)
     if isinstance(expression, ex.AlwaysFalse):
         return np.zeros(len(files), bool)
-    found = mask(expression, partition_table(files))
-    if isinstance(found, pa.ChunkedArray):
-        found = found.combine_chunks()
-    answer: Mask = pc.fill_null(found, False).to_numpy(zero_copy_only=False)
-    return answer
-
-
-def everything(metadata: TableMetadata) -> RowFilter:
-    """The filter that all rows match."""
-    return RowFilter(metadata, ex.AlwaysTrue())
+    matching = mask(expression, files.partition_table)
+    return as_mask(matching.combine_chunks() if isinstance(matching, pa.ChunkedArray) else matching)

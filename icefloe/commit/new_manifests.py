@@ -4,7 +4,7 @@ What was written in one attempt is used again in the next, as long as the table'
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -15,7 +15,7 @@ from icefloe import properties as props
 from icefloe.commit.added import FileGroup
 from icefloe.commit.named_files import NamedFiles
 from icefloe.commit.parent import Parent
-from icefloe.commit.partitions import Mask, PartitionSet, by_partition_type
+from icefloe.commit.partitions import Mask, PartitionSet, as_mask, by_partition_type, normal_paths
 from icefloe.errors import InvalidPropertyError
 from icefloe.manifests import (
     WITHOUT_METRICS,
@@ -33,16 +33,26 @@ from icefloe.metadata import TableMetadata
 from icefloe.partitioning import PartitionSpec, partition_type
 from icefloe.planning import differing_types
 from icefloe.schema import Schema
-from icefloe.storage.identities import identities
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NewManifests:
+    """Manifests of a new snapshot, the files removed from them, and how many existing manifests they replace."""
+
+    manifests: tuple[ManifestFile, ...]
+    removed: tuple[ManifestColumns, ...] = ()
+    replaced: int = 0
+
+
+# -- written for new files
 
 
 def write_entries(parent: Parent, columns: ManifestColumns, content: ManifestContent) -> tuple[ManifestFile, ...]:
     """The entries as new manifests of the target size."""
     metadata = parent.metadata
-    version = metadata.format_version
     spec = metadata.spec(columns.spec_id)
     form = ManifestFormat(
-        version=version,
+        version=metadata.format_version,
         schema=_schema_of(columns, spec, (metadata.schema(), *metadata.schemas_newest_first)),
         spec=spec,
         snapshot_id=parent.snapshot_id,
@@ -71,6 +81,16 @@ def _schema_of(columns: ManifestColumns, spec: PartitionSpec, schemas: Sequence[
     )
 
 
+def _level(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.strip().lstrip("-").isdigit():
+        raise InvalidPropertyError(
+            f"property {props.MANIFEST_COMPRESSION_LEVEL.key!r} is {text!r}; it must be a number"
+        )
+    return int(text)
+
+
 def form_of(metadata: TableMetadata) -> Hashable:
     """What manifests of one attempt must have in common with those of another to be used again.
 
@@ -82,130 +102,102 @@ def form_of(metadata: TableMetadata) -> Hashable:
 def write_added(parent: Parent, key: Hashable, groups: Sequence[FileGroup]) -> tuple[ManifestFile, ...]:
     """Manifests of new files, written in the first attempt and used again in later ones.
 
-    `key` tells the groups of one operation from those of others. Another id of their spec makes new manifests.
+    `key` distinguishes the groups of one operation from those of others. Another id of their spec makes new manifests.
     """
     return tuple(
         manifest
-        for place, group in enumerate(groups)
+        for index, group in enumerate(groups)
         if len(group.columns)
         for manifest in parent.bench.remember(
-            ("added", key, form_of(parent.metadata), place, group.spec_id),
+            ("added", key, form_of(parent.metadata), index, group.spec_id),
             partial(write_entries, parent, group.columns, group.content),
         )
     )
 
 
-def _level(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not text.strip().lstrip("-").isdigit():
-        raise InvalidPropertyError(
-            f"property {props.MANIFEST_COMPRESSION_LEVEL.key!r} is {text!r}; it must be a number"
-        )
-    return int(text)
-
-
-MayHold = Callable[[ManifestFile], bool]
-Choose = Callable[[ManifestColumns], Mask]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Filtered:
-    """The manifests that stay, what was removed from them, and how many were written anew."""
-
-    manifests: tuple[ManifestFile, ...]
-    removed: list[ManifestColumns] = field(default_factory=list)
-    replaced: int = 0
+# -- rewritten without removed files
 
 
 def remove_files(
     parent: Parent,
-    manifests: Sequence[ManifestFile],
-    may_hold: MayHold,
-    choose: Choose,
+    content: ManifestContent,
+    may_hold: Callable[[ManifestFile], bool],
+    choose: Callable[[ManifestColumns], Mask],
     wanted: Wanted = WITHOUT_METRICS,
-) -> Filtered:
-    """The manifests without the files that `choose` marks among live entries; those that cannot hold any are not read.
+) -> NewManifests:
+    """The parent's manifests without the files that `choose` marks; those that cannot hold any are not read.
 
     What is left is EXISTING with all its numbers, what goes is DELETED by this snapshot; what others deleted is dropped.
     """
-    kept: list[ManifestFile] = []
+    manifests: list[ManifestFile] = []
     removed: list[ManifestColumns] = []
-    replaced = 0
-    for manifest in manifests:
-        if not manifest.has_live_files:
-            continue
+    for manifest in parent.manifests(content):
         if not may_hold(manifest):
-            kept.append(manifest)
+            manifests.append(manifest)
             continue
         columns = parent.read(manifest, wanted)
-        is_live = columns.is_live.to_numpy(zero_copy_only=False)
+        is_live = as_mask(columns.is_live)
         chosen = np.zeros(len(columns), bool)
         chosen[is_live] = choose(columns if is_live.all() else columns.filter(is_live))
         if not chosen.any():
-            kept.append(manifest)
+            manifests.append(manifest)
             continue
         removed.append(columns.filter(chosen))
-        kept += parent.bench.remember(
+        manifests += parent.bench.remember(
             ("filtered", form_of(parent.metadata), manifest, chosen.tobytes()),
             partial(_write_without, parent, manifest, is_live, chosen),
         )
-        replaced += 1
-    return Filtered(tuple(kept), removed, replaced)
+    return NewManifests(tuple(manifests), tuple(removed), len(removed))
 
 
-def remove_dangling(parent: Parent, manifests: Sequence[ManifestFile], removed: Sequence[ManifestColumns]) -> Filtered:
+def remove_dangling(parent: Parent, removed: Sequence[ManifestColumns]) -> NewManifests:
     """Delete manifests without the vectors, and the position deletes of one file, of data files that are removed."""
     if not removed:
-        return Filtered(tuple(each for each in manifests if each.has_live_files))
-    paths = identities(pa.concat_arrays([each.column("file_path") for each in removed]))
-    named = NamedFiles(paths, PartitionSet.of(removed))
-    return remove_files(parent, manifests, named.may_be_in, lambda columns: named.mask(columns, "referenced_data_file"))
+        return NewManifests(parent.manifests(ManifestContent.DELETES))
+    named = NamedFiles(normal_paths(removed), PartitionSet.of(removed))
+    return remove_files(
+        parent, ManifestContent.DELETES, named.may_be_in, lambda files: named.mask(files, "referenced_data_file")
+    )
 
 
 def _write_without(parent: Parent, manifest: ManifestFile, is_live: Mask, chosen: Mask) -> tuple[ManifestFile, ...]:
-    everything = parent.read(manifest)
+    entries = parent.read(manifest)
     status = np.where(chosen, int(EntryStatus.DELETED), int(EntryStatus.EXISTING)).astype(np.int32)
     deleter = pa.scalar(parent.snapshot_id, pa.int64())
-    columns = everything.with_columns(
+    columns = entries.with_columns(
         status=pa.array(status),
-        snapshot_id=pc.if_else(pa.array(chosen), deleter, everything.column("snapshot_id")),
+        snapshot_id=pc.if_else(pa.array(chosen), deleter, entries.column("snapshot_id")),
     )
-    if not is_live.all():
-        columns = columns.filter(is_live)
-    return write_entries(parent, columns, manifest.content)
+    return write_entries(parent, columns if is_live.all() else columns.filter(is_live), manifest.content)
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """Manifests after merging, and how many of other snapshots were replaced by it."""
-
-    manifests: tuple[ManifestFile, ...]
-    replaced: int = 0
+# -- merged when there are many (`commit.manifest.*`)
 
 
-def merge_manifests(parent: Parent, manifests: Sequence[ManifestFile]) -> Merged:
-    """The manifests, small ones merged, when the table wants that; each spec and each kind for itself.
+def merge_manifests(parent: Parent, new: Sequence[ManifestFile], *rest: NewManifests) -> NewManifests:
+    """All manifests, small ones merged, when the table wants that; each spec and each kind for itself.
 
     The newest ones are packed last, so that a bin with them is filled only when there are enough: what every append adds
     is then merged once in a while, not each time.
     """
+    manifests = (*new, *(manifest for part in rest for manifest in part.manifests))
+    removed = tuple(columns for part in rest for columns in part.removed)
+    replaced = sum(part.replaced for part in rest)
     if not props.MANIFEST_MERGE_ENABLED.of(parent.metadata.properties):
-        return Merged(tuple(manifests))
+        return NewManifests(manifests, removed, replaced)
     groups: dict[tuple[ManifestContent, int], list[ManifestFile]] = {}
     for manifest in manifests:
         groups.setdefault((manifest.content, -manifest.partition_spec_id), []).append(manifest)
-    found: list[ManifestFile] = []
-    replaced = 0
+    merged: list[ManifestFile] = []
     for _, members in sorted(groups.items(), key=lambda item: item[0]):
         for packed in _bins(members, props.MANIFEST_TARGET_SIZE_BYTES.of(parent.metadata.properties)):
             if not _is_worth_it(parent, members, packed):
-                found += packed
+                merged += packed
                 continue
             key = ("merged", form_of(parent.metadata), tuple(packed))
-            found += parent.bench.remember(key, partial(_merge, parent, packed))
+            merged += parent.bench.remember(key, partial(_merge, parent, packed))
             replaced += sum(each.added_snapshot_id != parent.snapshot_id for each in packed)
-    return Merged(tuple(found), replaced)
+    return NewManifests(tuple(merged), removed, replaced)
 
 
 def _is_worth_it(parent: Parent, members: list[ManifestFile], packed: list[ManifestFile]) -> bool:
@@ -230,30 +222,34 @@ def _bins(manifests: list[ManifestFile], target: int) -> list[list[ManifestFile]
 
 
 def _merge(parent: Parent, manifests: list[ManifestFile]) -> tuple[ManifestFile, ...]:
-    parts = [carried(parent, manifest) for manifest in manifests]
-    return tuple(
-        manifest
-        for columns in concat_entries([part for part in parts if len(part)])
-        for manifest in write_entries(parent, columns, manifests[0].content)
-    )
+    return write_together(parent, [_carried(parent, manifest) for manifest in manifests], manifests[0].content)
 
 
-def carried(parent: Parent, manifest: ManifestFile) -> ManifestColumns:
+def _carried(parent: Parent, manifest: ManifestFile) -> ManifestColumns:
     """The entries of a manifest as they go on in another: own ones as they are, live ones of others as EXISTING.
 
     Files that others deleted are left out; those that this commit deletes stay to be told of.
     """
     columns = parent.read(manifest)
-    own_entry = pc.equal(columns.column("snapshot_id"), parent.snapshot_id)
-    columns = columns.filter(pc.or_(columns.is_live, own_entry))
-    status, own_entry = columns.column("status"), pc.equal(columns.column("snapshot_id"), parent.snapshot_id)
+    is_own = pc.equal(columns.column("snapshot_id"), parent.snapshot_id)
+    stays = pc.or_(columns.is_live, is_own)
+    status = columns.column("status")
     existing = pa.scalar(int(EntryStatus.EXISTING), status.type)
-    return columns.with_columns(status=pc.if_else(own_entry, status, existing))
+    return columns.with_columns(status=pc.if_else(is_own, status, existing)).filter(stays)
 
 
-def concat_entries(parts: Sequence[ManifestColumns]) -> list[ManifestColumns]:
-    """The entries of several manifests of one spec, one after the other: as many groups as they have types of partitions."""
-    return [_concat(alike) for alike in by_partition_type(parts)]
+def write_together(
+    parent: Parent,
+    parts: Sequence[ManifestColumns],
+    content: ManifestContent,
+    arrange: Callable[[ManifestColumns], ManifestColumns] = lambda columns: columns,
+) -> tuple[ManifestFile, ...]:
+    """The entries of several manifests of one spec in new ones: at least as many as they have types of partitions."""
+    return tuple(
+        manifest
+        for alike in by_partition_type([part for part in parts if len(part)])
+        for manifest in write_entries(parent, arrange(_concat(alike)), content)
+    )
 
 
 def _concat(parts: Sequence[ManifestColumns]) -> ManifestColumns:
@@ -261,13 +257,13 @@ def _concat(parts: Sequence[ManifestColumns]) -> ManifestColumns:
         return parts[0]
     length = sum(len(part) for part in parts)
     names = list(dict.fromkeys(name for part in parts for name in part.columns))
-    fields = [each.field_id for each in parts[0].partition_type.fields]
-    held = [each for each in fields if any(each in part.partition for part in parts)]
+    field_ids = [field.field_id for field in parts[0].partition_type.fields]
+    held = [field_id for field_id in field_ids if any(field_id in part.partition for part in parts)]
     return replace(
         parts[0],
         length=length,
         columns={name: pa.concat_arrays([part.column(name) for part in parts]) for name in names},
-        partition={each: _concat_partition(parts, each) for each in held},
+        partition={field_id: _concat_partition(parts, field_id) for field_id in held},
         metrics=MetricColumns(
             length, {metric: pa.concat_arrays([part.metrics.as_map(metric) for part in parts]) for metric in Metric}
         ),
@@ -277,12 +273,7 @@ def _concat(parts: Sequence[ManifestColumns]) -> ManifestColumns:
 
 
 def _concat_partition(parts: Sequence[ManifestColumns], field_id: int) -> pa.Array:
-    kind = next(part.partition[field_id].type for part in parts if field_id in part.partition)
+    arrow_type = next(part.partition[field_id].type for part in parts if field_id in part.partition)
     return pa.concat_arrays(
-        [part.partition[field_id] if field_id in part.partition else pa.nulls(len(part), kind) for part in parts]
+        [part.partition[field_id] if field_id in part.partition else pa.nulls(len(part), arrow_type) for part in parts]
     )
-
-
-def as_existing(columns: ManifestColumns) -> ManifestColumns:
-    """The entries as EXISTING ones."""
-    return columns.with_columns(status=pa.array(np.full(len(columns), int(EntryStatus.EXISTING), np.int32)))

@@ -17,9 +17,16 @@ class Parent:
     bench: Workbench
 
     def manifests(self, content: ManifestContent | None = None) -> tuple[ManifestFile, ...]:
-        """The manifests of the parent, of one kind or all."""
-        found = () if self.snapshot is None else manifests_of(self.snapshot, self.metadata, self.bench)
-        return found if content is None else tuple(each for each in found if each.content is content)
+        """The manifests of the parent that hold live files, of one kind or all."""
+        return tuple(
+            manifest
+            for manifest in self.manifests_of(self.snapshot)
+            if manifest.has_live_files and content in (None, manifest.content)
+        )
+
+    def manifests_of(self, snapshot: Snapshot | None) -> tuple[ManifestFile, ...]:
+        """All manifests of a snapshot of the table."""
+        return () if snapshot is None else manifests_of(snapshot, self.metadata, self.bench)
 
     def read(self, manifest: ManifestFile, wanted: Wanted = EVERYTHING) -> ManifestColumns:
         """The entries of a manifest, deleted ones among them, with all that they inherit."""
@@ -44,9 +51,9 @@ def read_entries(
 
     `committed` is off for manifests of the commit itself, whose entries still wait for their numbers.
     """
-    kind = metadata.partition_type(manifest.partition_spec_id)
+    partition_type = metadata.partition_type(manifest.partition_spec_id)
     keep = not wanted.metrics
-    return _manifests(metadata, bench).entries(manifest, wanted, kind, committed=committed, keep=keep)
+    return _manifests(metadata, bench).entries(manifest, wanted, partition_type, committed=committed, keep=keep)
 
 
 def _manifests(metadata: TableMetadata, bench: Workbench) -> SnapshotManifests:

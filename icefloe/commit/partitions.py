@@ -1,8 +1,7 @@
-"""Which partitions files are in, for whole columns: partition types, sets of partitions, and which manifests may hold them."""
+"""Which paths and partitions files have, for whole columns: sets of partitions, and which manifests may hold them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,20 +11,29 @@ import pyarrow.compute as pc
 from icefloe.errors import InvalidValueError
 from icefloe.manifests import ManifestColumns, ManifestFile, MetricColumns, value_array_type
 from icefloe.schema import decode_array, is_promotion, types
+from icefloe.storage import identities
 
 Mask = npt.NDArray[np.bool_]
 
 _MOST_CODES = 2**62
 
 
-def partition_table(columns: ManifestColumns) -> Any:
-    """The partition tuples as an Arrow table, for predicates on them."""
-    arrays = [_partition_column(columns, field.field_id) for field in columns.partition_type.fields]
-    names = [field.name for field in columns.partition_type.fields]
-    if not arrays:
-        # A table without columns does not know its number of rows.
-        arrays, names = [pa.nulls(len(columns))], [""]
-    return pa.table(arrays, names=names)
+def as_mask(condition: pa.Array) -> Mask:
+    """A boolean column as a mask; null is false."""
+    mask: Mask = pc.fill_null(condition, False).to_numpy(zero_copy_only=False)
+    return mask
+
+
+def normal_paths(parts: Iterable[ManifestColumns], name: str = "file_path") -> pa.Array:
+    """The paths of all files, in their normal form; those in another column if that is named."""
+    columns = [part.column(name) for part in parts]
+    return identities(pa.concat_arrays(columns)) if columns else pa.array([], pa.string())
+
+
+def first_path(columns: ManifestColumns, mask: Mask) -> str:
+    """The path of the first file that the mask marks."""
+    path: str = columns.column("file_path")[int(np.flatnonzero(mask)[0])].as_py()
+    return path
 
 
 def partition_codes(parts: Sequence[ManifestColumns]) -> list[npt.NDArray[np.int64]]:
@@ -45,53 +53,56 @@ def partition_codes(parts: Sequence[ManifestColumns]) -> list[npt.NDArray[np.int
 
 def _numbered(parts: Sequence[ManifestColumns], field_id: int) -> tuple[npt.NDArray[np.int64], int]:
     """A number for each value of a field, 0 for null, and how many there are; values of unlike types are never equal."""
-    kinds = _widened([_kind(part, field_id) for part in parts])
-    found: list[npt.NDArray[np.int64]] = [np.zeros(len(part), np.int64) for part in parts]
+    value_types = _widened([_value_type(part, field_id) for part in parts])
+    numbered = [np.zeros(len(part), np.int64) for part in parts]
     size = 1
-    for kind in dict.fromkeys(each for each in kinds if not isinstance(each, types.UnknownType)):
-        places = [place for place, each in enumerate(kinds) if each == kind]
-        column = _concat([parts[place].partition[field_id].cast(value_array_type(kind)) for place in places])
-        encoded = _canonical(column, kind).dictionary_encode()
+    for value_type in dict.fromkeys(each for each in value_types if not isinstance(each, types.UnknownType)):
+        indices = [index for index, each in enumerate(value_types) if each == value_type]
+        column = _concat([parts[index].partition[field_id].cast(value_array_type(value_type)) for index in indices])
+        encoded = _canonical(column, value_type).dictionary_encode()
         numbers = pc.fill_null(pc.add(encoded.indices.cast(pa.int64()), size), 0).to_numpy(zero_copy_only=False)
-        ends = np.cumsum([len(parts[place]) for place in places])
-        for place, members in zip(places, np.split(numbers, ends[:-1]), strict=True):
-            found[place] = members
+        ends = np.cumsum([len(parts[index]) for index in indices])
+        for index, members in zip(indices, np.split(numbers, ends[:-1]), strict=True):
+            numbered[index] = members
         size += len(encoded.dictionary)
-    return np.concatenate(found), size
+    return np.concatenate(numbered), size
 
 
-def _widened(kinds: list[types.IcebergType]) -> list[types.IcebergType]:
+def _widened(value_types: list[types.IcebergType]) -> list[types.IcebergType]:
     """The types, each as the one among them that it can be promoted to."""
-    different = list(dict.fromkeys(kinds))
-    known = [each for each in different if not isinstance(each, types.UnknownType)]
+    known = [each for each in dict.fromkeys(value_types) if not isinstance(each, types.UnknownType)]
     wider = {
         each: next((other for other in known if other != each and is_promotion(each, other)), each) for each in known
     }
-    return [wider.get(each, each) for each in kinds]
+    return [wider.get(each, each) for each in value_types]
 
 
-def _kind(columns: ManifestColumns, field_id: int) -> types.IcebergType:
+def _value_type(columns: ManifestColumns, field_id: int) -> types.IcebergType:
     if field_id not in columns.partition:
         return types.UnknownType()
-    return next(each.field_type for each in columns.partition_type.fields if each.field_id == field_id)
+    return next(field.field_type for field in columns.partition_type.fields if field.field_id == field_id)
 
 
-def partition_order(columns: ManifestColumns) -> Any:
+def partition_order(columns: ManifestColumns) -> pa.Array:
     """The positions of the files sorted by their partition values, nulls last."""
-    fields = [each for each in columns.partition_type.fields if each.field_id in columns.partition]
-    if not fields:
+    field_ids = [field.field_id for field in columns.partition_type.fields if field.field_id in columns.partition]
+    if not field_ids:
         return pa.array(np.arange(len(columns)))
-    keys = {str(each.field_id): _ordered(columns.partition[each.field_id]) for each in fields}
+    keys = {str(field_id): _ordered(columns.partition[field_id]) for field_id in field_ids}
     return pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])
 
 
 def count_partitions(groups: Iterable[ManifestColumns]) -> int:
     """How many different partitions the files are in; equal tuples of different specs are different partitions."""
+    return sum(len(np.unique(np.concatenate(partition_codes(parts)))) for parts in _by_spec(groups).values())
+
+
+def _by_spec(groups: Iterable[ManifestColumns]) -> dict[int, list[ManifestColumns]]:
     by_spec: dict[int, list[ManifestColumns]] = {}
     for columns in groups:
         if len(columns):
             by_spec.setdefault(columns.spec_id, []).append(columns)
-    return sum(len(np.unique(np.concatenate(partition_codes(parts)))) for parts in by_spec.values())
+    return by_spec
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,46 +114,39 @@ class PartitionSet:
     @staticmethod
     def of(groups: Iterable[ManifestColumns]) -> "PartitionSet":
         """The partitions that these files are in."""
-        found: dict[int, list[ManifestColumns]] = {}
-        for columns in groups:
-            if len(columns):
-                found.setdefault(columns.spec_id, []).append(only_partitions(columns))
         return PartitionSet(
             {
-                spec_id: tuple(_distinct(concat_partitions(alike)) for alike in by_partition_type(parts))
-                for spec_id, parts in found.items()
+                spec_id: tuple(_distinct(_concat_partitions(alike)) for alike in by_partition_type(parts))
+                for spec_id, parts in _by_spec(groups).items()
             }
         )
 
-    def __bool__(self) -> bool:
-        return bool(self.members)
-
     def __len__(self) -> int:
-        return sum(len(each) for groups in self.members.values() for each in groups)
+        return sum(len(columns) for groups in self.members.values() for columns in groups)
 
     def mask(self, columns: ManifestColumns) -> Mask:
         """Which of the files are in one of the partitions."""
         own = self.members.get(columns.spec_id)
         if own is None:
             return np.zeros(len(columns), bool)
-        *mine, theirs = partition_codes([*own, only_partitions(columns)])
+        *mine, theirs = partition_codes([*own, columns])
         return np.isin(theirs, np.concatenate(mine))
 
     def may_be_in(self, manifest: ManifestFile) -> bool:
         """Whether the manifest's summaries allow for a file in one of the partitions."""
-        return any(_may_be_in(each, manifest) for each in self.members.get(manifest.partition_spec_id, ()))
+        return any(_may_be_in(columns, manifest) for columns in self.members.get(manifest.partition_spec_id, ()))
 
 
 def by_partition_type(parts: Sequence[ManifestColumns]) -> list[list[ManifestColumns]]:
     """The parts, which are of one spec, those together whose partition values are of the same types."""
-    found: list[list[ManifestColumns]] = []
+    groups: list[list[ManifestColumns]] = []
     for part in parts:
-        alike = next((group for group in found if _are_alike(group[0].partition_type, part.partition_type)), None)
+        alike = next((group for group in groups if _are_alike(group[0].partition_type, part.partition_type)), None)
         if alike is None:
-            found.append([part])
+            groups.append([part])
         else:
             alike.append(part)
-    return found
+    return groups
 
 
 def _are_alike(one: types.StructType, other: types.StructType) -> bool:
@@ -166,53 +170,44 @@ def _may_be_in(own: ManifestColumns, manifest: ManifestFile) -> bool:
             field.field_type, types.FloatType | types.DoubleType | types.UUIDType
         ):
             continue
-        is_null = column.is_null().to_numpy(zero_copy_only=False)
+        is_null = as_mask(column.is_null())
         within = _within(column, summary.lower_bound, summary.upper_bound, field.field_type)
         possible &= np.where(is_null, summary.contains_null, within)
     return bool(possible.any())
 
 
-def only_partitions(columns: ManifestColumns) -> ManifestColumns:
-    """The files with nothing but their partitions."""
-    return replace(columns, columns={}, metrics=MetricColumns(len(columns)), location="", header=None)
-
-
-def concat_partitions(parts: Sequence[ManifestColumns]) -> ManifestColumns:
-    """The partitions of all parts, one after the other."""
-    if len(parts) == 1:
-        return parts[0]
+def _concat_partitions(parts: Sequence[ManifestColumns]) -> ManifestColumns:
+    """The partitions of all parts, one after the other, and nothing else of the files."""
     first = parts[0]
     length = sum(len(part) for part in parts)
     columns = {
         field.field_id: _concat([_partition_column(part, field.field_id) for part in parts])
         for field in first.partition_type.fields
     }
-    return replace(first, length=length, partition=columns, metrics=MetricColumns(length))
+    return ManifestColumns(length, {}, first.partition_type, columns, MetricColumns(length), first.spec_id)
 
 
 def _distinct(columns: ManifestColumns) -> ManifestColumns:
-    _, places = np.unique(partition_codes([columns])[0], return_index=True)
-    return columns if len(places) == len(columns) else columns.take(np.sort(places))
+    _, indices = np.unique(partition_codes([columns])[0], return_index=True)
+    return columns if len(indices) == len(columns) else columns.take(np.sort(indices))
 
 
-def _partition_column(columns: ManifestColumns, field_id: int) -> Any:
-    found = columns.partition.get(field_id)
-    return pa.nulls(len(columns)) if found is None else found
+def _partition_column(columns: ManifestColumns, field_id: int) -> pa.Array:
+    column = columns.partition.get(field_id)
+    return pa.nulls(len(columns)) if column is None else column
 
 
-def _concat(arrays: list[Any]) -> Any:
-    if len(arrays) == 1:
-        return arrays[0]
-    kind = next((each.type for each in arrays if not pa.types.is_null(each.type)), pa.null())
+def _concat(arrays: list[pa.Array]) -> pa.Array:
+    arrow_type = next((array.type for array in arrays if not pa.types.is_null(array.type)), pa.null())
     try:
-        return pa.concat_arrays([each if each.type == kind else each.cast(kind) for each in arrays])
+        return pa.concat_arrays([array.cast(arrow_type) for array in arrays])
     except pa.ArrowException as error:
         raise InvalidValueError(f"partition values of one field are of different types: {error}") from error
 
 
-def _canonical(column: Any, kind: types.IcebergType) -> Any:
+def _canonical(column: pa.Array, value_type: types.IcebergType) -> pa.Array:
     """Values that are equal exactly if they are one partition: NaNs are one, -0.0 and 0.0 are two (spec: Scan Planning)."""
-    if not isinstance(kind, types.FloatType | types.DoubleType) or isinstance(kind, types.UnknownType):
+    if not isinstance(value_type, types.FloatType | types.DoubleType):
         return column
     values = column.to_numpy(zero_copy_only=False).copy()
     values[np.isnan(values)] = np.nan
@@ -220,22 +215,22 @@ def _canonical(column: Any, kind: types.IcebergType) -> Any:
     return pc.if_else(column.is_valid(), bits, pa.scalar(None, bits.type))
 
 
-def _within(column: Any, lower: bytes | None, upper: bytes | None, kind: types.IcebergType) -> Mask:
-    found = np.ones(len(column), bool)
+def _within(column: pa.Array, lower: bytes | None, upper: bytes | None, value_type: types.IcebergType) -> Mask:
+    within = np.ones(len(column), bool)
     if lower is None and upper is None:
         # Bounds are left out when all values are null or NaN.
-        return ~found
+        return ~within
     for bound, compare in ((lower, pc.greater_equal), (upper, pc.less_equal)):
         if bound is not None:
             try:
-                limit = decode_array(pa.array([bound], pa.binary()), kind)
+                limit = decode_array(pa.array([bound], pa.binary()), value_type)
             except InvalidValueError:
                 # The manifest may be older than the column, which replaced one of another type.
                 continue
             answer = compare(_ordered(column), _ordered(limit)[0])
-            found &= pc.fill_null(answer, True).to_numpy(zero_copy_only=False)
-    return found
+            within &= pc.fill_null(answer, True).to_numpy(zero_copy_only=False)
+    return within
 
 
-def _ordered(column: Any) -> Any:
+def _ordered(column: pa.Array) -> pa.Array:
     return column.cast(pa.binary()) if pa.types.is_fixed_size_binary(column.type) else column

@@ -4,9 +4,9 @@ The same for every operation. In each attempt there is a new manifest list, with
 """
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow.compute as pc
@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 from icefloe import properties as props
 from icefloe.commit.added import FileGroup, vector_mask, with_specs
 from icefloe.commit.change import Prepared, Workbench
+from icefloe.commit.new_manifests import NewManifests
 from icefloe.commit.parent import Parent
-from icefloe.commit.partitions import count_partitions, partition_codes
+from icefloe.commit.partitions import as_mask, count_partitions, partition_codes
 from icefloe.commit.structure import text_check
 from icefloe.errors import InvalidInputError, InvalidPropertyError, NoSuchSnapshotError, ValidationError
 from icefloe.manifests import (
@@ -26,13 +27,11 @@ from icefloe.manifests import (
     assign_first_row_ids,
     assign_sequence_numbers,
     encode_manifest_list,
-    to_internal,
 )
 from icefloe.metadata import (
     MAIN_BRANCH,
     Operation,
     Snapshot,
-    SnapshotRef,
     TableMetadata,
     branch,
     relativize,
@@ -46,19 +45,13 @@ from icefloe.versions import Feature, allows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Delta:
-    """What an operation makes of the parent's manifests, and the files that it added and removed.
-
-    `counts` are filled in from the files unless the operation counts for itself. `notes` go into the summary.
-    """
+    """What an operation makes of the parent's manifests, the files that it adds, and what it puts into the summary."""
 
     operation: Operation
-    manifests: tuple[ManifestFile, ...]
+    new: NewManifests
     added: Sequence[ManifestColumns] = ()
-    removed: Sequence[ManifestColumns] = ()
-    replaced_manifests: int = 0
-    duplicates: int = 0
     entries_processed: int | None = None
-    notes: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 class SnapshotOperation(Protocol):
@@ -66,10 +59,10 @@ class SnapshotOperation(Protocol):
 
     @property
     def added(self) -> Sequence[FileGroup]:
-        """The files that it was given to add."""
+        """The files that come with a spec of their own."""
 
     def apply(self, parent: Parent) -> Delta | None:
-        """What it does to the files that are there now, after checking all that it relies on; None: nothing to do."""
+        """What it does to the current files, after checking all that it relies on; None: nothing to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +96,14 @@ class SnapshotChange:
         head = head_of(metadata, self.target.branch)
         self._check_branch(metadata)
         bench.first_parents.setdefault(self._snapshot_id, None if head is None else head.snapshot_id)
-        specs = with_specs(metadata, self.operation.added)
-        parent = Parent(specs.metadata, head, self._snapshot_id, bench)
+        with_all, added_specs = with_specs(metadata, self.operation.added)
+        parent = Parent(with_all, head, self._snapshot_id, bench)
         delta = self.operation.apply(parent)
         if delta is None:
             return Prepared()
         self._was_made = True
         snapshot = make_snapshot(parent, delta, self.target)
-        updates: tuple[up.TableUpdate, ...] = (*specs.updates, up.AddSnapshotUpdate(snapshot))
+        updates: tuple[up.TableUpdate, ...] = (*added_specs, up.AddSnapshotUpdate(snapshot))
         needed = _relied_on(metadata, self.target.branch)
         if self.target.staged:
             return Prepared(updates, needed)
@@ -145,30 +138,29 @@ def _relied_on(metadata: TableMetadata, name: str) -> tuple[req.TableRequirement
 
 def new_snapshot_id(metadata: TableMetadata) -> int:
     """A random id that no snapshot of the table has."""
-    while True:
-        found = secrets.randbits(63)
-        if found and found not in metadata.snapshots_by_id:
-            return found
+    while not (snapshot_id := secrets.randbits(63)) or snapshot_id in metadata.snapshots_by_id:
+        pass
+    return snapshot_id
 
 
 def head_of(metadata: TableMetadata, name: str) -> Snapshot | None:
     """The snapshot that a commit to the branch builds on; a branch that does not exist starts at the head of `main`."""
-    ref: SnapshotRef | None = metadata.refs.get(name)
+    ref = metadata.refs.get(name)
     if ref is None:
         return metadata.current_snapshot()
     if not ref.is_branch:
         raise InvalidInputError(f"{name!r} is a tag; commits go to branches")
-    found = metadata.snapshot_by_id(ref.snapshot_id)
-    if found is None:
+    if ref.snapshot_id not in metadata.snapshots_by_id:
         raise NoSuchSnapshotError(f"branch {name!r} is at snapshot {ref.snapshot_id}, which the table does not have")
-    return found
+    return metadata.snapshot(ref.snapshot_id)
 
 
 def make_snapshot(parent: Parent, delta: Delta, target: Target) -> Snapshot:
     """The snapshot with these manifests, whose list is written."""
     metadata, version = parent.metadata, parent.metadata.format_version
     number = metadata.next_sequence_number
-    manifests = _in_order(delta.manifests)
+    # Data manifests first; each kind in the order of the operation.
+    manifests = tuple(sorted(delta.new.manifests, key=lambda each: each.content is ManifestContent.DELETES))
     if allows(version, Feature.SEQUENCE_NUMBERS):
         manifests = assign_sequence_numbers(manifests, parent.snapshot_id, number)
     first_row_id = added_rows = None
@@ -197,7 +189,7 @@ def make_snapshot(parent: Parent, delta: Delta, target: Target) -> Snapshot:
             delta.operation,
             _counts(parent, delta, manifests),
             _previous_summary(parent.snapshot),
-            {**target.properties, **delta.notes},
+            {**target.properties, **delta.properties},
             props.PARTITION_SUMMARY_LIMIT.of(metadata.properties),
         ),
         parent_snapshot_id=parent_id,
@@ -208,19 +200,20 @@ def make_snapshot(parent: Parent, delta: Delta, target: Target) -> Snapshot:
     )
 
 
-def _in_order(manifests: tuple[ManifestFile, ...]) -> tuple[ManifestFile, ...]:
-    """Data manifests first; each kind in the order of the operation."""
-    return tuple(sorted(manifests, key=lambda each: each.content is ManifestContent.DELETES))
-
-
 def _counts(parent: Parent, delta: Delta, manifests: Sequence[ManifestFile]) -> totals.ChangeCounts:
+    """All that a commit adds and removes; single partitions only as far as there are no more than the limit."""
+    added, removed = delta.added, delta.new.removed
+    changed = count_partitions((*added, *removed))
     limit = props.PARTITION_SUMMARY_LIMIT.of(parent.metadata.properties)
     created = sum(each.added_snapshot_id == parent.snapshot_id for each in manifests)
-    return replace(
-        count_changes(delta.added, delta.removed, parent.metadata, limit, delta.duplicates),
+    return totals.ChangeCounts(
+        added=sum(map(_count_files, added), totals.FileCounts()),
+        removed=sum(map(_count_files, removed), totals.FileCounts()),
+        changed_partition_count=changed,
+        partitions=_by_partition(added, removed, parent.metadata) if 0 < changed <= limit else {},
         manifests_created=created,
         manifests_kept=len(manifests) - created,
-        manifests_replaced=delta.replaced_manifests,
+        manifests_replaced=delta.new.replaced,
         entries_processed=delta.entries_processed,
     )
 
@@ -231,19 +224,17 @@ def _previous_summary(parent: Snapshot | None) -> Mapping[str, str] | None:
     return {} if parent.summary is None else parent.summary.properties
 
 
-def count_files(columns: ManifestColumns) -> totals.FileCounts:
+def _count_files(columns: ManifestColumns) -> totals.FileCounts:
     """What these files are, all together. The size of a deletion vector is its own, not that of the file it is in."""
-    kinds = columns.column("content").to_numpy(zero_copy_only=False)
+    content = columns.column("content").to_numpy(zero_copy_only=False)
     rows = columns.column("record_count").to_numpy(zero_copy_only=False)
-    if not kinds.any():
+    if not content.any():
         total = pc.sum(columns.column("file_size_in_bytes"), min_count=0).as_py()
         return totals.FileCounts(data_files=len(columns), records=int(rows.sum()), size_in_bytes=int(total))
     is_vector = vector_mask(columns)
     sizes = pc.if_else(is_vector, columns.column("content_size_in_bytes"), columns.column("file_size_in_bytes"))
-    vectors = is_vector.to_numpy(zero_copy_only=False)
-    data = kinds == int(FileContent.DATA)
-    positions = kinds == int(FileContent.POSITION_DELETES)
-    equality = kinds == int(FileContent.EQUALITY_DELETES)
+    vectors = as_mask(is_vector)
+    data, positions, equality = (content == int(each) for each in FileContent)
     return totals.FileCounts(
         data_files=int(data.sum()),
         records=int(rows[data].sum()),
@@ -256,55 +247,26 @@ def count_files(columns: ManifestColumns) -> totals.FileCounts:
     )
 
 
-def count_changes(
-    added: Sequence[ManifestColumns],
-    removed: Sequence[ManifestColumns],
-    metadata: TableMetadata,
-    partition_limit: int,
-    duplicates: int = 0,
-) -> totals.ChangeCounts:
-    """All that a commit adds and removes; single partitions only as far as there are no more than the limit."""
-    changed = count_partitions((*added, *removed))
-    return totals.ChangeCounts(
-        added=sum((count_files(each) for each in added), totals.FileCounts()),
-        removed=sum((count_files(each) for each in removed), totals.FileCounts()),
-        deleted_duplicate_files=duplicates,
-        changed_partition_count=changed,
-        partitions=_by_partition(added, removed, metadata) if 0 < changed <= partition_limit else {},
-    )
-
-
 def _by_partition(
     added: Sequence[ManifestColumns], removed: Sequence[ManifestColumns], metadata: TableMetadata
 ) -> dict[str, totals.PartitionCounts]:
-    found: dict[str, totals.PartitionCounts] = {}
-    for is_added, groups in ((True, added), (False, removed)):
+    counts: dict[str, totals.PartitionCounts] = {}
+    for side, groups in (("added", added), ("removed", removed)):
         for columns in groups:
             for path, members in _split(columns, metadata):
-                counts, before = count_files(members), found.get(path, totals.PartitionCounts())
-                found[path] = (
-                    totals.PartitionCounts(before.added + counts, before.removed)
-                    if is_added
-                    else totals.PartitionCounts(before.added, before.removed + counts)
-                )
-    return found
+                before = counts.get(path, totals.PartitionCounts())
+                counts[path] = replace(before, **{side: getattr(before, side) + _count_files(members)})
+    return counts
 
 
-def _split(columns: ManifestColumns, metadata: TableMetadata) -> list[tuple[str, ManifestColumns]]:
+def _split(columns: ManifestColumns, metadata: TableMetadata) -> Iterator[tuple[str, ManifestColumns]]:
+    """The files by the path of their partition."""
     codes = partition_codes([columns])[0]
     spec = metadata.spec(columns.spec_id)
-    parts = []
     for code in np.unique(codes):
         members = columns.filter(codes == code)
-        values: list[Any] = [
-            to_internal(members.partition[each.field_id].slice(0, 1), each.field_type)[0]
-            if each.field_id in members.partition
-            else None
-            for each in members.partition_type.fields
-        ]
-        path = partition_path(spec, values, metadata.schema()) if spec.fields else ""
-        parts.append((path, members))
-    return parts
+        partition = members.file_at(0).partition
+        yield partition_path(spec, partition, metadata.schema()), members
 
 
 WAP_BRANCH = "wap.branch"
@@ -322,23 +284,23 @@ def target_of(
     `wap.id` stages the snapshot under that id, `wap.branch` sends it to that branch; both need `write.wap.enabled` on the
     table. `wap.branch` is an instruction and is not written into the summary.
     """
-    notes = dict(properties or {})
-    text_check(notes, "snapshot property")
-    to_branch = notes.pop(WAP_BRANCH, None)
-    if to_branch is None and totals.WAP_ID not in notes:
-        return Target(branch or MAIN_BRANCH, stage_only, notes)
+    summary = dict(properties or {})
+    text_check(summary, "snapshot property")
+    to_branch = summary.pop(WAP_BRANCH, None)
+    if to_branch is None and totals.WAP_ID not in summary:
+        return Target(branch or MAIN_BRANCH, stage_only, summary)
     if not props.WAP_ENABLED.of(metadata.properties):
         raise InvalidPropertyError(
             f"{totals.WAP_ID!r} and {WAP_BRANCH!r} need the table property {props.WAP_ENABLED.key!r} to be true"
         )
-    if to_branch is not None and totals.WAP_ID in notes:
+    if to_branch is not None and totals.WAP_ID in summary:
         raise InvalidInputError(f"{totals.WAP_ID!r} and {WAP_BRANCH!r} exclude each other; give one")
     if to_branch is not None:
         if branch not in (None, to_branch):
             raise InvalidInputError(f"the commit is to go to branch {branch!r} and by {WAP_BRANCH!r} to {to_branch!r}")
-        return Target(to_branch, stage_only, notes)
-    check_not_published(metadata, notes[totals.WAP_ID])
-    return Target(branch or MAIN_BRANCH, True, notes)
+        return Target(to_branch, stage_only, summary)
+    check_not_published(metadata, summary[totals.WAP_ID])
+    return Target(branch or MAIN_BRANCH, True, summary)
 
 
 def check_not_published(metadata: TableMetadata, wap_id: str, branch: str = MAIN_BRANCH) -> None:

@@ -1,18 +1,7 @@
 """Replace partitions: the files that come take the place of all that was in their partitions before."""
 
-from collections.abc import Sequence
-
-from icefloe.commit.added import FileGroup, FilesInput, check_not_live, fitted, group_files
-from icefloe.commit.conflicts import (
-    PartitionScope,
-    Planned,
-    Scope,
-    Since,
-    check_no_new_data,
-    check_no_new_deletes,
-    check_no_removed_data,
-)
-from icefloe.commit.matching import everything
+from icefloe.commit import conflicts
+from icefloe.commit.added import FilesInput, check_not_live, fitted, group_files
 from icefloe.commit.new_manifests import merge_manifests, remove_dangling, remove_files, write_added
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import PartitionSet
@@ -29,53 +18,41 @@ class ReplacePartitions:
     """
 
     def __init__(
-        self, metadata: TableMetadata, files: FilesInput, planned: Planned | None, *, check_duplicates: bool = True
+        self,
+        metadata: TableMetadata,
+        files: FilesInput,
+        planned: conflicts.Planned | None,
+        *,
+        check_duplicates: bool = True,
     ) -> None:
-        self._groups = group_files(files, metadata, ManifestContent.DATA)
-        if not any(len(group.columns) for group in self._groups):
+        self.added = group_files(files, metadata, ManifestContent.DATA)
+        if not any(len(group.columns) for group in self.added):
             raise InvalidInputError("no files are given, so that no partition can be replaced")
-        self._is_whole_table = any(group.spec.is_unpartitioned for group in self._groups)
+        self._is_whole_table = any(group.spec.is_unpartitioned for group in self.added)
         self._planned = planned
         self._check_duplicates = check_duplicates
 
-    @property
-    def added(self) -> Sequence[FileGroup]:
-        """The files that come."""
-        return self._groups
-
     def apply(self, parent: Parent) -> Delta:
         """The manifests without all other files of the partitions, and with the new ones."""
-        groups = fitted(parent.metadata, self._groups)
-        partitions = PartitionSet.of([group.columns for group in groups])
-        scope: Scope = (
-            everything(parent.metadata)
-            if self._is_whole_table
-            else PartitionScope(partitions, parent.metadata, data_only=True)
-        )
-        self._check_conflicts(parent, partitions)
-        data = remove_files(parent, parent.manifests(ManifestContent.DATA), scope.may_be_in, scope.might)
+        groups = fitted(parent.metadata, self.added)
+        added = [group.columns for group in groups]
+        partitions = PartitionSet.of(added)
+        if self._planned is not None:
+            since = conflicts.Since(parent, self._planned)
+            scope = self._scope(parent, partitions)
+            if self._planned.is_serializable:
+                conflicts.check_no_new_data(since, scope)
+            conflicts.check_no_new_deletes(since, scope)
+            conflicts.check_no_removed_data(since, scope)
+        replaced = self._scope(parent, partitions, data_only=True)
+        data = remove_files(parent, ManifestContent.DATA, replaced.may_be_in, replaced.might)
         if self._check_duplicates:
             check_not_live(parent, groups)
-        deletes = remove_dangling(parent, parent.manifests(ManifestContent.DELETES), data.removed)
-        new = write_added(parent, self, groups)
-        merged = merge_manifests(parent, (*new, *data.manifests, *deletes.manifests))
-        return Delta(
-            Operation.OVERWRITE,
-            merged.manifests,
-            [group.columns for group in groups],
-            (*data.removed, *deletes.removed),
-            replaced_manifests=data.replaced + deletes.replaced + merged.replaced,
-            notes={totals.REPLACE_PARTITIONS: "true"},
-        )
+        deletes = remove_dangling(parent, data.removed)
+        manifests = merge_manifests(parent, write_added(parent, self, groups), data, deletes)
+        return Delta(Operation.OVERWRITE, manifests, added, properties={totals.REPLACE_PARTITIONS: "true"})
 
-    def _check_conflicts(self, parent: Parent, partitions: PartitionSet) -> None:
-        if self._planned is None:
-            return
-        scope: Scope = (
-            everything(parent.metadata) if self._is_whole_table else PartitionScope(partitions, parent.metadata)
-        )
-        since = Since(parent, self._planned)
-        if self._planned.is_serializable:
-            check_no_new_data(since, scope)
-        check_no_new_deletes(since, scope)
-        check_no_removed_data(since, scope)
+    def _scope(self, parent: Parent, partitions: PartitionSet, *, data_only: bool = False) -> conflicts.Scope:
+        if self._is_whole_table:
+            return conflicts.row_scope(parent.metadata)
+        return conflicts.PartitionScope(partitions, parent.metadata, data_only=data_only)

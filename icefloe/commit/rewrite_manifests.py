@@ -1,15 +1,18 @@
 """Rewrite manifests: the same files in other manifests, fewer and sorted by partition, so that scans read less."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+import numpy as np
+import pyarrow as pa
+
 from icefloe.commit.added import FileGroup
-from icefloe.commit.new_manifests import as_existing, concat_entries, form_of, write_entries
+from icefloe.commit.new_manifests import NewManifests, form_of, write_together
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import partition_order
 from icefloe.commit.producer import Delta
 from icefloe.errors import ValidationError
-from icefloe.manifests import ManifestColumns, ManifestContent, ManifestFile
+from icefloe.manifests import EntryStatus, ManifestColumns, ManifestContent, ManifestFile
 from icefloe.metadata import Operation
 
 
@@ -25,40 +28,35 @@ class RewriteManifests:
         content: ManifestContent = ManifestContent.DATA,
         choose: Callable[[ManifestFile], bool] | None = None,
     ) -> None:
+        self.added: tuple[FileGroup, ...] = ()
         self._content = content
         self._choose = choose
 
-    @property
-    def added(self) -> Sequence[FileGroup]:
-        """None: all files are in the table."""
-        return ()
-
     def apply(self, parent: Parent) -> Delta | None:
         """The manifests, the chosen ones replaced; nothing when there is nothing to gain."""
-        live = [each for each in parent.manifests() if each.has_live_files]
+        live = parent.manifests()
         groups = self._groups(parent, live)
         if not groups:
             return None
-        chosen = {each for members in groups for each in members}
+        chosen = {manifest for members in groups for manifest in members}
         new: list[ManifestFile] = []
         for members in groups:
             key = ("rewritten", form_of(parent.metadata), tuple(members))
             new += parent.bench.remember(key, partial(self._rewrite, parent, members))
-        _check_same_files(chosen, new)
-        return Delta(
-            Operation.REPLACE,
-            (*new, *(each for each in live if each not in chosen)),
-            replaced_manifests=len(chosen),
-            entries_processed=sum(_live_files(each) for each in chosen),
-        )
+        # The last look at what is about to be committed.
+        before, after = _live_files(chosen), _live_files(new)
+        if before != after:
+            raise ValidationError(f"manifests with {before} live files were rewritten to ones with {after}")
+        others = (manifest for manifest in live if manifest not in chosen)
+        manifests = NewManifests((*new, *others), replaced=len(chosen))
+        return Delta(Operation.REPLACE, manifests, entries_processed=before)
 
     def _groups(self, parent: Parent, live: Sequence[ManifestFile]) -> list[list[ManifestFile]]:
-        """What is rewritten together: what was chosen in the first attempt, as long as it is still there."""
-        planned = parent.bench.remember(("chosen", self), lambda: [each for each in live if self._is_chosen(each)])
-        present = set(live)
-        chosen = planned if present.issuperset(planned) else [each for each in live if self._is_chosen(each)]
+        """What is rewritten together: what was chosen in the first attempt, as long as it is still live."""
+        now = list(filter(self._is_chosen, live))
+        planned = parent.bench.remember(("chosen", self), lambda: now)
         by_spec: dict[int, list[ManifestFile]] = {}
-        for manifest in chosen:
+        for manifest in planned if set(live).issuperset(planned) else now:
             by_spec.setdefault(manifest.partition_spec_id, []).append(manifest)
         return [members for members in by_spec.values() if len(members) > 1]
 
@@ -66,23 +64,14 @@ class RewriteManifests:
         return manifest.content is self._content and (self._choose is None or self._choose(manifest))
 
     def _rewrite(self, parent: Parent, manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...]:
-        parts: list[ManifestColumns] = []
-        for manifest in manifests:
-            columns = parent.read(manifest)
-            parts.append(columns.filter(columns.is_live))
-        return tuple(
-            manifest
-            for together in concat_entries([each for each in parts if len(each)])
-            for manifest in write_entries(parent, as_existing(together.take(partition_order(together))), self._content)
-        )
+        read = (parent.read(manifest) for manifest in manifests)
+        return write_together(parent, [columns.filter(columns.is_live) for columns in read], self._content, _sorted)
 
 
-def _live_files(manifest: ManifestFile) -> int:
-    return (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
+def _sorted(columns: ManifestColumns) -> ManifestColumns:
+    existing = pa.array(np.full(len(columns), int(EntryStatus.EXISTING), np.int32))
+    return columns.take(partition_order(columns)).with_columns(status=existing)
 
 
-def _check_same_files(before: set[ManifestFile], after: Sequence[ManifestFile]) -> None:
-    """As many live files after as before: the last look at what is about to be committed."""
-    had, has = sum(map(_live_files, before)), sum(map(_live_files, after))
-    if had != has:
-        raise ValidationError(f"manifests with {had} live files were rewritten to ones with {has}")
+def _live_files(manifests: Iterable[ManifestFile]) -> int:
+    return sum((each.added_files_count or 0) + (each.existing_files_count or 0) for each in manifests)

@@ -4,91 +4,79 @@ A new vector replaces the one that is there, with all of its positions. If that 
 both must have deleted different rows: then they are merged, else one row would have been changed twice.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.commit.added import vector_mask
+from icefloe.commit.added import first_repeated, vector_mask
 from icefloe.commit.change import Workbench
-from icefloe.commit.named_files import LocatedFile
-from icefloe.commit.parent import Parent, manifests_of, read_entries
+from icefloe.commit.named_files import LocatedFile, blob_key
+from icefloe.commit.parent import Parent
+from icefloe.commit.partitions import PartitionSet, normal_paths
 from icefloe.errors import InvalidInputError, ValidationError
-from icefloe.formats.avro_reader import AvroFileReader
 from icefloe.formats.deletion_vector_codec import read_vector, write_deletion_vectors
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.formats.orc.reader import OrcFileReader
-from icefloe.formats.parquet.reader import ParquetFileReader
-from icefloe.manifests import WITHOUT_METRICS, DataFile, FileContent, ManifestColumns, ManifestContent, ManifestFile
+from icefloe.formats.file_formats import DATA_FORMATS, file_reader
+from icefloe.manifests import (
+    WITHOUT_METRICS,
+    DataFile,
+    FileContent,
+    ManifestColumns,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+)
 from icefloe.metadata import Snapshot
 from icefloe.schema import Schema, reserved
-from icefloe.storage import Storage, identity
-from icefloe.storage.identities import identities
-
-
-@dataclass(frozen=True, slots=True)
-class StoredDelete:
-    """A delete file that is live for a data file, and its data sequence number."""
-
-    file: DataFile
-    sequence_number: int
-
-    @property
-    def place(self) -> tuple[str, int | None]:
-        """What tells it from other vectors."""
-        return identity(self.file.file_path), self.file.content_offset
+from icefloe.storage import Storage, identities, identity
 
 
 @dataclass(frozen=True, slots=True)
 class LiveDeletes:
-    """Deletes by position that are live for some data files, by the normal form of the data file's path.
+    """Entries of position deletes that are live for some data files, by the normal form of the data file's path.
 
     `shared` are position delete files that are about more than one data file, or do not say.
     """
 
-    vectors: Mapping[str, StoredDelete]
-    of_one_file: Mapping[str, tuple[StoredDelete, ...]]
-    shared: tuple[StoredDelete, ...]
+    vectors: Mapping[str, ManifestEntry]
+    of_one_file: Mapping[str, Sequence[ManifestEntry]]
+    shared: Sequence[ManifestEntry]
 
 
 def live_deletes(parent: Parent, files: Mapping[str, LocatedFile], snapshot: Snapshot | None) -> LiveDeletes:
     """The vectors and position deletes of these data files in a snapshot; two vectors for one file are an error."""
     paths = pa.array(list(files), pa.string())
-    vectors: dict[str, StoredDelete] = {}
-    single: dict[str, list[StoredDelete]] = {}
-    shared: list[StoredDelete] = []
-    partitions = {(each.spec_id, each.partition) for each in files.values()}
-    for columns in _delete_entries(parent, snapshot, {each.spec_id for each in files.values()}):
+    vectors: dict[str, ManifestEntry] = {}
+    single: dict[str, list[ManifestEntry]] = {}
+    shared: list[ManifestEntry] = []
+    partitions = {(located.spec_id, located.partition) for located in files.values()}
+    for columns in _delete_entries(parent, snapshot, {located.spec_id for located in files.values()}):
         about = columns.column("referenced_data_file")
-        is_position = pc.equal(columns.column("content"), int(FileContent.POSITION_DELETES))
-        concerned = pc.and_(is_position, pc.or_(pc.is_null(about), pc.is_in(identities(about), value_set=paths)))
-        for entry in columns.filter(concerned).entries():
-            file, found = entry.data_file, StoredDelete(entry.data_file, entry.sequence_number or 0)
+        concerned = pc.or_(pc.is_null(about), pc.is_in(identities(about), value_set=paths))
+        for entry in columns.filter(pc.and_(position_mask(columns), concerned)).entries():
+            file = entry.data_file
             path = None if file.referenced_data_file is None else identity(file.referenced_data_file)
             if path is None:
                 if (file.spec_id, file.partition) in partitions:
-                    shared.append(found)
+                    shared.append(entry)
             elif not file.is_deletion_vector:
-                single.setdefault(path, []).append(found)
+                single.setdefault(path, []).append(entry)
             elif path in vectors:
-                raise ValidationError(
-                    f"data file {path!r} has two deletion vectors, {vectors[path].place} and {found.place}; it may have one"
-                )
+                both = f"{blob_key(vectors[path].data_file)} and {blob_key(file)}"
+                raise ValidationError(f"data file {path!r} has two deletion vectors, {both}; it may have one")
             else:
-                vectors[path] = found
-    return LiveDeletes(vectors, {path: tuple(each) for path, each in single.items()}, tuple(shared))
+                vectors[path] = entry
+    return LiveDeletes(vectors, single, shared)
 
 
 def _delete_entries(parent: Parent, snapshot: Snapshot | None, spec_ids: set[int]) -> Iterable[ManifestColumns]:
-    manifests: Iterable[ManifestFile] = (
-        () if snapshot is None else manifests_of(snapshot, parent.metadata, parent.bench)
-    )
-    for manifest in manifests:
-        is_wanted = manifest.content is ManifestContent.DELETES and manifest.has_live_files
-        if is_wanted and manifest.partition_spec_id in spec_ids:
-            columns = read_entries(manifest, parent.metadata, parent.bench, WITHOUT_METRICS)
+    for manifest in parent.manifests_of(snapshot):
+        is_delete = manifest.content is ManifestContent.DELETES and manifest.has_live_files
+        if is_delete and manifest.partition_spec_id in spec_ids:
+            columns = parent.read(manifest, WITHOUT_METRICS)
             yield columns.filter(columns.is_live)
 
 
@@ -112,16 +100,16 @@ def load_vector(storage: Storage, file: DataFile, row_count: int | None = None) 
 
 @dataclass(frozen=True, slots=True)
 class VectorPlan:
-    """The vectors that a commit adds: those given that can stay as they are, and those to be written."""
+    """The vectors that a commit adds: stored ones that stay as they are, and those to be written."""
 
-    kept: tuple[DataFile, ...]
+    unchanged: tuple[DataFile, ...]
     written: Mapping[str, DeletionVector]
 
 
 def merge_with_live(
     parent: Parent,
-    given: Mapping[str, Sequence[DataFile]],
-    made: Mapping[str, DeletionVector],
+    stored: Mapping[str, Sequence[DataFile]],
+    new: Mapping[str, DeletionVector],
     files: Mapping[str, LocatedFile],
     now: LiveDeletes,
     others: LiveDeletes,
@@ -129,47 +117,45 @@ def merge_with_live(
 ) -> VectorPlan:
     """One vector for each data file, with all that is deleted in it.
 
-    `given` are vectors that are written already, `made` those that are not; `now` is what the parent snapshot has,
+    `stored` are vectors that are written already, `new` those that are not; `now` is what the parent snapshot has,
     `others` what other commits have left, and `planned` what they had left when the operation was planned.
     """
-    kept: list[DataFile] = []
+    unchanged: list[DataFile] = []
     written: dict[str, DeletionVector] = {}
-    for path in dict.fromkeys((*given, *made)):
-        stored, located = given.get(path, ()), files[path]
-        own = DeletionVector(())
-        if path in made:
-            made[path].check_rows(located.record_count)
-            own = own | made[path]
+    for path in dict.fromkeys((*stored, *new)):
+        own_files, located = stored.get(path, ()), files[path]
+        lone = own_files[0] if len(own_files) == 1 and path not in new else None
+        own = new.get(path, DeletionVector(()))
+        own.check_rows(located.record_count)
         current = now.vectors.get(path)
         older = _older_positions(parent, path, located, now)
-        is_simple = path not in made and len(stored) == 1 and current is None and not older
-        if is_simple and stored[0].record_count <= located.record_count:
-            kept.append(stored[0])
+        if lone is not None and current is None and not older and lone.record_count <= located.record_count:
+            unchanged.append(lone)
             continue
-        for file in stored:
+        for file in own_files:
             own = own | load_vector(parent.bench.storage, file, located.record_count)
         merged = own | older
         if current is not None:
             _check_disjoint(parent, path, own, others.vectors.get(path), planned.vectors.get(path))
-            merged = merged | load_vector(parent.bench.storage, current.file, located.record_count)
+            merged = merged | load_vector(parent.bench.storage, current.data_file, located.record_count)
         if not merged:
             raise InvalidInputError(f"the deletion vector of {path!r} deletes nothing; leave it out")
-        if path not in made and len(stored) == 1 and merged.cardinality == stored[0].record_count:
-            kept.append(stored[0])
+        if lone is not None and merged.cardinality == lone.record_count:
+            unchanged.append(lone)
         else:
             written[path] = merged
-    return VectorPlan(tuple(kept), written)
+    return VectorPlan(tuple(unchanged), written)
 
 
 def _check_disjoint(
-    parent: Parent, path: str, own: DeletionVector, current: StoredDelete | None, seen: StoredDelete | None
+    parent: Parent, path: str, own: DeletionVector, current: ManifestEntry | None, seen: ManifestEntry | None
 ) -> None:
-    if current is None or (seen is not None and seen.place == current.place):
+    if current is None or (seen is not None and blob_key(seen.data_file) == blob_key(current.data_file)):
         return
-    there = load_vector(parent.bench.storage, current.file)
-    before = DeletionVector(()) if seen is None else load_vector(parent.bench.storage, seen.file)
+    others = load_vector(parent.bench.storage, current.data_file)
+    before = DeletionVector(()) if seen is None else load_vector(parent.bench.storage, seen.data_file)
     ours = np.setdiff1d(own.positions(), before.positions(), assume_unique=True)
-    theirs = np.setdiff1d(there.positions(), before.positions(), assume_unique=True)
+    theirs = np.setdiff1d(others.positions(), before.positions(), assume_unique=True)
     both = np.intersect1d(ours, theirs, assume_unique=True)
     if len(both):
         raise ValidationError(
@@ -180,14 +166,15 @@ def _check_disjoint(
 
 def _older_positions(parent: Parent, path: str, located: LocatedFile, now: LiveDeletes) -> DeletionVector:
     """What position delete files of the time before vectors delete in the data file; a vector hides them from then on."""
-    if path in now.vectors:
-        return DeletionVector(())
-    found = DeletionVector(())
-    for each in (*now.of_one_file.get(path, ()), *now.shared):
-        same = (each.file.spec_id, each.file.partition) == (located.spec_id, located.partition)
-        if same and located.sequence_number is not None and each.sequence_number >= located.sequence_number:
-            found = found | positions_in(parent.bench, each.file, path)
-    return found
+    older = DeletionVector(())
+    if path in now.vectors or located.sequence_number is None:
+        return older
+    for entry in (*now.of_one_file.get(path, ()), *now.shared):
+        file = entry.data_file
+        same = (file.spec_id, file.partition) == (located.spec_id, located.partition)
+        if same and (entry.sequence_number or 0) >= located.sequence_number:
+            older = older | positions_by_file(parent.bench, file).get(path, DeletionVector(()))
+    return older
 
 
 def write_vectors(
@@ -197,23 +184,23 @@ def write_vectors(
     if not vectors:
         return ()
     spelled = {files[path].path: files[path] for path in vectors}
-    data, stored = write_deletion_vectors({files[path].path: vector for path, vector in vectors.items()})
+    data, blobs = write_deletion_vectors({files[path].path: vector for path, vector in vectors.items()})
     location = parent.bench.vectors_name(parent.metadata)
     parent.bench.write(location, data)
     return tuple(
         DataFile(
             file_path=location,
             file_format="puffin",
-            record_count=each.cardinality,
+            record_count=blob.cardinality,
             file_size_in_bytes=len(data),
             content=FileContent.POSITION_DELETES,
-            spec_id=spelled[each.referenced_data_file].spec_id,
-            partition=spelled[each.referenced_data_file].partition,
-            referenced_data_file=each.referenced_data_file,
-            content_offset=each.offset,
-            content_size_in_bytes=each.length,
+            spec_id=spelled[blob.referenced_data_file].spec_id,
+            partition=spelled[blob.referenced_data_file].partition,
+            referenced_data_file=blob.referenced_data_file,
+            content_offset=blob.offset,
+            content_size_in_bytes=blob.length,
         )
-        for each in stored
+        for blob in blobs
     )
 
 
@@ -227,63 +214,73 @@ def in_place_of(file: DataFile, located: LocatedFile) -> DataFile:
     return replace(file, referenced_data_file=located.path)
 
 
-def check_one_for_each(groups: Iterable[ManifestColumns]) -> None:
-    """Fail if a data file has two vectors among these live entries: the last look at what is about to be committed."""
-    paths = [columns.column("referenced_data_file").filter(vector_mask(columns)) for columns in groups]
-    every = identities(pa.concat_arrays(paths)) if paths else pa.array([], pa.string())
-    if len(pc.unique(every)) == len(every):
+def check_one_for_each(
+    parent: Parent, manifests: Iterable[ManifestFile], new: Sequence[ManifestColumns], *, anywhere: bool = False
+) -> None:
+    """Fail if a data file would have two vectors: the last look at what is about to be committed.
+
+    Only the data files of the new vectors are looked at, in their partitions; with `anywhere`, all data files.
+    """
+    if not new:
         return
-    counted = pc.value_counts(every)
-    path = counted.field("values").filter(pc.greater(counted.field("counts"), 1))[0].as_py()
-    raise ValidationError(f"data file {path!r} would have more than one deletion vector after this commit")
+    partitions = PartitionSet.of(new)
+    paths = normal_paths(new, "referenced_data_file")
+    live = list(new)
+    for manifest in manifests:
+        is_delete = manifest.content is ManifestContent.DELETES and manifest.has_live_files
+        if is_delete and (anywhere or partitions.may_be_in(manifest)):
+            columns = parent.read(manifest, WITHOUT_METRICS)
+            concerned = pc.is_in(normal_paths([columns], "referenced_data_file"), value_set=paths)
+            live.append(columns.filter(pc.and_(columns.is_live, pc.or_(concerned, anywhere))))
+    repeated = first_repeated(_vector_paths(live))
+    if repeated is not None:
+        raise ValidationError(f"data file {repeated[0]!r} would have more than one deletion vector after this commit")
 
 
-def check_not_revived(removed: Iterable[ManifestColumns], gone: Iterable[str], renewed: Iterable[str]) -> None:
+def check_not_revived(removed: Iterable[ManifestColumns], settled: Collection[str]) -> None:
     """Fail if a vector goes whose data file stays without a new one: deleted rows would come back.
 
-    `gone` and `renewed` are paths in their normal form.
+    `settled` are the data files, by normal path, that go or get a new vector.
     """
-    settled = {*gone, *renewed}
-    for columns in removed:
-        about = columns.column("referenced_data_file").filter(vector_mask(columns))
-        for path in identities(about).to_pylist():
-            if path not in settled:
-                raise ValidationError(
-                    f"the deletion vector of {path!r} is removed, but the file stays and gets no other; its deleted rows"
-                    " would come back"
-                )
+    for path in _vector_paths(removed).to_pylist():
+        if path not in settled:
+            raise ValidationError(
+                f"the deletion vector of {path!r} is removed, but the file stays and gets no other; its deleted rows"
+                " would come back"
+            )
+
+
+def _vector_paths(groups: Iterable[ManifestColumns]) -> pa.Array:
+    return normal_paths((columns.filter(vector_mask(columns)) for columns in groups), "referenced_data_file")
+
+
+def position_mask(columns: ManifestColumns) -> pa.Array:
+    """Which entries delete rows by position, vectors among them."""
+    return pc.equal(columns.column("content"), int(FileContent.POSITION_DELETES))
 
 
 _POSITIONS = Schema(reserved.DELETE_FILE_PATH, reserved.DELETE_FILE_POS)
-_READERS: dict[str, type[ParquetFileReader] | type[AvroFileReader] | type[OrcFileReader]] = {
-    "parquet": ParquetFileReader,
-    "avro": AvroFileReader,
-    "orc": OrcFileReader,
-}
 
 
-def positions_in(bench: Workbench, deletes: DataFile, path: str) -> DeletionVector:
-    """The positions that the file deletes in the data file of that path, in its normal form; each file is read once in a commit."""
-    return positions_by_file(bench, deletes).get(path, DeletionVector(()))
+# -- position delete files, read when a vector is to take their place
 
 
 def positions_by_file(bench: Workbench, deletes: DataFile) -> dict[str, DeletionVector]:
-    """All positions that the file deletes, by the normal form of the data file's path."""
+    """All positions that a file deletes, by the normal form of the data file's path; it is read once in a commit."""
     return bench.remember(("position deletes", deletes.file_path), lambda: _read(bench, deletes))
 
 
 def _read(bench: Workbench, deletes: DataFile) -> dict[str, DeletionVector]:
-    reader = _READERS.get(deletes.file_format)
-    if reader is None:
-        known = ", ".join(_READERS)
+    if deletes.file_format not in DATA_FORMATS:
         raise InvalidInputError(
-            f"position delete file {deletes.file_path!r} is of format {deletes.file_format!r}; it must be one of {known}"
+            f"position delete file {deletes.file_path!r} is of format {deletes.file_format!r}; it must be one of"
+            f" {', '.join(DATA_FORMATS)}"
         )
-    found: dict[str, DeletionVector] = {}
+    vectors: dict[str, DeletionVector] = {}
     with bench.storage.open_input(deletes.file_path, size=deletes.file_size_in_bytes) as source:
-        for batch in reader(source, deletes.file_path, _POSITIONS).batches():
+        for batch in file_reader(deletes.file_format, source, deletes.file_path, _POSITIONS).batches():
             paths, positions = identities(batch.column(0)), batch.column(1)
             for path in pc.unique(paths).to_pylist():
                 vector = DeletionVector.from_positions(positions.filter(pc.equal(paths, path)))
-                found[path] = found[path] | vector if path in found else vector
-    return found
+                vectors[path] = vectors[path] | vector if path in vectors else vector
+    return vectors

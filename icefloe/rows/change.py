@@ -97,7 +97,8 @@ class RowChange:
         """
         if not matches and not added:
             return None
-        branch, planned = self.branch, self.statement.planned(self.branch)
+        branch = self.branch
+        planned = self.statement.planned(branch).reading(read, relies_on_read=relies_on_read)
         if self.copies or not matches:
             # Even without a match the commit must look for rows that others have added meanwhile.
             return branch.add(
@@ -106,9 +107,7 @@ class RowChange:
                     planned,
                     add=added,
                     remove=[match.task.file for match in matches],
-                    conflict_filter=read,
                     check_duplicates=False,
-                    relies_on_read=relies_on_read,
                 )
             )
         if props.ENCRYPTION_KEY_ID.of(self.metadata.properties) is not None:
@@ -124,7 +123,6 @@ class RowChange:
                 vectors={path: match.positions for path, match in partly.items()} if has_vectors else None,
                 deletes=() if has_vectors else _write_deletes(partly.values(), branch),
                 remove=[match.task.file for match in matches if match.path not in partly],
-                conflict_filter=read,
                 check_duplicates=False,
             )
         )

@@ -1,6 +1,6 @@
 """One small protocol for files, over the local disk, memory, object stores and HDFS."""
 
-from icefloe.storage.identities import deletion_key, identity, is_same_file, possible_identity
+from icefloe.storage.identities import deletion_key, identities, identity, is_same_file, possible_identity
 from icefloe.storage.local import check_regular
 from icefloe.storage.locations import (
     Location,

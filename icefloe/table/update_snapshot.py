@@ -75,11 +75,9 @@ class UpdateSnapshot:
         """Remove all files of matching rows; a file with other rows, too, is an error."""
         return self.overwrite(None, row_filter=row_filter, case_sensitive=case_sensitive)
 
-    def delete_files(
-        self, files: NamedInput, planned: Planned, *, conflict_filter: FilterInput | None = None
-    ) -> Snapshot | None:
-        """Remove these data files, which must all be there."""
-        return self.overwrite(planned, remove=files, conflict_filter=conflict_filter)
+    def delete_files(self, files: NamedInput, planned: Planned) -> Snapshot | None:
+        """Remove these data files, which must all be in the table."""
+        return self.overwrite(planned, remove=files)
 
     def rewrite_manifests(
         self,

@@ -48,10 +48,10 @@ class Op:
 
 def _rows_deleted(up: UpdateSnapshot, planned: Planned, version: int, row: int, tag: str, **more: object) -> None:
     if allows(version, Feature.DELETION_VECTORS):
-        up.row_delta(planned, vectors={EU_A: [row]}, conflict_filter=OF_A, **more)  # type: ignore[arg-type]  # few tests
+        up.row_delta(planned.reading(OF_A), vectors={EU_A: [row]}, **more)  # type: ignore[arg-type]  # few tests
         return
     deletes = position_deletes(region="eu", referenced_data_file=EU_A, path=f"memory://d/{tag}-deletes")
-    up.row_delta(planned, deletes=[deletes], conflict_filter=OF_A, **more)  # type: ignore[arg-type]  # few tests
+    up.row_delta(planned.reading(OF_A), deletes=[deletes], **more)  # type: ignore[arg-type]  # few tests
 
 
 def _upsert(up: UpdateSnapshot, tag: str) -> None:
@@ -70,11 +70,11 @@ OPS = {
     ),
     "overwrite file eu-a": Op(
         lambda up, p, v, tag: up.overwrite(
-            p, remove=[EU_A], add=[data_file(f"memory://d/{tag}", 9, "eu", (1, 9))], conflict_filter=OF_A
+            p.reading(OF_A), remove=[EU_A], add=[data_file(f"memory://d/{tag}", 9, "eu", (1, 9))]
         )
     ),
     "delete where eu": Op(lambda up, p, v, tag: up.delete("region = 'eu'")),
-    "delete file eu-a": Op(lambda up, p, v, tag: up.delete_files([EU_A], p, conflict_filter=OF_A)),
+    "delete file eu-a": Op(lambda up, p, v, tag: up.delete_files([EU_A], p.reading(OF_A))),
     "replace eu": Op(lambda up, p, v, tag: up.replace_partitions([data_file(f"memory://d/{tag}", 4, "eu")], p)),
     "delete row 1": Op(lambda up, p, v, tag: _rows_deleted(up, p, v, 1, tag), Feature.DELETE_FILES),
     "delete row 2": Op(lambda up, p, v, tag: _rows_deleted(up, p, v, 2, tag), Feature.DELETE_FILES),

@@ -75,10 +75,9 @@ def test_a_file_that_matches_partly_is_an_error_unless_it_is_named(version: int)
     assert table.refresh().metadata == before
     rest = data_file("memory://d/eu1-rest", 5, "eu", (1, 5))
     made = table.update_snapshot().overwrite(
-        Planned.on(table.metadata),
+        Planned.on(table.metadata).reading("region = 'eu' and id > 5"),
         add=[rest],
         remove=["memory://d/eu1", "memory://d/eu2"],
-        conflict_filter="region = 'eu' and id > 5",
     )
     assert made is not None
     assert made.operation == "overwrite"

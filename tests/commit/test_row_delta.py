@@ -332,7 +332,7 @@ def test_one_vector_of_a_file_goes_and_the_others_stay(version: int) -> None:
     table.update_snapshot().row_delta(planned, remove_deletes=[given[0]], vectors={"memory://d/a": [5]})
     assert vectors(table) == {"memory://d/a": [3, 5], "memory://d/b": [4]}
     table.update_snapshot().row_delta(
-        Planned.on(table.metadata), remove=["memory://d/b"], remove_deletes=[given[1]], conflict_filter="region = 'eu'"
+        Planned.on(table.metadata).reading("region = 'eu'"), remove=["memory://d/b"], remove_deletes=[given[1]]
     )
     assert vectors(table) == {"memory://d/a": [3, 5]}
     moved = stored_vectors(table, {"memory://d/a": [3, 5]}, "moved")
@@ -359,23 +359,21 @@ def test_a_collection_of_files_is_not_a_text(version: int) -> None:
 @pytest.mark.parametrize("version", [each for each in WITH_DELETES if each not in WITH_VECTORS])
 def test_position_deletes_that_do_not_name_their_files_mind_rewrites_of_the_partition(version: int) -> None:
     table = filled(version)
-    planned = Planned.on(table.metadata)
+    planned = Planned.on(table.metadata).reading("region = 'eu'")
     other = handle(table._committer)
     other.update_snapshot().fast_append([data_file("memory://d/us", 10, "us")])
     other.update_snapshot().rewrite_files(
         Planned.on(other.metadata), remove=["memory://d/us"], add=[data_file("memory://d/us2", 10, "us")]
     )
     delta = table.update_snapshot().row_delta
-    assert delta(planned, deletes=[position_deletes(region="eu")], conflict_filter="region = 'eu'") is not None
-    planned = Planned.on(table.metadata)
+    assert delta(planned, deletes=[position_deletes(region="eu")]) is not None
+    planned = Planned.on(table.metadata).reading("region = 'eu'")
     other.refresh().update_snapshot().rewrite_files(
         Planned.on(other.metadata), remove=["memory://d/a"], add=[data_file("memory://d/a2", 9, "eu")]
     )
     with pytest.raises(ValidationError, match="was removed by another commit"):
-        delta(planned, deletes=[position_deletes(region="eu")], conflict_filter="region = 'eu'")
-    assert delta(
-        planned, deletes=[position_deletes(region="eu")], referenced=["memory://d/b"], conflict_filter="region = 'eu'"
-    )
+        delta(planned, deletes=[position_deletes(region="eu")])
+    assert delta(planned, deletes=[position_deletes(region="eu")], referenced=["memory://d/b"])
 
 
 @pytest.mark.parametrize("version", [each for each in WITH_DELETES if each not in WITH_VECTORS])

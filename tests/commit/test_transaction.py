@@ -240,7 +240,7 @@ def test_old_snapshots_expire_in_metadata_alone(version: int) -> None:
     # What was planned on an expired snapshot cannot be checked any more.
     with pytest.raises(ValidationError, match="cannot be told"):
         table.update_snapshot().overwrite(
-            Planned(first.snapshot_id), row_filter="id = 1", add=[data_file(rows=1)], conflict_filter="id = 1"
+            Planned(first.snapshot_id).reading("id = 1"), row_filter="id = 1", add=[data_file(rows=1)]
         )
     table.set_properties({"gc.enabled": "false"})
     with pytest.raises(InvalidPropertyError, match=r"gc\.enabled"), table.transaction() as tx:
