@@ -1,15 +1,14 @@
 """Which rows are wanted: predicates, parsing, binding, projection through a spec, evaluation on values or statistics."""
 
 from icefloe.expressions.arrow import filter_rows, mask, to_arrow
-from icefloe.expressions.binding import bind, bound_references, unbind
+from icefloe.expressions.binding import bind, bound_references
 from icefloe.expressions.codec import expression_from_json, expression_to_json, expression_to_term_json
 from icefloe.expressions.columns import Column, bucket, col, days, hours, months, truncate, years
 from icefloe.expressions.evaluate import evaluate
 from icefloe.expressions.facts import Mask, PartitionSummaries, Statistics
 from icefloe.expressions.normal import rewrite_not, simplify
 from icefloe.expressions.parser import as_expression, parse_expression
-from icefloe.expressions.projection import inclusive_projection, strict_projection
-from icefloe.expressions.residual import Residuals, residual
+from icefloe.expressions.projection import Residuals, inclusive_projection, residual, strict_projection
 from icefloe.expressions.statistics import FileAnswers, might_match, must_match, partitions_might_match
 from icefloe.expressions.terms import (
     BoundReference,

@@ -6,8 +6,7 @@ expression needs the types of `schema.arrow`, and cannot contain buckets.
 """
 
 from collections.abc import Callable
-from functools import reduce
-from typing import Any
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,11 +15,16 @@ from icefloe.errors import InvalidExpressionError
 from icefloe.expressions import values as ex
 from icefloe.expressions.binding import bound_term
 from icefloe.expressions.terms import BoundReference, BoundTerm, Literal
+from icefloe.expressions.walks import fold
 from icefloe.partitioning import transform_array
-from icefloe.schema import type_to_arrow, types
+from icefloe.schema import Value, type_to_arrow, types
+
+Rows: TypeAlias = pa.Table | pa.RecordBatch
+Column: TypeAlias = pa.Array | pa.ChunkedArray
+Operand: TypeAlias = pa.Array | pa.ChunkedArray | pc.Expression
 
 _UUID_STORAGE = pa.binary(16)
-_COMPARISONS: dict[type[ex.LiteralPredicate], Callable[[Any, Any], Any]] = {
+_COMPARISONS: dict[type[ex.LiteralPredicate], Callable[[Operand, pa.Scalar], Operand]] = {
     ex.EqualTo: pc.equal,
     ex.NotEqualTo: pc.not_equal,
     ex.LessThan: pc.less,
@@ -30,64 +34,56 @@ _COMPARISONS: dict[type[ex.LiteralPredicate], Callable[[Any, Any], Any]] = {
 }
 
 
-def to_arrow(expression: ex.Expression) -> Any:
+def to_arrow(expression: ex.Expression) -> pc.Expression:
     """The bound predicate as a `pyarrow.compute.Expression`."""
-    return _combine(expression, pc.scalar, lambda predicate: _test(predicate, _field(bound_term(predicate))))
+
+    def test(predicate: ex.Predicate) -> pc.Expression:
+        return _test(predicate, _field(bound_term(predicate)))
+
+    return fold(expression, pc.scalar, test, pc.and_kleene, pc.or_kleene, pc.invert)
 
 
-def mask(expression: ex.Expression, rows: Any) -> Any:
+def mask(expression: ex.Expression, rows: Rows) -> Column:
     """For each row of a table or record batch, whether it matches the bound predicate; without nulls."""
 
-    def constant(value: bool) -> Any:
+    def constant(value: bool) -> pa.Array:
         return pa.repeat(pa.scalar(value), rows.num_rows)
 
-    return _combine(expression, constant, lambda predicate: _test(predicate, _column(bound_term(predicate), rows)))
+    def test(predicate: ex.Predicate) -> Column:
+        return _test(predicate, _column(bound_term(predicate), rows))
+
+    return fold(expression, constant, test, pc.and_kleene, pc.or_kleene, pc.invert)
 
 
-def filter_rows(expression: ex.Expression, rows: Any) -> Any:
+def filter_rows(expression: ex.Expression, rows: Rows) -> Rows:
     """The rows of a table or record batch that match the bound predicate."""
     return rows if isinstance(expression, ex.AlwaysTrue) else rows.filter(mask(expression, rows))
 
 
-def storage_type(field_type: types.IcebergType) -> Any:
+def storage_type(field_type: types.IcebergType) -> pa.DataType:
     """The Arrow type for comparisons: that of the column, or 16 bytes for a uuid."""
     return _UUID_STORAGE if isinstance(field_type, types.UUIDType) else type_to_arrow(field_type)
 
 
-def to_scalar(constant: Literal) -> Any:
+def to_scalar(constant: Literal) -> pa.Scalar:
     """The constant as an Arrow scalar of the storage type."""
-    value = constant.value.bytes if isinstance(constant.kind, types.UUIDType) else constant.value
-    return pa.scalar(value, storage_type(constant.kind))
+    return pa.scalar(_stored(constant), storage_type(constant.field_type))
 
 
-def to_value_set(constants: tuple[Literal, ...]) -> Any:
+def to_value_set(constants: tuple[Literal, ...]) -> pa.Array:
     """The constants, all of one type, as an Arrow array of the storage type."""
-    field_type = constants[0].kind
-    values = [one.value.bytes if isinstance(field_type, types.UUIDType) else one.value for one in constants]
+    field_type = constants[0].field_type
+    values = [_stored(constant) for constant in constants]
     if isinstance(field_type, types.FloatType | types.DoubleType) and 0.0 in values:
         values += [0.0, -0.0]  # Arrow's hash distinguishes them.
     return pa.array(values, storage_type(field_type))
 
 
-def _combine(expression: ex.Expression, constant: Callable[[bool], Any], test: Callable[[ex.Predicate], Any]) -> Any:
-    match expression:
-        case ex.AlwaysTrue():
-            return constant(True)
-        case ex.AlwaysFalse():
-            return constant(False)
-        case ex.And():
-            return reduce(pc.and_kleene, (_combine(child, constant, test) for child in expression.children))
-        case ex.Or():
-            return reduce(pc.or_kleene, (_combine(child, constant, test) for child in expression.children))
-        case ex.Not():
-            return pc.invert(_combine(expression.child, constant, test))
-        case ex.Predicate():
-            return test(expression)
-        case _:
-            raise InvalidExpressionError(f"{expression!r} is not a predicate")
+def _stored(constant: Literal) -> Value:
+    return constant.value.bytes if isinstance(constant.field_type, types.UUIDType) else constant.value
 
 
-def _test(predicate: ex.Predicate, operand: Any) -> Any:
+def _test(predicate: ex.Predicate, operand: Operand) -> Operand:
     """The test of an Arrow array, or of an expression for one: the same functions take both."""
     match predicate:
         case ex.IsNull():
@@ -116,14 +112,14 @@ def _test(predicate: ex.Predicate, operand: Any) -> Any:
             raise AssertionError(f"no rule evaluates {predicate!r}")
 
 
-def _field(term: BoundTerm) -> Any:
+def _field(term: BoundTerm) -> pc.Expression:
     if not isinstance(term, BoundReference):
         raise InvalidExpressionError(f"{term} has no form as an Arrow expression; use a mask")
     field = pc.field(term.names) if len(term.names) > 1 else pc.field(term.names[0])
-    return field.cast(_UUID_STORAGE) if isinstance(term.kind, types.UUIDType) else field
+    return field.cast(_UUID_STORAGE) if isinstance(term.field_type, types.UUIDType) else field
 
 
-def _column(term: BoundTerm, rows: Any) -> Any:
+def _column(term: BoundTerm, rows: Rows) -> Column:
     reference = term.reference
     if reference.names[0] not in rows.schema.names:
         raise InvalidExpressionError(f"the rows have no column {reference.names[0]!r}; they have {rows.schema.names}")
@@ -134,8 +130,8 @@ def _column(term: BoundTerm, rows: Any) -> Any:
         except (pa.ArrowInvalid, KeyError):
             raise InvalidExpressionError(f"the rows have no column {reference.name!r}") from None
     if not isinstance(term, BoundReference):
-        return transform_array(term.transform, column, reference.kind)
-    if isinstance(term.kind, types.NestedType | types.VariantType):
+        return transform_array(term.transform, column, reference.field_type)
+    if isinstance(term.field_type, types.NestedType | types.VariantType):
         return column
-    wanted = storage_type(term.kind)
+    wanted = storage_type(term.field_type)
     return column if column.type == wanted else pc.cast(column, wanted)

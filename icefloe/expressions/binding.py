@@ -5,23 +5,13 @@ int column is `a is not null`, and that is true if `a` is required. A test of a 
 into a range of the column. What cannot be compared is refused, as the expressions spec demands.
 """
 
-from collections.abc import Callable
-
 from icefloe.errors import InvalidExpressionError
-from icefloe.expressions import values as ex
+from icefloe.expressions import terms as te, values as ex
 from icefloe.expressions.conversion import Exact, Position, compare, locate, not_null
 from icefloe.expressions.normal import rewrite_not, simplify
 from icefloe.expressions.preimage import unit_count, without_transform
-from icefloe.expressions.terms import (
-    BoundReference,
-    BoundTerm,
-    BoundTransform,
-    IdReference,
-    Literal,
-    Reference,
-    Term,
-    Transformed,
-)
+from icefloe.expressions.terms import BoundReference, BoundTerm, BoundTransform, Literal
+from icefloe.expressions.walks import predicates, rewrite
 from icefloe.partitioning import transforms as tr
 from icefloe.schema import Schema, types
 
@@ -31,25 +21,12 @@ _LONGEST_SHOWN = 200
 def bind(expression: ex.Expression, schema: Schema | types.StructType, case_sensitive: bool = True) -> ex.Expression:
     """The predicate over the columns of a schema or a struct, in normal form; an already bound one is bound again."""
     over = schema if isinstance(schema, Schema) else Schema(*schema.fields)
-    return simplify(rewrite_not(_map(expression, lambda predicate: _bind(predicate, over, case_sensitive))))
-
-
-def unbind(expression: ex.Expression) -> ex.Expression:
-    """The predicate with columns by name, and constants of the columns' types."""
-    return _map(expression, lambda predicate: ex.with_term(predicate, _unbound_term(predicate.term)))
+    return simplify(rewrite_not(rewrite(expression, lambda predicate: _bind(predicate, over, case_sensitive))))
 
 
 def bound_references(expression: ex.Expression) -> frozenset[BoundReference]:
     """Every column that a bound predicate uses."""
-    match expression:
-        case ex.And() | ex.Or():
-            return frozenset().union(*map(bound_references, expression.children))
-        case ex.Not():
-            return bound_references(expression.child)
-        case ex.Predicate():
-            return frozenset((bound_term(expression).reference,))
-        case _:
-            return frozenset()
+    return frozenset(bound_term(predicate).reference for predicate in predicates(expression))
 
 
 def bound_term(predicate: ex.Predicate) -> BoundTerm:
@@ -69,40 +46,14 @@ def bind_reference(name_or_id: str | int, schema: Schema, case_sensitive: bool =
                 f"column {schema.names_by_id[field.field_id]!r} is inside the list or map {around.name!r}, which has many "
                 "values per row; predicates are on columns with one"
             )
-    along = (*reversed(ancestors), field)
+    path = (*reversed(ancestors), field)
     return BoundReference(
         field,
-        tuple(one.field_id for one in along),
-        tuple(one.name for one in along),
-        [one.field_id for one in schema.fields].index(along[0].field_id),
-        any(one.optional for one in along),
+        tuple(step.field_id for step in path),
+        tuple(step.name for step in path),
+        [column.field_id for column in schema.fields].index(path[0].field_id),
+        any(step.optional for step in path),
     )
-
-
-def _map(expression: ex.Expression, change: Callable[[ex.Predicate], ex.Expression]) -> ex.Expression:
-    match expression:
-        case ex.And():
-            return ex.conjunction(*(_map(child, change) for child in expression.children))
-        case ex.Or():
-            return ex.disjunction(*(_map(child, change) for child in expression.children))
-        case ex.Not():
-            return ex.negation(_map(expression.child, change))
-        case ex.Predicate():
-            return change(expression)
-        case ex.AlwaysTrue() | ex.AlwaysFalse():
-            return expression
-        case _:
-            raise InvalidExpressionError(f"{expression!r} is not a predicate; give one such as EqualTo('a', 5)")
-
-
-def _unbound_term(term: Term) -> Term:
-    match term:
-        case BoundReference():
-            return Reference(term.name)
-        case BoundTransform():
-            return Transformed(term.transform, Reference(term.reference.name))
-        case _:
-            return term
 
 
 def _bind(predicate: ex.Predicate, schema: Schema, case_sensitive: bool) -> ex.Expression:
@@ -113,9 +64,9 @@ def _bind(predicate: ex.Predicate, schema: Schema, case_sensitive: bool) -> ex.E
         case ex.NotNull():
             return _not_null(term)
         case ex.IsNaN() | ex.NotNaN():
-            if not isinstance(term.kind, types.FloatType | types.DoubleType):
+            if not isinstance(term.field_type, types.FloatType | types.DoubleType):
                 raise InvalidExpressionError(
-                    f"{predicate}: {term} is of type {term.kind}; only float and double have NaN"
+                    f"{predicate}: {term} is of type {term.field_type}; only float and double have NaN"
                 )
             return ex.with_term(predicate, term)
         case ex.SetPredicate():
@@ -128,13 +79,13 @@ def _bind(predicate: ex.Predicate, schema: Schema, case_sensitive: bool) -> ex.E
             raise AssertionError(f"no rule binds {predicate!r}")
 
 
-def _bind_term(term: Term, schema: Schema, case_sensitive: bool) -> BoundTerm:
+def _bind_term(term: te.Term, schema: Schema, case_sensitive: bool) -> BoundTerm:
     match term:
-        case Reference():
+        case te.Reference():
             return bind_reference(term.name, schema, case_sensitive)
-        case IdReference() | BoundReference():
+        case te.IdReference() | BoundReference():
             return bind_reference(term.field_id, schema)
-        case Transformed() | BoundTransform():
+        case te.Transformed() | BoundTransform():
             column = _bind_term(term.reference, schema, case_sensitive).reference
             return _bind_transform(term.transform, column)
         case _:
@@ -144,18 +95,18 @@ def _bind_term(term: Term, schema: Schema, case_sensitive: bool) -> BoundTerm:
 def _bind_transform(transform: tr.Transform, column: BoundReference) -> BoundTerm:
     if isinstance(transform, tr.VoidTransform | tr.UnknownTransform):
         raise InvalidExpressionError(f"transform {transform} of {column} cannot be used in a predicate")
-    if not transform.can_transform(column.kind):
-        raise InvalidExpressionError(f"{transform} does not take columns of type {column.kind}, as {column} is")
+    if not transform.can_transform(column.field_type):
+        raise InvalidExpressionError(f"{transform} does not take columns of type {column.field_type}, as {column} is")
     return column if isinstance(transform, tr.IdentityTransform) else BoundTransform(transform, column)
 
 
 def _not_null(term: BoundTerm) -> ex.Expression:
     # Every transform gives null for null and for nothing else.
-    return ex.AlwaysFalse() if isinstance(term.reference.kind, types.UnknownType) else not_null(term.reference)
+    return ex.AlwaysFalse() if isinstance(term.reference.field_type, types.UnknownType) else not_null(term.reference)
 
 
 def _check_comparable(predicate: ex.Predicate, term: BoundTerm) -> None:
-    field_type = term.kind
+    field_type = term.field_type
     if not isinstance(field_type, types.PrimitiveType) or isinstance(
         field_type, types.GeometryType | types.GeographyType | types.UnknownType
     ):
@@ -166,7 +117,7 @@ def _check_comparable(predicate: ex.Predicate, term: BoundTerm) -> None:
 
 def _bind_set(predicate: ex.SetPredicate, term: BoundTerm) -> ex.Expression:
     positions = (_locate(predicate, constant, term) for constant in predicate.literals)
-    constants = [Literal(position.value, term.kind) for position in positions if isinstance(position, Exact)]
+    constants = [Literal(position.value, term.field_type) for position in positions if isinstance(position, Exact)]
     if isinstance(term, BoundTransform) and term.transform.preserves_order:
         equal: list[ex.LiteralPredicate] = [ex.EqualTo(term, constant) for constant in dict.fromkeys(constants)]
         matches = ex.disjunction(*(without_transform(test, term.transform, term.reference) for test in equal))
@@ -190,10 +141,10 @@ def _locate(predicate: ex.Predicate, constant: Literal, term: BoundTerm) -> Posi
             isinstance(term, BoundTransform)
             and isinstance(term.transform, tr.TimeTransform)
             and not isinstance(term.transform, tr.DayTransform)
-            and isinstance(constant.kind, types.StringType)
+            and isinstance(constant.field_type, types.StringType)
         ):
             constant = Literal(unit_count(term.transform, constant.value), types.LongType())
-        return locate(constant, term.kind)
+        return locate(constant, term.field_type)
     except InvalidExpressionError as error:
         raise InvalidExpressionError(f"{_shown(predicate)}: {error}") from None
 

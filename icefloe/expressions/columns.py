@@ -3,25 +3,8 @@
 from collections.abc import Iterable
 
 from icefloe.errors import InvalidExpressionError
+from icefloe.expressions import values as ex
 from icefloe.expressions.terms import IdReference, Reference, Term, Transformed, as_term
-from icefloe.expressions.values import (
-    EqualTo,
-    Expression,
-    GreaterThan,
-    GreaterThanOrEqual,
-    IsNaN,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    NotEqualTo,
-    NotNaN,
-    NotNull,
-    NotStartsWith,
-    StartsWith,
-    conjunction,
-    is_in,
-    not_in,
-)
 from icefloe.partitioning import transforms as tr
 
 
@@ -33,64 +16,64 @@ class Column:
     def __init__(self, term: str | Term) -> None:
         self.term = as_term(term)
 
-    def __eq__(self, other: object) -> Expression:  # type: ignore[override]  # it makes a predicate
-        return EqualTo(self.term, other)
+    def __eq__(self, other: object) -> ex.Expression:  # type: ignore[override]  # it makes a predicate
+        return ex.EqualTo(self.term, other)
 
-    def __ne__(self, other: object) -> Expression:  # type: ignore[override]  # it makes a predicate
-        return NotEqualTo(self.term, other)
+    def __ne__(self, other: object) -> ex.Expression:  # type: ignore[override]  # it makes a predicate
+        return ex.NotEqualTo(self.term, other)
 
-    def __lt__(self, other: object) -> Expression:
-        return LessThan(self.term, other)
+    def __lt__(self, other: object) -> ex.Expression:
+        return ex.LessThan(self.term, other)
 
-    def __le__(self, other: object) -> Expression:
-        return LessThanOrEqual(self.term, other)
+    def __le__(self, other: object) -> ex.Expression:
+        return ex.LessThanOrEqual(self.term, other)
 
-    def __gt__(self, other: object) -> Expression:
-        return GreaterThan(self.term, other)
+    def __gt__(self, other: object) -> ex.Expression:
+        return ex.GreaterThan(self.term, other)
 
-    def __ge__(self, other: object) -> Expression:
-        return GreaterThanOrEqual(self.term, other)
+    def __ge__(self, other: object) -> ex.Expression:
+        return ex.GreaterThanOrEqual(self.term, other)
 
     __hash__ = None  # type: ignore[assignment]  # equality makes a predicate, so sets and keys would not work
 
     def __repr__(self) -> str:
         return f"col({str(self.term)!r})"
 
-    def is_in(self, values: Iterable[object]) -> Expression:
+    def is_in(self, values: Iterable[object]) -> ex.Expression:
         """The value is one of these."""
-        return is_in(self.term, values)
+        return ex.is_in(self.term, values)
 
-    def not_in(self, values: Iterable[object]) -> Expression:
+    def not_in(self, values: Iterable[object]) -> ex.Expression:
         """The value is none of these; null is not."""
-        return not_in(self.term, values)
+        return ex.not_in(self.term, values)
 
-    def between(self, low: object, high: object) -> Expression:
+    def between(self, low: object, high: object) -> ex.Expression:
         """The value is at least `low` and at most `high`."""
-        return conjunction(GreaterThanOrEqual(self.term, low), LessThanOrEqual(self.term, high))
+        return ex.conjunction(ex.GreaterThanOrEqual(self.term, low), ex.LessThanOrEqual(self.term, high))
 
-    def is_null(self) -> Expression:
+    def is_null(self) -> ex.Expression:
         """The value is null."""
-        return IsNull(self.term)
+        return ex.IsNull(self.term)
 
-    def not_null(self) -> Expression:
+    def not_null(self) -> ex.Expression:
         """The value is not null."""
-        return NotNull(self.term)
+        return ex.NotNull(self.term)
 
-    def is_nan(self) -> Expression:
+    def is_nan(self) -> ex.Expression:
         """The value is NaN."""
-        return IsNaN(self.term)
+        return ex.IsNaN(self.term)
 
-    def not_nan(self) -> Expression:
+    def not_nan(self) -> ex.Expression:
         """The value is not NaN; null is not."""
-        return NotNaN(self.term)
+        return ex.NotNaN(self.term)
 
-    def starts_with(self, prefix: str) -> Expression:
+    def starts_with(self, prefix: str) -> ex.Expression:
         """The text starts with the prefix."""
-        return StartsWith(self.term, prefix)
+        return ex.StartsWith(self.term, prefix)
 
-    def not_starts_with(self, prefix: str) -> Expression:
+    def not_starts_with(self, prefix: str) -> ex.Expression:
         """The text does not start with the prefix; null does not."""
-        return NotStartsWith(self.term, prefix)
+        return ex.NotStartsWith(self.term, prefix)
 
 
 def col(name: str) -> Column:

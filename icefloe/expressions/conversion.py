@@ -12,12 +12,11 @@ import struct
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 from icefloe.errors import InvalidExpressionError, InvalidInputError
 from icefloe.expressions import values as ex
 from icefloe.expressions.terms import BoundTerm, Literal
-from icefloe.schema import MICROS_PER_DAY, NANOS_PER_DAY, NANOS_PER_SECOND, coerce, parse_timestamp, types
+from icefloe.schema import MICROS_PER_DAY, NANOS_PER_DAY, NANOS_PER_SECOND, Value, coerce, parse_timestamp, types
 
 _INT32 = (-(2**31), 2**31 - 1)
 _INT64 = (-(2**63), 2**63 - 1)
@@ -36,15 +35,15 @@ _NUMBER_TEXT = re.compile(r"[+-]?(?:[0-9]{1,60}\.?[0-9]{0,60}|\.[0-9]{1,60})(?:[
 class Exact:
     """The type holds this value."""
 
-    value: Any
+    value: Value
 
 
 @dataclass(frozen=True, slots=True)
 class Between:
     """The type's values below and above; None where it has none there."""
 
-    below: Any
-    above: Any
+    below: Value
+    above: Value
 
 
 Position = Exact | Between
@@ -52,7 +51,7 @@ Position = Exact | Between
 
 def locate(constant: Literal, field_type: types.IcebergType) -> Position:
     """Where the constant lies among the values of the type."""
-    if constant.kind == field_type:
+    if constant.field_type == field_type:
         return Exact(constant.value)
     try:
         position = _locate(constant, field_type)
@@ -62,7 +61,7 @@ def locate(constant: Literal, field_type: types.IcebergType) -> Position:
         raise InvalidExpressionError(str(error)) from None
     if position is None:
         raise InvalidExpressionError(
-            f"the constant {constant} of type {constant.kind} cannot be compared with values of type {field_type}"
+            f"the constant {constant} of type {constant.field_type} cannot be compared with values of type {field_type}"
         )
     return position
 
@@ -70,7 +69,7 @@ def locate(constant: Literal, field_type: types.IcebergType) -> Position:
 def compare(comparison: type[ex.LiteralPredicate], term: BoundTerm, position: Position) -> ex.Expression:
     """The comparison of a term with a constant at that position among the type's values."""
     if isinstance(position, Exact):
-        return comparison(term, Literal(position.value, term.kind))
+        return comparison(term, Literal(position.value, term.field_type))
     if comparison is ex.EqualTo:
         return ex.AlwaysFalse()
     if comparison is ex.NotEqualTo:
@@ -82,7 +81,7 @@ def compare(comparison: type[ex.LiteralPredicate], term: BoundTerm, position: Po
         reached, opposite, inclusive = position.above, position.below, ex.GreaterThanOrEqual
     if reached is None:
         return ex.AlwaysFalse()
-    return not_null(term) if opposite is None else inclusive(term, Literal(reached, term.kind))
+    return not_null(term) if opposite is None else inclusive(term, Literal(reached, term.field_type))
 
 
 def not_null(term: BoundTerm) -> ex.Expression:
@@ -111,12 +110,12 @@ def limits(field_type: types.IcebergType) -> tuple[int, int] | None:
             return None
 
 
-def steps(value: Any, field_type: types.IcebergType) -> int:
+def steps(value: Value, field_type: types.IcebergType) -> int:
     """A value of a type with limits, as a count of its steps."""
     return int(value.scaleb(field_type.scale)) if isinstance(field_type, types.DecimalType) else value
 
 
-def from_steps(count: int, field_type: types.IcebergType) -> Any:
+def from_steps(count: int, field_type: types.IcebergType) -> Value:
     """The value for a count of steps."""
     if isinstance(field_type, types.DecimalType):
         return Decimal((int(count < 0), tuple(map(int, str(abs(count)))), -field_type.scale))
@@ -136,7 +135,7 @@ def position_of_steps(floor: int, is_exact: bool, field_type: types.IcebergType)
 
 
 def _locate(constant: Literal, field_type: types.IcebergType) -> Position | None:
-    source = constant.kind
+    source = constant.field_type
     if isinstance(field_type, types.IntegerType | types.LongType | types.DecimalType) and isinstance(source, _NUMBERS):
         return _locate_number(constant.value, field_type)
     if isinstance(field_type, types.DecimalType) and isinstance(source, types.StringType):
@@ -181,7 +180,7 @@ def _locate_float(number: int | float | Decimal, field_type: types.IcebergType) 
 
 
 def _locate_moment(constant: Literal, field_type: types.IcebergType) -> Position | None:
-    if isinstance(constant.kind, _WHOLE):
+    if isinstance(constant.field_type, _WHOLE):
         return position_of_steps(constant.value, True, field_type)
     nanos = _nanos(constant, field_type)
     if nanos is None:
@@ -196,7 +195,7 @@ def _locate_moment(constant: Literal, field_type: types.IcebergType) -> Position
 def _nanos(constant: Literal, field_type: types.IcebergType) -> int | None:
     """Nanoseconds since the epoch; None if the constant is not a moment, or has a zone that the column lacks."""
     is_zoned = isinstance(field_type, _ZONED)
-    match constant.kind:
+    match constant.field_type:
         case types.StringType():
             nanos, offset = parse_timestamp(constant.value)
             if offset is not None and not is_zoned:

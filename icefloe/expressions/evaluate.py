@@ -6,14 +6,14 @@ bound to; a partition tuple is such a sequence. Values are in the form of `schem
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from icefloe.errors import InvalidExpressionError
 from icefloe.expressions import values as ex
 from icefloe.expressions.binding import bound_term
 from icefloe.expressions.terms import BoundReference, BoundTerm
+from icefloe.schema import Value
 
-Row = Mapping[int, Any] | Sequence[Any]
+Row = Mapping[int, Value] | Sequence[Value]
 
 
 def evaluate(expression: ex.Expression, row: Row) -> bool:
@@ -35,10 +35,10 @@ def evaluate(expression: ex.Expression, row: Row) -> bool:
             raise InvalidExpressionError(f"{expression!r} is not a predicate")
 
 
-def value_of(term: BoundTerm, row: Row) -> Any:
+def value_of(term: BoundTerm, row: Row) -> Value:
     """The value of a bound term in a row."""
     if not isinstance(term, BoundReference):
-        return term.transform.apply(value_of(term.reference, row), term.reference.kind)
+        return term.transform.apply(value_of(term.reference, row), term.reference.field_type)
     if isinstance(row, Mapping):
         value = row.get(term.path[0])
     elif term.position < len(row):
@@ -50,7 +50,7 @@ def value_of(term: BoundTerm, row: Row) -> Any:
     return value
 
 
-def _test(predicate: ex.Predicate, value: Any) -> bool:
+def _test(predicate: ex.Predicate, value: Value) -> bool:
     is_nan = isinstance(value, float) and math.isnan(value)
     match predicate:
         case ex.IsNull():
@@ -67,22 +67,12 @@ def _test(predicate: ex.Predicate, value: Any) -> bool:
             return value is not None and not is_nan and _holds(predicate, value)
 
 
-def _holds(predicate: ex.Predicate, value: Any) -> bool:
+def _holds(predicate: ex.Predicate, value: Value) -> bool:
     """The comparison with an ordinary value; of a negated test, the one that it negates."""
     match predicate:
-        case ex.EqualTo(literal=constant) | ex.NotEqualTo(literal=constant):
-            return bool(value == constant.value)
-        case ex.LessThan(literal=constant):
-            return bool(value < constant.value)
-        case ex.LessThanOrEqual(literal=constant):
-            return bool(value <= constant.value)
-        case ex.GreaterThan(literal=constant):
-            return bool(value > constant.value)
-        case ex.GreaterThanOrEqual(literal=constant):
-            return bool(value >= constant.value)
-        case ex.In(literals=constants) | ex.NotIn(literals=constants):
+        case ex.SetPredicate(literals=constants):
             return any(value == constant.value for constant in constants)
-        case ex.StartsWith(literal=constant) | ex.NotStartsWith(literal=constant):
-            return bool(value.startswith(constant.value))
+        case ex.LiteralPredicate(literal=constant):
+            return bool(ex.COMPARE[type(predicate)](value, constant.value))
         case _:
             raise AssertionError(f"no rule evaluates {predicate!r}")

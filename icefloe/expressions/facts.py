@@ -8,14 +8,14 @@ without the rows whose struct is null; bounds of uuids, which Java orders as two
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.expressions.arrow import storage_type
+from icefloe.expressions.arrow import Column, storage_type
 from icefloe.expressions.terms import BoundReference
 from icefloe.schema import DoubleType, FloatType, IcebergType, UUIDType
 
@@ -35,22 +35,22 @@ class Statistics(Protocol):
         """How many files there are."""
 
     @property
-    def record_counts(self) -> Any:
+    def record_counts(self) -> Column:
         """Rows per file, an int64 array; negative is unknown too."""
 
-    def value_counts(self, field_id: int) -> Any | None:
+    def value_counts(self, field_id: int) -> Column | None:
         """Values of the column, nulls and NaNs among them, an int64 array; None: unknown for all."""
 
-    def null_counts(self, field_id: int) -> Any | None:
+    def null_counts(self, field_id: int) -> Column | None:
         """Nulls of the column."""
 
-    def nan_counts(self, field_id: int) -> Any | None:
+    def nan_counts(self, field_id: int) -> Column | None:
         """NaNs of the column."""
 
-    def lower_bounds(self, field_id: int, kind: IcebergType) -> Any | None:
-        """At most the least value of the column, an array of the Arrow type of `kind`."""
+    def lower_bounds(self, field_id: int, field_type: IcebergType) -> Column | None:
+        """At most the least value of the column, an array of the Arrow type of `field_type`."""
 
-    def upper_bounds(self, field_id: int, kind: IcebergType) -> Any | None:
+    def upper_bounds(self, field_id: int, field_type: IcebergType) -> Column | None:
         """At least the greatest value of the column."""
 
 
@@ -61,16 +61,16 @@ class PartitionSummaries(Protocol):
     def size(self) -> int:
         """How many manifests there are."""
 
-    def contains_null(self, position: int) -> Any | None:
+    def contains_null(self, position: int) -> Column | None:
         """Whether the field at that position of the spec is null in some file, a boolean array; None: unknown for all."""
 
-    def contains_nan(self, position: int) -> Any | None:
+    def contains_nan(self, position: int) -> Column | None:
         """Whether the field is NaN in some file."""
 
-    def lower_bounds(self, position: int, kind: IcebergType) -> Any | None:
-        """At most the least value of the field, an array of the Arrow type of `kind`; null if all are null or NaN."""
+    def lower_bounds(self, position: int, field_type: IcebergType) -> Column | None:
+        """At most the least value of the field, an array of the Arrow type of `field_type`; null if all are null or NaN."""
 
-    def upper_bounds(self, position: int, kind: IcebergType) -> Any | None:
+    def upper_bounds(self, position: int, field_type: IcebergType) -> Column | None:
         """At least the greatest value of the field."""
 
 
@@ -82,8 +82,8 @@ class Bounds:
     """
 
     size: int
-    lower: Any | None = None
-    upper: Any | None = None
+    lower: pa.Array | None = None
+    upper: pa.Array | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +102,14 @@ class Facts:
 def facts_of_files(column: BoundReference, statistics: Statistics) -> Facts:
     """The facts about a column of files."""
     size, field_id = statistics.size, column.field_id
+    lower, upper = statistics.lower_bounds, statistics.upper_bounds
     values = _counts(statistics.value_counts(field_id), size)
     nulls = _counts(statistics.null_counts(field_id), size)
     is_counted = values > 0
     is_nested = len(column.path) > 1
     may_be_null = (nulls != 0) | is_nested if column.is_nullable else _none(size)
     is_all_null = is_counted & (values == nulls)
-    if isinstance(column.kind, FloatType | DoubleType):
+    if isinstance(column.field_type, FloatType | DoubleType):
         nans = _counts(statistics.nan_counts(field_id), size)
         may_be_nan = nans != 0
         # A nested field that is NaN in every counted value may be null in other rows.
@@ -127,10 +128,7 @@ def facts_of_files(column: BoundReference, statistics: Statistics) -> Facts:
         has_no_ordinary | is_all_nan,
         cache(
             lambda: _bounds(
-                size,
-                statistics.lower_bounds(field_id, column.kind),
-                statistics.upper_bounds(field_id, column.kind),
-                column.kind,
+                size, lower(field_id, column.field_type), upper(field_id, column.field_type), column.field_type
             )
         ),
     )
@@ -138,7 +136,7 @@ def facts_of_files(column: BoundReference, statistics: Statistics) -> Facts:
 
 def facts_of_manifests(column: BoundReference, summaries: PartitionSummaries) -> Facts:
     """The facts about a partition field of manifests (spec: Manifest Lists)."""
-    size, position, field_type = summaries.size, column.position, column.kind
+    size, position, field_type = summaries.size, column.position, column.field_type
     has_null, has_no_null = _answers(summaries.contains_null(position), size)
     lower, upper = summaries.lower_bounds(position, field_type), summaries.upper_bounds(position, field_type)
     no_bounds = _is_missing(lower, size) & _is_missing(upper, size)
@@ -161,22 +159,16 @@ def facts_of_manifests(column: BoundReference, summaries: PartitionSummaries) ->
 
 def without_bounds(facts: Facts) -> Facts:
     """The facts about a transform of the column that preserves nulls but not order."""
-    return Facts(
-        facts.size,
-        facts.may_be_null,
-        _none(facts.size),
-        facts.is_all_null,
-        _none(facts.size),
-        facts.is_all_null,
-        lambda: Bounds(facts.size),
-    )
+    none = _none(facts.size)
+    nulls = facts.is_all_null
+    return Facts(facts.size, facts.may_be_null, none, nulls, none, nulls, lambda: Bounds(facts.size))
 
 
 def _none(size: int) -> Mask:
     return np.zeros(size, dtype=np.bool_)
 
 
-def _counts(counts: Any | None, size: int) -> npt.NDArray[np.int64]:
+def _counts(counts: Column | None, size: int) -> npt.NDArray[np.int64]:
     """The counts, negative where unknown."""
     if counts is None:
         return np.full(size, _UNKNOWN, dtype=np.int64)
@@ -184,7 +176,7 @@ def _counts(counts: Any | None, size: int) -> npt.NDArray[np.int64]:
     return numbers.astype(np.int64, copy=False)
 
 
-def _answers(answers: Any | None, size: int) -> tuple[Mask, Mask]:
+def _answers(answers: Column | None, size: int) -> tuple[Mask, Mask]:
     """Where the answer is known to be yes, and where it is known to be no."""
     if answers is None:
         return _none(size), _none(size)
@@ -192,27 +184,27 @@ def _answers(answers: Any | None, size: int) -> tuple[Mask, Mask]:
     return known(array), known(pc.invert(array))
 
 
-def known(array: Any) -> Mask:
+def known(array: Column) -> Mask:
     """Where a boolean array is true; null is not."""
     mask: Mask = _filled(array, False).to_numpy(zero_copy_only=False)
     return mask
 
 
-def _filled(array: Any, value: Any) -> Any:
+def _filled(array: Column, value: int | bool) -> Column:
     # Where there is nothing to fill, the call would still cost more than small arrays do.
     return pc.fill_null(array, value) if array.null_count else array
 
 
-def _is_missing(bounds: Any | None, size: int) -> Mask:
+def _is_missing(bounds: Column | None, size: int) -> Mask:
     return ~_none(size) if bounds is None else known(pc.is_null(_one_array(bounds)))
 
 
-def _bounds(size: int, lower: Any | None, upper: Any | None, field_type: IcebergType) -> Bounds:
+def _bounds(size: int, lower: Column | None, upper: Column | None, field_type: IcebergType) -> Bounds:
     bounds = Bounds(size, _comparable(lower, field_type), _comparable(upper, field_type))
     return _loose_uuid_bounds(bounds) if isinstance(field_type, UUIDType) else bounds
 
 
-def _comparable(bounds: Any | None, field_type: IcebergType) -> Any | None:
+def _comparable(bounds: Column | None, field_type: IcebergType) -> pa.Array | None:
     if bounds is None:
         return None
     array = _one_array(bounds)
@@ -222,7 +214,7 @@ def _comparable(bounds: Any | None, field_type: IcebergType) -> Any | None:
     return array if array.type == wanted else array.cast(wanted)
 
 
-def _one_array(array: Any) -> Any:
+def _one_array(array: Column) -> pa.Array:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
@@ -245,7 +237,7 @@ def _loose_uuid_bounds(bounds: Bounds) -> Bounds:
     return Bounds(bounds.size, _from_byte_rows(lower, is_known), _from_byte_rows(upper, is_known))
 
 
-def _byte_rows(array: Any) -> npt.NDArray[np.uint8]:
+def _byte_rows(array: pa.Array) -> npt.NDArray[np.uint8]:
     filled = pc.fill_null(array, bytes(_UUID_BYTES))
     raw = np.frombuffer(
         filled.buffers()[1], dtype=np.uint8, count=len(filled) * _UUID_BYTES, offset=filled.offset * _UUID_BYTES
@@ -253,6 +245,6 @@ def _byte_rows(array: Any) -> npt.NDArray[np.uint8]:
     return raw.reshape(-1, _UUID_BYTES).copy()
 
 
-def _from_byte_rows(rows: npt.NDArray[np.uint8], is_known: Mask) -> Any:
+def _from_byte_rows(rows: npt.NDArray[np.uint8], is_known: Mask) -> pa.Array:
     validity = pa.array(is_known).buffers()[1]
     return pa.Array.from_buffers(pa.binary(_UUID_BYTES), len(rows), [validity, pa.py_buffer(rows.tobytes())])

@@ -5,7 +5,7 @@ known to be a value; but when both are equal, they are the only ordinary value.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,8 @@ from icefloe.expressions import values as ex
 from icefloe.expressions.arrow import to_scalar, to_value_set
 from icefloe.expressions.facts import Bounds, Facts, Mask, known
 from icefloe.expressions.terms import Literal
+
+Compare: TypeAlias = Callable[[pa.Array, pa.Scalar], pa.Array]
 
 _FEW = 16
 """Up to so many constants are compared one by one; more are looked up in order."""
@@ -106,14 +108,14 @@ def _all_hit(predicate: ex.Predicate, bounds: Bounds) -> Mask:
             raise AssertionError(f"no rule answers {predicate!r}")
 
 
-def _comparer(bounds: Any | None, size: int) -> Callable[[Callable[[Any, Any], Any], Literal], Mask]:
+def _comparer(bounds: pa.Array | None, size: int) -> Callable[[Compare, Literal], Mask]:
     """Where a comparison of the bounds with a constant is known to hold."""
     if bounds is None:
         return lambda _compare, _constant: np.zeros(size, dtype=np.bool_)
     return lambda compare, constant: known(compare(bounds, to_scalar(constant)))
 
 
-def _starts(bounds: Any | None, prefix: Literal, size: int) -> Mask:
+def _starts(bounds: pa.Array | None, prefix: Literal, size: int) -> Mask:
     return np.zeros(size, dtype=np.bool_) if bounds is None else known(pc.starts_with(bounds, prefix.value))
 
 
@@ -135,7 +137,7 @@ def _any_within(constants: tuple[Literal, ...], bounds: Bounds) -> Mask:
     return is_there & ~known(pc.greater(nearest, bounds.upper))
 
 
-def _search(values: Any, lower: Any | None, size: int) -> npt.NDArray[np.int64]:
+def _search(values: pa.Array, lower: pa.Array | None, size: int) -> npt.NDArray[np.int64]:
     """For each bound, the position of the first sorted value that is not below it: a vectorized binary search."""
     low, high = np.zeros(size, dtype=np.int64), np.full(size, len(values), dtype=np.int64)
     if lower is None:

@@ -71,7 +71,7 @@ def _opposite(expression: ex.Expression) -> ex.Expression:
             others: list[ex.Expression] = [reversed_test(term, expression.literal)]
             if term.is_nullable:
                 others.append(ex.IsNull(term.reference))
-            if isinstance(term.kind, FloatType | DoubleType):
+            if isinstance(term.field_type, FloatType | DoubleType):
                 others.append(ex.IsNaN(term))
             return ex.disjunction(*others)
         case _:
@@ -118,15 +118,15 @@ def _implied(unit: ex.Expression, is_and: bool) -> ex.Expression | None:
     return None
 
 
-def _flat(children: Iterable[ex.Expression], kind: type[ex.And] | type[ex.Or]) -> list[ex.Expression]:
-    combined = (ex.conjunction if kind is ex.And else ex.disjunction)(*children)
-    return list(combined.children) if isinstance(combined, ex.And | ex.Or) and type(combined) is kind else [combined]
+def _flat(children: Iterable[ex.Expression], chain: type[ex.And] | type[ex.Or]) -> list[ex.Expression]:
+    combined = (ex.conjunction if chain is ex.And else ex.disjunction)(*children)
+    return list(combined.children) if isinstance(combined, ex.And | ex.Or) and type(combined) is chain else [combined]
 
 
 def _merged(children: list[ex.Expression], is_and: bool) -> list[ex.Expression]:
     """Equalities of one term in an `or`, inequalities in an `and`, merged into one test at the position of the first."""
     wanted = (ex.NotEqualTo, ex.NotIn) if is_and else (ex.EqualTo, ex.In)
-    groups: dict[Term, list[ex.Expression]] = {}
+    groups: dict[Term, list[ex.LiteralPredicate | ex.SetPredicate]] = {}
     for child in children:
         if isinstance(child, wanted):
             groups.setdefault(child.term, []).append(child)
@@ -137,16 +137,6 @@ def _merged(children: list[ex.Expression], is_and: bool) -> list[ex.Expression]:
         if not isinstance(child, wanted):
             merged.append(child)
         elif group := groups.pop(child.term, None):
-            constants = [one for test in group for one in _constants(test)]
+            constants = [constant for test in group for constant in test.literals]
             merged.append((ex.not_in if is_and else ex.is_in)(child.term, constants))
     return merged
-
-
-def _constants(test: ex.Expression) -> Iterable[object]:
-    match test:
-        case ex.In() | ex.NotIn():
-            return test.literals
-        case ex.LiteralPredicate():
-            return (test.literal,)
-        case _:
-            raise AssertionError(f"{test} has no constants")

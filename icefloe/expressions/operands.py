@@ -1,20 +1,15 @@
-"""The operands of a filter text: columns, transforms of columns, constants."""
+"""The operands of a filter text: columns, transforms of columns, and constants like `-34`, `1.5`, `1.5e0`, `X'00ff'`, `DATE '2024-01-31'`."""
 
+import math
 from collections.abc import Callable
+from decimal import Decimal, DecimalException
 from typing import TypeVar
 
 from icefloe.errors import InvalidExpressionError, InvalidInputError
-from icefloe.expressions.constants import (
-    binary_literal,
-    decimal_literal,
-    float_literal,
-    integer_literal,
-    typed_literal,
-    whole_number,
-)
 from icefloe.expressions.terms import RESERVED_WORDS, IdReference, Literal, Reference, Term, Transformed, literal
 from icefloe.expressions.tokens import Token, TokenKind, problem_at, tokenize
 from icefloe.partitioning import transforms as tr
+from icefloe.schema import NANOS_PER_SECOND, coerce, parse_text, parse_timestamp, types
 
 _TRANSFORMS: dict[str, tr.Transform] = {
     "years": tr.YearTransform(),
@@ -27,9 +22,26 @@ _WITH_NUMBER: dict[str, Callable[[int], tr.Transform]] = {
     "bucket": tr.BucketTransform,
     "truncate": tr.TruncateTransform,
 }
+_TIMESTAMPS = types.TimestampType | types.TimestamptzType | types.TimestampNanoType | types.TimestamptzNanoType
+_TYPES: dict[str, types.IcebergType] = {
+    str(field_type): field_type
+    for field_type in (
+        types.DateType(),
+        types.TimeType(),
+        types.TimestampType(),
+        types.TimestamptzType(),
+        types.TimestampNanoType(),
+        types.TimestamptzNanoType(),
+        types.UUIDType(),
+        types.FloatType(),
+        types.DoubleType(),
+    )
+}
+_MOST_DIGITS = 100
+_NANOS_PER_MICRO = 1000
 _SQL_FUNCTIONS = ("year", "month", "day", "hour")
 
-Made = TypeVar("Made")
+Operand = TypeVar("Operand")
 
 
 class OperandReader:
@@ -102,7 +114,7 @@ class OperandReader:
             case TokenKind.WORD if token.is_word("true", "false"):
                 return literal(self.advance().is_word("true"))
             case TokenKind.WORD if following.kind is TokenKind.TEXT:
-                return self.guarded(token, typed_literal, self.advance().content, self.advance().content)
+                return self.guarded(token, _typed_literal, self.advance().content, self.advance().content)
             case TokenKind.WORD if following.is_symbol("("):
                 return self.call()
             case TokenKind.NAME | TokenKind.WORD if not token.is_word(*RESERVED_WORDS):
@@ -118,17 +130,17 @@ class OperandReader:
             case TokenKind.TEXT if not sign:
                 return self.guarded(start, literal, token.content)
             case TokenKind.BINARY if not sign:
-                return self.guarded(start, binary_literal, token.content)
+                return self.guarded(start, _binary_literal, token.content)
             case TokenKind.INTEGER:
-                return self.guarded(start, integer_literal, sign + token.content)
+                return self.guarded(start, _integer_literal, sign + token.content)
             case TokenKind.DECIMAL:
-                return self.guarded(start, decimal_literal, sign + token.content)
+                return self.guarded(start, _decimal_literal, sign + token.content)
             case TokenKind.FLOAT:
-                return self.guarded(start, float_literal, sign + token.content)
+                return self.guarded(start, _float_literal, sign + token.content)
             case _:
                 raise self.expected(f"a number after {sign}", token)
 
-    def guarded(self, start: Token, make: Callable[..., Made], *arguments: object) -> Made:
+    def guarded(self, start: Token, make: Callable[..., Operand], *arguments: object) -> Operand:
         """The constant or term for a piece of the text; errors name its position."""
         try:
             return make(*arguments)
@@ -162,7 +174,7 @@ class OperandReader:
         self.expect_symbol(")")
         if number.kind is not TokenKind.INTEGER:
             raise self.error(f"{name.source} takes a whole number and a column, not {number.source}", number)
-        return Transformed(self.guarded(name, make, self.guarded(number, whole_number, number.content)), reference)
+        return Transformed(self.guarded(name, make, self.guarded(number, _whole_number, number.content)), reference)
 
     def argument(self) -> Reference | IdReference:
         start = self.token
@@ -184,7 +196,7 @@ class OperandReader:
 def _id_reference(number: Token) -> IdReference:
     if number.kind is not TokenKind.INTEGER:
         raise InvalidExpressionError(f"{number.source} is not a field id; give a whole number")
-    return IdReference(whole_number(number.content))
+    return IdReference(_whole_number(number.content))
 
 
 def _unknown_function(name: str) -> str:
@@ -194,3 +206,67 @@ def _unknown_function(name: str) -> str:
             f"for the count of {name.lower()}s since 1970 that partitions have"
         )
     return f"the function {name} is not known; known are {', '.join((*_TRANSFORMS, *_WITH_NUMBER))} and starts_with"
+
+
+def _integer_literal(digits: str) -> Literal:
+    """A whole number: a long, or a decimal when it is too large for one."""
+    return literal(_whole_number(digits))
+
+
+def _whole_number(digits: str) -> int:
+    """A whole number of any sane length; Python itself refuses thousands of digits."""
+    if len(digits) > _MOST_DIGITS:
+        raise InvalidExpressionError(f"a number of {len(digits)} digits is larger than any type holds")
+    return int(digits)
+
+
+def _decimal_literal(text: str) -> Literal:
+    """A decimal with exactly the digits written."""
+    try:
+        return literal(Decimal(text))
+    except DecimalException:
+        raise InvalidExpressionError(f"{text!r} is not a decimal number; write it like 14.20") from None
+
+
+def _float_literal(text: str) -> Literal:
+    """A double."""
+    number = float(text)
+    if math.isinf(number):
+        raise InvalidExpressionError(f"{text} is beyond the largest double; write DOUBLE 'Infinity' if that is meant")
+    return literal(number)
+
+
+def _binary_literal(digits: str) -> Literal:
+    """Bytes from pairs of hexadecimal digits."""
+    try:
+        data = bytes.fromhex(digits)
+    except ValueError:
+        data = None
+    if data is None or 2 * len(data) != len(digits):
+        raise InvalidExpressionError(f"X'{digits}' is not pairs of hexadecimal digits; write it like X'00ff'")
+    return literal(data)
+
+
+def _typed_literal(type_name: str, text: str) -> Literal:
+    """A constant with an explicit type. A timestamp with an offset is zoned; TIMESTAMPTZ without one is UTC."""
+    name = type_name.lower()
+    if name == "decimal":
+        return _decimal_literal(text)
+    field_type = _TYPES.get(name)
+    if field_type is None:
+        known = ", ".join(("DECIMAL", *(name.upper() for name in _TYPES)))
+        raise InvalidExpressionError(f"{type_name} is not a type of constants; those are {known}")
+    if isinstance(field_type, _TIMESTAMPS):
+        return _timestamp_literal(text, field_type)
+    return Literal(parse_text(text, field_type), field_type)
+
+
+def _timestamp_literal(text: str, field_type: types.IcebergType) -> Literal:
+    nanos, offset = parse_timestamp(text)
+    nanos -= (offset or 0) * NANOS_PER_SECOND
+    is_zoned = offset is not None or isinstance(field_type, types.TimestamptzType | types.TimestamptzNanoType)
+    if isinstance(field_type, types.TimestampNanoType | types.TimestamptzNanoType) or nanos % _NANOS_PER_MICRO:
+        fine = types.TimestamptzNanoType() if is_zoned else types.TimestampNanoType()
+        return Literal(coerce(nanos, fine), fine)
+    coarse = types.TimestamptzType() if is_zoned else types.TimestampType()
+    return Literal(coerce(nanos // _NANOS_PER_MICRO, coarse), coarse)

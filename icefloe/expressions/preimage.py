@@ -10,13 +10,11 @@ from icefloe.expressions import values as ex
 from icefloe.expressions.conversion import Exact, Position, compare, not_null, position_of_steps, steps
 from icefloe.expressions.terms import BoundReference, Literal
 from icefloe.partitioning import transforms as tr
-from icefloe.schema import days_from_civil, types
+from icefloe.schema import days_from_civil, next_prefix, types
 
 _HOURS_PER_DAY = 24
 _MONTHS_PER_YEAR = 12
 _EPOCH_YEAR = 1970
-_LAST_CODE_POINT = "\U0010ffff"
-_FIRST_SURROGATE, _AFTER_SURROGATES = 0xD800, 0xE000
 _UNIT_TEXTS: dict[type[tr.TimeTransform], tuple[re.Pattern[str], str]] = {
     tr.YearTransform: (re.compile(r"([+-]?[0-9]{4,9})"), "2024"),
     tr.MonthTransform: (re.compile(r"([+-]?[0-9]{4,9})-([0-9]{2})"), "2024-01"),
@@ -45,29 +43,14 @@ def unit_count(transform: tr.TimeTransform, text: str) -> int:
 def without_transform(predicate: ex.LiteralPredicate, transform: tr.Transform, column: BoundReference) -> ex.Expression:
     """The predicate on the column that is equivalent to this one on its transform."""
     test = _in_order(predicate, transform, column)
-    wrapped = tr.wrapped_range(transform, column.kind)
+    wrapped = tr.wrapped_range(transform, column.field_type)
     if wrapped is None or isinstance(predicate, ex.NotEqualTo):
         return test
-    edge = Literal(wrapped.end, column.kind)
-    if _holds(predicate, wrapped.result):
+    edge = Literal(wrapped.end, column.field_type)
+    if ex.COMPARE[type(predicate)](wrapped.result, predicate.literal.value):
         return ex.disjunction(ex.LessThan(column, edge), test)
     is_open_below = isinstance(predicate, ex.LessThan | ex.LessThanOrEqual)
     return ex.conjunction(ex.GreaterThanOrEqual(column, edge), test) if is_open_below else test
-
-
-def _holds(predicate: ex.LiteralPredicate, result: int) -> bool:
-    constant = predicate.literal.value
-    match predicate:
-        case ex.LessThan():
-            return bool(result < constant)
-        case ex.LessThanOrEqual():
-            return bool(result <= constant)
-        case ex.GreaterThan():
-            return bool(result > constant)
-        case ex.GreaterThanOrEqual():
-            return bool(result >= constant)
-        case _:
-            return bool(result == constant)
 
 
 def _in_order(predicate: ex.LiteralPredicate, transform: tr.Transform, column: BoundReference) -> ex.Expression:
@@ -75,15 +58,18 @@ def _in_order(predicate: ex.LiteralPredicate, transform: tr.Transform, column: B
     constant = predicate.literal
     match predicate:
         case ex.LessThan():
-            return _below(_first(constant, transform, column.kind), column)
+            return _below(_first(constant, transform, column.field_type), column)
         case ex.LessThanOrEqual():
-            return _below(_after(constant, transform, column.kind), column)
+            return _below(_after(constant, transform, column.field_type), column)
         case ex.GreaterThan():
-            return _from(_after(constant, transform, column.kind), column)
+            return _from(_after(constant, transform, column.field_type), column)
         case ex.GreaterThanOrEqual():
-            return _from(_first(constant, transform, column.kind), column)
+            return _from(_first(constant, transform, column.field_type), column)
         case ex.EqualTo():
-            first, after = _first(constant, transform, column.kind), _after(constant, transform, column.kind)
+            first, after = (
+                _first(constant, transform, column.field_type),
+                _after(constant, transform, column.field_type),
+            )
             # Nothing lies between them if the constant is no result of the transform.
             return ex.AlwaysFalse() if first == after else ex.conjunction(_from(first, column), _below(after, column))
         case ex.NotEqualTo():
@@ -124,7 +110,10 @@ def _after(constant: Literal, transform: tr.Transform, field_type: types.Iceberg
     """The least column value whose result is greater than the constant; None if no result is."""
     match transform:
         case tr.TruncateTransform() if isinstance(field_type, types.StringType | types.BinaryType):
-            following = _following(constant.value, transform.width)
+            value, width = constant.value, transform.width
+            if len(value) < width:
+                return Exact(value + ("\x00" if isinstance(value, str) else b"\x00"))
+            following = next_prefix(value[:width])
             return None if following is None else Exact(following)
         case tr.TruncateTransform():
             return position_of_steps(
@@ -136,31 +125,9 @@ def _after(constant: Literal, transform: tr.Transform, field_type: types.Iceberg
             raise AssertionError(f"{transform} does not preserve order")
 
 
-def _following(value: str | bytes, width: int) -> str | bytes | None:
-    """The least text or bytes of at most that length that come after the value."""
-    if isinstance(value, bytes):
-        if len(value) < width:
-            return value + b"\x00"
-        kept = value[:width].rstrip(b"\xff")
-        return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
-    if len(value) < width:
-        return value + "\x00"
-    text = value[:width].rstrip(_LAST_CODE_POINT)
-    return text[:-1] + _next_code_point(text[-1]) if text else None
-
-
-def _next_code_point(character: str) -> str:
-    point = ord(character) + 1
-    return chr(_AFTER_SURROGATES if point == _FIRST_SURROGATE else point)
-
-
 def _start(transform: tr.TimeTransform, count: int, field_type: types.IcebergType) -> int:
     """The start of the unit with that number, in steps of the column."""
-    per_hour = (
-        tr.NANOS_PER_HOUR
-        if isinstance(field_type, types.TimestampNanoType | types.TimestamptzNanoType)
-        else tr.MICROS_PER_HOUR
-    )
+    per_hour = tr.per_hour(field_type)
     match transform:
         case tr.HourTransform():
             return count * per_hour

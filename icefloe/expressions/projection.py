@@ -2,24 +2,25 @@
 
 A row that matches a predicate lies in a partition that matches the inclusive projection: it picks files. All rows of a
 partition that matches the strict projection match the predicate: it decides which rows need no check. Both are
-predicates bound to the partition type of the spec.
+predicates bound to the partition type of the spec. What is left to check in the rows of one partition is the residual.
 
 Java releases up to 0.10 rounded years, months, days and hours before 1970 toward zero, so the partition value may be one
 too large there; the projections allow for that, as Java's do.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from icefloe.errors import InvalidInputError
 from icefloe.expressions import values as ex
 from icefloe.expressions.binding import bind, bound_term
 from icefloe.expressions.conversion import from_steps, limits, steps
+from icefloe.expressions.evaluate import evaluate
 from icefloe.expressions.normal import simplify
 from icefloe.expressions.terms import BoundReference, BoundTransform, Literal
+from icefloe.expressions.walks import predicates, rewrite
 from icefloe.partitioning import PartitionSpec, transforms as tr
-from icefloe.schema import DateType, IcebergType, NestedField, Schema
+from icefloe.schema import DateType, IcebergType, NestedField, Schema, Value
 
 _OPEN_EDGES: dict[type[ex.LiteralPredicate], int] = {ex.LessThan: -1, ex.GreaterThan: 1}
 _CLOSED_EDGES: dict[type[ex.LiteralPredicate], int] = {ex.LessThanOrEqual: 1, ex.GreaterThanOrEqual: -1}
@@ -51,19 +52,58 @@ def project_strict(predicate: ex.Predicate, spec: PartitionSpec) -> ex.Expressio
 
 def project(bound: ex.Expression, of: Callable[[ex.Predicate], ex.Expression]) -> ex.Expression:
     """A bound predicate with each of its tests replaced by a projection."""
-    return simplify(_project(bound, of))
+    return simplify(rewrite(bound, of))
 
 
-def _project(expression: ex.Expression, of: Callable[[ex.Predicate], ex.Expression]) -> ex.Expression:
-    match expression:
-        case ex.And():
-            return ex.conjunction(*(_project(child, of) for child in expression.children))
-        case ex.Or():
-            return ex.disjunction(*(_project(child, of) for child in expression.children))
-        case ex.Predicate():
-            return of(expression)
-        case _:
-            return expression
+class Residuals:
+    """The part of one predicate that rows must still be checked for when their partition is known, once per partition tuple.
+
+    A test that the partition guarantees becomes true, one that it rules out becomes false; the rest stay. Without a schema, the predicate is bound already.
+    """
+
+    def __init__(
+        self, expression: ex.Expression, spec: PartitionSpec, schema: Schema | None = None, case_sensitive: bool = True
+    ) -> None:
+        self.expression = expression if schema is None else bind(expression, schema, case_sensitive)
+        self._projections = {
+            predicate: (project_strict(predicate, spec), project_inclusive(predicate, spec))
+            for predicate in predicates(self.expression)
+        }
+        self._is_constant = all(
+            isinstance(strict, ex.AlwaysFalse) and isinstance(inclusive, ex.AlwaysTrue)
+            for strict, inclusive in self._projections.values()
+        )
+        self._residuals: dict[tuple[Value, ...], ex.Expression] = {}
+
+    def inclusive(self) -> ex.Expression:
+        """The inclusive projection of the whole predicate."""
+        return project(self.expression, lambda test: self._projections[test][1])
+
+    def strict(self) -> ex.Expression:
+        """The strict projection of the whole predicate."""
+        return project(self.expression, lambda test: self._projections[test][0])
+
+    def of(self, partition: Sequence[Value]) -> ex.Expression:
+        """The remaining predicate for the rows of a partition, given its values in the order of the spec."""
+        if self._is_constant:
+            return self.expression
+        key = tuple(partition)
+        if key not in self._residuals:
+            self._residuals[key] = project(self.expression, lambda test: self._left(test, key))
+        return self._residuals[key]
+
+    def _left(self, test: ex.Predicate, partition: tuple[Value, ...]) -> ex.Expression:
+        strict, inclusive = self._projections[test]
+        if evaluate(strict, partition):
+            return ex.AlwaysTrue()
+        return test if evaluate(inclusive, partition) else ex.AlwaysFalse()
+
+
+def residual(
+    expression: ex.Expression, spec: PartitionSpec, schema: Schema, partition: Sequence[Value]
+) -> ex.Expression:
+    """The remaining predicate for the rows of one partition; for many partitions, keep a `Residuals`."""
+    return Residuals(expression, spec, schema).of(partition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +114,16 @@ class _Part:
     partition: BoundReference
     source: IcebergType
 
-    def result(self, value: Any) -> Any:
+    def result(self, value: Value) -> Value:
         """The partition value of a column value; None if it has none because it is too close to the end of its type."""
         try:
             return self.transform.apply(value, self.source)
         except InvalidInputError:
             return None
 
-    def results(self, predicate: ex.Predicate) -> list[Any] | None:
+    def results(self, predicate: ex.LiteralPredicate | ex.SetPredicate) -> list[Value] | None:
         """The partition values of all constants; None if one has none."""
-        results = [self.result(constant.value) for constant in _constants(predicate)]
+        results = [self.result(constant.value) for constant in predicate.literals]
         return None if None in results else results
 
     @property
@@ -91,10 +131,10 @@ class _Part:
         """The lowest column values, if their results are not the lowest ones."""
         return tr.wrapped_range(self.transform, self.source)
 
-    def literal(self, value: Any) -> Literal:
-        return Literal(value, self.partition.kind)
+    def literal(self, value: Value) -> Literal:
+        return Literal(value, self.partition.field_type)
 
-    def literals(self, values: list[Any]) -> list[Literal]:
+    def literals(self, values: list[Value]) -> list[Literal]:
         return [self.literal(value) for value in values]
 
 
@@ -103,13 +143,15 @@ def _parts(predicate: ex.Predicate, spec: PartitionSpec) -> Iterator[_Part]:
     for position, field in enumerate(spec.fields):
         transform = field.transform
         # Nothing is known of what a transform makes from several columns.
-        if field.source_ids != (column.field_id,) or not transform.can_transform(column.kind):
+        if field.source_ids != (column.field_id,) or not transform.can_transform(column.field_type):
             continue
-        if isinstance(transform, tr.DayTransform) and isinstance(column.kind, DateType):
+        if isinstance(transform, tr.DayTransform) and isinstance(column.field_type, DateType):
             transform = tr.IdentityTransform()
         if not isinstance(transform, tr.VoidTransform | tr.UnknownTransform):
-            made = NestedField(field.field_id, field.name, field.transform.result_type(column.kind))
-            yield _Part(transform, BoundReference(made, (made.field_id,), (made.name,), position, True), column.kind)
+            result = NestedField(field.field_id, field.name, field.transform.result_type(column.field_type))
+            yield _Part(
+                transform, BoundReference(result, (result.field_id,), (result.name,), position, True), column.field_type
+            )
 
 
 def _exact(predicate: ex.Predicate, part: _Part) -> ex.Expression | None:
@@ -209,7 +251,7 @@ def _strict(predicate: ex.Predicate, part: _Part) -> ex.Expression:
                 return _strict_text_range(predicate, part)
             return _strict_range(predicate, part)
         case ex.EqualTo() | ex.In() if isinstance(part.transform, tr.TruncateTransform) and limits(part.source) is None:
-            return ex.is_in(part.partition, [one for one in _constants(predicate) if _is_whole(one.value, part)])
+            return ex.is_in(part.partition, [one for one in predicate.literals if _is_whole(one.value, part)])
         case _:
             return ex.AlwaysFalse()
 
@@ -260,18 +302,8 @@ def _is_within(count: int, field_type: IcebergType) -> bool:
     return bounds[0] <= count <= bounds[1]
 
 
-def _one_larger(results: list[Any], part: _Part) -> list[Any]:
+def _one_larger(results: list[Value], part: _Part) -> list[Value]:
     """The results and, for units of time before 1970, those that old Java writers computed."""
     if not isinstance(part.transform, tr.TimeTransform):
         return results
     return [*results, *(result + 1 for result in results if result < 0)]
-
-
-def _constants(predicate: ex.Predicate) -> tuple[Literal, ...]:
-    match predicate:
-        case ex.SetPredicate():
-            return predicate.literals
-        case ex.LiteralPredicate():
-            return (predicate.literal,)
-        case _:
-            return ()

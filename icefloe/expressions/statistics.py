@@ -5,26 +5,17 @@ that `must_match` names matches. Manifests are evaluated the same way, by their 
 """
 
 from collections.abc import Callable
-from functools import cache, reduce
+from functools import cache
 
 import numpy as np
 import pyarrow.compute as pc
 
-from icefloe.errors import InvalidExpressionError
-from icefloe.expressions import kernels, values as ex
+from icefloe.expressions import facts, kernels, values as ex
 from icefloe.expressions.binding import bound_term
-from icefloe.expressions.facts import (
-    Facts,
-    Mask,
-    PartitionSummaries,
-    Statistics,
-    facts_of_files,
-    facts_of_manifests,
-    known,
-    without_bounds,
-)
+from icefloe.expressions.facts import Facts, Mask, PartitionSummaries, Statistics
 from icefloe.expressions.normal import rewrite_not
 from icefloe.expressions.terms import BoundReference
+from icefloe.expressions.walks import fold
 
 Test = Callable[[ex.Predicate, Facts], Mask]
 
@@ -44,8 +35,8 @@ class FileAnswers:
 
     def __init__(self, statistics: Statistics) -> None:
         self._size = statistics.size
-        self._is_empty = known(pc.equal(statistics.record_counts, 0))
-        self._find = cache(lambda column: facts_of_files(column, statistics))
+        self._is_empty = facts.known(pc.equal(statistics.record_counts, 0))
+        self._find = cache(lambda column: facts.facts_of_files(column, statistics))
 
     def might_match(self, expression: ex.Expression) -> Mask:
         """For each file, whether a row may match the bound predicate; no row of an empty file does."""
@@ -58,26 +49,17 @@ class FileAnswers:
 
 def partitions_might_match(expression: ex.Expression, summaries: PartitionSummaries) -> Mask:
     """For each manifest, whether one of its files may match the predicate, which is bound to the partition type."""
-    find = cache(lambda column: facts_of_manifests(column, summaries))
+    find = cache(lambda column: facts.facts_of_manifests(column, summaries))
     return _answer(expression, summaries.size, find, kernels.might_match)
 
 
 def _answer(expression: ex.Expression, size: int, find: Callable[[BoundReference], Facts], test: Test) -> Mask:
-    def ask(part: ex.Expression) -> Mask:
-        match part:
-            case ex.AlwaysTrue():
-                return np.ones(size, dtype=np.bool_)
-            case ex.AlwaysFalse():
-                return np.zeros(size, dtype=np.bool_)
-            case ex.And():
-                return reduce(np.logical_and, map(ask, part.children))
-            case ex.Or():
-                return reduce(np.logical_or, map(ask, part.children))
-            case ex.Predicate():
-                term = bound_term(part)
-                facts = find(term.reference)
-                return test(part, facts if isinstance(term, BoundReference) else without_bounds(facts))
-            case _:
-                raise InvalidExpressionError(f"{part!r} is not a predicate")
+    def constant(value: bool) -> Mask:
+        return np.full(size, value)
 
-    return ask(rewrite_not(expression))
+    def ask(predicate: ex.Predicate) -> Mask:
+        term = bound_term(predicate)
+        column = find(term.reference)
+        return test(predicate, column if isinstance(term, BoundReference) else facts.without_bounds(column))
+
+    return fold(rewrite_not(expression), constant, ask, np.logical_and, np.logical_or, np.logical_not)

@@ -8,14 +8,13 @@ import datetime as dt
 import re
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 from uuid import UUID
 
 import numpy as np
 
 from icefloe.errors import InvalidExpressionError, InvalidInputError
 from icefloe.partitioning import transforms as tr
-from icefloe.schema import coerce, to_text, types
+from icefloe.schema import Value, coerce, to_text, types
 
 RESERVED_WORDS = frozenset(("and", "or", "not", "in", "is", "null", "nan", "like", "between", "true", "false"))
 """Words that are no column names unless they are quoted."""
@@ -28,8 +27,8 @@ _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 class Literal:
     """A constant: an internal value (see `schema.values`) and its type; never null or NaN."""
 
-    value: Any
-    kind: types.IcebergType
+    value: Value
+    field_type: types.IcebergType
 
     def __post_init__(self) -> None:
         if self.value is None:
@@ -38,7 +37,7 @@ class Literal:
             raise InvalidExpressionError("NaN cannot be compared; test with `is nan` or `is not nan`")
 
     def __str__(self) -> str:
-        match self.kind:
+        match self.field_type:
             case types.BooleanType():
                 return "true" if self.value else "false"
             case types.IntegerType() | types.LongType():
@@ -53,7 +52,7 @@ class Literal:
             case types.FixedType() | types.BinaryType():
                 return f"X'{self.value.hex()}'"
             case _:
-                return f"{str(self.kind).upper()} {quote_text(to_text(self.value, self.kind))}"
+                return f"{str(self.field_type).upper()} {quote_text(to_text(self.value, self.field_type))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,7 @@ class BoundReference(Term):
         return self.field.field_id
 
     @property
-    def kind(self) -> types.IcebergType:
+    def field_type(self) -> types.IcebergType:
         """The type of the field."""
         return self.field.field_type
 
@@ -148,9 +147,9 @@ class BoundTransform(Term):
     reference: BoundReference
 
     @property
-    def kind(self) -> types.IcebergType:
+    def field_type(self) -> types.IcebergType:
         """The type of the results."""
-        return self.transform.result_type(self.reference.kind)
+        return self.transform.result_type(self.reference.field_type)
 
     @property
     def is_nullable(self) -> bool:
@@ -207,11 +206,11 @@ def _natural_type(value: object) -> types.IcebergType:
         case bool():
             return types.BooleanType()
         case int():
-            return types.LongType() if _INT64_MIN <= value <= _INT64_MAX else _decimal_kind(Decimal(value))
+            return types.LongType() if _INT64_MIN <= value <= _INT64_MAX else _decimal_type(Decimal(value))
         case float():
             return types.DoubleType()
         case Decimal():
-            return _decimal_kind(value)
+            return _decimal_type(value)
         case str():
             return types.StringType()
         case bytes() | bytearray() | memoryview():
@@ -219,7 +218,7 @@ def _natural_type(value: object) -> types.IcebergType:
         case UUID():
             return types.UUIDType()
         case dt.datetime() | np.datetime64():
-            return _timestamp_kind(value)
+            return _timestamp_type(value)
         case dt.date():
             return types.DateType()
         case dt.time():
@@ -231,7 +230,7 @@ def _natural_type(value: object) -> types.IcebergType:
             )
 
 
-def _decimal_kind(value: Decimal) -> types.DecimalType:
+def _decimal_type(value: Decimal) -> types.DecimalType:
     if not value.is_finite():
         raise InvalidExpressionError(f"{value} is not a finite decimal number")
     _, digits, exponent = value.as_tuple()
@@ -245,7 +244,7 @@ def _decimal_kind(value: Decimal) -> types.DecimalType:
     return types.DecimalType(precision, scale)
 
 
-def _timestamp_kind(value: dt.datetime | np.datetime64) -> types.IcebergType:
+def _timestamp_type(value: dt.datetime | np.datetime64) -> types.IcebergType:
     if isinstance(value, np.datetime64):
         return (
             types.TimestampNanoType()

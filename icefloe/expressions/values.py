@@ -8,13 +8,14 @@ SQL reads `a != 5` as unknown where `a` is null; texts are SQL, so `parser` give
 it. `str(predicate)` is such a text, and means the predicate exactly.
 """
 
-from collections.abc import Iterable
+import operator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from icefloe.errors import InvalidExpressionError
 from icefloe.expressions.terms import Literal, Term, as_term, literal as as_literal, quote_text
-from icefloe.schema import StringType
+from icefloe.schema import StringType, Value
 
 MAX_DEPTH = 100
 """How deep and, or and not may be nested in each other. A chain of one of them is one level, however long."""
@@ -56,19 +57,24 @@ class AlwaysFalse(Expression):
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class And(Expression):
-    """All of the children. Calling it folds constants and nested ands, so the result may be another kind of predicate."""
+class _Chain(Expression):
+    """Several predicates that are combined in one way."""
 
     children: tuple[Expression, ...]
     depth: int
 
+    def __init__(self, *_children: object) -> None:
+        """Everything is done in `__new__`."""
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class And(_Chain):
+    """All of the children. Calling it folds constants and nested ands, so the result may be another kind of predicate."""
+
     def __new__(cls, *children: Expression) -> Any:
         return conjunction(*children)
 
-    def __init__(self, *_given: object) -> None:
-        """Everything is done in `__new__`."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return conjunction, self.children
 
     def __str__(self) -> str:
@@ -76,19 +82,13 @@ class And(Expression):
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Or(Expression):
+class Or(_Chain):
     """Any of the children. Calling it folds constants and nested ors, so the result may be another kind of predicate."""
-
-    children: tuple[Expression, ...]
-    depth: int
 
     def __new__(cls, *children: Expression) -> Any:
         return disjunction(*children)
 
-    def __init__(self, *_given: object) -> None:
-        """Everything is done in `__new__`."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return disjunction, self.children
 
     def __str__(self) -> str:
@@ -105,10 +105,10 @@ class Not(Expression):
     def __new__(cls, child: Expression) -> Any:
         return negation(child)
 
-    def __init__(self, *_given: object) -> None:
+    def __init__(self, *_arguments: object) -> None:
         """Everything is done in `__new__`."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return negation, (self.child,)
 
     def __str__(self) -> str:
@@ -170,6 +170,11 @@ class LiteralPredicate(Predicate):
     literal: Literal
     symbol: ClassVar[str]
 
+    @property
+    def literals(self) -> tuple[Literal, ...]:
+        """The constant alone."""
+        return (self.literal,)
+
     def __init__(self, term: str | Term, literal: object) -> None:
         object.__setattr__(self, "term", as_term(term))
         object.__setattr__(self, "literal", as_literal(literal))
@@ -226,7 +231,7 @@ class PrefixPredicate(LiteralPredicate):
 
     def __init__(self, term: str | Term, literal: object) -> None:
         LiteralPredicate.__init__(self, term, literal)
-        if not isinstance(self.literal.kind, StringType):
+        if not isinstance(self.literal.field_type, StringType):
             raise InvalidExpressionError(f"{literal!r} is not a prefix to test {self.term} for; give a string")
 
 
@@ -252,10 +257,10 @@ class SetPredicate(Predicate):
 
     literals: tuple[Literal, ...]
 
-    def __init__(self, *_given: object) -> None:
+    def __init__(self, *_arguments: object) -> None:
         """Everything is done in `__new__`."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.term, self.literals)
 
 
@@ -305,6 +310,19 @@ FLIPPED: dict[type[LiteralPredicate], type[LiteralPredicate]] = {
 """The comparison that holds when the two sides are exchanged."""
 
 
+COMPARE: dict[type[LiteralPredicate], Callable[[Value, Value], bool]] = {
+    EqualTo: operator.eq,
+    NotEqualTo: operator.eq,
+    LessThan: operator.lt,
+    LessThanOrEqual: operator.le,
+    GreaterThan: operator.gt,
+    GreaterThanOrEqual: operator.ge,
+    StartsWith: str.startswith,
+    NotStartsWith: str.startswith,
+}
+"""The comparison of an ordinary value with the constant; of a negated test, the one that it negates."""
+
+
 def conjunction(*children: Expression) -> Expression:
     """All of the children: nested ands are flattened, constants folded; true if there are none."""
     return _chain(children, And, AlwaysTrue(), AlwaysFalse())
@@ -334,7 +352,7 @@ def negation(child: Expression) -> Expression:
             object.__setattr__(predicate, "depth", _checked_depth(child))
             return predicate
         case _:
-            raise _not_a_predicate(child)
+            raise not_a_predicate(child)
 
 
 def is_in(term: str | Term, literals: Iterable[object]) -> Expression:
@@ -353,9 +371,9 @@ def not_in(term: str | Term, literals: Iterable[object]) -> Expression:
     return _set_predicate(NotIn, as_term(term), constants)
 
 
-def with_term(predicate: Predicate, term: Term, kind: type[Predicate] | None = None) -> Predicate:
-    """The same test (or one of that kind) of another term."""
-    predicate_class: Any = kind or type(predicate)
+def with_term(predicate: Predicate, term: Term, other: type[Predicate] | None = None) -> Predicate:
+    """The same test (or one of that other class) of another term."""
+    predicate_class: Any = other or type(predicate)
     match predicate:
         case SetPredicate():
             return _set_predicate(predicate_class, term, predicate.literals)
@@ -371,29 +389,29 @@ def _literals(values: Iterable[object]) -> tuple[Literal, ...]:
     return tuple(dict.fromkeys(map(as_literal, values)))
 
 
-def _set_predicate(kind: type[SetPredicate], term: Term, literals: tuple[Literal, ...]) -> SetPredicate:
-    predicate = object.__new__(kind)
+def _set_predicate(predicate_class: type[SetPredicate], term: Term, literals: tuple[Literal, ...]) -> SetPredicate:
+    predicate = object.__new__(predicate_class)
     object.__setattr__(predicate, "term", term)
     object.__setattr__(predicate, "literals", literals)
     return predicate
 
 
 def _chain(
-    children: tuple[Expression, ...], kind: type[And] | type[Or], neutral: Expression, final: Expression
+    children: tuple[Expression, ...], chain: type[And] | type[Or], neutral: Expression, final: Expression
 ) -> Expression:
     flat: list[Expression] = []
     for child in children:
         if not isinstance(child, Expression):
-            raise _not_a_predicate(child)
+            raise not_a_predicate(child)
         if type(child) is type(final):
             return final
-        if isinstance(child, And | Or) and type(child) is kind:
+        if isinstance(child, And | Or) and type(child) is chain:
             flat.extend(child.children)
         elif type(child) is not type(neutral):
             flat.append(child)
     if len(flat) < 2:
         return flat[0] if flat else neutral
-    predicate: And | Or = object.__new__(kind)
+    predicate: And | Or = object.__new__(chain)
     object.__setattr__(predicate, "children", tuple(flat))
     object.__setattr__(predicate, "depth", _checked_depth(*flat))
     return predicate
@@ -406,7 +424,8 @@ def _checked_depth(*children: Expression) -> int:
     return depth
 
 
-def _not_a_predicate(value: object) -> InvalidExpressionError:
+def not_a_predicate(value: object) -> InvalidExpressionError:
+    """The error for a value that is no predicate."""
     return InvalidExpressionError(f"{value!r} is not a predicate; give one such as EqualTo('a', 5)")
 
 
@@ -424,21 +443,16 @@ def _list_text(predicate: SetPredicate) -> str:
 def _conjunct_texts(children: tuple[Expression, ...]) -> list[str]:
     """SQL's own operators leave out nulls, so a negation and the null test after it are one of them."""
     texts = []
-    skip = False
-    for position, child in enumerate(children):
-        if skip:
-            skip = False
-            continue
-        following = children[position + 1] if position + 1 < len(children) else None
-        text = _sql_negation(child, following)
-        skip = text is not None
-        if text is None:
-            text = f"({child})" if isinstance(child, Or) else str(child)
-        texts.append(text)
+    position = 0
+    while position < len(children):
+        child = children[position]
+        text = _sql_negation(child, children[position + 1]) if position + 1 < len(children) else None
+        texts.append(text or (f"({child})" if isinstance(child, Or) else str(child)))
+        position += 1 if text is None else 2
     return texts
 
 
-def _sql_negation(child: Expression, following: Expression | None) -> str | None:
+def _sql_negation(child: Expression, following: Expression) -> str | None:
     if not isinstance(following, NotNull):
         return None
     tested = child.child if isinstance(child, Not) else child

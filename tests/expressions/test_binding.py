@@ -14,6 +14,7 @@ from icefloe.errors import InvalidExpressionError, NoSuchColumnError
 from icefloe.expressions import BoundReference, IdReference, Predicate, Reference
 from icefloe.partitioning import transforms as tr
 from icefloe.schema import Schema, types
+from tests.expressions.unbinding import unbind
 from tests.strategies import FILTER_SCHEMA, common_values_of, expressions
 
 BOUND: list[tuple[str, str]] = [
@@ -190,7 +191,7 @@ def test_a_struct_is_a_schema_too() -> None:
 def test_binding_again_changes_nothing(expression: ex.Expression) -> None:
     bound = ex.bind(expression, FILTER_SCHEMA)
     assert ex.bind(bound, FILTER_SCHEMA) == bound
-    assert ex.bind(ex.unbind(bound), FILTER_SCHEMA) == bound
+    assert ex.bind(unbind(bound), FILTER_SCHEMA) == bound
 
 
 def test_a_bound_predicate_follows_its_column_through_a_rename_and_promotion() -> None:

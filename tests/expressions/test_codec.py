@@ -13,6 +13,7 @@ from icefloe import expressions as ex
 from icefloe.errors import IcefloeError, InvalidExpressionError
 from icefloe.expressions import IdReference
 from icefloe.schema import DateType, DecimalType, TimestamptzType
+from tests.expressions.unbinding import unbind
 from tests.strategies import FILTER_SCHEMA, expressions
 
 UUID_TEXT = "f79c3e09-677c-4bbd-a479-3f349cb785e7"
@@ -139,7 +140,7 @@ def test_json_of_a_bound_predicate_is_bound_to_the_same(expression: ex.Expressio
 
 @given(expressions())
 def test_the_older_form_is_read_with_a_schema(expression: ex.Expression) -> None:
-    plain = ex.unbind(ex.bind(expression, FILTER_SCHEMA))
+    plain = unbind(ex.bind(expression, FILTER_SCHEMA))
     try:
         document = json.loads(json.dumps(ex.expression_to_term_json(plain), allow_nan=False))
     except InvalidExpressionError:

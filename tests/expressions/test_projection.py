@@ -11,6 +11,7 @@ from icefloe.expressions import inclusive_projection, strict_projection
 from icefloe.partitioning import PartitionField, PartitionSpec, parse_partition_spec, partition_type, transforms as tr
 from icefloe.schema import DateType
 from tests.expressions.rows import Row
+from tests.expressions.unbinding import unbind
 from tests.strategies import FILTER_SCHEMA, expressions, filter_rows, filter_specs
 
 
@@ -76,7 +77,7 @@ def test_projections_are_bound_to_the_partition_type(expression: ex.Expression, 
     kind = partition_type(spec, FILTER_SCHEMA)
     for project in (inclusive_projection, strict_projection):
         projected = project(expression, spec, FILTER_SCHEMA)
-        assert ex.bind(projected, kind) == ex.bind(ex.unbind(projected), kind)
+        assert ex.bind(projected, kind) == ex.bind(unbind(projected), kind)
 
 
 INCLUSIVE = [

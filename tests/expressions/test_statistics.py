@@ -112,7 +112,7 @@ def file_statistics(draw: st.DrawFn, columns: Sequence[ex.BoundReference], files
             value_counts.append(_maybe(draw, len(values)))
             null_counts.append(_maybe(draw, sum(value is None for value in values)))
             nan_counts.append(_maybe(draw, sum(map(is_nan, values))))
-            low, high = bounds_of(values, column.kind, draw)
+            low, high = bounds_of(values, column.field_type, draw)
             lower.append(low)
             upper.append(high)
         parts: list[tuple[dict[int, list[Any]], list[Any]]] = [
@@ -123,7 +123,7 @@ def file_statistics(draw: st.DrawFn, columns: Sequence[ex.BoundReference], files
             (found.upper, upper),
         ]
         for target, given_values in parts:
-            if isinstance(column.kind, types.PrimitiveType) and draw(st.integers(0, 7)):
+            if isinstance(column.field_type, types.PrimitiveType) and draw(st.integers(0, 7)):
                 target[column.field_id] = given_values
     return found
 

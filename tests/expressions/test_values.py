@@ -112,7 +112,7 @@ def test_what_is_no_constant_is_refused(value: object, message: str) -> None:
         lambda: ex.EqualTo(5, 1),  # type: ignore[arg-type]  # that is the point
         lambda: ex.In("a", "abc"),
         lambda: ex.In("a", 5),  # type: ignore[arg-type]  # that is the point
-        lambda: ex.And(A, True),
+        lambda: ex.And(A, True),  # type: ignore[arg-type]  # that is the point
         lambda: ex.Not("a = 1"),
         lambda: ex.StartsWith("a", 5),
         lambda: ex.days(ex.days("ts")),
