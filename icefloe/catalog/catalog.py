@@ -1,6 +1,6 @@
 """Decides what a user can ask of any catalog: namespaces, tables and views by name.
 
-What is the same everywhere is here; how names are kept, and how one metadata file takes the place of another, is in
+What is the same everywhere is here; how names are kept, and how one metadata file replaces another, is in
 `memory`, `sql` and `hadoop`.
 """
 
@@ -11,7 +11,7 @@ from functools import cached_property
 from types import MappingProxyType, TracebackType
 from typing import Self
 
-from icefloe import properties as props
+from icefloe import errors, properties as props
 from icefloe.catalog.definitions import TableDefinition, TableDescription, define_table, described_by
 from icefloe.catalog.identifiers import Identifier, Name, parse_identifier, show
 from icefloe.catalog.locations import namespace_folder, new_location, storage_properties, warehouse_of
@@ -20,14 +20,6 @@ from icefloe.catalog.namespaces import NamespaceOperations
 from icefloe.catalog.replacement import ReplaceTable
 from icefloe.catalog.views import View, ViewDescription, Views
 from icefloe.commit import BeforeSwap, TableState, next_state, now_ms
-from icefloe.errors import (
-    CommitFailed,
-    InvalidLocationError,
-    NoSuchTableError,
-    StorageError,
-    TableAlreadyExistsError,
-    ValidationError,
-)
 from icefloe.maintenance import Ownership, delete_own, reachable_files
 from icefloe.metadata import TableMetadata, requirements as req, strip_trailing_slash, updates as up
 from icefloe.planning import LOGGING, Reporter, reporter_named
@@ -61,7 +53,7 @@ class Catalog(NamespaceOperations):
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """What it was made with, credentials among them, read only."""
+        """The properties that it was loaded with, including credentials; read only."""
         return MappingProxyType(self._properties)
 
     @property
@@ -109,7 +101,7 @@ class Catalog(NamespaceOperations):
         """Create a table, or load the existing one of that name, whatever its schema."""
         try:
             return self._create(table)
-        except TableAlreadyExistsError:
+        except errors.TableAlreadyExistsError:
             return self.load_table(table.identifier)
 
     @described_by(TableDescription)
@@ -192,7 +184,7 @@ class Catalog(NamespaceOperations):
                 for group in (files.content, files.manifests, files.manifest_lists, files.statistics, files.metadata):
                     delete_own(self._storage, ownership, group, "part of a purged table")
                 return
-        raise CommitFailed(f"table {show(parsed)} changes too fast to be purged; nothing was dropped or deleted")
+        raise errors.CommitFailed(f"table {show(parsed)} changes too fast to be purged; nothing was dropped or deleted")
 
     def register_table(self, identifier: Name, metadata_location: str, overwrite: bool = False) -> Table:
         """Give a name to a table that exists as a metadata file.
@@ -288,7 +280,7 @@ class Catalog(NamespaceOperations):
         home = self._load_namespace(identifier[:-1]).get("location")
         folder = namespace_folder(self._warehouse, identifier[:-1]) if home is None else absolute_location(home)
         if folder is None:
-            raise InvalidLocationError(
+            raise errors.InvalidLocationError(
                 f"{show(identifier)} needs a location: catalog {self._name!r} has no `warehouse` to put it in"
             )
         return new_location(folder, identifier[-1], self._properties, self._storage)
@@ -299,10 +291,10 @@ class Catalog(NamespaceOperations):
     def _check_free(self, identifier: Identifier) -> None:
         """Fail if the name is in use."""
         if self._has_table(identifier):
-            raise TableAlreadyExistsError(f"table {show(identifier)} already exists in catalog {self._name!r}")
+            raise errors.TableAlreadyExistsError(f"table {show(identifier)} already exists in catalog {self._name!r}")
 
-    def _no_table(self, identifier: Identifier) -> NoSuchTableError:
-        return NoSuchTableError(f"no table {show(identifier)} in catalog {self._name!r}")
+    def _no_table(self, identifier: Identifier) -> errors.NoSuchTableError:
+        return errors.NoSuchTableError(f"no table {show(identifier)} in catalog {self._name!r}")
 
     # Steps that several operations share
 
@@ -362,7 +354,7 @@ class Catalog(NamespaceOperations):
     def _check_purgeable(self, identifier: Identifier, metadata: TableMetadata) -> None:
         """Fail if the table says that its files may belong to others too."""
         if not props.GC_ENABLED.of(metadata.properties):
-            raise ValidationError(
+            raise errors.ValidationError(
                 f"table {show(identifier)} has {props.GC_ENABLED.key}=false: its files may belong to other tables and are"
                 " not deleted; drop_table drops the name alone"
             )
@@ -439,7 +431,7 @@ class StagedCommitter(CatalogCommitter):
         before_swap()
         try:
             state = self._catalog._create_table(self._identifier, metadata)
-        except StorageError as error:
-            raise CommitFailed(f"{self.name} was not created, and nothing happened: {error}") from error
+        except errors.StorageError as error:
+            raise errors.CommitFailed(f"{self.name} was not created, and nothing happened: {error}") from error
         self._created = True
         return state

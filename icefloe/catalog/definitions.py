@@ -83,14 +83,7 @@ class TableDefinition:
         """The metadata of a new table with this definition."""
         version = props.requested_version({}) if self.format_version is None else self.format_version
         return new_table_metadata(
-            self.schema,
-            self.spec,
-            self.order,
-            location,
-            self.properties,
-            version,
-            uuid=uuid,
-            timestamp_ms=timestamp_ms,
+            self.schema, self.spec, self.order, location, self.properties, version, uuid=uuid, timestamp_ms=timestamp_ms
         )
 
 

@@ -9,26 +9,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
-from icefloe import properties as props
+from icefloe import errors, properties as props
 from icefloe.catalog.catalog import Catalog
 from icefloe.catalog.identifiers import Identifier, show
 from icefloe.catalog.metadata_files import LOG, compression_for, read_table_metadata
 from icefloe.commit import BeforeSwap, TableState, check_same_table, next_state, now_ms, stale
-from icefloe.errors import (
-    CommitFailed,
-    CommitStateUnknown,
-    CorruptFileError,
-    InvalidInputError,
-    InvalidLocationError,
-    InvalidPropertyError,
-    LocationExistsError,
-    LocationNotFoundError,
-    NamespaceNotEmptyError,
-    NothingStoredError,
-    StaleBaseError,
-    StorageError,
-    TableAlreadyExistsError,
-)
 from icefloe.maintenance import delete_quietly
 from icefloe.metadata import (
     MetadataCompression,
@@ -55,14 +40,14 @@ class HadoopCatalog(Catalog):
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
         super().__init__(name, properties)
         if self._warehouse is None:
-            raise InvalidPropertyError(
+            raise errors.InvalidPropertyError(
                 f"catalog {name!r} of type hadoop has no `warehouse`; give the folder that its tables are in"
             )
 
     def _check_name(self, identifier: Identifier) -> None:
         for part in identifier:
             if "/" in part or "\\" in part or set(part) == {"."}:
-                raise InvalidInputError(
+                raise errors.InvalidInputError(
                     f"{show(identifier)} has the part {part!r}, which cannot be the name of a folder"
                 )
 
@@ -76,7 +61,7 @@ class HadoopCatalog(Catalog):
     def _given_location(self, identifier: Identifier, location: str) -> str:
         folder = self._folder(identifier)
         if not same_location(absolute_location(location).rstrip("/"), folder):
-            raise InvalidLocationError(
+            raise errors.InvalidLocationError(
                 f"table {show(identifier)} cannot be at {location!r}: in a catalog of type hadoop it is at {folder!r}"
             )
         return folder
@@ -93,7 +78,7 @@ class HadoopCatalog(Catalog):
             self._refuse_properties(namespace)
         for depth in range(1, len(namespace) + 1):
             if self._has_table(namespace[:depth]):
-                raise TableAlreadyExistsError(
+                raise errors.TableAlreadyExistsError(
                     f"{show(namespace[:depth])} is a table, so that no namespace can be there"
                 )
         self._storage.make_folder(self._folder(namespace))
@@ -101,7 +86,7 @@ class HadoopCatalog(Catalog):
     def _drop_namespace(self, namespace: Identifier) -> None:
         self._storage.remove_folder(self._folder(namespace))
         if self._namespace_exists(namespace):
-            raise NamespaceNotEmptyError(f"the folder of namespace {show(namespace)} still holds files")
+            raise errors.NamespaceNotEmptyError(f"the folder of namespace {show(namespace)} still holds files")
 
     def _child_namespaces(self, parent: Identifier) -> set[Identifier]:
         return {child for child in self._children(parent) if not self._has_table(child)}
@@ -121,7 +106,7 @@ class HadoopCatalog(Catalog):
         self._refuse_properties(namespace)
 
     def _refuse_properties(self, namespace: Identifier) -> NoReturn:
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             f"namespace {show(namespace)} can have no properties: in a catalog of type hadoop it is just a folder"
         )
 
@@ -156,13 +141,12 @@ class HadoopCatalog(Catalog):
 
     def _create_table(self, identifier: Identifier, metadata: TableMetadata) -> TableState:
         self._check_storable(identifier, metadata)
-        if self._has_table(identifier):
-            raise TableAlreadyExistsError(f"table {show(identifier)} already exists in catalog {self._name!r}")
+        self._check_free(identifier)
         # Never compressed, so that there is one name that all who create the table compete for.
         try:
             return self._store(identifier, metadata, 1, MetadataCompression.NONE)
-        except CommitFailed:
-            raise TableAlreadyExistsError(
+        except errors.CommitFailed:
+            raise errors.TableAlreadyExistsError(
                 f"table {show(identifier)} was created by another writer at the same time"
             ) from None
 
@@ -175,13 +159,13 @@ class HadoopCatalog(Catalog):
         data = encode_metadata_file(metadata, compression)
         try:
             self._storage.create_exclusive(location, data)
-        except LocationExistsError:
+        except errors.LocationExistsError:
             # A request may have been sent twice by something on the way: then the file is ours.
             if not self._is_ours(location, data):
-                raise CommitFailed(f"another writer was faster: {location} exists") from None
-        except NothingStoredError:
+                raise errors.CommitFailed(f"another writer was faster: {location} exists") from None
+        except errors.NothingStoredError:
             raise
-        except StorageError as error:
+        except errors.StorageError as error:
             self._find_out(location, data, error)
         self._write_hint(folder, version)
         return TableState(metadata, location)
@@ -189,19 +173,19 @@ class HadoopCatalog(Catalog):
     def _is_ours(self, location: str, data: bytes) -> bool:
         try:
             return self._storage.read(location) == data
-        except StorageError:
+        except errors.StorageError:
             return False
 
-    def _find_out(self, location: str, data: bytes, error: StorageError) -> None:
+    def _find_out(self, location: str, data: bytes, error: errors.StorageError) -> None:
         """After a create whose outcome is open: return if our file is there, and say what is known if it is not."""
         try:
             stored = self._storage.read(location)
-        except StorageError as problem:
-            is_missing = isinstance(problem, LocationNotFoundError)
+        except errors.StorageError as problem:
+            is_missing = isinstance(problem, errors.LocationNotFoundError)
             seen = "it is not there yet" if is_missing else f"reading it failed: {problem}"
-            raise CommitStateUnknown(f"whether {location} was created is not known: {error}; {seen}") from error
+            raise errors.CommitStateUnknown(f"whether {location} was created is not known: {error}; {seen}") from error
         if stored != data:
-            raise CommitFailed(f"another writer was faster: {location} exists") from error
+            raise errors.CommitFailed(f"another writer was faster: {location} exists") from error
 
     def _write_hint(self, folder: str, version: int) -> None:
         try:
@@ -214,27 +198,27 @@ class HadoopCatalog(Catalog):
         _check_version(metadata, identifier)
         folder = self._folder(identifier)
         if metadata.location is None or not same_location(metadata.location, folder):
-            raise InvalidLocationError(
+            raise errors.InvalidLocationError(
                 f"table {show(identifier)} cannot move to {metadata.location!r}: its folder {folder!r} is its name"
             )
         if props.METADATA_PATH.of(metadata.properties) is not None:
-            raise InvalidPropertyError(
+            raise errors.InvalidPropertyError(
                 f"property {props.METADATA_PATH.key!r} cannot be set on table {show(identifier)}: a table in a file system is"
-                " found by its metadata folder"
+                " known by its metadata folder"
             )
         if not self._storage.supports_exclusive_create(f"{folder}/metadata/{versioned_file_name(1)}"):
-            raise InvalidLocationError(
+            raise errors.InvalidLocationError(
                 f"{folder!r} cannot hold tables without a catalog: its store has no exclusive create, so that commits of"
-                " two writers could not be told apart; use a catalog of type sql"
+                " two writers could not be distinguished; use a catalog of type sql"
             )
 
     def _register_table(self, identifier: Identifier, state: TableState, current: TableState | None) -> None:  # noqa: ARG002 - refused in any case
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             f"{show(identifier)} cannot be registered: in a catalog of type hadoop a table is where its name says"
         )
 
     def _rename_table(self, source: Identifier, target: Identifier) -> None:  # noqa: ARG002 - refused in any case
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             f"table {show(source)} cannot be renamed: in a catalog of type hadoop the folder is the name"
         )
 
@@ -260,7 +244,7 @@ class HadoopCatalog(Catalog):
             for name in self._storage.list_folders(folder):
                 self._remove_folders(f"{folder}/{name}")
             self._storage.remove_folder(folder)
-        except StorageError as error:
+        except errors.StorageError as error:
             LOG.warning("an empty folder of a dropped table stays behind: %s", error)
 
     def _commit_table(
@@ -279,15 +263,15 @@ class HadoopCatalog(Catalog):
             if changed is current.metadata:
                 return current
             self._check_storable(identifier, changed)
-        except (StorageError, CorruptFileError) as error:
-            raise CommitFailed(f"the commit to {name} was not begun, and nothing happened: {error}") from error
+        except (errors.StorageError, errors.CorruptFileError) as error:
+            raise errors.CommitFailed(f"the commit to {name} was not begun, and nothing happened: {error}") from error
         # As the base says, not the new metadata: all who build on one version must compete for one name.
         compression = compression_for(current.metadata.properties)
         before_swap()
         try:
             return self._store(identifier, changed, version + 1, compression)
-        except NothingStoredError as error:
-            raise CommitFailed(f"table {name} was not changed; nothing happened: {error}") from error
+        except errors.NothingStoredError as error:
+            raise errors.CommitFailed(f"table {name} was not changed; nothing happened: {error}") from error
 
     def _current(self, identifier: Identifier, base: TableState) -> tuple[int, TableState]:
         """The newest version, which must be the base."""
@@ -296,7 +280,7 @@ class HadoopCatalog(Catalog):
             raise self._no_table(identifier)
         version, location = versions[-1]
         if location != base.metadata_location:
-            raise StaleBaseError(stale(show((self._name, *identifier)), base.metadata_location, location))
+            raise errors.StaleBaseError(stale(show((self._name, *identifier)), base.metadata_location, location))
         # Read again, even if the base has the same name: another table may have replaced a dropped one.
         return version, TableState(read_table_metadata(self._storage, location), location)
 

@@ -69,15 +69,15 @@ def _split(text: str, what: str) -> Identifier:
         raise InvalidInputError(f"{what} name '' is empty")
     parts, position = [], 0
     while True:
-        found = _PART.match(text, position)
-        if found is None:
+        match = _PART.match(text, position)
+        if match is None:
             problem = "has an empty part" if text[position : position + 1] in ("", ".") else "has an open quote"
             raise InvalidInputError(f"{what} name {text!r} {problem} at character {position + 1}")
-        double, back, plain = found.groups()
+        double, back, plain = match.groups()
         parts.append(
             plain if plain is not None else double.replace('""', '"') if double is not None else back.replace("``", "`")
         )
-        position = found.end()
+        position = match.end()
         if position == len(text):
             return tuple(parts)
         if text[position] != ".":

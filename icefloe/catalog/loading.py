@@ -1,13 +1,27 @@
-"""Decides which kind of catalog a name and its properties mean."""
+"""Decides which catalog a name means: its properties from `~/.icefloe.toml`, then the environment, then the arguments.
+
+The file has one table for each catalog, `[catalog.lake]`; tables inside of it stand for dots in keys, so that
+`s3.endpoint = "..."` is the property `s3.endpoint`. A variable is `ICEFLOE_CATALOG__<NAME>__<KEY>`, in which two
+underscores in the key stand for a dot and one for a dash: `ICEFLOE_CATALOG__LAKE__S3__ACCESS_KEY_ID` is
+`s3.access-key-id` of the catalog `lake`. Names of catalogs are compared without case, a dash as an underscore. What comes
+later in this list wins, property by property.
+"""
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
 
 from icefloe.catalog.catalog import Catalog
-from icefloe.catalog.configuration import CONFIGURATION_FILE, catalog_properties, known_catalogs
 from icefloe.catalog.hadoop import HadoopCatalog
 from icefloe.catalog.memory import MemoryCatalog
 from icefloe.catalog.sql import SqlCatalog
 from icefloe.errors import InvalidPropertyError
 
-_KINDS: dict[str, type[Catalog]] = {
+CONFIGURATION_FILE = "~/.icefloe.toml"
+"""Where named catalogs are configured."""
+
+_VARIABLE = "ICEFLOE_CATALOG__"
+_CLASSES: dict[str, type[Catalog]] = {
     "sql": SqlCatalog,
     "jdbc": SqlCatalog,
     "hadoop": HadoopCatalog,
@@ -16,7 +30,7 @@ _KINDS: dict[str, type[Catalog]] = {
 
 
 def load_catalog(name: str = "default", **properties: object) -> Catalog:
-    """The catalog of that name, from arguments, environment and `~/.icefloe.toml`: see `catalog.configuration`.
+    """The catalog of that name, from arguments, environment and `~/.icefloe.toml` (docs/catalogs.md).
 
     `type` is `sql` (with `uri`), `hadoop` or `memory`; `warehouse` is where new tables go. All other properties, like
     `s3.endpoint`, are for the storage.
@@ -24,31 +38,98 @@ def load_catalog(name: str = "default", **properties: object) -> Catalog:
     given: object = name
     if not isinstance(given, str) or not given.strip():
         raise InvalidPropertyError(f"the name of a catalog is a text, not {given!r}")
-    found = catalog_properties(name, properties)
-    kind = found.get("type", "").lower() or _kind_of_uri(found.get("uri", ""))
-    if kind == "rest":
+    texts = catalog_properties(name, properties)
+    catalog_type = texts.get("type", "").lower() or _type_of_uri(texts.get("uri", ""))
+    if catalog_type == "rest":
         raise InvalidPropertyError(
             f"catalog {name!r} is of type 'rest', which is not supported yet; sql, hadoop and memory are"
         )
-    if kind not in _KINDS:
-        raise InvalidPropertyError(_unknown_kind(name, kind, bool(found)))
-    return _KINDS[kind](name, found)
+    if catalog_type not in _CLASSES:
+        raise InvalidPropertyError(_unknown_type(name, catalog_type, bool(texts)))
+    return _CLASSES[catalog_type](name, texts)
 
 
-def _kind_of_uri(uri: str) -> str:
+def _type_of_uri(uri: str) -> str:
     scheme = uri.removeprefix("jdbc:").partition(":")[0].partition("+")[0].lower()
     if scheme in ("sqlite", "postgresql", "postgres"):
         return "sql"
     return "rest" if scheme in ("http", "https") else ""
 
 
-def _unknown_kind(name: str, kind: str, configured: bool) -> str:
-    if kind:
-        return f"catalog {name!r} is of type {kind!r}; known types are sql, hadoop and memory"
-    if configured:
+def _unknown_type(name: str, catalog_type: str, is_configured: bool) -> str:
+    if catalog_type:
+        return f"catalog {name!r} is of type {catalog_type!r}; known types are sql, hadoop and memory"
+    if is_configured:
         return f"catalog {name!r} has no type; set `type` to sql, hadoop or memory"
-    known = ", ".join(sorted(known_catalogs())) or "none"
+    known = ", ".join(sorted(_catalog_tables())) or "none"
     return (
         f"nothing is known of catalog {name!r}: give `type`, `uri` and `warehouse`, or name it in {CONFIGURATION_FILE};"
         f" that file has: {known}"
     )
+
+
+def catalog_properties(name: str, arguments: Mapping[str, object]) -> dict[str, str]:
+    """All properties of the catalog, as texts."""
+    texts = {key: text for key, value in arguments.items() if (text := _text(key, value)) is not None}
+    return {**_from_file(name), **_from_environment(name), **texts}
+
+
+def _from_file(name: str) -> dict[str, str]:
+    for known, table in _catalog_tables().items():
+        if _same_name(known, name):
+            return dict(_flat(table, f"catalog.{known}"))
+    return {}
+
+
+def _catalog_tables() -> Mapping[str, Mapping[str, object]]:
+    path = os.path.expanduser(CONFIGURATION_FILE)
+    try:
+        with open(path, "rb") as file:
+            content = tomllib.load(file)
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidPropertyError(f"{CONFIGURATION_FILE} cannot be read: {error}") from error
+    tables = content.get("catalog", {})
+    if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
+        raise InvalidPropertyError(f"{CONFIGURATION_FILE}: catalogs are tables like [catalog.lake]")
+    return tables
+
+
+def _flat(table: Mapping[str, object], path: str, prefix: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, path, f"{prefix}{key}.")
+        elif (text := _text(f"{path}.{prefix}{key}", value)) is not None:
+            yield prefix + key, text
+
+
+def _from_environment(name: str) -> dict[str, str]:
+    properties = {}
+    for variable, value in os.environ.items():
+        if not variable.upper().startswith(_VARIABLE):
+            continue
+        catalog, separator, key = variable[len(_VARIABLE) :].partition("__")
+        if separator and key and _same_name(catalog, name):
+            properties[key.lower().replace("__", ".").replace("_", "-")] = value
+    return properties
+
+
+def _same_name(one: str, other: str) -> bool:
+    return one.lower().replace("-", "_") == other.lower().replace("-", "_")
+
+
+def _text(key: str, value: object) -> str | None:
+    match value:
+        case None:
+            return None
+        case bool():
+            return str(value).lower()
+        case str() | int() | float():
+            return str(value)
+        case os.PathLike():
+            return str(os.fspath(value))
+        case _:
+            raise InvalidPropertyError(
+                f"property {key!r} has a value of type {type(value).__name__}; a text, number or truth value is expected"
+            )

@@ -32,12 +32,12 @@ _UNSAFE = re.compile(r'[/\\?#%*:|"<>]')
 
 def warehouse_of(name: str, properties: Mapping[str, str]) -> str | None:
     """The warehouse as an absolute location; a bare path becomes `file:///...`."""
-    given = properties.get("warehouse")
-    if given is None:
+    warehouse = properties.get("warehouse")
+    if warehouse is None:
         return None
-    if not given.strip():
+    if not warehouse.strip():
         raise InvalidLocationError(f"the warehouse of catalog {name!r} is empty; give a path or a location")
-    return strip_trailing_slash(absolute_location(given))
+    return strip_trailing_slash(absolute_location(warehouse))
 
 
 def storage_properties(properties: Mapping[str, str]) -> dict[str, str]:
@@ -51,7 +51,7 @@ def storage_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 def folder_name(part: str) -> str:
     """A part of a name as a folder, which it cannot leave: what has a meaning in paths is percent-encoded."""
-    safe = _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", part)
+    safe = _UNSAFE.sub(lambda match: f"%{ord(match[0]):02X}", part)
     return safe.replace(".", "%2E") if set(safe) == {"."} else safe
 
 
@@ -65,11 +65,11 @@ def namespace_folder(warehouse: str | None, namespace: Identifier) -> str | None
 def new_location(folder: str, name: str, properties: Mapping[str, str], storage: Storage) -> str:
     """Where a new table of that name goes, in the folder of its namespace.
 
-    Where something lies already, left by a table that was dropped or renamed, the new table gets a folder of its own: two
-    tables in one folder would take each other's files for leftovers.
+    If the folder holds files already, left by a dropped or renamed table, the new table gets another one: two tables in one
+    folder would take each other's files for leftovers.
     """
-    place = f"{folder.rstrip('/')}/{folder_name(name)}"
+    location = f"{folder.rstrip('/')}/{folder_name(name)}"
     unique = props.property_as_bool(properties, UNIQUE_TABLE_LOCATION, False)
-    if unique or any(itertools.islice(storage.list_prefix(place), 1)):
-        return f"{place}-{uuid.uuid4().hex}"
-    return place
+    if unique or any(itertools.islice(storage.list_prefix(location), 1)):
+        return f"{location}-{uuid.uuid4().hex}"
+    return location

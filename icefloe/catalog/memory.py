@@ -32,18 +32,15 @@ class MemoryPointers(Pointers):
         self._content = content
 
     def find(self, identifier: Identifier) -> str | None:
-        """The metadata location of the name."""
         noun, location = self._content.pointers.get(identifier, (None, None))
         return location if noun == self._noun else None
 
     def insert(self, identifier: Identifier, location: str) -> bool:
-        """Take a name that is free."""
         pointer = (self._noun, location)
         with self._content.lock:
             return self._content.pointers.setdefault(identifier, pointer) == pointer
 
     def swap(self, identifier: Identifier, expected: str, location: str) -> bool:
-        """Set another location if the present one is the expected one."""
         with self._content.lock:
             if self.find(identifier) != expected:
                 return False
@@ -51,7 +48,6 @@ class MemoryPointers(Pointers):
             return True
 
     def remove(self, identifier: Identifier, expected: str | None = None) -> bool:
-        """Free a name."""
         with self._content.lock:
             location = self.find(identifier)
             if location is None or expected not in (None, location):
@@ -60,7 +56,6 @@ class MemoryPointers(Pointers):
             return True
 
     def move(self, source: Identifier, target: Identifier) -> bool:
-        """Give a name another one."""
         with self._content.lock:
             if self.find(source) is None:
                 return False
@@ -70,7 +65,6 @@ class MemoryPointers(Pointers):
             return True
 
     def names(self, namespace: Identifier) -> set[Identifier]:
-        """The names in a namespace."""
         with self._content.lock:
             pointers = self._content.pointers.items()
             return {name for name, (noun, _) in pointers if noun == self._noun and name[:-1] == namespace}

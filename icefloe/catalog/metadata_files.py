@@ -31,14 +31,14 @@ LOG = logging.getLogger("icefloe.catalog")
 
 
 def read_table_metadata(storage: Storage, location: str) -> TableMetadata:
-    """The table metadata in a file; a table location that it leaves open is the one that the file itself is at."""
+    """The table metadata in a file; if it names no table location, that is derived from the file's own."""
     metadata = _read(storage, location, decode_metadata_file)
     if metadata.location is not None:
         return metadata
     folder = location.rpartition("/")[0]
     if not folder.endswith("/metadata"):
         raise InvalidLocationError(
-            f"{location} names no table location, and is not in a folder `metadata` that would tell where the table is"
+            f"{location} names no table location, and is not in a folder `metadata`, from which it could be derived"
         )
     return metadata.evolve(location=folder.removesuffix("/metadata"))
 
@@ -71,12 +71,12 @@ def compression_for(properties: props.Properties) -> MetadataCompression:
 def delete_superseded(storage: Storage, base: TableState | None, changed: TableMetadata) -> None:
     """After a commit: delete the metadata files that fell out of the log, if the table asks for that."""
     try:
-        wanted = props.METADATA_DELETE_AFTER_COMMIT.of(changed.properties)
-        old = [resolve_location(changed.location, each) for each in superseded_metadata_files(base, changed)]
+        is_enabled = props.METADATA_DELETE_AFTER_COMMIT.of(changed.properties)
+        old = [resolve_location(changed.location, path) for path in superseded_metadata_files(base, changed)]
     except InvalidInputError as error:
         LOG.warning("old metadata files stay behind: %s", error)
         return
-    if wanted and old and base is not None:
+    if is_enabled and old and base is not None:
         delete_own(storage, Ownership.of(changed, base.metadata_location, base.metadata), old, "superseded")
 
 

@@ -5,15 +5,9 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from icefloe import errors
 from icefloe.catalog.definitions import property_texts
 from icefloe.catalog.identifiers import Identifier, Name, parse_namespace, show
-from icefloe.errors import (
-    InvalidInputError,
-    InvalidPropertyError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NoSuchNamespaceError,
-)
 
 EXISTS = "exists"
 """The property by which SQL catalogs record that a namespace exists; never shown, never set by users."""
@@ -51,7 +45,7 @@ class NamespaceOperations(ABC):
 
     def create_namespace_if_not_exists(self, namespace: Name, properties: Mapping[str, object] | None = None) -> None:
         """Create a namespace unless it exists."""
-        with suppress(NamespaceAlreadyExistsError):
+        with suppress(errors.NamespaceAlreadyExistsError):
             self.create_namespace(namespace, properties)
 
     def drop_namespace(self, namespace: Name) -> None:
@@ -64,7 +58,9 @@ class NamespaceOperations(ABC):
         ):
             if names:
                 shown = ", ".join(show(name) for name in sorted(names)[:3]) + (", ..." if len(names) > 3 else "")
-                raise NamespaceNotEmptyError(f"namespace {show(parsed)} still holds {len(names)} {noun}: {shown}")
+                raise errors.NamespaceNotEmptyError(
+                    f"namespace {show(parsed)} still holds {len(names)} {noun}: {shown}"
+                )
         self._drop_namespace(parsed)
 
     def list_namespaces(self, namespace: Name = ()) -> list[Identifier]:
@@ -87,10 +83,10 @@ class NamespaceOperations(ABC):
         parsed = self._existing_namespace(namespace)
         texts = _namespace_properties(updates)
         if isinstance(removals, str):
-            raise InvalidInputError(f"removals are a set of keys, not the text {removals!r}")
+            raise errors.InvalidInputError(f"removals are a set of keys, not the text {removals!r}")
         removed = frozenset(removals or ())
         if both := sorted(removed & texts.keys()):
-            raise InvalidInputError(f"property {both[0]!r} is to be both removed and set; choose one")
+            raise errors.InvalidInputError(f"property {both[0]!r} is to be both removed and set; choose one")
         before = self._change_namespace(parsed, removed, texts).keys()
         return PropertiesUpdateSummary(
             tuple(sorted(removed & before)), tuple(sorted(texts)), tuple(sorted(removed - before))
@@ -134,16 +130,18 @@ class NamespaceOperations(ABC):
 
     def _require_namespace(self, namespace: Identifier) -> None:
         if not self._namespace_exists(namespace):
-            raise NoSuchNamespaceError(
+            raise errors.NoSuchNamespaceError(
                 f"no namespace {show(namespace)} in catalog {self._name!r}; create_namespace makes one"
             )
 
-    def _namespace_taken(self, namespace: Identifier) -> NamespaceAlreadyExistsError:
-        return NamespaceAlreadyExistsError(f"namespace {show(namespace)} already exists in catalog {self._name!r}")
+    def _namespace_taken(self, namespace: Identifier) -> errors.NamespaceAlreadyExistsError:
+        return errors.NamespaceAlreadyExistsError(
+            f"namespace {show(namespace)} already exists in catalog {self._name!r}"
+        )
 
 
 def _namespace_properties(properties: Mapping[str, object] | None) -> dict[str, str]:
     texts = property_texts(properties)
     if EXISTS in texts:
-        raise InvalidPropertyError(f"property {EXISTS!r} is reserved: it says that a namespace exists")
+        raise errors.InvalidPropertyError(f"property {EXISTS!r} is reserved: it says that a namespace exists")
     return texts

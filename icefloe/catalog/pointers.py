@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
+from icefloe import errors
 from icefloe.catalog.catalog import Catalog
 from icefloe.catalog.identifiers import Identifier, show
 from icefloe.catalog.metadata_files import (
@@ -14,18 +15,6 @@ from icefloe.catalog.metadata_files import (
 )
 from icefloe.catalog.views import View, Views
 from icefloe.commit import BeforeSwap, TableState, next_state, now_ms, stale
-from icefloe.errors import (
-    AlreadyExistsError,
-    CommitFailed,
-    CommitStateUnknown,
-    CorruptFileError,
-    InvalidInputError,
-    NoSuchTableError,
-    StaleBaseError,
-    StorageError,
-    TableAlreadyExistsError,
-    ViewAlreadyExistsError,
-)
 from icefloe.maintenance import delete_quietly
 from icefloe.metadata import TableMetadata, ViewMetadata, requirements as req, updates as up
 from icefloe.storage import Storage
@@ -75,13 +64,13 @@ class Pointers(ABC):
         """Let a new file have a name that is free; whether it was. If the file certainly does not have it, it is deleted."""
         try:
             done = self.insert(identifier, location)
-        except CommitStateUnknown:
+        except errors.CommitStateUnknown:
             # The name may be ours all the same; to find it free proves nothing, as our step may still arrive.
             seen = self._seen(identifier)
             if seen is None:
                 raise
             done = seen == location
-        except (StorageError, InvalidInputError):
+        except (errors.StorageError, errors.InvalidInputError):
             delete_quietly(storage, [location], "of a name that was not taken")
             raise
         # A request may have been sent twice by something on the way: then the name is ours.
@@ -99,30 +88,30 @@ class Pointers(ABC):
         """
         try:
             return self.swap(identifier, expected, location) or self._seen(identifier) == location
-        except CommitStateUnknown:
+        except errors.CommitStateUnknown:
             if self._seen(identifier) != location:
                 raise
             return True
-        except StorageError as error:
+        except errors.StorageError as error:
             delete_quietly(storage, [location], _NOT_COMMITTED)
             raise self.not_changed(identifier, f"nothing happened: {error}") from error
-        except InvalidInputError:
+        except errors.InvalidInputError:
             delete_quietly(storage, [location], _NOT_COMMITTED)
             raise
 
-    def lost(self, identifier: Identifier, expected: str) -> CommitFailed:
+    def lost(self, identifier: Identifier, expected: str) -> errors.CommitFailed:
         """The error of a lost race."""
         return self.not_changed(identifier, f"another writer was faster: it is no longer at {expected}")
 
-    def not_changed(self, identifier: Identifier, problem: str) -> CommitFailed:
+    def not_changed(self, identifier: Identifier, problem: str) -> errors.CommitFailed:
         """The error of a swap that certainly did not happen."""
-        return CommitFailed(f"{self._noun} {show((self._catalog, *identifier))} was not changed; {problem}")
+        return errors.CommitFailed(f"{self._noun} {show((self._catalog, *identifier))} was not changed; {problem}")
 
     def _seen(self, identifier: Identifier) -> str | None:
         """The pointer as far as it can be read, after a step whose outcome is open."""
         try:
             return self.find(identifier)
-        except StorageError:
+        except errors.StorageError:
             return None
 
 
@@ -158,18 +147,18 @@ class PointerCatalog(Catalog):
             raise self._taken(identifier)
         return TableState(metadata, location)
 
-    def _taken(self, identifier: Identifier) -> AlreadyExistsError:
+    def _taken(self, identifier: Identifier) -> errors.AlreadyExistsError:
         if self._view_pointers.find(identifier) is not None:
-            return ViewAlreadyExistsError(f"{show(identifier)} is a view in catalog {self._name!r}")
-        return TableAlreadyExistsError(f"table {show(identifier)} already exists in catalog {self._name!r}")
+            return errors.ViewAlreadyExistsError(f"{show(identifier)} is a view in catalog {self._name!r}")
+        return errors.TableAlreadyExistsError(f"table {show(identifier)} already exists in catalog {self._name!r}")
 
     def _check_free(self, identifier: Identifier) -> None:
         if self._has_table(identifier) or self._view_pointers.find(identifier) is not None:
             raise self._taken(identifier)
 
-    def _no_table(self, identifier: Identifier) -> NoSuchTableError:
+    def _no_table(self, identifier: Identifier) -> errors.NoSuchTableError:
         if self._view_pointers.find(identifier) is not None:
-            return NoSuchTableError(f"{show(identifier)} is a view, not a table, in catalog {self._name!r}")
+            return errors.NoSuchTableError(f"{show(identifier)} is a view, not a table, in catalog {self._name!r}")
         return super()._no_table(identifier)
 
     def _register_table(self, identifier: Identifier, state: TableState, current: TableState | None) -> None:
@@ -180,7 +169,9 @@ class PointerCatalog(Catalog):
         elif location != current.metadata_location and not self._table_pointers.swap(
             identifier, str(current.metadata_location), location
         ):
-            raise CommitFailed(f"table {show(identifier)} changed while it was registered again; nothing was done")
+            raise errors.CommitFailed(
+                f"table {show(identifier)} changed while it was registered again; nothing was done"
+            )
 
     def _rename_table(self, source: Identifier, target: Identifier) -> None:
         if not self._table_pointers.move(source, target):
@@ -217,13 +208,13 @@ class PointerCatalog(Catalog):
             if current is None:
                 raise self._no_table(identifier)
             if current != base.metadata_location:
-                raise StaleBaseError(stale(name, base.metadata_location, current))
+                raise errors.StaleBaseError(stale(name, base.metadata_location, current))
             changed = next_state(base, requirements, updates, now_ms())
             if changed is base.metadata:
                 return base
             location = write_table_metadata(self._storage, changed, expected)
-        except (StorageError, CorruptFileError) as error:
-            raise CommitFailed(f"the commit to {name} was not begun, and nothing happened: {error}") from error
+        except (errors.StorageError, errors.CorruptFileError) as error:
+            raise errors.CommitFailed(f"the commit to {name} was not begun, and nothing happened: {error}") from error
         try:
             before_swap()
         except Exception:
@@ -264,8 +255,8 @@ class PointerViews(Views):
     def _swap(self, base: View, changed: ViewMetadata) -> View:
         try:
             location = write_view_metadata(self._storage, changed, base.metadata_location)
-        except StorageError as error:
-            raise CommitFailed(
+        except errors.StorageError as error:
+            raise errors.CommitFailed(
                 f"the commit to view {show(base.identifier)} was not begun, and nothing happened: {error}"
             ) from error
         if not self._pointers.replace(base.identifier, base.metadata_location, location, self._storage):

@@ -48,7 +48,7 @@ class ReplaceTable:
         if structure != self._structure:
             raise ValidationError(
                 "columns or partition fields of the table were changed by another commit since it was to be replaced, so that"
-                " those of the new one would get other ids; begin anew"
+                " those of the new one would get other ids; begin again"
             )
         return Prepared(updates, (same_rows,))
 

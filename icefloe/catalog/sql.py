@@ -85,14 +85,12 @@ class SqlPointers(Pointers):
         }
 
     def find(self, identifier: Identifier) -> str | None:
-        """The metadata location of the name."""
         rows = self._database.read(self._finding, self._name_values(identifier))
         if rows and rows[0][0] is None:
             raise StateError(f"{show(identifier)} has no metadata location in {self._database}")
         return rows[0][0] if rows else None
 
     def insert(self, identifier: Identifier, location: str) -> bool:
-        """Take a name that is free."""
         if self._noun == VIEW and not self._tells_views:
             raise InvalidInputError(
                 f"{self._database} keeps no views: its tables are of version 0; schema_version='v1' adds what is missing"
@@ -113,19 +111,16 @@ class SqlPointers(Pointers):
         return True
 
     def swap(self, identifier: Identifier, expected: str, location: str) -> bool:
-        """Set another location if the present one is the expected one, in one UPDATE."""
         values = {"swapped_from": expected, "swapped_to": _checked_location(location)}
         return self._changed_one(self._swapping, {**self._name_values(identifier), **values})
 
     def remove(self, identifier: Identifier, expected: str | None = None) -> bool:
-        """Free a name."""
         statement = sa.delete(_POINTERS).where(self._is_meant)
         if expected is not None:
             statement = statement.where(_POINTERS.c.metadata_location == expected)
         return self._changed_one(statement, self._name_values(identifier))
 
     def move(self, source: Identifier, target: Identifier) -> bool:
-        """Give a name another one."""
         name = {"table_namespace": _namespace_text(target[:-1]), "table_name": target[-1]}
         try:
             return self._changed_one(sa.update(_POINTERS).where(self._is_meant).values(name), self._name_values(source))
@@ -133,7 +128,6 @@ class SqlPointers(Pointers):
             raise TableAlreadyExistsError(f"{show(target)} already exists in catalog {self._catalog!r}") from None
 
     def names(self, namespace: Identifier) -> set[Identifier]:
-        """The names in a namespace."""
         rows = self._database.read(
             sa.select(_POINTERS.c.table_name).where(
                 _POINTERS.c.catalog_name == self._catalog,
@@ -149,7 +143,7 @@ class SqlPointers(Pointers):
         def change(connection: Connection) -> bool:
             rows = connection.execute(statement, values).rowcount
             if rows not in (0, 1):
-                # The transaction is given up by this.
+                # This rolls the transaction back.
                 raise StateError(f"{self._database} says that {rows} rows have one name; nothing was changed")
             return bool(rows == 1)
 

@@ -56,8 +56,8 @@ class Database:
     def __str__(self) -> str:
         """Where it is, without users and passwords."""
         url = self._url
-        place = f"//{url.host or ''}{f':{url.port}' if url.port else ''}/{url.database or ''}"
-        return f"{url.get_backend_name()}:{place}"
+        address = f"//{url.host or ''}{f':{url.port}' if url.port else ''}/{url.database or ''}"
+        return f"{url.get_backend_name()}:{address}"
 
     def read(self, statement: sa.Select[Any], values: Mapping[str, str] | None = None) -> list[Any]:
         """The rows of a query."""
@@ -196,7 +196,7 @@ def _sqlite(catalog: str, url: URL) -> URL:
     if not path or path == ":memory:" or path.startswith("file:"):
         raise InvalidPropertyError(
             f"the uri of catalog {catalog!r} names no file; give sqlite:///path/of/file.db, or type='memory' for a catalog"
-            " that is gone with the process"
+            " that ends with the process"
         )
     absolute = os.path.abspath(os.path.expanduser(path))
     if not os.path.isdir(folder := os.path.dirname(absolute)):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from icefloe.catalog import HadoopCatalog, MemoryCatalog, SqlCatalog, load_catalog
-from icefloe.catalog.configuration import catalog_properties
+from icefloe.catalog.loading import catalog_properties
 from icefloe.errors import (
     InvalidInputError,
     InvalidLocationError,
