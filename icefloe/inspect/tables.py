@@ -9,7 +9,7 @@ from typing import Any, TypedDict, Unpack
 import pyarrow as pa
 
 from icefloe.errors import InvalidInputError
-from icefloe.expressions import AlwaysTrue, Expression, as_expression, bind
+from icefloe.expressions import Expression, bind
 from icefloe.inspect.entries import entry_batches, file_batches
 from icefloe.inspect.manifests import manifest_batches
 from icefloe.inspect.partitions import partition_batches
@@ -18,7 +18,7 @@ from icefloe.inspect.request import MetadataRequest
 from icefloe.inspect.schemas import TABLE_NAMES, metadata_table_schema
 from icefloe.inspect.snapshots import history_batches, metadata_log_batches, ref_batches, snapshot_batches
 from icefloe.metadata import Snapshot, TableMetadata
-from icefloe.planning import ALL_COLUMNS, choose_snapshot, scan_options
+from icefloe.planning import ALL_COLUMNS, check_names, choose_snapshot, parsed_filter, scan_options
 from icefloe.schema import Schema, select
 from icefloe.storage import Storage
 
@@ -79,13 +79,7 @@ class MetadataScan:
     def __post_init__(self) -> None:
         if self.name not in TABLE_NAMES:
             raise InvalidInputError(f"there is no metadata table {self.name!r}; there are: {', '.join(TABLE_NAMES)}")
-        names: object = self.selected_fields
-        if (
-            isinstance(names, str)
-            or not isinstance(names, Sequence)
-            or not all(isinstance(each, str) for each in names)
-        ):
-            raise InvalidInputError(f"the columns of {self.name} are {names!r}; give a tuple of names")
+        check_names(self.selected_fields, self.name)
         travels = any(each is not None for each in (self.snapshot_id, self.ref, self.as_of))
         if travels and self.name not in OF_ONE_SNAPSHOT:
             known = ", ".join(name for name in TABLE_NAMES if name in OF_ONE_SNAPSHOT)
@@ -121,20 +115,16 @@ class MetadataScan:
             self._snapshots(),
             self.schema,
             self.projection(),
-            bind(self._filter(), self.schema, self.case_sensitive),
+            bind(parsed_filter(self.row_filter), self.schema, self.case_sensitive),
             scan_options(self.options, self.metadata.properties).workers,
             read_ahead_bytes,
         )
 
-    def _filter(self) -> Expression:
-        is_blank = isinstance(self.row_filter, str) and not self.row_filter.strip()
-        return AlwaysTrue() if is_blank else as_expression(self.row_filter)
-
     def _snapshots(self) -> tuple[Snapshot, ...]:
         if self.name not in OF_ONE_SNAPSHOT:
             return self.metadata.snapshots
-        found = choose_snapshot(self.metadata, self.snapshot_id, self.ref, self.as_of)
-        return () if found is None else (found,)
+        snapshot = choose_snapshot(self.metadata, self.snapshot_id, self.ref, self.as_of)
+        return () if snapshot is None else (snapshot,)
 
 
 class Inspect:

@@ -1,9 +1,8 @@
 """From a snapshot and a predicate to tasks: pruning, deletes, residuals, splits, incremental scans."""
 
 from icefloe.planning.batches import ScanBatch
-from icefloe.planning.changelog import ChangelogScan, ChangelogScanTask, ChangeType
 from icefloe.planning.delete_files import WANTED_OF_DELETES
-from icefloe.planning.incremental import IncrementalAppendScan
+from icefloe.planning.incremental import ChangelogScan, ChangelogScanTask, ChangeType, IncrementalAppendScan
 from icefloe.planning.options import PRUNING_SWITCHES, default_workers, scan_options
 from icefloe.planning.partitions import Numbers, group_partitions
 from icefloe.planning.plan import Plan
@@ -11,7 +10,14 @@ from icefloe.planning.pruning import sequence_numbers
 from icefloe.planning.reading import ManifestSource
 from icefloe.planning.replaced_columns import ReplacedColumns, differing_types, without_values
 from icefloe.planning.report import LOGGING, LoggingReporter, Reporter, ScanCounts, ScanReport, deliver, reporter_named
-from icefloe.planning.scan import ALL_COLUMNS, LocalPlanner, Planner, TableScan
-from icefloe.planning.selection import choose_snapshot, milliseconds
+from icefloe.planning.scan import (
+    ALL_COLUMNS,
+    Planner,
+    TableScan,
+    check_names,
+    choose_snapshot,
+    milliseconds,
+    parsed_filter,
+)
 from icefloe.planning.shown_partitions import shown_values
 from icefloe.planning.tasks import CombinedScanTask, FileScanTask, cut_task

@@ -1,8 +1,10 @@
-"""What was appended between two snapshots: the files that append commits added, whatever later commits did to them."""
+"""Scans of a range of snapshots: what append commits added, and every insert and delete that the range amounts to."""
 
-from collections.abc import Generator, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +12,7 @@ import pyarrow.compute as pc
 
 from icefloe.errors import NoSuchSnapshotError, StateError
 from icefloe.expressions import Expression
-from icefloe.manifests import EntryStatus, ManifestCache, ManifestColumns, ManifestContent, ManifestFile
+from icefloe.manifests import DataFile, EntryStatus, ManifestCache, ManifestColumns, ManifestContent, ManifestFile
 from icefloe.metadata import Operation, Snapshot, TableMetadata
 from icefloe.planning.plan import Mask, Plan, PlanRequest, Progress
 from icefloe.planning.reading import ManifestSource
@@ -22,12 +24,8 @@ from icefloe.storage import Storage, identity
 
 
 @dataclass(frozen=True)
-class IncrementalAppendScan:
-    """Rows that append commits added after one snapshot and up to another, under the table's current schema.
-
-    Without a first snapshot it starts with the oldest ancestor, without a last one it ends with the head of the branch.
-    Commits that are no appends are passed over, and deletes are not applied.
-    """
+class _RangeScan:
+    """A scan of the snapshots after one and up to another, under the table's current schema."""
 
     metadata: TableMetadata
     storage: Storage
@@ -48,27 +46,13 @@ class IncrementalAppendScan:
         last = self._last()
         return [] if last is None else self._range(last)[::-1]
 
-    def appends(self) -> list[Snapshot]:
-        """The append snapshots in the range, oldest first."""
-        return [each for each in self.snapshots() if each.operation == Operation.APPEND]
-
     def projection(self) -> Schema:
         """The columns that are read."""
         return self._scan.projection()
 
-    def plan_files(self) -> Generator[FileScanTask, None, None]:
-        """A task for each appended data file that may hold a wanted row; close it to stop early."""
-        snapshots = self.appends()
-        if not snapshots:
-            return
-        yield from self._plan(snapshots).tasks()
-
-    def plan_tasks(self) -> Iterator[CombinedScanTask]:
-        """Work of even size: files split and put together by `read.split.*`."""
-        return pack_tasks(self.plan_files(), self._scan.settings)
-
     @cached_property
     def _scan(self) -> TableScan:
+        """A scan of the same rows and columns, which knows the filter and the options."""
         return TableScan(
             self.metadata,
             self.storage,
@@ -78,29 +62,20 @@ class IncrementalAppendScan:
             options=self.options,
         )
 
-    def _plan(self, snapshots: list[Snapshot]) -> Plan:
-        ids = {each.snapshot_id for each in snapshots}
-        source = ManifestSource(
-            self.metadata, self.storage, snapshots[-1].snapshot_id, self.metadata.schema(), self.cache
-        )
+    def _source(self, snapshot: Snapshot) -> ManifestSource:
+        return ManifestSource(self.metadata, self.storage, snapshot.snapshot_id, self.metadata.schema(), self.cache)
 
-        def manifests() -> list[ManifestFile]:
-            found = (manifest for each in snapshots for manifest in source.manifests(each))
-            appended = (
-                each for each in found if each.content is ManifestContent.DATA and each.added_snapshot_id in ids
-            )
-            # A manifest is in the lists of all later snapshots too.
-            return list({identity(each.manifest_path): each for each in appended}.values())
-
-        def entries(columns: ManifestColumns) -> Mask:
-            is_added = pc.equal(columns.column("status"), int(EntryStatus.ADDED))
-            is_ours = pc.is_in(columns.column("snapshot_id"), value_set=pa.array(sorted(ids), pa.int64()))
-            found: Mask = np.asarray(pc.and_(is_added, is_ours).to_numpy(zero_copy_only=False))
-            return found
-
-        request = PlanRequest(
-            source, self._scan.bound_filter, self._scan.settings, manifests, entries, with_deletes=False
-        )
+    def _plan(
+        self,
+        source: ManifestSource,
+        manifests: Callable[[], Sequence[ManifestFile]],
+        entries: Callable[[ManifestColumns], Mask],
+        *,
+        needs_live: bool = True,
+        with_deletes: bool = True,
+    ) -> Plan:
+        settings = self._scan.settings
+        request = PlanRequest(source, self._scan.bound_filter, settings, manifests, entries, needs_live, with_deletes)
         return Plan(Progress(request, self.projection().column_names, self.reporter))
 
     def _last(self) -> Snapshot | None:
@@ -120,14 +95,165 @@ class IncrementalAppendScan:
 
     def _range(self, last: Snapshot) -> list[Snapshot]:
         """The snapshots of the range, newest first."""
-        found: list[Snapshot] = []
+        snapshots: list[Snapshot] = []
         for snapshot in self.metadata.ancestors(last.snapshot_id):
             if snapshot.snapshot_id == self.from_snapshot_id:
-                return found
-            found.append(snapshot)
-        if self.from_snapshot_id is not None and found[-1].parent_snapshot_id != self.from_snapshot_id:
+                return snapshots
+            snapshots.append(snapshot)
+        if self.from_snapshot_id is not None and snapshots[-1].parent_snapshot_id != self.from_snapshot_id:
             raise StateError(
                 f"snapshot {self.from_snapshot_id} is not an ancestor of snapshot {last.snapshot_id}, "
                 "so nothing can be said of what was appended between them"
             )
-        return found
+        return snapshots
+
+
+@dataclass(frozen=True)
+class IncrementalAppendScan(_RangeScan):
+    """Rows that append commits added after one snapshot and up to another, whatever later commits did to them.
+
+    Without a first snapshot it starts with the oldest ancestor, without a last one it ends with the head of the branch.
+    Commits that are no appends are passed over, and deletes are not applied.
+    """
+
+    def appends(self) -> list[Snapshot]:
+        """The append snapshots in the range, oldest first."""
+        return [snapshot for snapshot in self.snapshots() if snapshot.operation == Operation.APPEND]
+
+    def plan_files(self) -> Generator[FileScanTask, None, None]:
+        """A task for each appended data file that may hold a wanted row; close it to stop early."""
+        if snapshots := self.appends():
+            yield from self._appended(snapshots).tasks()
+
+    def plan_tasks(self) -> Iterator[CombinedScanTask]:
+        """Work of even size: files split and put together by `read.split.*`."""
+        return pack_tasks(self.plan_files(), self._scan.settings)
+
+    def _appended(self, snapshots: list[Snapshot]) -> Plan:
+        ids = {snapshot.snapshot_id for snapshot in snapshots}
+        source = self._source(snapshots[-1])
+
+        def manifests() -> list[ManifestFile]:
+            listed = (manifest for snapshot in snapshots for manifest in source.manifests(snapshot))
+            appended = (manifest for manifest in listed if manifest.added_snapshot_id in ids)
+            # A manifest is in the lists of all later snapshots too.
+            return list({identity(manifest.manifest_path): manifest for manifest in _of_data(appended)}.values())
+
+        def entries(columns: ManifestColumns) -> Mask:
+            is_added = pc.equal(columns.column("status"), int(EntryStatus.ADDED))
+            is_ours = pc.is_in(columns.column("snapshot_id"), value_set=pa.array(sorted(ids), pa.int64()))
+            return np.asarray(pc.and_(is_added, is_ours).to_numpy(zero_copy_only=False))
+
+        return self._plan(source, manifests, entries, with_deletes=False)
+
+
+class ChangeType(StrEnum):
+    """What happened to a row; the value is that of `_change_type`."""
+
+    INSERT = "INSERT"
+    DELETE = "DELETE"
+    UPDATE_BEFORE = "UPDATE_BEFORE"
+    """The row as it was; only where inserts and deletes are joined by row id."""
+    UPDATE_AFTER = "UPDATE_AFTER"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogScanTask:
+    """Rows of one file that one snapshot inserted or deleted.
+
+    They are the rows of `task`, its deletes applied and its residual asked; if `deleted_by` is given, only those of them
+    that these delete files delete.
+    """
+
+    change_type: ChangeType
+    ordinal: int
+    """The position of the snapshot in the range, from 0."""
+    snapshot_id: int
+    task: FileScanTask
+    deleted_by: tuple[DataFile, ...] | None = None
+
+
+@dataclass(frozen=True)
+class ChangelogScan(_RangeScan):
+    """What changed after one snapshot and up to another, row by row.
+
+    A snapshot is compared with its parent: a row that is there and was not is an insert, one that was there and is not is a
+    delete. Commits that only rewrite (`replace`) change nothing. An update is a delete and an insert, which rows join by
+    their id.
+    """
+
+    pairs_updates: bool = False
+
+    def with_updates(self) -> Self:
+        """The same changes, with a delete and an insert of one row id shown as an update; tasks are the same."""
+        return replace(self, pairs_updates=True)
+
+    def snapshots(self) -> list[Snapshot]:
+        """The snapshots in the range that may have changed rows, oldest first."""
+        return [snapshot for snapshot in super().snapshots() if snapshot.operation != Operation.REPLACE]
+
+    def plan_files(self) -> Generator[ChangelogScanTask, None, None]:
+        """The changes, snapshot by snapshot, deletes before inserts; close it to stop early."""
+        for ordinal, snapshot in enumerate(self.snapshots()):
+            for change_type, task, deleted_by in self._changes(snapshot):
+                yield ChangelogScanTask(change_type, ordinal, snapshot.snapshot_id, task, deleted_by)
+
+    def _changes(
+        self, snapshot: Snapshot
+    ) -> Generator[tuple[ChangeType, FileScanTask, tuple[DataFile, ...] | None], None, None]:
+        own, source = snapshot.snapshot_id, self._source(snapshot)
+        now = source.manifests(snapshot)
+        data, deletes = _of_data(now), _of_deletes(now)
+        written = [manifest for manifest in data if manifest.added_snapshot_id == own]
+        before = self._deletes_before(source, snapshot)
+        for task in self._of_status(source, [*written, *before], EntryStatus.DELETED).tasks():
+            yield ChangeType.DELETE, task, None
+        if any(manifest.added_snapshot_id == own for manifest in deletes):
+            # Files that were there before and still are. Deletes do not change which files a plan gives, nor their order.
+            old_tasks = self._of_status(source, [*data, *before], EntryStatus.EXISTING).tasks()
+            new_tasks = self._of_status(source, [*data, *deletes], EntryStatus.EXISTING).tasks()
+            for old, new in zip(old_tasks, new_tasks, strict=True):
+                if _names(old.deletes) != _names(new.deletes):
+                    yield ChangeType.DELETE, old, new.deletes
+        for task in self._of_status(source, [*written, *deletes], EntryStatus.ADDED).tasks():
+            yield ChangeType.INSERT, task, None
+
+    def _deletes_before(self, source: ManifestSource, snapshot: Snapshot) -> list[ManifestFile]:
+        """The delete manifests of the parent; one that expired does not matter to an append, which only adds rows."""
+        parent_id = snapshot.parent_snapshot_id
+        parent = None if parent_id is None else self.metadata.snapshot_by_id(parent_id)
+        if parent is not None:
+            return _of_deletes(source.manifests(parent))
+        if parent_id is not None and snapshot.operation != Operation.APPEND:
+            raise NoSuchSnapshotError(
+                f"snapshot {parent_id} has expired, so nothing can be said of what its successor {snapshot.snapshot_id} "
+                f"changed; start the changes after {snapshot.snapshot_id}"
+            )
+        return []
+
+    def _of_status(self, source: ManifestSource, manifests: list[ManifestFile], status: EntryStatus) -> Plan:
+        """The files that the snapshot added, removed, or left as they were."""
+
+        def entries(columns: ManifestColumns) -> Mask:
+            is_own = pc.equal(columns.column("snapshot_id"), source.snapshot_id)
+            if status is EntryStatus.EXISTING:
+                is_added = pc.equal(columns.column("status"), int(EntryStatus.ADDED))
+                chosen = pc.and_not(columns.is_live, pc.and_(is_added, is_own))
+            else:
+                chosen = pc.and_(pc.equal(columns.column("status"), int(status)), is_own)
+            return np.asarray(pc.fill_null(chosen, False).to_numpy(zero_copy_only=False))
+
+        return self._plan(source, lambda: manifests, entries, needs_live=status is not EntryStatus.DELETED)
+
+
+def _of_data(manifests: Iterable[ManifestFile]) -> list[ManifestFile]:
+    return [manifest for manifest in manifests if manifest.content is ManifestContent.DATA]
+
+
+def _of_deletes(manifests: Iterable[ManifestFile]) -> list[ManifestFile]:
+    return [manifest for manifest in manifests if manifest.content is ManifestContent.DELETES]
+
+
+def _names(deletes: Sequence[DataFile]) -> set[tuple[str, int | None]]:
+    """What distinguishes delete files: several vectors share a file."""
+    return {(identity(file.file_path), file.content_offset) for file in deletes}

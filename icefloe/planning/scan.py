@@ -3,24 +3,24 @@
 import datetime as dt
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
-from typing import Any, Protocol, Self
+from functools import cached_property, partial
+from typing import Protocol, Self, TypedDict, Unpack
 
 from icefloe.errors import InvalidInputError, NoSuchColumnError
 from icefloe.expressions import AlwaysTrue, Expression, as_expression, bind
 from icefloe.manifests import ManifestCache
-from icefloe.metadata import Snapshot, TableMetadata
+from icefloe.metadata import MAIN_BRANCH, Snapshot, TableMetadata
 from icefloe.partitioning import unified_partition_type
 from icefloe.planning.options import ScanOptions, scan_options
 from icefloe.planning.plan import Plan, PlanRequest, Progress
 from icefloe.planning.reading import ManifestSource
 from icefloe.planning.report import LoggingReporter, Reporter, ScanReport
-from icefloe.planning.selection import choose_snapshot, schema_of_scan
 from icefloe.planning.tasks import CombinedScanTask, FileScanTask, pack_tasks
 from icefloe.schema import NestedField, Schema, reserved, select
 from icefloe.storage import Storage
 
 ALL_COLUMNS = ("*",)
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class Planner(Protocol):
@@ -30,13 +30,12 @@ class Planner(Protocol):
         """A task for each data file that may hold a wanted row, as they are found; closing it ends the work."""
 
 
-class LocalPlanner:
-    """Reads the manifests of the snapshot."""
+class SnapshotChoice(TypedDict, total=False):
+    """A snapshot by one of id, ref and time."""
 
-    def plan_files(self, scan: "TableScan") -> Generator[FileScanTask, None, None]:
-        """A task for each data file that may hold a wanted row."""
-        plan = scan.plan()
-        return _nothing() if plan is None else plan.tasks()
+    snapshot_id: int | None
+    ref: str | None
+    as_of: int | dt.datetime | None
 
 
 @dataclass(frozen=True)
@@ -60,33 +59,28 @@ class TableScan:
     cache: ManifestCache | None = field(default=None, compare=False, repr=False)
     reporter: Reporter = field(default_factory=LoggingReporter, compare=False, repr=False)
     keep_metrics: bool = False
-    planner: Planner = field(default_factory=LocalPlanner, compare=False, repr=False)
+    planner: Planner | None = field(default=None, compare=False, repr=False)
+    """None plans by the manifests of the snapshot."""
+    _newest: list[Progress] = field(default_factory=list, init=False, compare=False, repr=False)
+    """The progress of the newest plan, if there was one; the plan itself is not kept, so that it closes with its reader."""
 
     def __post_init__(self) -> None:
-        names: object = self.selected_fields
-        if (
-            not isinstance(names, Sequence)
-            or isinstance(names, str)
-            or not all(isinstance(each, str) for each in names)
-        ):
-            raise InvalidInputError(f"the columns of a scan are {names!r}; give a tuple of names")
-        object.__setattr__(self, "selected_fields", tuple(names))
+        check_names(self.selected_fields, "a scan")
+        object.__setattr__(self, "selected_fields", tuple(self.selected_fields))
         limit: object = self.limit
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
             raise InvalidInputError(f"the limit of a scan is {limit!r}; it must be a whole number, 0 or more")
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> tuple[object, ...]:
         # Neither threads nor cached manifests go along.
-        return {each.name: None if each.name == "cache" else getattr(self, each.name) for each in fields(self)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        state = {each.name: getattr(self, each.name) for each in fields(self) if each.init and each.name != "cache"}
+        return partial(type(self), **state), ()
 
     # -- refined copies
 
     def filter(self, row_filter: str | Expression) -> Self:
         """Only rows that match this too."""
-        return replace(self, row_filter=_parsed(self.row_filter) & _parsed(row_filter))
+        return replace(self, row_filter=parsed_filter(self.row_filter) & parsed_filter(row_filter))
 
     def select(self, *names: str) -> Self:
         """Only these columns; of columns that were selected before, only those among them."""
@@ -124,8 +118,8 @@ class TableScan:
         """Tasks with the metrics of all columns of their data files."""
         return replace(self, keep_metrics=True)
 
-    def _at(self, **place: Any) -> Self:
-        changed = replace(self, **place)
+    def _at(self, **choice: Unpack[SnapshotChoice]) -> Self:
+        changed = replace(self, **choice)
         changed.snapshot()
         return changed
 
@@ -133,6 +127,10 @@ class TableScan:
 
     def snapshot(self) -> Snapshot | None:
         """The snapshot that is read; None of a table without any."""
+        return self._snapshot
+
+    @cached_property
+    def _snapshot(self) -> Snapshot | None:
         return choose_snapshot(self.metadata, self.snapshot_id, self.ref, self.as_of)
 
     @cached_property
@@ -144,7 +142,7 @@ class TableScan:
     @cached_property
     def bound_filter(self) -> Expression:
         """The row filter, bound to the schema."""
-        return bind(_parsed(self.row_filter), self.schema, self.case_sensitive)
+        return bind(parsed_filter(self.row_filter), self.schema, self.case_sensitive)
 
     def projection(self) -> Schema:
         """The columns that are read, in the schema's order, and the metadata columns that are selected, in theirs."""
@@ -178,7 +176,10 @@ class TableScan:
 
     def plan_files(self) -> Generator[FileScanTask, None, None]:
         """A task for each data file that may hold a wanted row, as they are found; close it to stop early."""
-        return self.planner.plan_files(self)
+        if self.planner is not None:
+            return self.planner.plan_files(self)
+        plan = self.plan()
+        return _nothing() if plan is None else plan.tasks()
 
     def plan_tasks(self) -> Iterator[CombinedScanTask]:
         """Work of even size: files split and put together by `read.split.*`."""
@@ -198,23 +199,64 @@ class TableScan:
             keep_metrics=self.keep_metrics,
             limit=self.limit,
         )
-        progress = Progress(request, self.projection().column_names, self.reporter)
-        # The plan itself is not kept, so that one that nobody holds any more is closed.
-        self.__dict__["_progress"] = progress
-        return Plan(progress)
+        self._newest[:] = [Progress(request, self.projection().column_names, self.reporter)]
+        return Plan(self._newest[0])
 
     @property
     def report(self) -> ScanReport | None:
         """What the newest plan of this scan did so far; None before the first."""
-        found: Progress | None = self.__dict__.get("_progress")
-        return None if found is None else found.report()
-
-
-def _parsed(row_filter: str | Expression | None) -> Expression:
-    if isinstance(row_filter, str) and not row_filter.strip():
-        return AlwaysTrue()
-    return as_expression(row_filter)
+        return self._newest[0].report() if self._newest else None
 
 
 def _nothing() -> Generator[FileScanTask, None, None]:
     yield from ()
+
+
+def parsed_filter(row_filter: str | Expression | None) -> Expression:
+    """A filter as users give it; none, or an empty text, is true of every row."""
+    is_blank = isinstance(row_filter, str) and not row_filter.strip()
+    return AlwaysTrue() if is_blank else as_expression(row_filter)
+
+
+def check_names(names: object, what: str) -> None:
+    """Fail unless these are names of columns."""
+    if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise InvalidInputError(f"the columns of {what} are {names!r}; give a tuple of names")
+
+
+def choose_snapshot(
+    metadata: TableMetadata, snapshot_id: int | None, ref: str | None, as_of: int | dt.datetime | None
+) -> Snapshot | None:
+    """The snapshot that is asked for, by at most one of id, ref and time; the current one otherwise.
+
+    None is an empty table, or an empty `main`.
+    """
+    choices = {"snapshot id": snapshot_id, "ref": ref, "time": as_of}
+    named = [what for what, value in choices.items() if value is not None]
+    if len(named) > 1:
+        raise InvalidInputError(f"a scan reads one snapshot, but a {' and a '.join(named)} are given; give one of them")
+    if snapshot_id is not None:
+        return metadata.snapshot(snapshot_id)
+    if as_of is not None:
+        return metadata.snapshot_as_of(milliseconds(as_of))
+    return metadata.snapshot_of_ref(ref)
+
+
+def schema_of_scan(metadata: TableMetadata, snapshot: Snapshot | None, ref: str | None, is_past: bool) -> Schema:
+    """The schema of the rows: the table's own, but in time travel (by id, time or tag) that of the snapshot."""
+    if ref is not None and ref != MAIN_BRANCH and ref in metadata.refs:
+        is_past = metadata.refs[ref].is_tag
+    if not is_past or snapshot is None or snapshot.schema_id is None:
+        return metadata.schema()
+    return metadata.schema(snapshot.schema_id)
+
+
+def milliseconds(as_of: int | dt.datetime) -> int:
+    """A moment as users give it, in milliseconds since 1970."""
+    if isinstance(as_of, dt.datetime):
+        if as_of.tzinfo is None:
+            raise InvalidInputError(f"the time {as_of.isoformat()} has no zone; give one, such as UTC")
+        return (as_of - _EPOCH) // dt.timedelta(milliseconds=1)
+    if isinstance(as_of, bool) or not isinstance(as_of, int):
+        raise InvalidInputError(f"{as_of!r} is no time; give milliseconds since 1970, or a datetime")
+    return as_of

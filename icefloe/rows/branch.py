@@ -11,7 +11,7 @@ from icefloe.errors import StateError
 from icefloe.expressions import Expression
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.metadata import Snapshot, TableMetadata
-from icefloe.planning import ALL_COLUMNS, LocalPlanner, TableScan
+from icefloe.planning import ALL_COLUMNS, TableScan
 from icefloe.rows.matching import MatchedRows
 
 
@@ -63,7 +63,7 @@ class Branch:
             ref=self.target.branch if self.target.branch in self.metadata.refs else None,
             case_sensitive=case_sensitive,
             # What earlier changes of the transaction leave is known here alone.
-            planner=LocalPlanner(),
+            planner=None,
         )
 
     def located(self, positions: Mapping[str, DeletionVector], row_filter: Expression) -> list[MatchedRows]:

@@ -74,10 +74,10 @@ class _OnlyFiles:
     """Plans a scan for some files alone, by their paths."""
 
     paths: frozenset[str]
-    planner: Planner
+    planner: Planner | None
 
     def plan_files(self, scan: TableScan) -> Generator[FileScanTask, None, None]:
-        for task in self.planner.plan_files(scan):
+        for task in replace(scan, planner=self.planner).plan_files():
             if task.file.file_path in self.paths:
                 yield task
 

@@ -20,7 +20,7 @@ from icefloe.metadata import (
     TableMetadata,
 )
 from icefloe.partitioning import PartitionSpec, PartitionSpecUpdate, SortOrder, SortOrderUpdate
-from icefloe.planning import LocalPlanner, LoggingReporter, Planner, Reporter
+from icefloe.planning import LoggingReporter, Planner, Reporter
 from icefloe.schema import Schema, SchemaUpdate
 from icefloe.storage import Storage
 from icefloe.table.manage_snapshots import ManageSnapshots
@@ -57,7 +57,7 @@ class Table:
         self._caches = caches or Caches()
         self._timing = timing or Timing()
         self._reporter = reporter or LoggingReporter()
-        self._planner = planner or LocalPlanner()
+        self._planner = planner
 
     def __repr__(self) -> str:
         return without_credentials(f"Table({'.'.join(self._identifier)}, {self._state.metadata_location})")
