@@ -309,7 +309,7 @@ def _refuse(columns: ManifestColumns, is_wrong: pa.Array, problem: str) -> None:
 
 # -- under which spec they go
 # Theirs may be gone since they were written, or have another id by now: an id can be given again after a spec was removed.
-# So specs are told by their fields.
+# So specs are recognized by their fields.
 
 
 def with_specs(

@@ -4,17 +4,16 @@ What may be deleted afterwards is what was reachable before and is not any more,
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow.compute as pc
 
 from icefloe import properties as props
-from icefloe.commit.change import Prepared, Workbench
+from icefloe.commit.change import Change, Prepared, Workbench
 from icefloe.commit.parent import manifests_of, read_entries
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
 from icefloe.manifests import WITHOUT_METRICS, ManifestContent, ManifestFile
 from icefloe.metadata import (
-    RetentionDefaults,
     TableMetadata,
     expired_refs,
     expired_snapshots,
@@ -28,7 +27,7 @@ from icefloe.schema import UnknownType
 
 
 @dataclass(frozen=True)
-class Expire:
+class Expire(Change):
     """Snapshots leave that are older than `older_than_ms` and that no ref keeps, and those that are named.
 
     Without a time, the table's own retention decides. `retain_last` is how many of each branch stay in any case. Snapshots
@@ -43,42 +42,34 @@ class Expire:
         if self.retain_last is not None and self.retain_last < 1:
             raise InvalidInputError(f"{self.retain_last} snapshots cannot be retained; it must be 1 or more")
 
-    @property
-    def snapshot_ids(self) -> tuple[int, ...]:
-        """None: no snapshot is made."""
-        return ()
-
     def prepare(self, metadata: TableMetadata, bench: Workbench, /) -> Prepared:
         """The refs and snapshots to drop; every branch and tag must stay where it is until then."""
         if not props.GC_ENABLED.of(metadata.properties):
             raise InvalidPropertyError(
                 f"property {props.GC_ENABLED.key!r} is false: files of this table may be used elsewhere"
             )
-        gone_refs, gone = self._expired(metadata, bench.clock_ms())
-        updates: list[up.TableUpdate] = [up.RemoveSnapshotRefUpdate(name) for name in gone_refs]
-        if gone:
-            updates.append(up.RemoveSnapshotsUpdate(gone))
-        if not updates:
-            return Prepared()
-        unmoved = tuple(req.AssertRefSnapshotId(name, ref.snapshot_id) for name, ref in metadata.refs.items())
-        return Prepared(tuple(updates), unmoved)
+        refs, snapshot_ids = self._expired(metadata, bench.clock_ms())
+        updates: list[up.TableUpdate] = [up.RemoveSnapshotRefUpdate(name) for name in refs]
+        if snapshot_ids:
+            updates.append(up.RemoveSnapshotsUpdate(snapshot_ids))
+        return Prepared(tuple(updates), _unmoved(metadata)) if updates else Prepared()
 
     def _expired(self, metadata: TableMetadata, now_ms: int) -> tuple[tuple[str, ...], tuple[int, ...]]:
         rules = retention_defaults(metadata.properties)
-        rules = RetentionDefaults(
-            rules.max_snapshot_age_ms if self.older_than_ms is None else max(now_ms - self.older_than_ms, 0),
-            self.retain_last or rules.min_snapshots_to_keep,
-            rules.max_ref_age_ms,
-        )
+        if self.older_than_ms is not None:
+            rules = replace(rules, max_snapshot_age_ms=max(now_ms - self.older_than_ms, 0))
+        if self.retain_last is not None:
+            rules = replace(rules, min_snapshots_to_keep=self.retain_last)
         named = self._named(metadata)
         if named and self.older_than_ms is None and self.retain_last is None:
             return (), named
         refs = expired_refs(metadata, now_ms, rules)
         loose = unreferenced_snapshots(metadata)
         by_age = [
-            each
-            for each in expired_snapshots(metadata, now_ms, rules)
-            if each not in loose or now_ms - metadata.snapshot(each).timestamp_ms > rules.max_snapshot_age_ms
+            snapshot_id
+            for snapshot_id in expired_snapshots(metadata, now_ms, rules)
+            if snapshot_id not in loose
+            or now_ms - metadata.snapshot(snapshot_id).timestamp_ms > rules.max_snapshot_age_ms
         ]
         return refs, tuple(dict.fromkeys((*by_age, *named)))
 
@@ -91,17 +82,12 @@ class Expire:
 
 
 @dataclass(frozen=True)
-class CleanMetadata:
+class CleanMetadata(Change):
     """Drops what nothing needs: specs that no manifest is of, and schemas that neither a snapshot names nor a column needs.
 
     A spec and an equality delete file name columns by their ids, and may outlive them: the last schema that says what such
     a column was stays with them, as values could not be read without its type.
     """
-
-    @property
-    def snapshot_ids(self) -> tuple[int, ...]:
-        """None: no snapshot is made."""
-        return ()
 
     def prepare(self, metadata: TableMetadata, bench: Workbench, /) -> Prepared:
         """The updates; no branch, tag or default may move meanwhile, since what it moves to may need what goes."""
@@ -111,15 +97,15 @@ class CleanMetadata:
         for snapshot in metadata.snapshots:
             schemas.add(snapshot.schema_id)
             manifests.update(manifests_of(snapshot, metadata, bench))
-        specs.update(each.partition_spec_id for each in manifests)
-        unused_specs = tuple(each for each in metadata.specs_by_id if each not in specs)
-        unused_schemas = tuple(each for each in metadata.schemas_by_id if each not in schemas)
+        specs.update(manifest.partition_spec_id for manifest in manifests)
+        unused_specs = tuple(spec_id for spec_id in metadata.specs_by_id if spec_id not in specs)
+        unused_schemas = tuple(schema_id for schema_id in metadata.schemas_by_id if schema_id not in schemas)
         if unused_schemas:
-            fields = (each for spec_id in specs for each in metadata.spec(spec_id).fields)
-            needed = {each.source_id for each in fields if _has_type_of_column(each.transform)}
+            fields = (field for spec_id in specs for field in metadata.spec(spec_id).fields)
+            needed = {field.source_id for field in fields if _has_type_of_column(field.transform)}
             needed |= _equality_ids(manifests, metadata, bench)
-            telling = _last_schemas(needed, metadata, schemas)
-            unused_schemas = tuple(each for each in unused_schemas if each not in telling)
+            schemas |= _last_schemas(needed, metadata, schemas)
+            unused_schemas = tuple(schema_id for schema_id in unused_schemas if schema_id not in schemas)
         updates: list[up.TableUpdate] = []
         if unused_specs:
             updates.append(up.RemovePartitionSpecsUpdate(unused_specs))
@@ -127,15 +113,13 @@ class CleanMetadata:
             updates.append(up.RemoveSchemasUpdate(unused_schemas))
         if not updates:
             return Prepared()
-        unmoved = (req.AssertRefSnapshotId(name, ref.snapshot_id) for name, ref in metadata.refs.items())
-        return Prepared(
-            tuple(updates),
-            (
-                *unmoved,
-                req.AssertCurrentSchemaId(metadata.current_schema_id),
-                req.AssertDefaultSpecId(metadata.default_spec_id),
-            ),
-        )
+        schema, spec = metadata.current_schema_id, metadata.default_spec_id
+        unmoved = (*_unmoved(metadata), req.AssertCurrentSchemaId(schema), req.AssertDefaultSpecId(spec))
+        return Prepared(tuple(updates), unmoved)
+
+
+def _unmoved(metadata: TableMetadata) -> tuple[req.TableRequirement, ...]:
+    return tuple(req.AssertRefSnapshotId(name, ref.snapshot_id) for name, ref in metadata.refs.items())
 
 
 def _has_type_of_column(transform: tr.Transform) -> bool:
@@ -146,20 +130,20 @@ def _has_type_of_column(transform: tr.Transform) -> bool:
 
 def _equality_ids(manifests: Iterable[ManifestFile], metadata: TableMetadata, bench: Workbench) -> set[int]:
     """The columns that live equality delete files compare."""
-    found: set[int] = set()
+    field_ids: set[int] = set()
     for manifest in manifests:
         if manifest.content is ManifestContent.DELETES and manifest.has_live_files:
             columns = read_entries(manifest, metadata, bench, WITHOUT_METRICS)
             lists = columns.filter(columns.is_live).column("equality_ids")
-            found.update(pc.unique(pc.list_flatten(lists)).to_pylist())
-    return found
+            field_ids.update(pc.unique(pc.list_flatten(lists)).to_pylist())
+    return field_ids
 
 
-def _last_schemas(field_ids: Iterable[int], metadata: TableMetadata, kept: Collection[int | None]) -> set[int]:
-    """The newest schema of each of the columns that none of the kept ones has."""
-    found: set[int] = set()
+def _last_schemas(field_ids: Iterable[int], metadata: TableMetadata, used: Collection[int | None]) -> set[int]:
+    """The newest schema of each of the columns that none of the used ones has."""
+    newest: set[int] = set()
     for field_id in field_ids:
-        having = [each.schema_id for each in metadata.schemas_newest_first if field_id in each.fields_by_id]
-        if having and not any(each in kept or each in found for each in having):
-            found.add(having[0])
-    return found
+        having = [schema.schema_id for schema in metadata.schemas_newest_first if field_id in schema.fields_by_id]
+        if having and not any(schema_id in used or schema_id in newest for schema_id in having):
+            newest.add(having[0])
+    return newest

@@ -1,15 +1,15 @@
 """Which manifests may hold a path, without reading them again: hashes of the paths of every manifest that was seen.
 
-It keeps twelve bytes for each path, up to a bound. A hash that is found only says which manifests to look at.
+It keeps twelve bytes for each path, up to a bound. A known hash only says which manifests to look at.
 """
 
 import threading
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 Hashes = npt.NDArray[np.int64]
 
@@ -33,18 +33,16 @@ class _Run:
             # Few are wanted: each is looked for.
             first = np.searchsorted(self.hashes, wanted, "left")
             last = np.searchsorted(self.hashes, wanted, "right")
-            found = [self.owners[start:end] for start, end in zip(first, last, strict=True) if start < end]
-            return np.concatenate((self.owners[:0], *found))
-        place = np.minimum(np.searchsorted(wanted, self.hashes), len(wanted) - 1)
-        owners: npt.NDArray[np.int32] = self.owners[wanted[place] == self.hashes]
+            runs = [self.owners[start:end] for start, end in zip(first, last, strict=True) if start < end]
+            return np.concatenate((self.owners[:0], *runs))
+        index = np.minimum(np.searchsorted(wanted, self.hashes), len(wanted) - 1)
+        owners: npt.NDArray[np.int32] = self.owners[wanted[index] == self.hashes]
         return owners
 
 
-def hashes_of(paths: Any) -> Hashes:
-    """A number for each path of an Arrow column, in order of size; they mean something in this process only."""
-    found = np.fromiter(map(hash, paths.to_pylist()), np.int64, len(paths))
-    found.sort()
-    return found
+def hashes_of(paths: pa.Array) -> Hashes:
+    """A number for each path, in order of size; they mean something in this process only."""
+    return np.sort(np.fromiter(map(hash, paths.to_pylist()), np.int64, len(paths)))
 
 
 class PathIndex:
@@ -79,8 +77,8 @@ class PathIndex:
     def may_hold(self, hashes: Hashes) -> frozenset[str]:
         """The manifests, of those that are kept, that may hold one of the paths."""
         with self._lock:
-            found = [run.owners_of(hashes) for run in self._runs] if len(hashes) else []
-            numbers = {int(number) for owners in found for number in owners}
+            owners = [run.owners_of(hashes) for run in self._runs] if len(hashes) else []
+            numbers = {int(number) for run in owners for number in run}
             if not numbers:
                 return frozenset()
             return frozenset(path for path, number in self._numbers.items() if number in numbers)
@@ -90,12 +88,12 @@ class PathIndex:
         with self._lock:
             if 2 * len(self) <= self._capacity:
                 return
-            kept = {path: number for path, number in self._numbers.items() if path in needed}
-            if len(kept) == len(self._numbers):
+            numbers = {path: number for path, number in self._numbers.items() if path in needed}
+            if len(numbers) == len(self._numbers):
                 return
-            alive = np.array(sorted(kept.values()), np.int32)
+            alive = np.array(sorted(numbers.values()), np.int32)
             masks = [np.isin(run.owners, alive) for run in self._runs]
-            self._numbers = kept
+            self._numbers = numbers
             self._runs = [_Run(r.hashes[m], r.owners[m]) for r, m in zip(self._runs, masks, strict=True) if m.any()]
 
 

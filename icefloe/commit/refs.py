@@ -6,10 +6,10 @@ wherever it is.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from icefloe.commit.append import Append
-from icefloe.commit.change import Prepared, Workbench
+from icefloe.commit.change import Change, Prepared, Workbench
 from icefloe.commit.producer import SnapshotChange, Target
 from icefloe.errors import AlreadyExistsError, InvalidInputError, NoSuchSnapshotError, ValidationError
 from icefloe.metadata import (
@@ -22,7 +22,7 @@ from icefloe.metadata import (
 )
 
 
-class RefChange:
+class RefChange(Change):
     """One change of a ref, as a function of the metadata; `names` are the refs that it is about.
 
     They must not move between asking and committing, unless the change is meant for them wherever they are.
@@ -36,25 +36,20 @@ class RefChange:
         self._anywhere = anywhere
         self._seen: dict[str, int | None] | None = None
 
-    @property
-    def snapshot_ids(self) -> tuple[int, ...]:
-        """None: refs are at snapshots that exist."""
-        return ()
-
     def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
         """The update, unless a ref is not where it was when this was first asked for."""
-        found = {name: _snapshot_id(metadata, name) for name in self._names}
+        heads = {name: _snapshot_id(metadata, name) for name in self._names}
         if self._seen is None or self._anywhere:
-            self._seen = found
+            self._seen = heads
         for name, seen in self._seen.items():
-            if found[name] != seen:
+            if heads[name] != seen:
                 raise ValidationError(
-                    f"{name!r} was moved by another commit, from snapshot {seen} to {found[name]}; look at it and try again"
+                    f"{name!r} was moved by another commit, from snapshot {seen} to {heads[name]}; look at it and try again"
                 )
         updates = self._change(metadata)
         if not updates:
             return Prepared()
-        return Prepared(updates, tuple(req.AssertRefSnapshotId(name, each) for name, each in found.items()))
+        return Prepared(updates, tuple(req.AssertRefSnapshotId(name, head) for name, head in heads.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,47 +60,48 @@ class Retention:
     max_snapshot_age_ms: int | None = None
     max_ref_age_ms: int | None = None
 
+    def of(self, ref: SnapshotRef) -> SnapshotRef:
+        """The ref with these rules; what is None in them stays as it is."""
+        return replace(ref, **{name: value for name, value in asdict(self).items() if value is not None})
 
-def create_ref(
-    name: str, kind: SnapshotRefType, snapshot_id: int | None = None, retention: Retention | None = None
-) -> RefChange:
+
+def create_ref(name: str, ref_type: SnapshotRefType, snapshot_id: int | None, retention: Retention) -> RefChange:
     """A new branch or tag, at the current snapshot if none is given."""
     _check_name(name)
-    kept = retention or Retention()
 
     def change(metadata: TableMetadata) -> tuple[up.TableUpdate, ...]:
         if name in metadata.refs:
             raise AlreadyExistsError(f"there is a {metadata.refs[name].ref_type} {name!r} already")
-        if name == MAIN_BRANCH and kind is SnapshotRefType.TAG:
+        if name == MAIN_BRANCH and ref_type is SnapshotRefType.TAG:
             raise InvalidInputError(f"{name!r} cannot be a tag; it is the main branch")
         at = metadata.current_snapshot_id if snapshot_id is None else snapshot_id
         if at is None:
-            raise NoSuchSnapshotError(f"{kind} {name!r} needs a snapshot, and the table has none yet")
-        ref = SnapshotRef(at, kind, kept.min_snapshots_to_keep, kept.max_snapshot_age_ms, kept.max_ref_age_ms)
+            raise NoSuchSnapshotError(f"{ref_type} {name!r} needs a snapshot, and the table has none yet")
+        ref = retention.of(SnapshotRef(at, ref_type))
         metadata.snapshot(at)
         return (up.SetSnapshotRefUpdate(name, ref),)
 
     return RefChange(change, name)
 
 
-def replace_ref(name: str, kind: SnapshotRefType, snapshot_id: int) -> RefChange:
+def replace_ref(name: str, ref_type: SnapshotRefType, snapshot_id: int) -> RefChange:
     """A branch or tag at another snapshot; its retention stays."""
 
     def change(metadata: TableMetadata) -> tuple[up.TableUpdate, ...]:
-        ref = _ref(metadata, name, kind)
+        ref = _ref(metadata, name, ref_type)
         metadata.snapshot(snapshot_id)
         return () if ref.snapshot_id == snapshot_id else (_moved(name, ref, snapshot_id),)
 
     return RefChange(change, name)
 
 
-def remove_ref(name: str, kind: SnapshotRefType) -> RefChange:
+def remove_ref(name: str, ref_type: SnapshotRefType) -> RefChange:
     """No such branch or tag any more; its snapshots stay until they expire."""
 
     def change(metadata: TableMetadata) -> tuple[up.TableUpdate, ...]:
         if name == MAIN_BRANCH:
             raise InvalidInputError(f"branch {name!r} cannot be removed; every table has it")
-        _ref(metadata, name, kind)
+        _ref(metadata, name, ref_type)
         return (up.RemoveSnapshotRefUpdate(name),)
 
     return RefChange(change, name)
@@ -133,13 +129,7 @@ def set_retention(name: str, retention: Retention) -> RefChange:
         ref = metadata.refs.get(name)
         if ref is None:
             raise _missing(metadata, name)
-        changed = SnapshotRef(
-            ref.snapshot_id,
-            ref.ref_type,
-            _first(retention.min_snapshots_to_keep, ref.min_snapshots_to_keep),
-            _first(retention.max_snapshot_age_ms, ref.max_snapshot_age_ms),
-            _first(retention.max_ref_age_ms, ref.max_ref_age_ms),
-        )
+        changed = retention.of(ref)
         return () if changed == ref else (up.SetSnapshotRefUpdate(name, changed),)
 
     return RefChange(change, name, anywhere=True)
@@ -218,12 +208,12 @@ def _moved(name: str, ref: SnapshotRef, snapshot_id: int) -> up.SetSnapshotRefUp
     return up.SetSnapshotRefUpdate(name, replace(ref, snapshot_id=snapshot_id))
 
 
-def _ref(metadata: TableMetadata, name: str, kind: SnapshotRefType) -> SnapshotRef:
+def _ref(metadata: TableMetadata, name: str, ref_type: SnapshotRefType) -> SnapshotRef:
     ref = metadata.refs.get(name)
     if ref is None:
         raise _missing(metadata, name)
-    if ref.ref_type is not kind:
-        raise InvalidInputError(f"{name!r} is a {ref.ref_type}, not a {kind}")
+    if ref.ref_type is not ref_type:
+        raise InvalidInputError(f"{name!r} is a {ref.ref_type}, not a {ref_type}")
     return ref
 
 
@@ -237,17 +227,15 @@ def _snapshot_id(metadata: TableMetadata, name: str) -> int | None:
     return None if ref is None else ref.snapshot_id
 
 
-def _first(*values: int | None) -> int | None:
-    return next((each for each in values if each is not None), None)
-
-
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name.strip():
         raise InvalidInputError(f"{name!r} cannot be the name of a branch or tag; it must be text that is not empty")
 
 
-class CreateBranch:
-    """Makes a branch, at the current snapshot if none is given."""
+class CreateBranch(Change):
+    """Creates a branch, at the current snapshot if none is given; in a table without snapshots, at an empty one of its own,
+    as Java does.
+    """
 
     def __init__(self, name: str, snapshot_id: int | None, retention: Retention) -> None:
         self._name = name
@@ -269,19 +257,11 @@ class CreateBranch:
             return self._ref.prepare(metadata, bench)
         if self._first is None:
             self._first = SnapshotChange(Append(metadata, ()), Target(self._name))
-        made = self._first.prepare(metadata, bench)
-        return replace(made, updates=tuple(map(self._kept, made.updates)))
-
-    def _kept(self, update: up.TableUpdate) -> up.TableUpdate:
-        if not isinstance(update, up.SetSnapshotRefUpdate):
-            return update
-        kept = self._retention
-        return up.SetSnapshotRefUpdate(
-            update.ref_name,
-            replace(
-                update.ref,
-                min_snapshots_to_keep=kept.min_snapshots_to_keep,
-                max_snapshot_age_ms=kept.max_snapshot_age_ms,
-                max_ref_age_ms=kept.max_ref_age_ms,
-            ),
+        prepared = self._first.prepare(metadata, bench)
+        updates = (
+            replace(update, ref=self._retention.of(update.ref))
+            if isinstance(update, up.SetSnapshotRefUpdate)
+            else update
+            for update in prepared.updates
         )
+        return replace(prepared, updates=tuple(updates))

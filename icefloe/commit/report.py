@@ -1,9 +1,9 @@
 """What a commit did: how it ended, how often it was tried, and what it added and removed."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from icefloe.commit.retry import Committed, Outcome, Rejected, Unknown
+from icefloe.commit.retry import Committed, Outcome
 from icefloe.metadata import Snapshot, TableMetadata, summary as keys
 from icefloe.planning import Reporter, deliver
 
@@ -83,8 +83,8 @@ class CommitReport:
 
 def commit_counts(summary: Mapping[str, str]) -> CommitCounts:
     """The counts of a snapshot's summary; nonsense in it counts as nothing."""
-    found = {name: summary.get(key, "") for name, key in _KEYS.items()}
-    return CommitCounts(**{name: int(text) for name, text in found.items() if text.isascii() and text.isdecimal()})
+    texts = {name: summary.get(key, "") for name, key in _KEYS.items()}
+    return CommitCounts(**{name: int(text) for name, text in texts.items() if text.isascii() and text.isdecimal()})
 
 
 def report_commit(outcome: Outcome, base: TableMetadata, table: str, seconds: float, reporter: Reporter) -> None:
@@ -98,29 +98,32 @@ def report_commit(outcome: Outcome, base: TableMetadata, table: str, seconds: fl
 
 
 def _reports(outcome: Outcome, base: TableMetadata, table: str, seconds: float) -> Iterator[CommitReport]:
-    uuid = base.table_uuid
-    match outcome:
-        case Committed(state, snapshot_ids, attempts):
-            made = [each for one in snapshot_ids if (each := state.metadata.snapshot_by_id(one)) is not None]
-            for snapshot in made:
-                yield _of_snapshot(snapshot, table, uuid, attempts, seconds)
-            if not made:
-                yield CommitReport(table, uuid, "committed", None, None, None, attempts, seconds, CommitCounts())
-        case Rejected(error, attempts) | Unknown(error, attempts):
-            ended = "rejected" if isinstance(outcome, Rejected) else "unknown"
-            yield CommitReport(table, uuid, ended, None, None, None, attempts, seconds, CommitCounts(), str(error))
-
-
-def _of_snapshot(snapshot: Snapshot, table: str, uuid: str | None, attempts: int, seconds: float) -> CommitReport:
-    summary = snapshot.summary
-    return CommitReport(
+    snapshots: list[Snapshot] = []
+    problem = None
+    if isinstance(outcome, Committed):
+        by_id = outcome.state.metadata.snapshots_by_id
+        snapshots = [by_id[snapshot_id] for snapshot_id in outcome.snapshot_ids if snapshot_id in by_id]
+    else:
+        problem = str(outcome.error)
+    report = CommitReport(
         table,
-        uuid,
-        "committed",
-        snapshot.snapshot_id,
-        snapshot.sequence_number,
-        None if snapshot.operation is None else str(snapshot.operation),
-        attempts,
+        base.table_uuid,
+        type(outcome).__name__.lower(),
+        None,
+        None,
+        None,
+        outcome.attempts,
         seconds,
-        CommitCounts() if summary is None else commit_counts(summary.properties),
+        CommitCounts(),
+        problem,
     )
+    if not snapshots:
+        yield report
+    for snapshot in snapshots:
+        yield replace(
+            report,
+            snapshot_id=snapshot.snapshot_id,
+            sequence_number=snapshot.sequence_number,
+            operation=None if snapshot.operation is None else str(snapshot.operation),
+            counts=CommitCounts() if snapshot.summary is None else commit_counts(snapshot.summary.properties),
+        )

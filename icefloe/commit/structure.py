@@ -6,10 +6,9 @@ refused, never bent (spec: Commit Conflict Resolution and Retry).
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from icefloe import properties as props
-from icefloe.commit.change import Prepared, Workbench
+from icefloe.commit.change import Change, Prepared, Workbench
 from icefloe.errors import CommitFailed, IncompatibleChangeError, InvalidPropertyError, ValidationError
 from icefloe.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata, requirements as req, updates as up
 from icefloe.partitioning import PartitionSpec, PartitionSpecUpdate, SortOrder, SortOrderUpdate, transforms as tr
@@ -17,17 +16,8 @@ from icefloe.schema import Schema, SchemaUpdate, format_name_mapping, parse_name
 from icefloe.versions import check_version
 
 
-class _WithoutSnapshots:
-    """A change that makes no snapshot."""
-
-    @property
-    def snapshot_ids(self) -> tuple[int, ...]:
-        """None."""
-        return ()
-
-
 @dataclass(frozen=True)
-class SetSchema(_WithoutSnapshots):
+class SetSchema(Change):
     """Make a schema that was planned on `planned` the current one."""
 
     schema: Schema
@@ -44,7 +34,7 @@ class SetSchema(_WithoutSnapshots):
         return Prepared((up.AddSchemaUpdate(self.schema), up.SetCurrentSchemaUpdate(), *self._mapping(metadata)))
 
     def _check_new_uses(self, metadata: TableMetadata) -> None:
-        """No partition spec or sort order came to use a column that this change drops or gives another type."""
+        """No partition spec or sort order has begun to use a column that this change drops or gives another type."""
         for field_id in sorted(_used_columns(metadata) - _used_columns(self.planned)):
             before, after = (each.fields_by_id.get(field_id) for each in (self.planned.schema(), self.schema))
             if before is not None and (after is None or after.field_type != before.field_type):
@@ -78,7 +68,7 @@ class SetSchema(_WithoutSnapshots):
 
 
 @dataclass(frozen=True)
-class SetSpec(_WithoutSnapshots):
+class SetSpec(Change):
     """Make a partition spec that was planned on `planned` the default one."""
 
     spec: PartitionSpec
@@ -98,7 +88,7 @@ class SetSpec(_WithoutSnapshots):
 
 
 @dataclass(frozen=True)
-class SetSortOrder(_WithoutSnapshots):
+class SetSortOrder(Change):
     """Make a sort order that was planned on `planned` the default one."""
 
     order: SortOrder
@@ -118,7 +108,7 @@ class SetSortOrder(_WithoutSnapshots):
 
 
 @dataclass(frozen=True)
-class SetProperties(_WithoutSnapshots):
+class SetProperties(Change):
     """Set some properties and remove others; it applies to any state of the table."""
 
     updates: Mapping[str, str] = field(default_factory=dict)
@@ -143,17 +133,17 @@ class SetProperties(_WithoutSnapshots):
 
 
 @dataclass(frozen=True)
-class GiveNameMapping(_WithoutSnapshots):
+class GiveNameMapping(Change):
     """Let the table have the name mapping that files without field ids were read by."""
 
     mapping: str
 
     def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
         """The mapping, if there is none; another one, that came by another commit, is neither replaced nor relied on."""
-        found = props.NAME_MAPPING.of(metadata.properties)
-        if found is None:
+        text = props.NAME_MAPPING.of(metadata.properties)
+        if text is None:
             return Prepared((up.SetPropertiesUpdate({props.NAME_MAPPING.key: self.mapping}),))
-        if not parse_name_mapping(found).holds(parse_name_mapping(self.mapping)):
+        if not parse_name_mapping(text).holds(parse_name_mapping(self.mapping)):
             raise ValidationError(
                 "the name mapping of the table was changed by another commit since the files were read by it; load the table"
                 " and plan anew"
@@ -162,7 +152,7 @@ class GiveNameMapping(_WithoutSnapshots):
 
 
 @dataclass(frozen=True)
-class SetLocation(_WithoutSnapshots):
+class SetLocation(Change):
     """Move the base location for new files."""
 
     location: str
@@ -173,8 +163,8 @@ class SetLocation(_WithoutSnapshots):
 
 
 @dataclass(frozen=True)
-class UpgradeFormatVersion(_WithoutSnapshots):
-    """Upgrade the table to a format version; a table that is there already, by another writer too, stays."""
+class UpgradeFormatVersion(Change):
+    """Upgrade the table to a format version; one that has it already, by another writer too, stays."""
 
     version: int
 
@@ -188,37 +178,35 @@ class UpgradeFormatVersion(_WithoutSnapshots):
         return Prepared((up.UpgradeFormatVersionUpdate(self.version),))
 
 
-class SendUpdates(_WithoutSnapshots):
-    """Updates that are given as they are. They are never changed, so they are refused where they would mean something else:
-    if anything that they rely on is not as it was when they were given.
+class SendUpdates(Change):
+    """Updates to be sent as they are. They are never changed, so they are refused where they would mean something else:
+    if anything that they rely on is not as it was when they were made.
     """
 
     def __init__(self, updates: Sequence[up.TableUpdate]) -> None:
         self._updates = tuple(updates)
-        self._given_on: TableMetadata | None = None
+        self._base: TableMetadata | None = None
 
     def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
         """The updates."""
-        if self._given_on is None:
-            self._given_on = metadata
+        if self._base is None:
+            self._base = metadata
         try:
-            req.check_all(req.requirements_for(self._given_on, self._updates), metadata)
+            req.check_all(req.requirements_for(self._base, self._updates), metadata)
         except CommitFailed as error:
             raise ValidationError(f"the updates were given for another state of the table: {error}") from error
+        removals = (each.snapshot_ids for each in self._updates if isinstance(each, up.RemoveSnapshotsUpdate))
+        removed = {snapshot_id for snapshot_ids in removals for snapshot_id in snapshot_ids}
         for name, ref in metadata.refs.items():
-            if name not in self._given_on.refs and ref.snapshot_id in self._removed():
+            if name not in self._base.refs and ref.snapshot_id in removed:
                 raise ValidationError(f"snapshot {ref.snapshot_id} cannot be removed: {name!r} is at it since")
         return Prepared(self._updates)
-
-    def _removed(self) -> frozenset[int]:
-        removals = (each.snapshot_ids for each in self._updates if isinstance(each, up.RemoveSnapshotsUpdate))
-        return frozenset(each for ids in removals for each in ids)
 
 
 def _used_columns(metadata: TableMetadata) -> set[int]:
     """The columns that specs and the sort order are made of."""
-    found = {source for spec in metadata.partition_specs for field in spec.fields for source in field.source_ids}
-    return found | {source for field in metadata.sort_order().fields for source in field.source_ids}
+    partitioning = {source for spec in metadata.partition_specs for field in spec.fields for source in field.source_ids}
+    return partitioning | {source for field in metadata.sort_order().fields for source in field.source_ids}
 
 
 def schema_update(metadata: TableMetadata, **options: bool) -> SchemaUpdate:
@@ -264,11 +252,12 @@ def sort_order_update(metadata: TableMetadata, *, case_sensitive: bool = True) -
 def check_properties(properties: Mapping[str, str]) -> None:
     """Fail on a property that is not text, or a known one whose value means nothing: it would break every later commit."""
     text_check(properties, "property")
-    for known in _known():
-        known.of(properties)
+    for known in vars(props).values():
+        if isinstance(known, props.Property):
+            known.of(properties)
 
 
-def text_check(properties: Mapping[Any, Any], what: str) -> None:
+def text_check(properties: Mapping[object, object] | Mapping[str, str], what: str) -> None:
     """Fail unless all keys and values are text that can be stored."""
     for key, value in properties.items():
         if not isinstance(key, str) or not isinstance(value, str):
@@ -281,21 +270,15 @@ def text_check(properties: Mapping[Any, Any], what: str) -> None:
             ) from None
 
 
-def _known() -> Iterator[props.Property[object]]:
-    for value in vars(props).values():
-        if isinstance(value, props.Property):
-            yield value
-
-
-def _check_same(what: str, found: object, planned: object) -> None:
-    if found != planned:
+def _check_same(what: str, current: object, planned: object) -> None:
+    if current != planned:
         raise ValidationError(
             f"the table's {what} was changed by another commit since this change was planned; load the table and plan anew"
         )
 
 
 @dataclass(frozen=True)
-class StatisticsChange:
+class StatisticsChange(Change):
     """Statistics files set and removed; a file can only be set for a snapshot that the table has."""
 
     set_files: tuple[StatisticsFile, ...] = ()
@@ -303,24 +286,22 @@ class StatisticsChange:
     remove_for: tuple[int, ...] = ()
     remove_partition_for: tuple[int, ...] = ()
 
-    @property
-    def snapshot_ids(self) -> tuple[int, ...]:
-        """None."""
-        return ()
-
     def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
         """What is not so already."""
-        updates: list[up.TableUpdate] = []
         for file in self.set_files:
             metadata.snapshot(file.snapshot_id)
-            if file not in metadata.statistics:
-                updates.append(up.SetStatisticsUpdate(file))
         for partition_file in self.set_partition_files:
             metadata.snapshot(partition_file.snapshot_id)
-            if partition_file not in metadata.partition_statistics:
-                updates.append(up.SetPartitionStatisticsUpdate(partition_file))
-        held = {each.snapshot_id for each in metadata.statistics}
-        updates += [up.RemoveStatisticsUpdate(each) for each in self.remove_for if each in held]
-        held = {each.snapshot_id for each in metadata.partition_statistics}
-        updates += [up.RemovePartitionStatisticsUpdate(each) for each in self.remove_partition_for if each in held]
-        return Prepared(tuple(updates))
+        files, partition_files = metadata.statistics, metadata.partition_statistics
+        new = [file for file in self.set_files if file not in files]
+        new_partition = [file for file in self.set_partition_files if file not in partition_files]
+        old = {file.snapshot_id for file in files}.intersection(self.remove_for)
+        old_partition = {file.snapshot_id for file in partition_files}.intersection(self.remove_partition_for)
+        return Prepared(
+            (
+                *map(up.SetStatisticsUpdate, new),
+                *map(up.SetPartitionStatisticsUpdate, new_partition),
+                *map(up.RemoveStatisticsUpdate, sorted(old)),
+                *map(up.RemovePartitionStatisticsUpdate, sorted(old_partition)),
+            )
+        )
