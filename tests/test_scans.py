@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, note, settings, strategies as st
 
 import icefloe
-from icefloe.data import ReadContext, read_task
 from icefloe.expressions import AlwaysTrue, Expression, bind, evaluate
 from icefloe.formats.equality_deletes import equality_delete_writer
 from icefloe.manifests import FileContent
@@ -192,9 +191,6 @@ def check_scans(version: int, seed: int, predicates: int) -> None:
             scan = table.scan(predicate, options={"planning.workers": "1", **options})
             assert rows_of(scan.to_arrow()) == expected, options
         scan = table.scan(predicate)
-        context = ReadContext(table.metadata, table.storage, prune_row_groups=False)
-        batches = [batch for task in scan.plan_files() for batch in read_task(task, scan.projection(), context)]
-        assert rows_of(pa.Table.from_batches(batches, schema_to_arrow(scan.projection()))) == expected
         assert scan.count() == len(expected)
     report = table.verify(level="data", progress=silent)
     # A delete of nothing is legal, and so is one whose data files are all gone.

@@ -1,8 +1,8 @@
 """From tasks to Arrow batches with deletes applied; from batches to data files."""
 
+from icefloe.data.arranging import group_rows
 from icefloe.data.file_rolling import data_file_of
 from icefloe.data.foreign_files import ForeignFile, describe_files, find_files, foreign_file
-from icefloe.data.grouping import group_rows
 from icefloe.data.in_order import in_pieces
 from icefloe.data.incoming import RowsInput, incoming_tables
 from icefloe.data.locations import NewLocations, data_folder

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from icefloe import properties as props
 from icefloe.data.locations import NewLocations
 from icefloe.formats.file_formats import FileWriter, file_writer
@@ -12,7 +14,7 @@ from icefloe.formats.metrics import MetricsMode
 from icefloe.manifests import DataFile
 from icefloe.metadata import TableMetadata
 from icefloe.partitioning import UNSORTED, PartitionSpec, SortOrder
-from icefloe.schema import Schema
+from icefloe.schema import Schema, Value
 from icefloe.storage import OutputStream, Storage
 
 _PIECE_BYTES = 8 << 20
@@ -32,7 +34,7 @@ class WritePlan:
     modes: dict[int, MetricsMode]
     locations: NewLocations
     finished: Callable[[DataFile], None]
-    """Is told of every file that is whole."""
+    """Called with every file that is whole."""
 
     @property
     def target_bytes(self) -> int:
@@ -43,7 +45,7 @@ class WritePlan:
 class RollingWriter:
     """Writes the rows of one partition; one thread at a time holds it."""
 
-    def __init__(self, plan: WritePlan, partition: tuple[Any, ...]) -> None:
+    def __init__(self, plan: WritePlan, partition: tuple[Value, ...]) -> None:
         self._plan = plan
         self._partition = partition
         self._format = props.WRITE_FORMAT.of(plan.metadata.properties)
@@ -53,7 +55,7 @@ class RollingWriter:
         self._location = ""
         self.files: list[DataFile] = []
 
-    def write(self, table: Any) -> None:
+    def write(self, table: pa.Table) -> None:
         """Take in rows; a failure drops the file that is being written."""
         for piece in _pieces(table, self._target):
             try:
@@ -123,7 +125,7 @@ class _Sink:
         self._stream = stream
         self._is_dropped = False
 
-    def write(self, data: Any, /) -> int:
+    def write(self, data: bytes | bytearray | memoryview | pa.Buffer, /) -> int:
         return memoryview(data).nbytes if self._is_dropped else self._stream.write(data)
 
     def close(self) -> None:
@@ -153,7 +155,7 @@ def data_file_of(done: WrittenFile, location: str, file_format: str, **fields: A
     )
 
 
-def _pieces(table: Any, target: int) -> Iterator[Any]:
+def _pieces(table: pa.Table, target: int) -> Iterator[pa.Table]:
     """The table in parts small enough to stop near the target size."""
     if not table.num_rows:
         return

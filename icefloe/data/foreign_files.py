@@ -5,35 +5,51 @@ Nothing is written and nothing is read but footers, unless only the rows can tel
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+import pyarrow.parquet as pq
 
 from icefloe import properties as props
 from icefloe.avro import avro_name
-from icefloe.data.foreign_partitions import check_told, infer_partition
-from icefloe.data.opening import open_file, partition_constants
+from icefloe.data.file_rolling import data_file_of
+from icefloe.data.opening import identity_values
 from icefloe.data.scanning import default_workers
 from icefloe.errors import IncompatibleChangeError, InvalidInputError, NoSuchColumnError
 from icefloe.formats.field_ids import misplaced_ids, missing_ids, variant_ids
 from icefloe.formats.file_formats import AVRO, ORC, PARQUET, file_reader
+from icefloe.formats.file_reading import FileReader
 from icefloe.formats.file_schema import file_columns
+from icefloe.formats.file_writing import WrittenFile
 from icefloe.formats.metrics import FULL, Metrics, MetricsMode, metrics_modes
 from icefloe.formats.parquet.metrics import parquet_metrics, split_offsets
 from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.manifests import DataFile
 from icefloe.metadata import TableMetadata
 from icefloe.parallel import in_order
-from icefloe.partitioning import HIVE_NULL, PartitionSpec, partition_values, split_hive_path
+from icefloe.partitioning import (
+    HIVE_NULL,
+    PartitionField,
+    PartitionSpec,
+    partition_values,
+    split_hive_path,
+    transforms as tr,
+)
 from icefloe.schema import (
     MAX_COLUMN_ID,
-    NameMapping,
+    BinaryType,
+    DoubleType,
+    FloatType,
+    NestedField,
     NestedType,
     Schema,
+    StringType,
+    Value,
     create_name_mapping,
+    decode,
     parse_name_mapping,
     reserved,
     select_ids,
 )
-from icefloe.storage import Storage, absolute_location, names_below
+from icefloe.storage import Input, Storage, absolute_location, names_below
 
 _HIDDEN = ("_", ".")
 
@@ -62,23 +78,23 @@ def find_files(storage: Storage, location: str, file_format: str) -> list[Foreig
     As Spark reads folders, names that begin with `_` or `.` are passed over, and so are folders that are no partitions.
     """
     root = location.rstrip("/")
-    found = []
+    files = []
     for info in storage.list_prefix(root):
         *folders, name = names_below(root, info.location)
-        if name.startswith(_HIDDEN) or not all("=" in each and not each.startswith(".") for each in folders):
+        if name.startswith(_HIDDEN) or not all("=" in folder and not folder.startswith(".") for folder in folders):
             continue
         texts = split_hive_path("/".join(folders))
-        found.append(ForeignFile(info.location, info.size, file_format, texts))
-    if not found and storage.exists(root):
+        files.append(ForeignFile(info.location, info.size, file_format, texts))
+    if not files and storage.exists(root):
         return [ForeignFile(root, storage.stat(root).size, file_format, {})]
-    return sorted(found, key=lambda each: each.location)
+    return sorted(files, key=lambda file: file.location)
 
 
 def foreign_file(storage: Storage, location: str) -> ForeignFile:
     """One file by its location; the ending says the format, and Parquet is what has no ending that is known."""
-    place = absolute_location(location)
-    ending = place.rpartition(".")[2].lower()
-    return ForeignFile(place, storage.stat(place).size, ending if ending in (AVRO, ORC) else PARQUET)
+    location = absolute_location(location)
+    ending = location.rpartition(".")[2].lower()
+    return ForeignFile(location, storage.stat(location).size, ending if ending in (AVRO, ORC) else PARQUET)
 
 
 def describe_files(
@@ -90,14 +106,8 @@ def describe_files(
 ) -> ForeignFiles:
     """The entries of files, each checked against the table's schema and the partition that its folders name."""
     describe = _Describe(metadata, storage, metadata.spec() if spec is None else spec)
-    found = list(in_order(describe, files, default_workers() if workers is None else workers, "icefloe-footers"))
-    return ForeignFiles(tuple(file for file, _ in found), any(needs for _, needs in found))
-
-
-def mapping_of(metadata: TableMetadata) -> NameMapping:
-    """The table's name mapping; without one, every column by the name that it has now."""
-    text = props.NAME_MAPPING.of(metadata.properties)
-    return create_name_mapping(metadata.schema()) if text is None else parse_name_mapping(text)
+    pairs = list(in_order(describe, files, default_workers() if workers is None else workers, "icefloe-footers"))
+    return ForeignFiles(tuple(file for file, _ in pairs), any(needs for _, needs in pairs))
 
 
 class _Describe:
@@ -108,88 +118,68 @@ class _Describe:
         self._storage = storage
         self._schema = metadata.schema()
         self._spec = spec
-        self._mapping = mapping_of(metadata)
+        # Without a name mapping of the table, every column has the name that it has now.
+        text = props.NAME_MAPPING.of(metadata.properties)
+        self._mapping = create_name_mapping(self._schema) if text is None else parse_name_mapping(text)
         self._variants = variant_ids(metadata.schemas)
         self._modes = metrics_modes(self._schema, metadata.properties, metadata.sort_order())
 
-    def __call__(self, given: ForeignFile) -> tuple[DataFile, bool]:
-        bare = DataFile(given.location, given.file_format, 0, given.size, spec_id=self._spec.spec_id)
+    def __call__(self, file: ForeignFile) -> tuple[DataFile, bool]:
         try:
-            with open_file(bare, self._storage) as source:
-                return self._describe(given, source)
+            with self._storage.open_input(file.location, size=file.size) as source:
+                return self._describe(file, source)
         except (IncompatibleChangeError, NoSuchColumnError) as problem:
-            raise type(problem)(f"{given.location} cannot be added: {problem}") from None
+            raise type(problem)(f"{file.location} cannot be added: {problem}") from None
 
-    def _describe(self, given: ForeignFile, source: Any) -> tuple[DataFile, bool]:
-        probe = file_reader(given.file_format, source, given.location, Schema(reserved.POS))
+    def _describe(self, file: ForeignFile, source: Input) -> tuple[DataFile, bool]:
+        probe = file_reader(file.file_format, source, file.location, Schema(reserved.POS))
         footer = probe.footer if isinstance(probe, ParquetFileReader) else None
-        rows = sum(each.num_rows for each in probe.batches()) if footer is None else footer.num_rows
+        rows = sum(batch.num_rows for batch in probe.batches()) if footer is None else footer.num_rows
         self._check_ids(probe.file_schema)
-        partition = self._partition(given, footer)
-        bare = DataFile(
-            given.location, given.file_format, rows, given.size, spec_id=self._spec.spec_id, partition=partition
-        )
-        constants = partition_constants(bare, self._metadata)
-        reader = self._reader(given, source, self._schema, constants)
+        partition = self._partition(file, footer)
+        constants = identity_values(self._spec, partition)
+        reader = self._reader(file, source, self._schema, constants)
         metrics = Metrics(rows) if footer is None else self._metrics(footer, reader.file_schema, self._modes)
-        self._check_nulls(given, source, reader.file_schema, constants, footer)
-        file = DataFile(
-            given.location,
-            given.file_format,
-            rows,
-            given.size,
-            spec_id=self._spec.spec_id,
-            partition=partition,
-            column_sizes=metrics.column_sizes,
-            value_counts=metrics.value_counts,
-            null_value_counts=metrics.null_value_counts,
-            nan_value_counts=metrics.nan_value_counts,
-            lower_bounds=metrics.lower_bounds,
-            upper_bounds=metrics.upper_bounds,
-            split_offsets=None if footer is None else split_offsets(footer) or None,
-        )
-        return file, any(field_id < 0 for field_id in probe.file_schema.fields_by_id)
+        self._check_nulls(file, source, reader.file_schema, constants, footer)
+        done = WrittenFile(metrics, () if footer is None else split_offsets(footer), file.size)
+        entry = data_file_of(done, file.location, file.file_format, spec_id=self._spec.spec_id, partition=partition)
+        return entry, any(field_id < 0 for field_id in probe.file_schema.fields_by_id)
 
-    def _reader(self, given: ForeignFile, source: Any, wanted: Schema, constants: Mapping[int, Any]) -> Any:
+    def _reader(self, file: ForeignFile, source: Input, wanted: Schema, constants: Mapping[int, Value]) -> FileReader:
         source.seek(0)
-        return file_reader(
-            given.file_format, source, given.location, wanted, mapping=self._mapping, constants=constants
-        )
+        return file_reader(file.file_format, source, file.location, wanted, mapping=self._mapping, constants=constants)
 
-    def _metrics(self, footer: Any, file_schema: Schema, modes: Mapping[int, MetricsMode]) -> Metrics:
+    def _metrics(self, footer: pq.FileMetaData, file_schema: Schema, modes: Mapping[int, MetricsMode]) -> Metrics:
         return parquet_metrics(footer, self._schema, modes, file_schema=file_schema)
 
-    def _check_ids(self, found: Schema) -> None:
+    def _check_ids(self, file_schema: Schema) -> None:
         """A file has ids everywhere or nowhere, and those of a file of another table mean other columns there.
 
         Where a file has ids, no reader looks at the names of columns, so one without would be null for ever.
         """
-        schemas, variants = self._metadata.schemas, self._variants
-        missing = missing_ids(found, variants)
-        if not any(field_id >= 0 for field_id in found.fields_by_id):
+        missing = missing_ids(file_schema, self._variants)
+        if not any(field_id >= 0 for field_id in file_schema.fields_by_id):
             return
         if missing:
             raise IncompatibleChangeError(
                 f"{', '.join(map(repr, missing))} in it has no field id, as other columns have; write the file with ids"
                 " everywhere, or without any"
             )
-        self._check_names(found)
-        if misplaced := misplaced_ids(found, schemas, variants):
+        self._check_names(file_schema)
+        if misplaced := misplaced_ids(file_schema, self._metadata.schemas, self._variants):
             raise IncompatibleChangeError(f"its column {misplaced[0]} in the table; was it written for another table?")
-        if later := [each for each in found.fields_by_id if self._metadata.last_column_id < each <= MAX_COLUMN_ID]:
+        last = self._metadata.last_column_id
+        if later := [field_id for field_id in file_schema.fields_by_id if last < field_id <= MAX_COLUMN_ID]:
             raise IncompatibleChangeError(
-                f"its column {found.names_by_id[later[0]]!r} has the field id {later[0]}, which the table has not given to a"
-                " column yet, and will give to another; was it written for another table?"
+                f"its column {file_schema.names_by_id[later[0]]!r} has the field id {later[0]}, which the table has not given"
+                " to a column yet, and will give to another; was it written for another table?"
             )
 
-    def _check_names(self, found: Schema) -> None:
-        for field in found.fields:
-            own = [
-                each.fields_by_id[field.field_id]
-                for each in self._metadata.schemas
-                if field.field_id in each.fields_by_id
-            ]
-            names = {name for each in own for name in (each.name, avro_name(each.name))}
+    def _check_names(self, file_schema: Schema) -> None:
+        for field in file_schema.fields:
+            schemas = (schema.fields_by_id for schema in self._metadata.schemas)
+            own = {fields[field.field_id].name for fields in schemas if field.field_id in fields}
+            names = {*own, *map(avro_name, own)}
             if names and field.name.lower() not in map(str.lower, names):
                 raise IncompatibleChangeError(
                     f"its column {field.name!r} has the field id {field.field_id}, which is that of"
@@ -201,33 +191,37 @@ class _Describe:
                     " write the file with the name that the table has"
                 )
 
-    def _partition(self, given: ForeignFile, footer: Any) -> tuple[Any, ...]:
+    def _partition(self, file: ForeignFile, footer: pq.FileMetaData | None) -> tuple[Value, ...]:
         if not self._spec.fields:
             return ()
-        told = _by_field_name(
-            split_hive_path(given.location) if given.partition is None else given.partition, self._spec
-        )
+        folders = split_hive_path(file.location) if file.partition is None else file.partition
+        texts = _by_field_name(folders, self._spec)
         metrics, columns = None, frozenset[int]()
         if footer is not None:
             ids = {field.source_id for field in self._spec.fields}
             file_schema = file_columns(footer.schema.to_arrow_schema(), self._schema, self._mapping)
             columns = frozenset(ids & file_schema.fields_by_id.keys())
             metrics = self._metrics(footer, file_schema, dict.fromkeys(ids, FULL))
-        if all(field.name in told for field in self._spec.fields):
-            values = partition_values(told, self._spec, self._schema)
+        if all(field.name in texts for field in self._spec.fields):
+            values = partition_values(texts, self._spec, self._schema)
             if metrics is not None:
-                check_told(values, self._spec, self._schema, metrics, given.location)
+                _check_partition(values, self._spec, self._schema, metrics, file.location)
             return values
         if metrics is None or not columns:
             names = ", ".join(field.name for field in self._spec.fields)
             raise InvalidInputError(
-                f"{given.location} says nothing of its partition; put it into folders named by {names}, as in"
+                f"{file.location} says nothing of its partition; put it into folders named by {names}, as in"
                 f" {self._spec.fields[0].name}=value"
             )
-        return infer_partition(self._spec, self._schema, metrics, given.location)
+        return _infer_partition(self._spec, self._schema, metrics, file.location)
 
     def _check_nulls(
-        self, given: ForeignFile, source: Any, file_schema: Schema, constants: Mapping[int, Any], footer: Any
+        self,
+        file: ForeignFile,
+        source: Input,
+        file_schema: Schema,
+        constants: Mapping[int, Value],
+        footer: pq.FileMetaData | None,
     ) -> None:
         """A required column of the table has no nulls in the file either."""
         doubtful = [field for field in _required(self._schema, file_schema) if field.field_id not in constants]
@@ -240,13 +234,13 @@ class _Describe:
         if not doubtful:
             return
         wanted = select_ids(self._schema, [field.field_id for field in doubtful])
-        for batch in self._reader(given, source, wanted, constants).batches():
+        for batch in self._reader(file, source, wanted, constants).batches():
             for field, column in zip(wanted.fields, batch.columns, strict=True):
                 if column.null_count:
                     raise _null_in(field.name)
 
 
-def _required(schema: Schema, file_schema: Schema) -> Iterator[Any]:
+def _required(schema: Schema, file_schema: Schema) -> Iterator[NestedField]:
     """The required columns of the table that the file has as optional ones."""
     for field in schema.fields:
         present = file_schema.fields_by_id.get(field.field_id)
@@ -259,7 +253,73 @@ def _null_in(name: str) -> IncompatibleChangeError:
 
 
 def _by_field_name(texts: Mapping[str, str], spec: PartitionSpec) -> dict[str, str]:
-    """Values of folders by the names of partition fields, as which case folders have them does not matter."""
+    """Values of folders by the names of partition fields, as the case of folders does not matter."""
     lower = {name.lower(): text for name, text in texts.items()}
-    found = {field.name: lower.get(field.name.lower()) for field in spec.fields}
-    return {name: HIVE_NULL if text == "" else text for name, text in found.items() if text is not None}
+    by_name = {field.name: lower.get(field.name.lower()) for field in spec.fields}
+    return {name: HIVE_NULL if text == "" else text for name, text in by_name.items() if text is not None}
+
+
+# -- which partition all rows of a file are of, as far as the statistics of its columns say
+
+
+class _Doubt(Exception):
+    """Why the statistics do not say which partition it is."""
+
+
+class _Several(_Doubt):
+    """They say that there is more than one."""
+
+
+def _infer_partition(spec: PartitionSpec, schema: Schema, metrics: Metrics, location: str) -> tuple[Value, ...]:
+    """The one partition of all rows; an error if there are several, or the statistics do not say."""
+    values = []
+    for field in spec.fields:
+        try:
+            values.append(_partition_value(field, schema, metrics))
+        except _Doubt as doubt:
+            raise InvalidInputError(f"{location}: no value of partition field {field.name!r}: {doubt}") from None
+    return tuple(values)
+
+
+def _check_partition(
+    values: Sequence[Value], spec: PartitionSpec, schema: Schema, metrics: Metrics, location: str
+) -> None:
+    """Fail if the statistics contradict the partition that folders name."""
+    for field, value in zip(spec.fields, values, strict=True):
+        try:
+            in_rows = _partition_value(field, schema, metrics)
+        except _Several as several:
+            raise InvalidInputError(
+                f"{location}: its folders say that {field.name!r} is {value!r}, but {several}"
+            ) from None
+        except _Doubt:
+            continue
+        if in_rows != value and metrics.record_count:
+            raise InvalidInputError(
+                f"{location}: its folders say that {field.name!r} is {value!r}, and its rows {in_rows!r}"
+            )
+
+
+def _partition_value(field: PartitionField, schema: Schema, metrics: Metrics) -> Value:
+    if isinstance(field.transform, tr.VoidTransform) or not metrics.record_count:
+        return None
+    source = field.source_id
+    column, field_type = schema.names_by_id.get(source, str(source)), schema.fields_by_id[source].field_type
+    nulls = metrics.null_value_counts.get(source)
+    if nulls == metrics.record_count:
+        return None
+    lower, upper = metrics.lower_bounds.get(source), metrics.upper_bounds.get(source)
+    if nulls is None or lower is None or upper is None:
+        raise _Doubt(f"the file has no statistics of {column!r}")
+    if isinstance(field_type, FloatType | DoubleType):
+        # Bounds leave NaN out, and a footer does not count it.
+        raise _Doubt(f"the statistics of {column!r} do not tell whether there is a NaN")
+    if nulls:
+        raise _Several(f"{column!r} is null in some rows only")
+    low, high = decode(lower, field_type), decode(upper, field_type)
+    apply = field.transform.apply
+    if low == high or (field.transform.preserves_order and apply(low, field_type) == apply(high, field_type)):
+        return apply(low, field_type)
+    # Bounds of texts may have been cut by the writer, so two of them need not be two values.
+    problem = _Doubt if isinstance(field_type, StringType | BinaryType) else _Several
+    raise problem(f"rows have {column!r} from {low!r} to {high!r}, which are several partitions")

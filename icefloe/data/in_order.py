@@ -5,20 +5,19 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
+
+import pyarrow as pa
 
 from icefloe.formats.file_formats import PARQUET
 from icefloe.formats.file_reading import DEFAULT_BATCH_ROWS
 from icefloe.planning import FileScanTask, cut_task
 
 Task = TypeVar("Task")
-Read = Callable[[Task], Iterator[Any]]
-
-LEAST_ROWS = 2 * DEFAULT_BATCH_ROWS
-"""A file with fewer rows is read by one thread: to open it once more would take as long."""
-
 TASKS_PER_WORKER = 2
 """How many tasks are started for each thread, so that one is never out of work while another's batches are taken."""
+LEAST_ROWS = 2 * DEFAULT_BATCH_ROWS
+"""A file with fewer rows is read by one thread: to open it once more would take as long."""
 
 
 class _Channel:
@@ -26,22 +25,24 @@ class _Channel:
 
     def __init__(self, limit: int | None) -> None:
         self._limit = limit
-        self._batches: deque[Any] = deque()
+        self._batches: deque[pa.RecordBatch] = deque()
         self._bytes = 0
         self._is_finished = False
         self._is_closed = False
         self._error: BaseException | None = None
         self._changed = threading.Condition()
 
-    def put(self, batch: Any) -> bool:
+    def put(self, batch: pa.RecordBatch) -> bool:
         """Hand over a batch, when there is room; False if nobody wants any more."""
         size = batch.nbytes
-        with self._changed:
+
+        def may_go_on() -> bool:
             # One batch is always let in, however large it is.
-            while self._batches and self._limit is not None and self._bytes + size > self._limit:
-                if self._is_closed:
-                    return False
-                self._changed.wait()
+            has_room = not self._batches or self._limit is None or self._bytes + size <= self._limit
+            return self._is_closed or has_room
+
+        with self._changed:
+            self._changed.wait_for(may_go_on)
             if self._is_closed:
                 return False
             self._batches.append(batch)
@@ -63,11 +64,10 @@ class _Channel:
             self._batches.clear()
             self._changed.notify_all()
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
         while True:
             with self._changed:
-                while not self._batches and not self._is_finished:
-                    self._changed.wait()
+                self._changed.wait_for(lambda: self._batches or self._is_finished)
                 if not self._batches:
                     break
                 batch = self._batches.popleft()
@@ -79,24 +79,31 @@ class _Channel:
 
 
 def read_in_order(
-    tasks: Iterable[Task], read: "Read[Task]", workers: int, ahead_bytes: int | None = None
-) -> Generator[Any]:
+    tasks: Iterable[Task],
+    read: Callable[[Task], Iterator[pa.RecordBatch]],
+    workers: int,
+    ahead_bytes: int | None = None,
+) -> Generator[pa.RecordBatch, None, None]:
     """The batches of all tasks, those of one task after those of the one before; read by several threads.
 
     Tasks are taken as they are needed. No more than about `ahead_bytes` of batches wait; None sets no bound. When the
     iterator is closed or fails, all threads have ended and all files are closed before it returns.
     """
+    source = iter(tasks)
     if workers <= 1:
-        yield from _one_by_one(tasks, read)
+        try:
+            for task in source:
+                yield from read(task)
+        finally:
+            close_iterator(source)
         return
     window = workers * TASKS_PER_WORKER
     limit = None if ahead_bytes is None else max(1, ahead_bytes // window)
-    source = iter(tasks)
     channels: deque[_Channel] = deque()
     pool = ThreadPoolExecutor(workers, thread_name_prefix="icefloe-read")
     try:
         while True:
-            for task in _some(source, window - len(channels)):
+            for task in islice(source, window - len(channels)):
                 channels.append(_Channel(limit))
                 pool.submit(_run, read, task, channels[-1])
             if not channels:
@@ -110,25 +117,7 @@ def read_in_order(
         close_iterator(source)
 
 
-def _one_by_one(tasks: Iterable[Task], read: "Read[Task]") -> Iterator[Any]:
-    source = iter(tasks)
-    try:
-        for task in source:
-            yield from read(task)
-    finally:
-        close_iterator(source)
-
-
-def _some(source: Iterator[Task], count: int) -> Iterator[Task]:
-    for _ in range(count):
-        try:
-            task = next(source)
-        except StopIteration:
-            return
-        yield task
-
-
-def _run(read: "Read[Task]", task: Task, channel: _Channel) -> None:
+def _run(read: Callable[[Task], Iterator[pa.RecordBatch]], task: Task, channel: _Channel) -> None:
     try:
         batches = read(task)
         try:
@@ -137,20 +126,13 @@ def _run(read: "Read[Task]", task: Task, channel: _Channel) -> None:
                     break
         finally:
             close_iterator(batches)
-    except BaseException as error:  # noqa: BLE001  # raised again in the thread that asks
+    except BaseException as error:  # noqa: BLE001 - raised again in the thread that asks
         channel.finish(error)
     else:
         channel.finish()
 
 
-def close_iterator(iterator: Iterator[Any]) -> None:
-    """Close a generator now rather than when it is collected, which may be late; other iterators have nothing to close."""
-    close = getattr(iterator, "close", None)
-    if close is not None:
-        close()
-
-
-def in_pieces(tasks: Iterable[FileScanTask], workers: int) -> Generator[FileScanTask]:
+def in_pieces(tasks: Iterable[FileScanTask], workers: int) -> Generator[FileScanTask, None, None]:
     """The tasks in their order, large ones cut at row groups if there are fewer files than threads; no file is opened more
     often than there are threads."""
     source = iter(tasks)
@@ -163,3 +145,10 @@ def in_pieces(tasks: Iterable[FileScanTask], workers: int) -> Generator[FileScan
         yield from source
     finally:
         close_iterator(source)
+
+
+def close_iterator(iterator: Iterator[object]) -> None:
+    """Close a generator now rather than when it is collected, which may be late; other iterators have nothing to close."""
+    close = getattr(iterator, "close", None)
+    if close is not None:
+        close()

@@ -27,17 +27,19 @@ _FORMS = (
 )
 
 
-def incoming_tables(data: Any) -> Iterator[Any]:
+def incoming_tables(data: Any) -> Iterator[pa.Table]:
     """The data as Arrow tables: one if it is in memory, one after the other if it is a stream."""
+    # Of a library that need not be installed to ask.
+    library = type(data).__module__.partition(".")[0]
     if isinstance(data, pa.Table):
         yield data
     elif isinstance(data, pa.RecordBatch):
         yield pa.Table.from_batches([data])
     elif isinstance(data, pa.RecordBatchReader):
         yield from (pa.Table.from_batches([batch]) for batch in data)
-    elif _is_of("pandas", data):
+    elif library == "pandas":
         yield pa.Table.from_pandas(data, preserve_index=False)
-    elif _is_of("polars", data):
+    elif library == "polars":
         yield (data.collect() if hasattr(data, "collect") else data).to_arrow()
     elif hasattr(data, "__arrow_c_stream__"):
         yield from incoming_tables(pa.RecordBatchReader.from_stream(data))
@@ -48,8 +50,3 @@ def incoming_tables(data: Any) -> Iterator[Any]:
             yield part if isinstance(part, pa.Table) else pa.Table.from_batches([part])
     else:
         raise InvalidValueError(f"data is a {type(data).__name__}; give {_FORMS}")
-
-
-def _is_of(package: str, data: Any) -> bool:
-    """Whether the object is of a library, which need not be installed to ask."""
-    return type(data).__module__.partition(".")[0] == package

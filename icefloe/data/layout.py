@@ -22,13 +22,13 @@ def table_columns(wanted: Schema) -> Schema:
 def columns_to_read(task: FileScanTask, wanted: Schema, metadata: TableMetadata) -> Schema:
     """The columns to ask of the task's file; `_pos` and those of row lineage among them where they matter."""
     fields = table_columns(wanted).fields
-    for reference in sorted(bound_references(task.residual), key=lambda each: each.field.field_id):
+    for reference in sorted(bound_references(task.residual), key=lambda bound: bound.field.field_id):
         schema = _schema_of(reference, wanted, metadata)
         fields = _merged(fields, select_ids(schema, [reference.field.field_id]).fields)
     for field_id in sorted(_equality_ids(task)):
         if field_id not in Schema(*fields).fields_by_id:
-            found = select_ids(_schema_with(field_id, wanted, metadata), [field_id]).fields
-            fields = _merged(fields, [_optional(field) for field in found])
+            keys = select_ids(_schema_with(field_id, wanted, metadata), [field_id]).fields
+            fields = _merged(fields, map(_optional, keys))
     # Without any column, nothing would tell how many rows there are.
     return Schema(*fields, *(tuple(_about_rows(task, wanted)) or (() if fields else (reserved.POS,))))
 
@@ -61,7 +61,7 @@ def _schema_of(reference: BoundReference, wanted: Schema, metadata: TableMetadat
     field_id = reference.field.field_id
     for schema in _candidates(wanted, metadata):
         along = (*reversed(schema.ancestors(field_id)), schema.fields_by_id.get(field_id))
-        if along[-1] == reference.field and tuple(each.name for each in along if each) == reference.names:
+        if along[-1] == reference.field and tuple(field.name for field in along if field) == reference.names:
             return schema
     raise NoSuchColumnError(f"the filter asks for column {reference.name!r}, which no schema of the table has")
 
@@ -76,15 +76,15 @@ def _schema_with(field_id: int, wanted: Schema, metadata: TableMetadata) -> Sche
 
 def _merged(present: Sequence[NestedField], more: Iterable[NestedField]) -> tuple[NestedField, ...]:
     """The fields of both, by id; structs that are in both with the fields of both."""
-    found = {field.field_id: field for field in present}
+    merged = {field.field_id: field for field in present}
     for field in more:
-        before = found.get(field.field_id)
+        before = merged.get(field.field_id)
         if before is None:
-            found[field.field_id] = replace(field, name=_free_name(field, found.values()))
+            merged[field.field_id] = replace(field, name=_free_name(field, merged.values()))
         elif isinstance(before.field_type, StructType) and isinstance(field.field_type, StructType):
-            kind = StructType(*_merged(before.field_type.fields, field.field_type.fields))
-            found[field.field_id] = replace(before, field_type=kind)
-    return tuple(found.values())
+            both = StructType(*_merged(before.field_type.fields, field.field_type.fields))
+            merged[field.field_id] = replace(before, field_type=both)
+    return tuple(merged.values())
 
 
 def _free_name(field: NestedField, others: Iterable[NestedField]) -> str:
@@ -97,7 +97,7 @@ def _free_name(field: NestedField, others: Iterable[NestedField]) -> str:
 
 def _optional(field: NestedField) -> NestedField:
     """The field as one that older and newer files may lack."""
-    kind = field.field_type
-    if isinstance(kind, StructType):
-        kind = StructType(*map(_optional, kind.fields))
-    return replace(field, field_type=kind, required=False)
+    field_type = field.field_type
+    if isinstance(field_type, StructType):
+        field_type = StructType(*map(_optional, field_type.fields))
+    return replace(field, field_type=field_type, required=False)

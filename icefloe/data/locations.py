@@ -5,7 +5,6 @@ spread them (the same one as the Java library's).
 """
 
 import threading
-from typing import Any
 
 import mmh3
 
@@ -13,6 +12,7 @@ from icefloe import properties as props
 from icefloe.errors import InvalidLocationError
 from icefloe.metadata import TableMetadata, resolve_location, strip_trailing_slash
 from icefloe.partitioning import PartitionSpec, partition_path
+from icefloe.schema import Value
 
 _HASH_BITS = 20
 _FOLDER_BITS = 4
@@ -20,7 +20,7 @@ _FOLDERS = 3
 
 
 class NewLocations:
-    """Locations of the files of one write, numbered from 0; threads share it. `unique` tells the write from all others."""
+    """Locations of the files of one write, numbered from 0; threads share it. `unique` distinguishes the write from all others."""
 
     def __init__(self, metadata: TableMetadata, unique: str) -> None:
         self._metadata = metadata
@@ -29,7 +29,7 @@ class NewLocations:
         self._next = 0
         self._lock = threading.Lock()
 
-    def next(self, spec: PartitionSpec, partition: tuple[Any, ...], extension: str, suffix: str = "") -> str:
+    def next(self, spec: PartitionSpec, partition: tuple[Value, ...], extension: str, suffix: str = "") -> str:
         """The location of one more file: `<folder>/<partition path>/<number>-<unique><suffix>.<extension>`."""
         with self._lock:
             number, self._next = self._next, self._next + 1

@@ -4,10 +4,10 @@ A deletion vector stands for all position deletes of its file (spec: Scan Planni
 are read once, within a bound of memory.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from icefloe.planning import FileScanTask
 from icefloe.schema import Schema
 from icefloe.storage import Storage, identity, is_same_file
 
+Loaded = TypeVar("Loaded")
 CACHE_BYTES = 256 << 20
 """How much memory deletes that may be asked for again take."""
 
@@ -41,18 +42,18 @@ class TaskDeletes:
     vector: DeletionVector
     keys: tuple[EqualityKeys, ...]
 
-    def mask(self, batch: Any, positions: npt.NDArray[np.int64] | None) -> npt.NDArray[np.bool_] | None:
-        """For each row of a batch whether it is gone; None if none is. `positions` are ascending."""
-        found: npt.NDArray[np.bool_] | None = None
+    def mask(self, batch: pa.RecordBatch, positions: npt.NDArray[np.int64] | None) -> npt.NDArray[np.bool_] | None:
+        """For each row of a batch whether it is deleted; None if none is. `positions` are ascending."""
+        deleted: npt.NDArray[np.bool_] | None = None
         if self.vector and positions is not None and len(positions):
             first, last = int(positions[0]), int(positions[-1])
-            found = self.vector.mask(first, last + 1)
-            if len(found) != len(positions):
-                found = found[positions - first]
+            deleted = self.vector.mask(first, last + 1)
+            if len(deleted) != len(positions):
+                deleted = deleted[positions - first]
         for keys in self.keys:
-            gone = keys.mask(batch)
-            found = gone if found is None else found | gone
-        return found
+            by_keys = keys.mask(batch)
+            deleted = by_keys if deleted is None else deleted | by_keys
+        return deleted
 
 
 class DeleteLoader:
@@ -72,8 +73,7 @@ class DeleteLoader:
         """The rows that are deleted by position."""
         if task.deletion_vector is not None:
             return self._vector(task.deletion_vector, task.file)
-        found = [self._positions(deletes, task.file) for deletes in task.position_deletes]
-        return DeletionVector().union(*found) if found else DeletionVector()
+        return DeletionVector().union(*(self._positions(deletes, task.file) for deletes in task.position_deletes))
 
     def _vector(self, deletes: DataFile, file: DataFile) -> DeletionVector:
         location = deletes.file_path
@@ -93,21 +93,21 @@ class DeleteLoader:
             row_count=file.record_count,
         )
         # Its file may be read in pieces, or for one column after the other.
-        found: DeletionVector = self._cached(("vector", location, deletes.content_offset), deletes, load)
-        return found
+        return self._cached(("vector", location, deletes.content_offset), deletes, load)
 
     def _positions(self, deletes: DataFile, file: DataFile) -> DeletionVector:
         names = self._names(file.file_path)
         if deletes.record_count * _BYTES_PER_POSITION > self._limit:
-            found = [self._read_positions(deletes, name).get(identity(name)) for name in names]
+            vectors = [self._read_positions(deletes, name).get(identity(name)) for name in names]
         else:
             load = partial(self._read_positions, deletes)
-            by_file: Mapping[str, DeletionVector] = self._cached(("positions", deletes.file_path), deletes, load)
-            found = [by_file.get(identity(name)) for name in names]
-        return DeletionVector().union(*(vector for vector in found if vector is not None))
+            by_file = self._cached(("positions", deletes.file_path), deletes, load)
+            vectors = [by_file.get(identity(name)) for name in names]
+        return DeletionVector().union(*(vector for vector in vectors if vector is not None))
 
-    def _cached(self, key: tuple[Any, ...], deletes: DataFile, load: Callable[[], Any]) -> Any:
-        return self._cache.load(key, load, deletes.record_count * _BYTES_PER_POSITION)
+    def _cached(self, key: Hashable, deletes: DataFile, load: Callable[[], Loaded]) -> Loaded:
+        loaded: Loaded = self._cache.load(key, load, deletes.record_count * _BYTES_PER_POSITION)
+        return loaded
 
     def _names(self, path: str) -> tuple[str, ...]:
         """How a position delete file may name the data file; the spec does not say whether paths there may be relative."""

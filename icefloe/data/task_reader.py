@@ -1,36 +1,40 @@
 """How one task becomes Arrow batches of the wanted columns: pruned, projected, without deleted and unwanted rows."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icefloe import properties as props
 from icefloe.data.layout import columns_to_read, table_columns
-from icefloe.data.metadata_columns import RowFacts, metadata_array
-from icefloe.data.opening import open_file, partition_constants
+from icefloe.data.opening import open_file, partition_by_field, partition_constants
 from icefloe.data.task_deletes import DeleteLoader, TaskDeletes
+from icefloe.errors import InvalidInputError
 from icefloe.expressions import AlwaysFalse, AlwaysTrue, mask
 from icefloe.formats.file_formats import file_reader
-from icefloe.formats.file_reading import DEFAULT_BATCH_ROWS
+from icefloe.formats.file_reading import FileReader
 from icefloe.formats.parquet.metrics import row_group_filter
 from icefloe.formats.parquet.reader import ParquetFileReader
-from icefloe.formats.projection import project_batch
+from icefloe.formats.projection import constant_array, project_batch
 from icefloe.metadata import TableMetadata
 from icefloe.planning import FileScanTask
 from icefloe.schema import (
     NameMapping,
-    ProjectStruct,
+    NestedField,
     Schema,
+    StructType,
     parse_name_mapping,
     plan_projection,
     reserved,
     schema_to_arrow,
 )
 from icefloe.storage import Storage
+
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -39,9 +43,6 @@ class ReadContext:
 
     metadata: TableMetadata
     storage: Storage
-    batch_rows: int = DEFAULT_BATCH_ROWS
-    prune_row_groups: bool = field(default=True, kw_only=True)
-    """Whether row groups of Parquet files are left out by their statistics; off only to check that it changes nothing."""
 
     @cached_property
     def deletes(self) -> DeleteLoader:
@@ -55,10 +56,10 @@ class ReadContext:
         return None if text is None else parse_name_mapping(text)
 
 
-def read_task(task: FileScanTask, wanted: Schema, context: ReadContext) -> Iterator[Any]:
+def read_task(task: FileScanTask, wanted: Schema, context: ReadContext) -> Iterator[pa.RecordBatch]:
     """Record batches of the wanted columns, in the order of the file; none of them empty.
 
-    Deleted rows are left out, unless `_deleted` is wanted, which tells them. The file is closed with the iterator.
+    Deleted rows are left out, unless `_deleted` is wanted, which marks them. The file is closed with the iterator.
     """
     if isinstance(task.residual, AlwaysFalse):
         return
@@ -74,20 +75,17 @@ def read_task(task: FileScanTask, wanted: Schema, context: ReadContext) -> Itera
             mapping=context.name_mapping,
             constants=partition_constants(task.file, context.metadata),
         )
-        for batch in _batches(reader, task, columns, context):
-            found = finish.batch(batch, deletes)
-            if found.num_rows:
-                yield found
+        for batch in _batches(reader, task, columns):
+            finished = finish.batch(batch, deletes)
+            if finished.num_rows:
+                yield finished
 
 
-def _batches(reader: Any, task: FileScanTask, columns: Schema, context: ReadContext) -> Iterator[Any]:
+def _batches(reader: FileReader, task: FileScanTask, columns: Schema) -> Iterator[pa.RecordBatch]:
     split = None if task.is_whole_file else (task.start, task.data_bytes)
-    if isinstance(reader, ParquetFileReader):
-        prune = context.prune_row_groups and not isinstance(task.residual, AlwaysTrue)
-        groups = row_group_filter(task.residual, columns) if prune else None
-        yield from reader.batches(split, groups, context.batch_rows)
-    else:
-        yield from reader.batches(split, batch_rows=context.batch_rows)
+    if isinstance(reader, ParquetFileReader) and not isinstance(task.residual, AlwaysTrue):
+        return reader.batches(split, row_group_filter(task.residual, columns))
+    return reader.batches(split)
 
 
 class _Finish:
@@ -99,14 +97,14 @@ class _Finish:
         self._metadata = metadata
         self._target = schema_to_arrow(wanted)
         self._plain = table_columns(wanted)
-        self._places = {each.field_id: place for place, each in enumerate(columns.fields)}
-        self._marks_deleted = any(each.field_id == reserved.DELETED.field_id for each in wanted.fields)
-        self._is_same = columns.fields[: len(self._plain.fields)] == self._plain.fields
-        self._plan: ProjectStruct | None = None if self._is_same else plan_projection(self._plain, columns)
+        self._indices = {field.field_id: index for index, field in enumerate(columns.fields)}
+        self._marks_deleted = any(field.field_id == reserved.DELETED.field_id for field in wanted.fields)
+        is_same = columns.fields[: len(self._plain.fields)] == self._plain.fields
+        self._plan = None if is_same else plan_projection(self._plain, columns)
 
-    def batch(self, batch: Any, deletes: TaskDeletes) -> Any:
+    def batch(self, batch: pa.RecordBatch, deletes: TaskDeletes) -> pa.RecordBatch:
         """The wanted rows and columns of a batch."""
-        positions = self._column(batch, reserved.POS.field_id)
+        positions = self._column(batch, reserved.POS)
         deleted = deletes.mask(batch, None if positions is None else positions.to_numpy())
         keep = None if deleted is None or self._marks_deleted else ~deleted
         if not isinstance(self._task.residual, AlwaysTrue):
@@ -115,30 +113,45 @@ class _Finish:
         if keep is not None and not keep.all():
             batch = batch.filter(pa.array(keep))
             deleted = None if deleted is None else deleted[keep]
-        return self._assemble(batch, deleted)
-
-    def _assemble(self, batch: Any, deleted: Any) -> Any:
-        facts = RowFacts(
-            self._task,
-            batch.num_rows,
-            self._column(batch, reserved.POS.field_id),
-            self._column(batch, reserved.ROW_ID.field_id),
-            self._column(batch, reserved.LAST_UPDATED_SEQUENCE_NUMBER.field_id),
-            deleted,
-        )
         plain = iter(self._table_columns(batch))
         arrays = [
-            metadata_array(each, facts, self._metadata) if reserved.is_reserved_id(each.field_id) else next(plain)
-            for each in self._wanted.fields
+            self._metadata_column(field, batch, deleted) if reserved.is_reserved_id(field.field_id) else next(plain)
+            for field in self._wanted.fields
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._target)
 
-    def _table_columns(self, batch: Any) -> list[Any]:
+    def _table_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
         if self._plan is None:
             return list(batch.columns[: len(self._plain.fields)])
-        found: list[Any] = project_batch(batch, self._plan, self._plain, self._task.file.file_path).columns
-        return found
+        return list(project_batch(batch, self._plan, self._plain, self._task.file.file_path).columns)
 
-    def _column(self, batch: Any, field_id: int) -> Any:
-        place = self._places.get(field_id)
-        return None if place is None else batch.column(place)
+    def _column(self, batch: pa.RecordBatch, field: NestedField) -> pa.Array | None:
+        index = self._indices.get(field.field_id)
+        return None if index is None else batch.column(index)
+
+    def _metadata_column(self, field: NestedField, batch: pa.RecordBatch, deleted: Mask | None) -> pa.Array:
+        """What a metadata column holds for these rows (spec: Reserved Field IDs, Row Lineage)."""
+        task, rows = self._task, batch.num_rows
+        match field.field_id:
+            case reserved.FILE.field_id:
+                return constant_array(task.file.file_path, field.field_type, pa.string(), rows)
+            case reserved.POS.field_id:
+                return self._column(batch, reserved.POS)
+            case reserved.DELETED.field_id:
+                return pa.array(np.zeros(rows, np.bool_) if deleted is None else deleted)
+            case reserved.SPEC_ID.field_id:
+                return constant_array(task.spec_id, field.field_type, pa.int32(), rows)
+            case reserved.PARTITION_ID if isinstance(field.field_type, StructType):
+                # A struct of the fields of all specs; those that the file's spec lacks are null.
+                values = partition_by_field(task.file, self._metadata.specs_by_id, field.field_type.fields)
+                target = self._target.field(field.name).type
+                return constant_array(tuple(values.items()), field.field_type, target, rows)
+            case reserved.ROW_ID.field_id | reserved.LAST_UPDATED_SEQUENCE_NUMBER.field_id if task.first_row_id is None:
+                return pa.nulls(rows, pa.int64())
+            case reserved.ROW_ID.field_id:
+                positions = self._column(batch, reserved.POS)
+                return pc.coalesce(self._column(batch, field), pc.add(positions, task.first_row_id))
+            case reserved.LAST_UPDATED_SEQUENCE_NUMBER.field_id:
+                return pc.fill_null(self._column(batch, field), task.sequence_number)
+            case _:
+                raise InvalidInputError(f"the metadata column {field.name!r} is not known to a scan of files")

@@ -8,6 +8,7 @@ import struct
 import threading
 import uuid
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -16,11 +17,10 @@ from typing import Any, Self
 import pyarrow as pa
 
 from icefloe import properties as props
+from icefloe.data.arranging import Partition, group_rows, sort_rows
 from icefloe.data.file_rolling import RollingWriter, WritePlan
-from icefloe.data.grouping import Partition, group_rows
 from icefloe.data.incoming import incoming_tables
 from icefloe.data.locations import NewLocations
-from icefloe.data.ordering import sort_rows
 from icefloe.data.scanning import default_workers
 from icefloe.data.shaping import shape_table
 from icefloe.errors import InvalidPartitionSpecError, StateError
@@ -82,10 +82,10 @@ class _Lane:
     def __init__(self, number: int, writer: RollingWriter) -> None:
         self.number = number
         self.writer = writer
-        self.gathered: list[Any] = []
+        self.gathered: list[pa.Table] = []
         self.gathered_bytes = 0
         self.taken_bytes = 0
-        self.queue: deque[Any] = deque()
+        self.queue: deque[tuple[pa.Table | None, int]] = deque()
         self.is_running = False
 
 
@@ -119,7 +119,7 @@ class TableWriter:
         self._changed = threading.Condition()
         self._is_done = False
 
-    def write(self, table: Any) -> None:
+    def write(self, table: pa.Table) -> None:
         """Take in a table of rows."""
         shaped = shape_table(table, self._plan.schema)
         for partition, rows in group_rows(shaped, self._plan.spec, self._plan.metadata.schema()):
@@ -166,7 +166,7 @@ class TableWriter:
         with self._changed:
             self.written.append(file)
 
-    def _parts(self, rows: Any) -> list[Any]:
+    def _parts(self, rows: pa.Table) -> list[pa.Table]:
         """The rows of a partition in as many parts as are worth files of their own."""
         count = 1 if self._is_sorted else min(self._workers, rows.nbytes // self._plan.target_bytes)
         if count <= 1:
@@ -175,26 +175,23 @@ class TableWriter:
         return [rows.slice(start, size) for start in range(0, rows.num_rows, size)]
 
     def _lane(self, partition: Partition, number: int) -> _Lane:
-        key = (_told_apart(partition), number)
+        key = (_distinct(partition), number)
         lane = self._lanes.get(key)
         if lane is None:
             lane = self._lanes[key] = _Lane(len(self._lanes), RollingWriter(self._plan, partition))
         self._lanes.move_to_end(key)
         return lane
 
-    def _gather(self, lane: _Lane, rows: Any) -> None:
+    def _gather(self, lane: _Lane, rows: pa.Table) -> None:
         lane.gathered.append(rows)
         lane.gathered_bytes += rows.nbytes
         self._gathered_bytes += rows.nbytes
-        if self._is_sorted:
-            while self._gathered_bytes > SORTED_RUN_BYTES:
-                self._send(max(self._lanes.values(), key=lambda each: each.gathered_bytes))
-            return
-        if lane.gathered_bytes >= _GATHERED_BYTES:
+        if not self._is_sorted and lane.gathered_bytes >= _GATHERED_BYTES:
             self._send(lane)
-        while self._gathered_bytes > WAITING_BYTES:
-            self._send(max(self._lanes.values(), key=lambda each: each.gathered_bytes))
-        self._close_oldest(lane)
+        while self._gathered_bytes > (SORTED_RUN_BYTES if self._is_sorted else WAITING_BYTES):
+            self._send(max(self._lanes.values(), key=lambda lane: lane.gathered_bytes))
+        if not self._is_sorted:
+            self._close_oldest(lane)
 
     def _close_oldest(self, newest: _Lane) -> None:
         """Close the files that were not written to for longest while open ones take too much memory."""
@@ -219,7 +216,7 @@ class TableWriter:
         lane.gathered, lane.gathered_bytes = [], 0
         self._put(lane, rows, size)
 
-    def _put(self, lane: _Lane, rows: Any, size: int) -> None:
+    def _put(self, lane: _Lane, rows: pa.Table | None, size: int) -> None:
         """Queue rows, or None to close the file; waits while too much waits already."""
         with self._changed:
             self._changed.wait_for(
@@ -245,13 +242,13 @@ class TableWriter:
                 rows, size = lane.queue.popleft()
             try:
                 self._write(lane, rows)
-            except BaseException as error:  # noqa: BLE001  # raised again in the thread that writes
+            except BaseException as error:  # noqa: BLE001 - raised again in the thread that writes
                 self._fail(error)
             with self._changed:
                 self._waiting_bytes -= size
                 self._changed.notify_all()
 
-    def _write(self, lane: _Lane, rows: Any) -> None:
+    def _write(self, lane: _Lane, rows: pa.Table | None) -> None:
         if rows is None:
             lane.writer.finish()
         elif self._is_sorted:
@@ -275,7 +272,7 @@ class TableWriter:
                 raise self._error
 
 
-def _told_apart(partition: Partition) -> Partition:
+def _distinct(partition: Partition) -> Partition:
     """The tuple with floats as their bytes, since NaN is not equal to itself and 0.0 is to -0.0."""
     return tuple(struct.pack("d", value) if isinstance(value, float) else value for value in partition)
 
@@ -291,7 +288,9 @@ def _check(metadata: TableMetadata, lineage: bool) -> None:
         )
 
 
-def _plan(metadata: TableMetadata, storage: Storage, lineage: bool, finished: Any, unique: str) -> WritePlan:
+def _plan(
+    metadata: TableMetadata, storage: Storage, lineage: bool, finished: Callable[[DataFile], None], unique: str
+) -> WritePlan:
     table = metadata.schema()
     schema = Schema(*table.fields, *(reserved.ROW_LINEAGE_COLUMNS if lineage else ()), schema_id=table.schema_id)
     order = _usable(metadata.sort_order())

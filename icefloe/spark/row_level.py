@@ -24,7 +24,7 @@ from icefloe.expressions import Expression
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.manifests import DataFile
 from icefloe.metadata import Snapshot
-from icefloe.planning import FileScanTask, Planner, TableScan
+from icefloe.planning import FileScanTask, TableScan
 from icefloe.rows import RowChange, Statement
 from icefloe.schema import Schema, reserved
 from icefloe.spark.column_names import Qualifier
@@ -74,10 +74,9 @@ class _OnlyFiles:
     """Plans a scan for some files alone, by their paths."""
 
     paths: frozenset[str]
-    planner: Planner | None
 
     def plan_files(self, scan: TableScan) -> Generator[FileScanTask, None, None]:
-        for task in replace(scan, planner=self.planner).plan_files():
+        for task in replace(scan, planner=None).plan_files():
             if task.file.file_path in self.paths:
                 yield task
 
@@ -165,8 +164,7 @@ class FrameChange:
         return self.plain(self.rows_of(files).join(changed.select(FILE, POS), [FILE, POS], "left_anti"))
 
     def _scan_of(self, paths: frozenset[str]) -> TableScan:
-        scan = self.scan()
-        return replace(scan, planner=_OnlyFiles(paths, scan.planner))
+        return replace(self.scan(), planner=_OnlyFiles(paths))
 
     def assigner(self, *, evolves: bool = False) -> Assigner:
         """The assigner of values to columns of the table."""

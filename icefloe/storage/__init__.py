@@ -12,6 +12,6 @@ from icefloe.storage.locations import (
     same_location,
 )
 from icefloe.storage.properties import redacted
-from icefloe.storage.protocol import DeleteFailure, FileInfo, Files, OutputStream, Tail
+from icefloe.storage.protocol import DeleteFailure, FileInfo, Files, Input, OutputStream, Tail
 from icefloe.storage.storage import Storage
 from icefloe.storage.streams import prefetch

@@ -1,11 +1,13 @@
 """Scans as a handle gives them: what planning chooses, with ways to read the rows."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from icefloe.data import changes, scanning
+from icefloe.errors import NotInstalledError
 from icefloe.planning import ChangelogScan, TableScan
 from icefloe.rows import engine_named
 
@@ -34,17 +36,20 @@ class DataScan(TableScan):
 
     def to_pandas(self, **options: object) -> "pd.DataFrame":
         """All rows as a pandas DataFrame."""
-        return scanning.to_pandas(self, **options)
+        _installed("pandas")
+        return self.to_arrow().to_pandas(**options)
 
     def to_polars(self) -> "pl.DataFrame":
         """All rows as a polars DataFrame."""
-        return scanning.to_polars(self)
+        return _installed("polars").from_arrow(self.to_arrow())
 
     def to_duckdb(
         self, name: str, connection: "duckdb.DuckDBPyConnection | None" = None
     ) -> "duckdb.DuckDBPyConnection":
-        """The rows as a table of that name in a DuckDB connection, a new one if none is given."""
-        return scanning.to_duckdb(self, name, connection)
+        """The rows as a view of that name in a DuckDB connection, a new one if none is given; the connection."""
+        connected: duckdb.DuckDBPyConnection = _installed("duckdb").connect() if connection is None else connection
+        connected.register(name, self.to_arrow())
+        return connected
 
     def to_spark(self, spark: "SparkSession") -> "DataFrame":
         """The rows as a lazy DataFrame of a Spark session."""
@@ -66,3 +71,12 @@ class ChangesScan(ChangelogScan):
     def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
         """The changes as a stream of Arrow batches."""
         return changes.changes_to_reader(self)
+
+
+def _installed(package: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError:
+        raise NotInstalledError(
+            f"{package} is not installed; `pip install {package}` makes this work, `to_arrow` works without it"
+        ) from None

@@ -1,14 +1,13 @@
 """Tables of real files with a plan by the letter of the spec: what the data room reads, without the planning room."""
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from icefloe.data import data_file_of, shape_table, write_data_files
-from icefloe.data.scanning import to_arrow
 from icefloe.errors import InvalidSchemaError
 from icefloe.expressions import AlwaysTrue, Expression, as_expression, bind
 from icefloe.formats.arrow_types import stored_schema
@@ -18,28 +17,26 @@ from icefloe.formats.equality_deletes import equality_delete_writer
 from icefloe.formats.position_deletes import write_position_deletes
 from icefloe.formats.projection import project_batch
 from icefloe.manifests import DataFile, FileContent
-from icefloe.metadata import TableMetadata, new_table_metadata
+from icefloe.metadata import new_table_metadata
 from icefloe.partitioning import UNPARTITIONED, UNSORTED, PartitionSpec, SortOrder
 from icefloe.planning import FileScanTask
 from icefloe.schema import Schema, plan_projection, reserved
 from icefloe.storage import Storage
+from icefloe.table import DataScan
 from icefloe.versions import Feature, allows
 
 
 @dataclass(frozen=True)
-class PlannedScan:
-    """A scan whose plan is known."""
+class PlannedScan(DataScan):
+    """A scan whose columns and plan are known."""
 
-    metadata: TableMetadata
-    storage: Storage
-    schema: Schema
-    tasks: tuple[FileScanTask, ...]
-    limit: int | None = None
+    columns: Schema = field(default_factory=Schema)
+    tasks: tuple[FileScanTask, ...] = ()
 
     def projection(self) -> Schema:
-        return self.schema
+        return self.columns
 
-    def plan_files(self) -> Iterator[FileScanTask]:
+    def plan_files(self) -> Generator[FileScanTask, None, None]:
         yield from self.tasks
 
 
@@ -224,15 +221,16 @@ class RowTable:
 
     def scan(self, predicate: str | Expression | None = None, *names: str, limit: int | None = None) -> PlannedScan:
         bound = None if predicate is None else self.bound(predicate)
-        return PlannedScan(self.metadata, self.storage, self.columns(*names), self.tasks(bound), limit)
+        columns, tasks = self.columns(*names), self.tasks(bound)
+        return PlannedScan(self.metadata, self.storage, limit=limit, columns=columns, tasks=tasks)
 
     def read(self, predicate: str | Expression | None = None, *names: str) -> Any:
-        return to_arrow(self.scan(predicate, *names))
+        return self.scan(predicate, *names).to_arrow()
 
     def lineage(self) -> Any:
         """All rows with their ids."""
         schema = Schema(*self.schema.fields, *reserved.ROW_LINEAGE_COLUMNS)
-        return to_arrow(PlannedScan(self.metadata, self.storage, schema, self.tasks()))
+        return PlannedScan(self.metadata, self.storage, columns=schema, tasks=self.tasks()).to_arrow()
 
 
 def select_names(schema: Schema, names: list[str]) -> Schema:

@@ -20,9 +20,6 @@ from icefloe.data.scanning import (
     read_tasks,
     to_arrow,
     to_arrow_batch_reader,
-    to_duckdb,
-    to_pandas,
-    to_polars,
 )
 from icefloe.errors import InvalidValueError, LocationNotFoundError, NotInstalledError
 from icefloe.planning import FileScanTask
@@ -132,18 +129,18 @@ def test_position_deletes_that_overlap_are_counted_once() -> None:
 
 def test_frames_of_libraries_that_are_missing_are_told() -> None:
     scan = table_of(1).scan()
-    for name, convert in (("pandas", to_pandas), ("polars", to_polars)):
+    for name, convert in (("pandas", scan.to_pandas), ("polars", scan.to_polars)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(sys.modules, name, None)
             with pytest.raises(NotInstalledError, match=f"pip install {name}"):
-                convert(scan)
+                convert()
 
 
 def test_duckdb_asks_the_rows() -> None:
-    connection = to_duckdb(table_of(3).scan("id > 2"), "found")
+    connection = table_of(3).scan("id > 2").to_duckdb("found")
     assert connection.sql("select count(*), min(id) from found").fetchall() == [(6, 3)]
     own = duckdb.connect()
-    assert to_duckdb(table_of(3).scan(), "found", own) is own
+    assert table_of(3).scan().to_duckdb("found", own) is own
     assert own.sql("select sum(id) from found").fetchall() == [(36,)]
 
 
@@ -257,5 +254,5 @@ def test_an_error_of_the_plan_itself_is_raised() -> None:
 
 def test_a_planned_scan_is_what_the_functions_ask_for() -> None:
     table = table_of(1)
-    scan = PlannedScan(table.metadata, table.storage, table.columns("id"), table.tasks(), limit=1)
+    scan = PlannedScan(table.metadata, table.storage, columns=table.columns("id"), tasks=table.tasks(), limit=1)
     assert to_arrow(scan).to_pylist() == [{"id": 0}]

@@ -108,9 +108,8 @@ def test_a_struct_is_cut_to_what_is_wanted_though_the_filter_needs_more() -> Non
     table.append(ROWS)
     place = SCHEMA.find_field("place")
     wanted = Schema(replace(place, field_type=types.StructType(SCHEMA.find_field("place.town"))))
-    scan = PlannedScan(
-        table.metadata, table.storage, wanted, table.tasks(table.bound("place.zip = 4 or place is null"))
-    )
+    tasks = table.tasks(table.bound("place.zip = 4 or place is null"))
+    scan = PlannedScan(table.metadata, table.storage, columns=wanted, tasks=tasks)
     assert rows_of(to_arrow(scan)) == [{"place": None}, {"place": {"town": "d"}}]
 
 
@@ -141,7 +140,7 @@ def test_metadata_columns(version: int) -> None:
     partition = reserved.partition_column(unified_partition_type(table.metadata.partition_specs, SCHEMA))
     names = ("_spec_id", "_file", "_pos", "_deleted")
     wanted = Schema(partition, *table.columns(*names).fields)
-    (row,) = rows_of(to_arrow(PlannedScan(table.metadata, table.storage, wanted, table.tasks())))
+    (row,) = rows_of(to_arrow(PlannedScan(table.metadata, table.storage, columns=wanted, tasks=table.tasks())))
     file = table.data[0].file
     assert row == {
         "_partition": {"region": "eu", "id_bucket": file.partition[1]},
@@ -159,7 +158,7 @@ def test_partition_fields_that_a_spec_lacks_are_null() -> None:
     table.metadata = table.metadata.evolve(partition_specs=(*table.metadata.partition_specs, newer), default_spec_id=1)
     table.append(ROWS.slice(3, 1))
     partition = reserved.partition_column(unified_partition_type(table.metadata.partition_specs, SCHEMA))
-    rows = rows_of(to_arrow(PlannedScan(table.metadata, table.storage, Schema(partition), table.tasks())))
+    rows = rows_of(to_arrow(PlannedScan(table.metadata, table.storage, columns=Schema(partition), tasks=table.tasks())))
     assert rows == [{"_partition": {"region": None}}, {"_partition": {"region": "us"}}]
 
 
@@ -168,7 +167,7 @@ def test_a_table_of_no_partition_has_empty_partitions(version: int) -> None:
     table = RowTable(SCHEMA, version)
     table.append(ROWS)
     wanted = Schema(reserved.partition_column(types.StructType()))
-    rows = to_arrow(PlannedScan(table.metadata, table.storage, wanted, table.tasks()))
+    rows = to_arrow(PlannedScan(table.metadata, table.storage, columns=wanted, tasks=table.tasks()))
     assert rows_of(rows) == [{"_partition": {}}] * 4
 
 
@@ -356,7 +355,9 @@ def test_time_travel_reads_and_filters_by_the_names_of_then() -> None:
     )
     bound = table.bound("place.zip = 4")
     table.metadata = evolved(table.metadata, types.NestedField(1, "key", types.LongType(), True), renamed)
-    scan = PlannedScan(table.metadata, table.storage, Schema(old.fields[0], schema_id=0), table.tasks(bound))
+    scan = PlannedScan(
+        table.metadata, table.storage, columns=Schema(old.fields[0], schema_id=0), tasks=table.tasks(bound)
+    )
     assert rows_of(to_arrow(scan)) == [{"id": 4}]
     assert rows_of(table.read("address.zip = 4", "key")) == [{"key": 4}]
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, reject, settings, strategies as st
 
 from icefloe.data import TableWriter, data_folder, group_rows, write_data_files, writing
+from icefloe.data.arranging import sort_rows
 from icefloe.data.locations import NewLocations, entropy_folders
-from icefloe.data.ordering import sort_rows
 from icefloe.data.scanning import to_arrow
 from icefloe.errors import (
     InvalidInputError,
