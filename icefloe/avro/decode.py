@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from icefloe.avro import nodes as av, operations as op
@@ -25,8 +26,9 @@ MAX_COLUMN_BYTES = (1 << 31) - 1
 ROWS_A_THREAD = 2048
 """How many rows are worth a thread of their own."""
 
-Numbers = np.ndarray[Any, np.dtype[np.int64]]
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Numbers = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+Number = TypeVar("Number", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class Decoded:
     """What came out: `columns` by key; a list column holds its items as a struct if there are several."""
 
     rows: int
-    columns: dict[Key, Any]
+    columns: dict[Key, pa.Array]
     nodes: dict[Key, av.AvroNode]
 
 
@@ -51,7 +53,7 @@ def decode(container: Container, program: Program, threads: int = 1) -> Decoded:
         return _decode_whole(container, program)
 
 
-def decode_tree(container: Container, program: Program, root: Branch, empty_rows: int = 0) -> Any:
+def decode_tree(container: Container, program: Program, root: Branch, empty_rows: int = 0) -> pa.StructArray:
     """The parts of every row that `compile_rows` chose, as one struct array; so many rows may take no bytes at all."""
     container.check_room(container.rows * _row_bytes(program))
     decoder = _Decoder(container, program, 0, empty_rows)
@@ -87,7 +89,7 @@ def _decode_parts(container: Container, program: Program, parts: int) -> Decoded
         decoders.append(_Decoder(replace(container, blocks=blocks), program, first_row))
     # A part is left to this thread, which would only wait.
     with ThreadPoolExecutor(max(1, len(decoders) - 1), thread_name_prefix="icefloe-decode") as pool:
-        others = [pool.submit(each.run, cells) for each in decoders[1:]]
+        others = [pool.submit(decoder.run, cells) for decoder in decoders[1:]]
         decoders[0].run(cells)
         for other in others:
             other.result()
@@ -122,7 +124,7 @@ class _Texts:
         self.at = int(kernels.gather(data, notes, self.data, self.offsets, self.valid, self.rows, self.at))
         self.rows += len(notes)
 
-    def array(self, node: av.AvroNode) -> Any:
+    def array(self, node: av.AvroNode) -> pa.Array:
         offsets, valid = self.offsets[: self.rows + 1], self.valid[: self.rows]
         kind = pa.string() if isinstance(node, av.AvroPrimitive) and node.kind == "string" else pa.binary()
         if isinstance(node, av.AvroFixed):
@@ -130,7 +132,7 @@ class _Texts:
         buffers = [_bitmap(valid), pa.py_buffer(offsets), pa.py_buffer(self.data[: self.at])]
         return pa.Array.from_buffers(kind, self.rows, buffers)
 
-    def _fixed(self, size: int, valid: Bytes) -> Any:
+    def _fixed(self, size: int, valid: Bytes) -> pa.FixedSizeBinaryArray:
         """Values of one length need room for nulls too."""
         values = self.data[: self.at].reshape(-1, size)
         if len(values) != self.rows:
@@ -140,13 +142,13 @@ class _Texts:
         return pa.Array.from_buffers(pa.binary(size), self.rows, [_bitmap(valid), pa.py_buffer(values.reshape(-1))])
 
 
-def _grown(old: Any, capacity: int, used: int) -> Any:
+def _grown(old: npt.NDArray[Number], capacity: int, used: int) -> npt.NDArray[Number]:
     new = np.empty(capacity, old.dtype)
     new[:used] = old[:used]
     return new
 
 
-def _bitmap(valid: Bytes) -> Any:
+def _bitmap(valid: Bytes) -> pa.Buffer | None:
     if valid.all():
         return None
     return pa.py_buffer(np.packbits(valid, bitorder="little"))
@@ -174,7 +176,7 @@ class _Decoder:
         self.rows = container.rows
         self.stream_room = 1024
         self.item_counts: dict[int, int] = {}
-        self.item_longs: dict[int, list[Numbers]] = {}
+        self.item_longs: dict[int, list[npt.NDArray[np.int32 | np.int64]]] = {}
         self.item_valid: dict[int, list[Bytes]] = {}
         self.item_texts: dict[int, _Texts] = {}
         self.inflated = self._check_counts()
@@ -188,7 +190,7 @@ class _Decoder:
             self._walk(data, blocks, row, count)
             row += count
 
-    def _check_counts(self) -> Callable[[int], Any]:
+    def _check_counts(self) -> Callable[[int], bytes | memoryview]:
         """Counts are only announced until the blocks are inflated: believe them while they cost little.
 
         Gives the bytes of a block, by number.
@@ -196,23 +198,23 @@ class _Decoder:
         if self.program.smallest == 0 and self.rows > self.empty_rows:
             raise CorruptFileError(self.container.location, f"{self.rows} rows that take no bytes")
         if _is_plausible(self.container, self.program):
-            return lambda block: self.container.inflated(block)
-        kept, size = [], 0
+            return self.container.inflated
+        inflated, size = [], 0
         for block in range(len(self.container.blocks)):
-            kept.append(self.container.inflated(block))
-            self._check_count(block, kept[-1])
-            size += len(kept[-1])
+            inflated.append(self.container.inflated(block))
+            self._check_count(block, inflated[-1])
+            size += len(inflated[-1])
             self.container.check_room(size)
-        return kept.__getitem__
+        return inflated.__getitem__
 
-    def _check_count(self, block: int, data: Any) -> None:
+    def _check_count(self, block: int, data: bytes | memoryview) -> None:
         rows = int(self.container.blocks[block, 0])
         if rows * self.program.smallest > len(data):
             problem = f"block {block} announces {rows} rows but has {len(data)} bytes"
             raise CorruptFileError(self.container.location, problem)
 
-    def _chunks(self, inflated: Callable[[int], Any]) -> Iterator[tuple[Bytes, Numbers]]:
-        parts: list[Any] = []
+    def _chunks(self, inflated: Callable[[int], bytes | memoryview]) -> Iterator[tuple[Bytes, Numbers]]:
+        parts: list[bytes | memoryview] = []
         table: list[tuple[int, int, int]] = []
         size = whole = 0
         for block in range(len(self.container.blocks)):
@@ -263,108 +265,84 @@ class _Decoder:
         self._keep_items(kernels, data, items, item_valid, fill)
 
     def _keep_items(self, kernels: ModuleType, data: Bytes, items: Numbers, item_valid: Bytes, fill: Numbers) -> None:
-        for found in self.program.lists:
-            used = int(fill[found.number])
-            self.item_counts[found.number] = self.item_counts.get(found.number, 0) + used
-            for output in found.items:
+        for listed in self.program.lists:
+            used = int(fill[listed.number])
+            self.item_counts[listed.number] = self.item_counts.get(listed.number, 0) + used
+            for output in listed.items:
                 stream = -1 - output.index
-                values = items[stream, :used]
+                values, marks = items[stream, :used], item_valid[stream, :used]
                 if output.place == "note":
-                    nulls = values if found.fused else np.where(item_valid[stream, :used], values, -1)
+                    notes = values if listed.fused else np.where(marks, values, -1)
                     texts = self.item_texts.setdefault(stream, _Texts(0))
-                    texts.append(kernels, data, nulls, 1.0, self.container.location)
-                else:
-                    # Numbers are checked and narrowed while they are in cache.
-                    is_int = output.node == av.AvroPrimitive("int")
-                    marks = None if found.fused else item_valid[stream, :used].copy()
-                    if marks is not None:
-                        values = np.where(marks, values, 0)
-                    kept = _narrow(values, self.container.location) if is_int else values.copy()
-                    self.item_longs.setdefault(stream, []).append(kept)
-                    if marks is not None:
-                        self.item_valid.setdefault(stream, []).append(marks)
+                    texts.append(kernels, data, notes, 1.0, self.container.location)
+                    continue
+                if not listed.fused:
+                    values = np.where(marks, values, 0)
+                    self.item_valid.setdefault(stream, []).append(marks.copy())
+                # Numbers are checked and narrowed while they are in cache.
+                is_int = output.node == av.AvroPrimitive("int")
+                stored = _narrow(values, self.container.location) if is_int else values.copy()
+                self.item_longs.setdefault(stream, []).append(stored)
 
-    def text_column(self, output: Output) -> Any:
-        """A column of text or bytes."""
-        return self._checked(self.texts[output.index].array(output.node))
+    def leaf(self, output: Output) -> pa.Array:
+        """The values of an output, for each row or for each item of its list."""
+        if output.place == "note":
+            texts = self.texts[output.index] if output.index >= 0 else self.item_texts.get(-1 - output.index, _Texts(0))
+            return self._checked(texts.array(output.node))
+        return _numbers(output.node, *self._marked(output.index), self.container.location)
 
-    def list_column(self, found: ListOutput) -> Any:
+    def _marked(self, index: int) -> tuple[npt.NDArray[np.int32 | np.int64], Bytes]:
+        """Numbers, and which of them are there."""
+        if index >= 0:
+            rows = slice(self.first_row, self.first_row + self.rows)
+            return self.cells.longs[index, rows], self.cells.valid[index, rows]
+        values = np.concatenate(self.item_longs.get(-1 - index, [np.zeros(0, np.int64)]))
+        # Items of fused pairs are never null and have no marks.
+        return values, np.concatenate(self.item_valid.get(-1 - index, [_ALL_VALID]))
+
+    def list_column(self, output: ListOutput) -> pa.ListArray:
         """A column of lists."""
-        rows = slice(self.first_row, self.first_row + self.rows)
-        offsets = self._offsets(self.cells.longs[found.lengths, rows])
-        arrays = [self._items(found, output) for output in found.items]
-        count = int(offsets[-1])
-        if found.records:
-            items = _struct(arrays, _item_names(found), count)
+        arrays = [self.leaf(item) for item in output.items]
+        count = self._count(output.number)
+        if output.records:
+            items = _struct(arrays, [f"{item.key[0]}:{item.key[1]}" for item in output.items], count)
         elif arrays or not count:
             items = arrays[0] if arrays else pa.nulls(0)
         else:
-            raise CorruptFileError(self.container.location, f"the list {found.key[0]} holds items of no type")
-        kind = pa.list_(pa.field("item", items.type))
-        bitmap = _bitmap(self.cells.valid[found.lengths, rows])
-        return pa.Array.from_buffers(kind, self.rows, [bitmap, pa.py_buffer(offsets)], children=[items])
+            raise CorruptFileError(self.container.location, f"the list {output.key[0]} holds items of no type")
+        return self._list(output.lengths, items)
 
-    def _offsets(self, lengths: Any) -> Any:
-        """Where each list starts and the last one ends."""
+    def _list(self, lengths_index: int, items: pa.Array) -> pa.ListArray:
+        lengths, valid = self._marked(lengths_index)
         ends = np.cumsum(lengths)
         if len(ends) and int(ends[-1]) > MAX_COLUMN_BYTES:
             raise CorruptFileError(self.container.location, "a list column has too many items")
-        return np.append(0, ends).astype(np.int32)
+        offsets = np.append(0, ends).astype(np.int32)
+        list_type = pa.list_(pa.field("item", items.type))
+        return pa.Array.from_buffers(list_type, len(lengths), [_bitmap(valid), pa.py_buffer(offsets)], children=[items])
 
-    def _items(self, found: ListOutput, output: Output) -> Any:
-        stream = -1 - output.index
-        if output.place == "note":
-            return self._checked(self.item_texts.get(stream, _Texts(0)).array(output.node))
-        values = np.concatenate(self.item_longs.get(stream, [np.zeros(0, np.int64)]))
-        if found.fused:
-            return _numbers(output.node, values, _ALL_VALID, self.container.location)
-        valid = np.concatenate(self.item_valid.get(stream, [np.zeros(0, np.uint8)]))
-        return _numbers(output.node, values, valid, self.container.location)
-
-    def tree(self, branch: Branch, level: int = ROWS) -> Any:
+    def tree(self, branch: Branch, level: int = ROWS) -> pa.Array:
         """A value with its parts, as it is stored: structs, lists, and lists of pairs of key and value."""
-        if branch.output is None and not isinstance(branch.node, av.AvroRecord):
-            return pa.nulls(self._count(level))
+        count = self._count(level)
+        if isinstance(branch.node, av.AvroRecord):
+            valid = _ALL_VALID if branch.output is None else self._marked(branch.output.index)[1]
+            parts = [self.tree(child, level) for child in branch.children]
+            return _struct(parts, [str(i) for i in range(len(parts))], count, valid)
+        if branch.output is None:
+            return pa.nulls(count)
         match branch.node:
-            case av.AvroRecord():
-                valid = _ALL_VALID if branch.output is None else self._marked(branch.output)[1]
-                parts = [self.tree(child, level) for child in branch.children]
-                return _struct(parts, [str(place) for place in range(len(parts))], self._count(level), valid)
             case av.AvroArray(is_map=False):
-                return self._list(branch, self.tree(branch.children[0], branch.level))
+                return self._list(branch.output.index, self.tree(branch.children[0], branch.level))
             case av.AvroArray() | av.AvroMap():
                 pair = [self.tree(child, branch.level) for child in branch.children]
-                return self._list(branch, _struct(pair, ["key", "value"], self._count(branch.level)))
+                return self._list(branch.output.index, _struct(pair, ["key", "value"], self._count(branch.level)))
             case _:
-                assert branch.output is not None
-                return self._leaf(branch.output)
+                return self.leaf(branch.output)
 
     def _count(self, level: int) -> int:
         return self.rows if level == ROWS else self.item_counts.get(level, 0)
 
-    def _leaf(self, output: Output) -> Any:
-        if output.place == "note":
-            texts = self.texts[output.index] if output.index >= 0 else self.item_texts.get(-1 - output.index, _Texts(0))
-            return self._checked(texts.array(output.node))
-        values, valid = self._marked(output)
-        return _numbers(output.node, values, valid, self.container.location)
-
-    def _marked(self, output: Output) -> tuple[Any, Bytes]:
-        """Numbers, and which of them are there."""
-        if output.index >= 0:
-            return self.cells.longs[output.index], self.cells.valid[output.index]
-        stream = -1 - output.index
-        values = np.concatenate(self.item_longs.get(stream, [np.zeros(0, np.int64)]))
-        return values, np.concatenate(self.item_valid.get(stream, [np.zeros(0, np.uint8)]))
-
-    def _list(self, branch: Branch, items: Any) -> Any:
-        assert branch.output is not None
-        lengths, valid = self._marked(branch.output)
-        offsets = self._offsets(lengths)
-        kind = pa.list_(pa.field("item", items.type))
-        return pa.Array.from_buffers(kind, len(lengths), [_bitmap(valid), pa.py_buffer(offsets)], children=[items])
-
-    def _checked(self, array: Any) -> Any:
+    def _checked(self, array: pa.Array) -> pa.Array:
         try:
             array.validate(full=array.type == pa.string())
         except pa.ArrowInvalid as error:
@@ -374,60 +352,50 @@ class _Decoder:
 
 def _finish(decoders: list[_Decoder], cells: _Cells) -> Decoded:
     program, location = decoders[0].program, decoders[0].container.location
-    columns: dict[Key, Any] = {}
-    nodes: dict[Key, av.AvroNode] = {}
+    columns: dict[Key, pa.Array] = {}
     is_whole = cells.valid.min(axis=1, initial=1)
     for output in program.outputs:
-        nodes[output.key] = output.node
         if output.place == "note":
-            columns[output.key] = _one([each.text_column(output) for each in decoders])
+            columns[output.key] = _one([decoder.leaf(output) for decoder in decoders])
         else:
             valid = _ALL_VALID if is_whole[output.index] else cells.valid[output.index]
             columns[output.key] = _numbers(output.node, cells.longs[output.index], valid, location)
-    for found in program.lists:
-        columns[found.key] = _one([each.list_column(found) for each in decoders])
-    return Decoded(cells.rows, columns, nodes)
+    for listed in program.lists:
+        columns[listed.key] = _one([decoder.list_column(listed) for decoder in decoders])
+    return Decoded(cells.rows, columns, {output.key: output.node for output in program.outputs})
 
 
-def _one(parts: list[Any]) -> Any:
+def _one(parts: list[pa.Array]) -> pa.Array:
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
 
-def _numbers(node: av.AvroNode, values: Any, valid: Bytes, location: str) -> Any:
-    bitmap = _bitmap(valid)
+def _numbers(node: av.AvroNode, values: npt.NDArray[np.int32 | np.int64], valid: Bytes, location: str) -> pa.Array:
+    stored: npt.NDArray[np.generic]
     match node.kind if isinstance(node, av.AvroPrimitive) else "int":
         case "int":
-            narrow = _narrow(values, location)
-            return pa.Array.from_buffers(pa.int32(), len(values), [bitmap, pa.py_buffer(narrow)])
-        case "long":
-            return pa.Array.from_buffers(pa.int64(), len(values), [bitmap, pa.py_buffer(values)])
+            arrow_type, stored = pa.int32(), _narrow(values, location)
         case "boolean":
-            bits = pa.py_buffer(np.packbits(values.astype(np.uint8), bitorder="little"))
-            return pa.Array.from_buffers(pa.bool_(), len(values), [bitmap, bits])
+            arrow_type, stored = pa.bool_(), np.packbits(values.astype(np.uint8), bitorder="little")
         case "float":
-            floats = values.astype(np.uint32)
-            return pa.Array.from_buffers(pa.float32(), len(values), [bitmap, pa.py_buffer(floats)])
-        case "double":
-            return pa.Array.from_buffers(pa.float64(), len(values), [bitmap, pa.py_buffer(values)])
+            arrow_type, stored = pa.float32(), values.astype(np.uint32)
+        case "long" | "double" as kind:
+            arrow_type, stored = pa.int64() if kind == "long" else pa.float64(), values
         case _:
             raise AssertionError(f"not a number: {node}")
+    return pa.Array.from_buffers(arrow_type, len(values), [_bitmap(valid), pa.py_buffer(stored)])
 
 
-def _narrow(values: Any, location: str) -> Any:
+def _narrow(values: npt.NDArray[np.int32 | np.int64], location: str) -> npt.NDArray[np.int32]:
     narrow = values.astype(np.int32, copy=False)
     if narrow is not values and not np.array_equal(narrow, values):
         raise CorruptFileError(location, "an int has more than 32 bits")
     return narrow
 
 
-def _item_names(found: ListOutput) -> list[str]:
-    return [f"{output.key[0]}:{output.key[1]}" for output in found.items]
+def _struct(arrays: list[pa.Array], names: list[str], length: int, valid: Bytes = _ALL_VALID) -> pa.Array:
+    struct = pa.struct([pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)])
+    return pa.Array.from_buffers(struct, length, [_bitmap(valid)], children=arrays)
 
 
-def _struct(arrays: list[Any], names: list[str], length: int, valid: Bytes = _ALL_VALID) -> Any:
-    kind = pa.struct([pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)])
-    return pa.Array.from_buffers(kind, length, [_bitmap(valid)], children=arrays)
-
-
-def _joined(parts: list[Any]) -> Bytes:
+def _joined(parts: list[bytes | memoryview]) -> Bytes:
     return np.frombuffer(parts[0] if len(parts) == 1 else b"".join(parts), np.uint8)

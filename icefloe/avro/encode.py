@@ -4,11 +4,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from icefloe.avro import operations as op
 from icefloe.avro.iceberg_schema_codec import decimal_width
 from icefloe.avro.kernels import encoder_for
+from icefloe.avro.plain_walker import Bytes, Longs
 from icefloe.schema import types
 
 BLOCK_BYTES = 128 << 10
@@ -17,7 +19,7 @@ BLOCK_BYTES = 128 << 10
 SLICE_ROWS = 16_384
 """How many rows are laid out at once."""
 
-Lookup = Mapping[int, Any]
+Lookup = Mapping[int, pa.Array | bytes]
 """Columns by field id. A list of structs has its lengths under its own id and items under the ids of their fields."""
 
 
@@ -29,9 +31,8 @@ def encode_rows(struct: types.StructType, columns: Lookup, rows: int) -> Iterato
         yield from _encode_slice(struct, part, count)
 
 
-def _sliced(column: Any, start: int, count: int) -> Any:
-    is_whole = isinstance(column, bytes) or len(column) == count
-    return column if is_whole else column.slice(start, count)
+def _sliced(column: pa.Array | bytes, start: int, count: int) -> pa.Array | bytes:
+    return column if isinstance(column, bytes) or len(column) == count else column.slice(start, count)
 
 
 def _encode_slice(struct: types.StructType, columns: Lookup, rows: int) -> Iterator[tuple[int, memoryview]]:
@@ -56,51 +57,45 @@ def _encode_slice(struct: types.StructType, columns: Lookup, rows: int) -> Itera
             start = end
 
 
+class _Run:
+    """Arrays put one behind the other, after some zeros; `add` says where an array starts."""
+
+    def __init__(self, dtype: type[np.generic], start: int) -> None:
+        self.parts: list[npt.NDArray[Any]] = [np.zeros(start, dtype)]
+        self.size = start
+
+    def add(self, values: npt.NDArray[Any]) -> int:
+        self.parts.append(values.astype(self.parts[0].dtype, copy=False))
+        self.size += len(values)
+        return self.size - len(values)
+
+
 class _Layout:
     """Columns side by side in three arrays, and the operations over them."""
 
     def __init__(self) -> None:
         self.ops: list[int] = []
-        self.numbers: list[Any] = []
-        self.marks: list[Any] = []
-        self.texts: list[Any] = []
-        self.number_count = self.mark_count = self.text_count = 0
+        self.numbers, self.marks, self.texts = _Run(np.int64, 1), _Run(np.uint8, 1), _Run(np.uint8, 8)
 
-    def finish(self) -> tuple[Any, Any, Any, Any]:
-        self.ops.append(op.PUT_END)
-        return (
-            np.array(self.ops, np.int64),
-            np.concatenate([np.zeros(1, np.int64), *self.numbers]),
-            np.concatenate([np.zeros(1, np.uint8), *self.marks]),
-            np.concatenate([np.zeros(8, np.uint8), *self.texts]),
-        )
+    def finish(self) -> tuple[Longs, Longs, Bytes, Bytes]:
+        self.put(op.PUT_END)
+        numbers, marks, texts = (np.concatenate(run.parts) for run in (self.numbers, self.marks, self.texts))
+        return np.array(self.ops, np.int64), numbers, marks, texts
 
-    def add_numbers(self, values: Any) -> int:
-        self.numbers.append(values.astype(np.int64, copy=False))
-        self.number_count += len(values)
-        return 1 + self.number_count - len(values)
-
-    def add_marks(self, column: Any) -> int:
+    def add_marks(self, column: pa.Array) -> int:
         if not column.null_count:
             return -1
-        self.marks.append(column.is_valid().to_numpy(zero_copy_only=False).astype(np.uint8))
-        self.mark_count += len(column)
-        return 1 + self.mark_count - len(column)
+        return self.marks.add(column.is_valid().to_numpy(zero_copy_only=False))
 
-    def add_text(self, data: Any) -> int:
-        self.texts.append(data)
-        self.text_count += len(data)
-        return 8 + self.text_count - len(data)
-
-    def add_texts(self, column: Any) -> int:
+    def add_texts(self, column: pa.Array) -> int:
         """Text or bytes of any length: the numbers are where each starts in the arena."""
         offsets = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, column.offset * 4).astype(np.int64)
         if len(column) == 0:
             offsets = np.zeros(1, np.int64)
         data = column.buffers()[2]
         raw = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
-        place = self.add_text(raw[offsets[0] : offsets[-1]])
-        return self.add_numbers(offsets - offsets[0] + place)
+        start = self.texts.add(raw[offsets[0] : offsets[-1]])
+        return self.numbers.add(offsets - offsets[0] + start)
 
     # -- operations
 
@@ -119,8 +114,11 @@ class _Layout:
         else:
             self.value(field.field_type, column, int(field.optional), columns)
 
+    def put(self, *ops: int) -> None:
+        self.ops += ops
+
     def raw(self, data: bytes) -> None:
-        self.ops += [op.PUT_RAW, len(data), *data]
+        self.put(op.PUT_RAW, len(data), *data)
 
     def struct(self, field: types.NestedField, struct: types.StructType, columns: Lookup) -> None:
         """An optional struct is there where its own column, a boolean mark, is true."""
@@ -130,66 +128,63 @@ class _Layout:
             if mark is None:
                 self.raw(b"\x00")
                 return
-            self.marks.append(mark.to_numpy(zero_copy_only=False).astype(np.uint8))
-            self.mark_count += len(mark)
-            self.ops += [op.PUT_IF, 0, 1 + self.mark_count - len(mark), 1, 0]
+            assert not isinstance(mark, bytes)
+            self.put(op.PUT_IF, 0, self.marks.add(mark.to_numpy(zero_copy_only=False)), 1, 0)
             jump = len(self.ops) - 1
         for child in struct.fields:
             self.field(child, columns)
         if jump is not None:
             self.ops[jump] = len(self.ops)
 
-    def value(self, kind: types.IcebergType, column: Any, optional: int, columns: Lookup) -> None:
+    def value(self, kind: types.IcebergType, column: pa.Array, optional: int, columns: Lookup) -> None:
         marks = self.add_marks(column)
         match kind:
             case types.BooleanType():
-                values = column.cast(pa.uint8()).fill_null(0).to_numpy()
-                self.ops += [op.PUT_BOOL, self.add_numbers(values), marks, optional]
+                numbers = column.cast(pa.uint8()).fill_null(0).to_numpy()
+                self.put(op.PUT_BOOL, self.numbers.add(numbers), marks, optional)
             case types.FloatType():
-                values = _plain(column).to_numpy().view(np.int32)
-                self.ops += [op.PUT_FLOAT, self.add_numbers(values), marks, optional]
+                self.put(op.PUT_FLOAT, self.numbers.add(_plain(column).to_numpy().view(np.int32)), marks, optional)
             case types.DoubleType():
-                values = _plain(column).to_numpy().view(np.int64)
-                self.ops += [op.PUT_DOUBLE, self.add_numbers(values), marks, optional]
+                self.put(op.PUT_DOUBLE, self.numbers.add(_plain(column).to_numpy().view(np.int64)), marks, optional)
             case types.StringType() | types.BinaryType() | types.GeometryType() | types.GeographyType():
-                self.ops += [op.PUT_TEXT, self.add_texts(column), marks, optional]
+                self.put(op.PUT_TEXT, self.add_texts(column), marks, optional)
             case types.DecimalType() | types.UUIDType() | types.FixedType():
                 raw, length = _fixed_bytes(column, kind)
-                self.ops += [op.PUT_FIXED, self.add_text(raw), marks, optional, length]
+                self.put(op.PUT_FIXED, self.texts.add(raw), marks, optional, length)
             case types.ListType(_, types.StructType() as element):
                 self.each(column, marks, optional, element, columns)
             case types.ListType():
                 items, offsets = _items(column)
-                values = self.add_numbers(_plain(items).to_numpy())
-                self.ops += [op.PUT_LONGS, self.add_numbers(offsets), marks, optional, values]
+                values = self.numbers.add(_plain(items).to_numpy())
+                self.put(op.PUT_LONGS, self.numbers.add(offsets), marks, optional, values)
             case types.MapType():
                 self.pairs(kind, column, marks, optional)
             case _:
-                self.ops += [op.PUT_LONG, self.add_numbers(_numbers(column)), marks, optional]
+                self.put(op.PUT_LONG, self.numbers.add(_numbers(column)), marks, optional)
 
-    def pairs(self, kind: types.MapType, column: Any, marks: int, optional: int) -> None:
+    def pairs(self, kind: types.MapType, column: pa.Array, marks: int, optional: int) -> None:
         items, offsets = _items(column)
-        base = self.add_numbers(offsets)
-        keys = self.add_numbers(items.field(0).to_numpy())
+        base = self.numbers.add(offsets)
+        keys = self.numbers.add(items.field(0).to_numpy())
         if isinstance(kind.value_type, types.BinaryType):
-            self.ops += [op.PUT_PAIRS_TEXT, base, marks, optional, keys, self.add_texts(items.field(1))]
+            self.put(op.PUT_PAIRS_TEXT, base, marks, optional, keys, self.add_texts(items.field(1)))
         else:
-            values = self.add_numbers(items.field(1).to_numpy())
-            self.ops += [op.PUT_PAIRS_LONG, base, marks, optional, keys, values]
+            values = self.numbers.add(items.field(1).to_numpy())
+            self.put(op.PUT_PAIRS_LONG, base, marks, optional, keys, values)
 
-    def each(self, column: Any, marks: int, optional: int, element: types.StructType, columns: Lookup) -> None:
+    def each(self, column: pa.Array, marks: int, optional: int, element: types.StructType, columns: Lookup) -> None:
         items, offsets = _items(column)
-        self.ops += [op.PUT_EACH, self.add_numbers(offsets), marks, optional, 0]
+        self.put(op.PUT_EACH, self.numbers.add(offsets), marks, optional, 0)
         jump = len(self.ops) - 1
         start = len(self.ops)
-        names = {field.field_id: items.field(place) for place, field in enumerate(element.fields)}
+        names = {field.field_id: items.field(i) for i, field in enumerate(element.fields)}
         for child in element.fields:
             self.field(child, {**columns, **names})
-        self.ops += [op.PUT_NEXT, start]
+        self.put(op.PUT_NEXT, start)
         self.ops[jump] = len(self.ops)
 
 
-def _items(column: Any) -> tuple[Any, Any]:
+def _items(column: pa.ListArray | pa.MapArray) -> tuple[pa.Array, Longs]:
     """The items of a list or map column that its rows use, and where each row's start among them."""
     if len(column) == 0:
         return column.values.slice(0, 0), np.zeros(1, np.int64)
@@ -198,12 +193,12 @@ def _items(column: Any) -> tuple[Any, Any]:
     return column.values.slice(first, last - first), offsets - first
 
 
-def _plain(column: Any) -> Any:
+def _plain(column: pa.Array) -> pa.Array:
     """The same values with something in the place of nulls, so that they are one run of memory."""
     return column.fill_null(0) if column.null_count else column
 
 
-def _numbers(column: Any) -> Any:
+def _numbers(column: pa.Array) -> Any:
     if pa.types.is_date(column.type):
         column = column.view(pa.int32())
     elif not pa.types.is_integer(column.type):
@@ -211,7 +206,7 @@ def _numbers(column: Any) -> Any:
     return _plain(column).to_numpy()
 
 
-def _fixed_bytes(column: Any, kind: types.IcebergType) -> tuple[Any, int]:
+def _fixed_bytes(column: pa.Array, kind: types.IcebergType) -> tuple[Bytes, int]:
     width = column.type.byte_width if hasattr(column.type, "byte_width") else 16
     raw = np.frombuffer(column.buffers()[1], np.uint8, len(column) * width, column.offset * width)
     if isinstance(kind, types.DecimalType):
