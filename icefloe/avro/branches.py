@@ -14,7 +14,7 @@ _STRING, _LONG = av.AvroPrimitive("string"), av.AvroPrimitive("long")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is taken of a value: fields of a record by place, the items of a list (0), keys (0) and values (1) of a map."""
+    """What is taken of a value: fields of a record by position, the items of a list (0), keys (0) and values (1) of a map."""
 
     children: tuple[tuple[int, "Part"], ...] = ()
 
@@ -50,9 +50,9 @@ class _Compiler(Compiler):
         at = self.emit(op.UNION, 2, 0, 0)
         null = node.branches.index(av.NULL)
         self.program.ops[at + 3 - null] = len(self.program.ops)
-        found = self.value(value, part, True)
+        branch = self.value(value, part, True)
         self.program.ops[at + 2 + null] = len(self.program.ops)
-        return found
+        return branch
 
     def value(self, node: av.AvroNode, part: Part, optional: bool) -> Branch:
         match node:
@@ -73,9 +73,9 @@ class _Compiler(Compiler):
         marks = self.put(_LONG, op.MARK) if optional else None
         chosen = dict(part.children)
         children = []
-        for place, field in enumerate(node.fields):
-            if place in chosen:
-                children.append(self.branch(field.node, chosen[place]))
+        for i, field in enumerate(node.fields):
+            if i in chosen:
+                children.append(self.branch(field.node, chosen[i]))
             else:
                 self.skip(field.node)
         return Branch(node, marks, tuple(children))

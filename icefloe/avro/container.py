@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
 
-from icefloe.avro import nodes as av, operations as op, plain_walker
+from icefloe.avro import nodes as av, operations as op
 from icefloe.avro.blocks import CODEC_ERRORS, CODECS, MAGIC, SYNC_SIZE, inflate
 from icefloe.avro.values import ValueReader
 from icefloe.errors import CorruptFileError
@@ -100,28 +99,32 @@ def open_container(data: bytes | memoryview, location: str, limits: Limits = DEF
     """Header and block table of a whole file; nothing is inflated yet."""
     view = memoryview(data).cast("B")
     header = read_header(view, location)
-    return Container(location, view, header, _find_blocks(view, header.end, header.sync, location), limits)
+    return Container(location, view, header, _find_blocks(view, header, location), limits)
 
 
-def _find_blocks(view: memoryview, start: int, sync: bytes, location: str) -> npt.NDArray[np.int64]:
-    data = np.frombuffer(view, np.uint8)
-    marker = np.frombuffer(sync, np.uint8)
-    table = np.empty((0, 3), np.int64)
-    # Few files have so many blocks that compiled code would find them faster than it is loaded.
-    kernels: ModuleType = plain_walker
-    room = 4096
-    while True:
-        part = np.empty((room, 3), np.int64)
-        status, count, start = kernels.find_blocks(data, start, marker, part)
-        table = np.concatenate((table, part[:count]))
-        if status == op.STATUS_OK:
-            break
-        if status != op.STATUS_GROW:
-            raise CorruptFileError(location, f"block {len(table)} at byte {start}: {op.PROBLEMS[status]}")
-        from icefloe.avro import walker
+def _find_blocks(view: memoryview, header: Header, location: str) -> npt.NDArray[np.int64]:
+    """A line (rows, start, end) for each block."""
+    table: list[tuple[int, int, int]] = []
+    reader = ValueReader(view, header.end)
+    while reader.left:
+        start = reader.at
+        try:
+            rows, length = reader.number(), reader.number()
+        except ValueError:
+            raise _bad_block(op.STATUS_BAD_VARINT, len(table), start, location) from None
+        if rows < 0 or length < 0:
+            raise _bad_block(op.STATUS_BAD_COUNT, len(table), start, location)
+        if length + SYNC_SIZE > reader.left:
+            raise _bad_block(op.STATUS_BAD_LENGTH, len(table), start, location)
+        if rows >= 1 << 40:
+            raise CorruptFileError(location, f"a block announces {rows} rows")
+        end = reader.at + length
+        if view[end : end + SYNC_SIZE] != header.sync:
+            raise _bad_block(op.STATUS_LEFT_OVER, len(table), end, location)
+        table.append((rows, reader.at, end))
+        reader.at = end + SYNC_SIZE
+    return np.array(table, np.int64).reshape(-1, 3)
 
-        kernels = walker
-        room *= 2
-    if len(table) and int(table[:, 0].max()) >= 1 << 40:
-        raise CorruptFileError(location, f"a block announces {int(table[:, 0].max())} rows")
-    return table
+
+def _bad_block(status: int, block: int, at: int, location: str) -> CorruptFileError:
+    return CorruptFileError(location, f"block {block} at byte {at}: {op.PROBLEMS[status]}")

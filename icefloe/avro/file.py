@@ -49,7 +49,7 @@ class AvroFile:
         """The blocks that begin in the split, (start, length) in bytes, a few at a time, each time with their first row.
 
         The first rows are right if `with_rows`: rows before the split can only be counted by a walk over the heads of all
-        earlier blocks; without them, the split's first block is found by its sync marker.
+        earlier blocks; without them, its sync marker tells where the split's first block begins.
         """
         start, length = split or (0, self._size)
         at, row = self.header.end, 0

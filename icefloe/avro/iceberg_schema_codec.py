@@ -1,14 +1,16 @@
 """The Avro schema that columns have in a file: types, ids, names and defaults (spec: Appendix A, Avro)."""
 
 import re
-from typing import Any
 
-from icefloe.schema import Schema, default_value, types
+from icefloe.schema import JSON, Schema, Value, default_value, types
+
+AvroSchema = str | JSON | list["AvroSchema"]
+"""An Avro schema as JSON."""
 
 ROOT_NAME = "table"
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-_PLAIN: dict[type[types.IcebergType], Any] = {
+_PLAIN: dict[type[types.IcebergType], AvroSchema] = {
     types.UnknownType: "null",
     types.BooleanType: "boolean",
     types.IntegerType: "int",
@@ -28,12 +30,12 @@ _PLAIN: dict[type[types.IcebergType], Any] = {
 }
 
 
-def avro_schema_of(schema: Schema) -> dict[str, Any]:
+def avro_schema_of(schema: Schema) -> JSON:
     """The Avro schema of data files with these columns."""
     return avro_record(schema.fields, ROOT_NAME)
 
 
-def avro_record(fields: tuple[types.NestedField, ...], name: str) -> dict[str, Any]:
+def avro_record(fields: tuple[types.NestedField, ...], name: str) -> JSON:
     """The Avro record of that name with these fields and their ids, as the Java library writes it."""
     return _Emitter().record(fields, name)
 
@@ -63,7 +65,7 @@ class _Emitter:
     def __init__(self) -> None:
         self._named: set[str] = set()
 
-    def record(self, fields: tuple[types.NestedField, ...], name: str) -> dict[str, Any]:
+    def record(self, fields: tuple[types.NestedField, ...], name: str) -> JSON:
         names = _unique_names(fields)
         return {
             "type": "record",
@@ -71,23 +73,23 @@ class _Emitter:
             "fields": [self.field(field, names[field.field_id]) for field in fields],
         }
 
-    def field(self, field: types.NestedField, name: str) -> dict[str, Any]:
-        kind = self.type(field.field_type, field.field_id)
-        found: dict[str, Any] = {"name": name, "type": kind}
-        if field.optional and kind != "null":
-            found["type"] = [kind, "null"] if null_comes_second(field) else ["null", kind]
+    def field(self, field: types.NestedField, name: str) -> JSON:
+        avro_type = self.type(field.field_type, field.field_id)
+        document: JSON = {"name": name, "type": avro_type}
+        if field.optional and avro_type != "null":
+            document["type"] = [avro_type, "null"] if null_comes_second(field) else ["null", avro_type]
         if _has_avro_default(field):
-            found["default"] = _avro_default(default_value(field), field.field_type)
+            document["default"] = _avro_default(default_value(field), field.field_type)
         elif field.optional:
-            found["default"] = None
+            document["default"] = None
         if field.doc:
-            found["doc"] = field.doc
+            document["doc"] = field.doc
         if name != field.name:
-            found["iceberg-field-name"] = field.name
-        found["field-id"] = field.field_id
-        return found
+            document["iceberg-field-name"] = field.name
+        document["field-id"] = field.field_id
+        return document
 
-    def type(self, kind: types.IcebergType, field_id: int) -> Any:
+    def type(self, kind: types.IcebergType, field_id: int) -> AvroSchema:
         match kind:
             case types.StructType():
                 return self.record(kind.fields, f"r{field_id}")
@@ -110,13 +112,13 @@ class _Emitter:
             case _:
                 return _PLAIN[type(kind)]
 
-    def map(self, kind: types.MapType) -> dict[str, Any]:
+    def map(self, kind: types.MapType) -> JSON:
         """Avro's own map for string keys; an array of pairs for others."""
         key = self.type(kind.key_type, kind.key_id)
         value = _option(self.type(kind.value_type, kind.value_id), kind.value_required)
         if isinstance(kind.key_type, types.StringType):
             return {"type": "map", "values": value, "key-id": kind.key_id, "value-id": kind.value_id}
-        pair = [
+        pair: list[JSON] = [
             {"name": "key", "type": key, "field-id": kind.key_id},
             {"name": "value", "type": value, "field-id": kind.value_id},
         ]
@@ -125,29 +127,29 @@ class _Emitter:
         record = {"type": "record", "name": f"k{kind.key_id}_v{kind.value_id}", "fields": pair}
         return {"type": "array", "logicalType": "map", "items": record}
 
-    def once(self, name: str, document: dict[str, Any]) -> Any:
+    def once(self, name: str, document: JSON) -> AvroSchema:
         if name in self._named:
             return name
         self._named.add(name)
         return document | {"name": name}
 
 
-def _option(kind: Any, required: bool) -> Any:
-    return kind if required else ["null", kind]
+def _option(avro_type: AvroSchema, required: bool) -> AvroSchema:
+    return avro_type if required else ["null", avro_type]
 
 
 def _unique_names(fields: tuple[types.NestedField, ...]) -> dict[int, str]:
-    """Avro names by field id; two names that become the same one are told apart by their ids."""
+    """Avro names by field id; the id distinguishes names that become the same."""
     taken = {field.name for field in fields if avro_name(field.name) == field.name}
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for field in fields:
         name = avro_name(field.name)
         if name != field.name:
             while name in taken:
                 name = f"{name}_{field.field_id}"
             taken.add(name)
-        found[field.field_id] = name
-    return found
+        names[field.field_id] = name
+    return names
 
 
 def _has_avro_default(field: types.NestedField) -> bool:
@@ -163,7 +165,7 @@ def _has_avro_default(field: types.NestedField) -> bool:
             return False
 
 
-def _avro_default(value: Any, kind: types.IcebergType) -> Any:
+def _avro_default(value: Value, kind: types.IcebergType) -> object:
     if value is None:
         return None
     match kind:

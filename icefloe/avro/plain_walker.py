@@ -224,9 +224,9 @@ class _Walk:
             self.put(first, self.fill[wanted] - self.list_start)
             return pc + 6
         slots = self.slots(start, wanted)
-        found = 0
+        matched = 0
         while count := self.count(2):
-            for _ in range(0 if self.is_past(found == wanted) else count):
+            for _ in range(0 if self.is_past(matched == wanted) else count):
                 key, value = self.pair(mode)
                 slot = slots.get(key)
                 if slot is None:
@@ -235,8 +235,8 @@ class _Walk:
                     self.notes[first + slot][self.note] = value
                 else:
                     self.put(first + slot, value)
-                found += slot == found
-                if slot == found - 1 and self.is_past(found == wanted):
+                matched += slot == matched
+                if slot == matched - 1 and self.is_past(matched == wanted):
                     break
         return pc + 6
 
@@ -343,29 +343,3 @@ def gather(
     offsets[base + 1 : base + 1 + len(notes)] = at + np.cumsum(lengths)
     valid[base : base + len(notes)][is_there] = 1
     return at + len(joined)
-
-
-def find_blocks(source: Bytes, at: int, sync: Bytes, out: Longs) -> tuple[int, int, int]:
-    """As `walker.find_blocks`: notes the blocks from `at` on; returns (status, blocks noted, place)."""
-    data, size, marker, start = source.data, len(source), sync.tobytes(), at
-    found = 0
-    try:
-        while at < size:
-            if found == len(out):
-                return op.STATUS_GROW, found, at
-            start = at
-            rows, at = _varint(data, at, size)
-            length, at = _varint(data, at, size)
-            if rows < 0 or length < 0:
-                raise _Stop(op.STATUS_BAD_COUNT)
-            if length + len(marker) > size - at:
-                raise _Stop(op.STATUS_BAD_LENGTH)
-            out[found] = rows, at, at + length
-            at += length
-            if data[at : at + len(marker)] != marker:
-                return op.STATUS_LEFT_OVER, found, at
-            at += len(marker)
-            found += 1
-    except _Stop as stop:
-        return stop.status, found, start
-    return op.STATUS_OK, found, at

@@ -1,23 +1,15 @@
 """Which bytes of a row become which columns: an Avro schema and a choice of fields, turned into a program for the walker.
 
-Fields are found by id, and by name only where the file carries no ids. What is not chosen is skipped, whatever its type.
+Fields are matched by id, and by name only where the file carries no ids. What is not chosen is skipped, whatever its type.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from icefloe.avro import nodes as av, operations as op
-from icefloe.avro.choices import (
-    Choice,
-    Key,
-    Take,
-    TakeEach,
-    TakeFields,
-    TakeList,
-    TakePairs,
-    TakeRecords,
-    TakeSpread,
-)
+from icefloe.avro import choices as ch, nodes as av, operations as op
+from icefloe.avro.choices import Choice, Key, Take, TakeEach, TakeFields, TakePairs, TakeSpread
+
+_NUMBERS = {"int": op.LONG, "long": op.LONG, "boolean": op.BOOL, "float": op.FLOAT, "double": op.DOUBLE}
 
 MAX_LOOPS = 60
 MAX_OPS = 1 << 20
@@ -128,7 +120,7 @@ class Compiler:
 
     def read(self, node: av.AvroNode, choice: Choice) -> None:
         if isinstance(node, av.AvroUnion):
-            self.union(node, choice)
+            self.union(node, lambda branch: self.skip(branch) if branch == av.NULL else self.read(branch, choice))
             return
         match choice:
             case TakeFields():
@@ -137,9 +129,9 @@ class Compiler:
                 self.leaf(node, choice.key)
             case TakeEach():
                 self.read_each(node, choice)
-            case TakeList():
+            case ch.TakeList():
                 self.read_list(node, choice.key, Take((choice.key[0], 1)))
-            case TakeRecords():
+            case ch.TakeRecords():
                 fields = TakeFields(tuple((field_id, name, Take(key)) for field_id, name, key in choice.fields))
                 self.read_list(node, choice.key, fields)
             case TakePairs():
@@ -147,15 +139,12 @@ class Compiler:
             case TakeSpread():
                 self.read_spread(node, choice)
 
-    def union(self, node: av.AvroUnion, choice: Choice | None) -> None:
+    def union(self, node: av.AvroUnion, read: Callable[[av.AvroNode], None]) -> None:
         at = self.emit(op.UNION, len(node.branches), *([0] * len(node.branches)))
         ends = []
         for i, branch in enumerate(node.branches):
             self.program.ops[at + 2 + i] = len(self.program.ops)
-            if choice is None or branch == av.AvroPrimitive("null"):
-                self.skip(branch)
-            else:
-                self.read(branch, choice)
+            read(branch)
             ends.append(self.emit(op.JUMP, 0))
         for end in ends:
             self.program.ops[end + 1] = len(self.program.ops)
@@ -164,9 +153,9 @@ class Compiler:
         if not isinstance(node, av.AvroRecord):
             raise UnknownShape("a record was expected")
         chosen = {
-            id(found): inner
+            id(child): inner
             for field_id, name, inner in choice.fields
-            if (found := field_of(node, field_id, name)) is not None
+            if (child := field_of(node, field_id, name)) is not None
         }
         for child in node.fields:
             if id(child) in chosen:
@@ -177,8 +166,8 @@ class Compiler:
     def read_each(self, node: av.AvroNode, choice: TakeEach) -> None:
         if not isinstance(node, av.AvroRecord):
             raise UnknownShape("a record was expected")
-        for place, child in enumerate(node.fields):
-            number = child.field_id if child.field_id is not None else -1 - place
+        for i, child in enumerate(node.fields):
+            number = child.field_id if child.field_id is not None else -1 - i
             inner = av.without_null(child.node)
             if inner == av.AvroPrimitive("null") or (choice.only is not None and number not in choice.only):
                 self.skip(child.node)
@@ -189,20 +178,14 @@ class Compiler:
 
     def leaf(self, node: av.AvroNode, key: Key) -> None:
         match node:
-            case av.AvroPrimitive("int" | "long"):
-                self.emit(op.LONG, self.column(key, node, "long"))
-            case av.AvroPrimitive("boolean"):
-                self.emit(op.BOOL, self.column(key, node, "long"))
-            case av.AvroPrimitive("float"):
-                self.emit(op.FLOAT, self.column(key, node, "long"))
-            case av.AvroPrimitive("double"):
-                self.emit(op.DOUBLE, self.column(key, node, "long"))
-            case av.AvroPrimitive("bytes" | "string"):
-                self.emit(op.BYTES, self.column(key, node, "note"))
-            case av.AvroFixed(size) if size > 0:
-                self.emit(op.FIXED, self.column(key, node, "note"), size)
             case av.AvroPrimitive("null"):
                 pass
+            case av.AvroPrimitive("bytes" | "string"):
+                self.emit(op.BYTES, self.column(key, node, "note"))
+            case av.AvroPrimitive(kind):
+                self.emit(_NUMBERS[kind], self.column(key, node, "long"))
+            case av.AvroFixed(size) if size > 0:
+                self.emit(op.FIXED, self.column(key, node, "note"), size)
             case _:
                 raise UnknownShape("a primitive was expected")
 
@@ -245,7 +228,7 @@ class Compiler:
         lengths, number = self.new_long(), len(self.program.lists)
         self.program.streams += 2
         first = self.program.streams - 2
-        place = "note" if value.node.kind in ("bytes", "string") else "long"
+        place = "note" if _is_note(value.node) else "long"
         items = (Output(keys, "long", -1 - first, key.node), Output(values, place, -2 - first, value.node))
         self.program.lists.append(ListOutput(choice.key, lengths, number, items, fused=True))
         mode = op.PAIRS_BYTES if place == "note" else op.PAIRS_LONG
@@ -259,7 +242,7 @@ class Compiler:
         plain = av.without_null(value.node)
         if not isinstance(plain, av.AvroPrimitive) or not isinstance(key.node, av.AvroPrimitive):
             raise UnknownShape("a map to numbers or bytes was expected")
-        is_note = plain.kind in ("bytes", "string")
+        is_note = _is_note(plain)
         start, wanted = len(self.program.keys), sorted(set(choice.keys))
         self.program.keys.extend(wanted)
         for column in wanted:
@@ -271,24 +254,19 @@ class Compiler:
             self.emit(op.PAIRS, op.SPREAD_BYTES if is_note else op.SPREAD_LONG, first, len(wanted), start, 0)
             return
 
+        code = op.SLOT_BYTES if is_note else op.SLOT_LONG
+
+        def slot(branch: av.AvroNode) -> None:
+            if branch != av.NULL:
+                self.emit(code, first)
+
         def odd_value() -> None:
             self.emit(op.KEY, len(wanted), start)
-            self.slot_union(value.node, op.SLOT_BYTES if is_note else op.SLOT_LONG, first)
+            if not isinstance(value.node, av.AvroUnion):
+                raise UnknownShape("a union was expected")
+            self.union(value.node, slot)
 
         self.loop(-1, -1, av.smallest_size(node.items) if isinstance(node, av.AvroArray) else 1, odd_value)
-
-    def slot_union(self, node: av.AvroNode, code: int, first: int) -> None:
-        if not isinstance(node, av.AvroUnion):
-            raise UnknownShape("a union was expected")
-        at = self.emit(op.UNION, len(node.branches), *([0] * len(node.branches)))
-        ends = []
-        for i, branch in enumerate(node.branches):
-            self.program.ops[at + 2 + i] = len(self.program.ops)
-            if branch != av.AvroPrimitive("null"):
-                self.emit(code, first)
-            ends.append(self.emit(op.JUMP, 0))
-        for end in ends:
-            self.program.ops[end + 1] = len(self.program.ops)
 
     # -- skipping the rest
 
@@ -298,21 +276,15 @@ class Compiler:
                 pass
             case av.AvroPrimitive("int" | "long") | av.AvroEnum():
                 self.emit(op.SKIP_LONG)
-            case av.AvroPrimitive("boolean"):
-                self.emit(op.SKIP, 1)
-            case av.AvroPrimitive("float"):
-                self.emit(op.SKIP, 4)
-            case av.AvroPrimitive("double"):
-                self.emit(op.SKIP, 8)
-            case av.AvroPrimitive():
+            case av.AvroPrimitive("bytes" | "string"):
                 self.emit(op.SKIP_BYTES)
-            case av.AvroFixed(size):
-                self.emit(op.SKIP, size)
+            case av.AvroPrimitive() | av.AvroFixed():
+                self.emit(op.SKIP, av.smallest_size(node))
             case av.AvroRecord(fields):
                 for child in fields:
                     self.skip(child.node)
             case av.AvroUnion():
-                self.union(node, None)
+                self.union(node, self.skip)
             case av.AvroArray(items) if av.smallest_size(items) == 0:
                 self.emit(op.EMPTY_ITEMS)
             case av.AvroArray(items):
@@ -326,19 +298,19 @@ class Compiler:
 
     def skip_items(self, node: av.AvroNode, items: av.AvroNode) -> None:
         pair = pair_of(node)
-        if (
-            pair is not None
-            and isinstance(pair[0].node, av.AvroPrimitive)
-            and isinstance(pair[1].node, av.AvroPrimitive)
-        ):
-            is_note = pair[1].node.kind in ("bytes", "string")
-            self.emit(op.PAIRS, op.SPREAD_BYTES if is_note else op.SPREAD_LONG, 0, 0, 0, 0)
+        if pair is not None and all(isinstance(part.node, av.AvroPrimitive) for part in pair):
+            self.emit(op.PAIRS, op.SPREAD_BYTES if _is_note(pair[1].node) else op.SPREAD_LONG, 0, 0, 0, 0)
         else:
             self.loop(-1, -1, av.smallest_size(items), lambda: self.skip(items))
 
     def skip_entry(self, values: av.AvroNode) -> None:
         self.emit(op.SKIP_BYTES)
         self.skip(values)
+
+
+def _is_note(node: av.AvroNode) -> bool:
+    """Whether values are noted by where their bytes are."""
+    return isinstance(node, av.AvroPrimitive) and node.kind in ("bytes", "string")
 
 
 def pair_of(node: av.AvroNode) -> tuple[av.AvroField, av.AvroField] | None:

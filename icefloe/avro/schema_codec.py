@@ -4,12 +4,11 @@ Unions may have null in either order, times may be in milliseconds, UUIDs may be
 """
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from icefloe.avro import nodes as av
 from icefloe.errors import CorruptFileError
-from icefloe.schema import types
+from icefloe.schema import JSON, types
 
 MAX_DEPTH = 64
 """How deep a schema may be nested; deeper ones are refused, not followed."""
@@ -30,7 +29,7 @@ def parse_avro_schema(text: bytes | str, location: str) -> av.AvroNode:
 class _Parser:
     def __init__(self, location: str) -> None:
         self._location = location
-        self._named: dict[str, tuple[dict[str, Any], str]] = {}
+        self._named: dict[str, tuple[JSON, str]] = {}
         self._open: list[str] = []
         self._nodes = 0
 
@@ -69,17 +68,17 @@ class _Parser:
                 return self.named(document, full, inner, depth)
         raise self.bad(f"type {name!r:.200} is unknown")
 
-    def definition(self, document: dict[str, Any], space: str, depth: int) -> av.AvroNode:
+    def definition(self, document: JSON, space: str, depth: int) -> av.AvroNode:
         name = document.get("name")
         if not isinstance(name, str) or not name:
             raise self.bad("a named type has no name")
-        given = document.get("namespace", space)
-        inner = name.rpartition(".")[0] if "." in name else given if isinstance(given, str) else space
+        namespace = document.get("namespace", space)
+        inner = name.rpartition(".")[0] if "." in name else namespace if isinstance(namespace, str) else space
         full = name if "." in name or not inner else f"{inner}.{name}"
         self._named[full] = document, inner
         return self.named(document, full, inner, depth)
 
-    def named(self, document: dict[str, Any], full: str, space: str, depth: int) -> av.AvroNode:
+    def named(self, document: JSON, full: str, space: str, depth: int) -> av.AvroNode:
         match document["type"]:
             case "fixed":
                 return self.fixed(document)
@@ -93,19 +92,19 @@ class _Parser:
                 self._open.pop()
                 return record
 
-    def fixed(self, document: Mapping[str, Any]) -> av.AvroFixed:
+    def fixed(self, document: JSON) -> av.AvroFixed:
         size = document.get("size")
         if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size < 1 << 30:
             raise self.bad(f"a fixed type has the size {size!r:.50}")
         return av.AvroFixed(size, _fixed_meaning(document, size))
 
-    def enum(self, document: Mapping[str, Any], full: str) -> av.AvroEnum:
+    def enum(self, document: JSON, full: str) -> av.AvroEnum:
         symbols = document.get("symbols")
-        if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
+        if not isinstance(symbols, list) or not all(isinstance(symbol, str) for symbol in symbols):
             raise self.bad(f"the enum {full!r} has no list of symbols")
         return av.AvroEnum(tuple(symbols))
 
-    def record(self, document: dict[str, Any], full: str, space: str, depth: int) -> av.AvroRecord:
+    def record(self, document: JSON, full: str, space: str, depth: int) -> av.AvroRecord:
         fields = document.get("fields")
         if not isinstance(fields, list):
             raise self.bad(f"record {full!r} has no list of fields")
@@ -113,7 +112,7 @@ class _Parser:
         is_variant = document.get("logicalType") == "variant" and {"metadata", "value"} == {f.column for f in parsed}
         return av.AvroRecord(parsed, is_variant)
 
-    def field(self, field: Any, full: str, space: str, depth: int) -> av.AvroField:
+    def field(self, field: object, full: str, space: str, depth: int) -> av.AvroField:
         if not isinstance(field, dict) or not isinstance(field.get("name"), str):
             raise self.bad(f"record {full!r} has a field without a name")
         name, column, doc = field["name"], field.get("iceberg-field-name"), field.get("doc")
@@ -126,49 +125,48 @@ class _Parser:
             doc if isinstance(doc, str) else None,
         )
 
-    def array(self, document: Mapping[str, Any], items: av.AvroNode) -> av.AvroArray:
+    def array(self, document: JSON, items: av.AvroNode) -> av.AvroArray:
         is_map = document.get("logicalType") == "map" and isinstance(items, av.AvroRecord) and len(items.fields) == 2
         return av.AvroArray(items, _id(document, "element-id"), is_map)
 
 
-def _id(document: Mapping[str, Any], key: str) -> int | None:
+def _id(document: JSON, key: str) -> int | None:
     number = document.get(key)
     return number if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 1 << 31 else None
 
 
-def _logical(kind: str, document: Mapping[str, Any]) -> av.AvroPrimitive:
+_LOGICAL: dict[tuple[str, str], tuple[types.IcebergType, int]] = {
+    ("int", "date"): (types.DateType(), 1),
+    ("int", "time-millis"): (types.TimeType(), 1000),
+    ("long", "time-micros"): (types.TimeType(), 1),
+    ("long", "local-timestamp-millis"): (types.TimestampType(), 1000),
+    ("long", "local-timestamp-micros"): (types.TimestampType(), 1),
+    ("long", "local-timestamp-nanos"): (types.TimestampNanoType(), 1),
+    ("string", "uuid"): (types.UUIDType(), 1),
+}
+"""What a logical type stands for, and how many of its units one of the stored ones is."""
+
+_MICROS = types.TimestampType(), types.TimestamptzType()
+_ZONED: dict[str, tuple[tuple[types.IcebergType, types.IcebergType], int]] = {
+    "timestamp-millis": (_MICROS, 1000),
+    "timestamp-micros": (_MICROS, 1),
+    "timestamp-nanos": ((types.TimestampNanoType(), types.TimestamptzNanoType()), 1),
+}
+"""The same for those that `adjust-to-utc` speaks of, without and with a zone."""
+
+
+def _logical(kind: str, document: JSON) -> av.AvroPrimitive:
     """A primitive with what its logical type says; one that is not known says nothing (Avro: Logical Types)."""
-    utc = document.get("adjust-to-utc")
-    micros = types.TimestamptzType() if utc is True else types.TimestampType()
-    nanos = types.TimestamptzNanoType() if utc is True else types.TimestampNanoType()
-    match kind, document.get("logicalType"):
-        case "int", "date":
-            return av.AvroPrimitive(kind, types.DateType())
-        case "int", "time-millis":
-            return av.AvroPrimitive(kind, types.TimeType(), 1000)
-        case "long", "time-micros":
-            return av.AvroPrimitive(kind, types.TimeType())
-        case "long", "timestamp-millis":
-            return av.AvroPrimitive(kind, micros, 1000, utc is None)
-        case "long", "timestamp-micros":
-            return av.AvroPrimitive(kind, micros, zone_unknown=utc is None)
-        case "long", "timestamp-nanos":
-            return av.AvroPrimitive(kind, nanos, zone_unknown=utc is None)
-        case "long", "local-timestamp-millis":
-            return av.AvroPrimitive(kind, types.TimestampType(), 1000)
-        case "long", "local-timestamp-micros":
-            return av.AvroPrimitive(kind, types.TimestampType())
-        case "long", "local-timestamp-nanos":
-            return av.AvroPrimitive(kind, types.TimestampNanoType())
-        case "string", "uuid":
-            return av.AvroPrimitive(kind, types.UUIDType())
-        case "bytes", "decimal":
-            return av.AvroPrimitive(kind, _decimal(document))
-        case _:
-            return av.AvroPrimitive(kind)
+    logical, utc = str(document.get("logicalType")), document.get("adjust-to-utc")
+    if (kind, logical) == ("bytes", "decimal"):
+        return av.AvroPrimitive(kind, _decimal(document))
+    if kind == "long" and logical in _ZONED:
+        meanings, scale = _ZONED[logical]
+        return av.AvroPrimitive(kind, meanings[utc is True], scale, utc is None)
+    return av.AvroPrimitive(kind, *_LOGICAL.get((kind, logical), ()))
 
 
-def _fixed_meaning(document: Mapping[str, Any], size: int) -> types.IcebergType:
+def _fixed_meaning(document: JSON, size: int) -> types.IcebergType:
     match document.get("logicalType"):
         case "uuid" if size == 16:
             return types.UUIDType()
@@ -178,7 +176,7 @@ def _fixed_meaning(document: Mapping[str, Any], size: int) -> types.IcebergType:
             return types.FixedType(size) if size else types.UnknownType()
 
 
-def _decimal(document: Mapping[str, Any]) -> types.DecimalType | None:
+def _decimal(document: JSON) -> types.DecimalType | None:
     precision, scale = document.get("precision"), document.get("scale", 0)
     if isinstance(precision, int) and isinstance(scale, int) and 1 <= precision <= 38 and 0 <= scale <= precision:
         return types.DecimalType(precision, scale)

@@ -5,18 +5,8 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from icefloe.avro import nodes as av
-from icefloe.avro.choices import (
-    Choice,
-    Key,
-    Take,
-    TakeEach,
-    TakeFields,
-    TakeList,
-    TakePairs,
-    TakeRecords,
-    TakeSpread,
-)
+from icefloe.avro import choices as ch, nodes as av
+from icefloe.avro.choices import Choice, Key, Take, TakeEach, TakeFields
 from icefloe.avro.container import Container
 from icefloe.avro.decode import Decoded
 from icefloe.avro.program import field_of
@@ -46,12 +36,12 @@ def decode_slowly(container: Container, schema: av.AvroNode, choice: TakeFields)
         raise CorruptFileError(container.location, "its schema has lists whose items take no bytes")
     container.check_room(container.rows * _ROW_BYTES)
     rows = list(_rows(container, schema))
-    found = Decoded(len(rows), {}, {})
+    decoded = Decoded(len(rows), {}, {})
     try:
-        _take(rows, schema, choice, found)
+        _take(rows, schema, choice, decoded)
     except (pa.ArrowException, AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
         raise CorruptFileError(container.location, f"its rows do not fit their schema: {error!r}") from error
-    return found
+    return decoded
 
 
 def _rows(container: Container, schema: av.AvroNode) -> Iterator[Any]:
@@ -72,52 +62,52 @@ def _rows(container: Container, schema: av.AvroNode) -> Iterator[Any]:
             raise CorruptFileError(container.location, f"block {block} ends after its last row")
 
 
-def _take(values: list[Any], node: av.AvroNode, choice: Choice, found: Decoded) -> None:
+def _take(values: list[Any], node: av.AvroNode, choice: Choice, decoded: Decoded) -> None:
     node = av.without_null(node)
     match choice:
         case TakeFields():
             record = _shaped(node, av.AvroRecord)
             for field_id, name, inner in choice.fields:
                 if (field := field_of(record, field_id, name)) is not None:
-                    _take([value and value[field.name] for value in values], field.node, inner, found)
+                    _take([value and value[field.name] for value in values], field.node, inner, decoded)
         case TakeEach():
-            _take_each(values, node, choice, found)
+            _take_each(values, node, choice, decoded)
         case Take():
             if (kind := _kind(node)) is not None:
-                found.columns[choice.key] = pa.array(values, kind)
-                found.nodes[choice.key] = node
-        case TakeList():
+                decoded.columns[choice.key] = pa.array(values, kind)
+                decoded.nodes[choice.key] = node
+        case ch.TakeList():
             items = av.without_null(_shaped(node, av.AvroArray).items)
-            found.columns[choice.key] = pa.array(values, pa.list_(_kind(items)))
-        case TakePairs():
+            decoded.columns[choice.key] = pa.array(values, pa.list_(_kind(items)))
+        case ch.TakePairs():
             key, value = _pair(node)
             kind = pa.list_(pa.struct([("1", _kind(key)), ("2", _kind(value))]))
             pairs = [
                 None if row is None else [dict(zip("12", item.values(), strict=True)) for item in row] for row in values
             ]
-            found.columns[choice.key] = pa.array(pairs, kind)
-        case TakeSpread():
+            decoded.columns[choice.key] = pa.array(pairs, kind)
+        case ch.TakeSpread():
             value = _pair(node)[1]
             maps = [dict(tuple(item.values()) for item in row or ()) for row in values]
-            for wanted in choice.keys:
-                found.columns[choice.role, wanted] = pa.array([each.get(wanted) for each in maps], _kind(value))
-                found.nodes[choice.role, wanted] = value
-        case TakeRecords():
-            _take_records(values, node, choice, found)
+            for number in choice.keys:
+                decoded.columns[choice.role, number] = pa.array([pairs.get(number) for pairs in maps], _kind(value))
+                decoded.nodes[choice.role, number] = value
+        case ch.TakeRecords():
+            _take_records(values, node, choice, decoded)
 
 
-def _take_each(values: list[Any], node: av.AvroNode, choice: TakeEach, found: Decoded) -> None:
-    for place, field in enumerate(_shaped(node, av.AvroRecord).fields):
-        number: int = field.field_id if field.field_id is not None else -1 - place
+def _take_each(values: list[Any], node: av.AvroNode, choice: TakeEach, decoded: Decoded) -> None:
+    for i, field in enumerate(_shaped(node, av.AvroRecord).fields):
+        number: int = field.field_id if field.field_id is not None else -1 - i
         inner = av.without_null(field.node)
         if choice.only is not None and number not in choice.only:
             continue
         child = [value and value[field.name] for value in values]
         is_record = isinstance(inner, av.AvroRecord)
-        _take(child, inner, TakeEach(choice.role) if is_record else Take((choice.role, number)), found)
+        _take(child, inner, TakeEach(choice.role) if is_record else Take((choice.role, number)), decoded)
 
 
-def _take_records(values: list[Any], node: av.AvroNode, choice: TakeRecords, found: Decoded) -> None:
+def _take_records(values: list[Any], node: av.AvroNode, choice: ch.TakeRecords, decoded: Decoded) -> None:
     record = _shaped(av.without_null(_shaped(node, av.AvroArray).items), av.AvroRecord)
     fields: list[tuple[str, Key, Any]] = []
     for field_id, name, key in choice.fields:
@@ -128,7 +118,7 @@ def _take_records(values: list[Any], node: av.AvroNode, choice: TakeRecords, fou
         None if row is None else [{f"{key[0]}:{key[1]}": item[name] for name, key, _ in fields} for item in row]
         for row in values
     ]
-    found.columns[choice.key] = pa.array(rows, kind)
+    decoded.columns[choice.key] = pa.array(rows, kind)
 
 
 def _shaped(node: av.AvroNode, kind: type[Shape]) -> Shape:

@@ -185,7 +185,7 @@ def walk(
                     start = program[pc + 4]
                     value_stream = program[pc + 5]
                     place = np.int64(0)
-                    found = np.int64(0)
+                    matched = np.int64(0)
                     if mode >= op.PAIRS_LONG:
                         place = fill[wanted]
                     while True:
@@ -196,7 +196,7 @@ def walk(
                             break
                         if mode >= op.PAIRS_LONG and place + count > capacity:
                             return op.STATUS_GROW, row, at
-                        if mode < op.PAIRS_LONG and after >= 0 and found == wanted:
+                        if mode < op.PAIRS_LONG and after >= 0 and matched == wanted:
                             at = after
                             continue
                         hint = np.int64(0)
@@ -229,9 +229,9 @@ def walk(
                                     else:
                                         longs[first + slot, row] = value
                                         valid[first + slot, row] = 1
-                                    if slot == found:
-                                        found += 1
-                                        if after >= 0 and found == wanted:
+                                    if slot == matched:
+                                        matched += 1
+                                        if after >= 0 and matched == wanted:
                                             # All that is wanted was there, and where the rest ends is known.
                                             at = after
                                             break
@@ -379,35 +379,3 @@ def gather(source: Bytes, notes: Longs, target: Bytes, offsets: Offsets, valid: 
             valid[base + i] = 1
         offsets[base + i + 1] = at
     return at
-
-
-@kernel
-def find_blocks(source: Bytes, at: Int, sync: Bytes, out: Longs) -> tuple[int, int, Int]:
-    """Note (rows, start, end) of each block of a container from `at` on; returns (status, blocks noted, place)."""
-    data = np.int64(source.ctypes.data)
-    size = source.shape[0]
-    found = 0
-    while at < size:
-        if found == out.shape[0]:
-            return op.STATUS_GROW, found, at
-        start = at
-        rows, at = _varint(data, at, size)
-        if at < 0:
-            return op.STATUS_BAD_VARINT, found, start
-        length, at = _varint(data, at, size)
-        if at < 0:
-            return op.STATUS_BAD_VARINT, found, start
-        if rows < 0 or length < 0:
-            return op.STATUS_BAD_COUNT, found, start
-        if length > size - at or size - at - length < 16:
-            return op.STATUS_BAD_LENGTH, found, start
-        out[found, 0] = rows
-        out[found, 1] = at
-        out[found, 2] = at + length
-        at += length
-        for i in range(16):
-            if byte_at(data, at + i) != sync[i]:
-                return op.STATUS_LEFT_OVER, found, at
-        at += 16
-        found += 1
-    return op.STATUS_OK, found, at
