@@ -12,6 +12,7 @@ import icefloe
 MODULES = (
     "icefloe.catalog.catalog",
     "icefloe.catalog.views",
+    "icefloe.table.changes",
     "icefloe.table.handle",
     "icefloe.table.scan",
     "icefloe.table.transaction",

@@ -1,12 +1,10 @@
 """The handle of a table that users hold: what it is now, and the ways to change it. It joins rooms and holds no rule."""
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
-from icefloe.commit import Caches, Change, Committer, TableState, Timing, check_same_table, target_of
-from icefloe.data import ForeignFile, RowsInput
+from icefloe.commit import Caches, Committer, TableState, Timing, check_same_table
 from icefloe.errors import without_credentials
 from icefloe.expressions import Expression
 from icefloe.inspect import Inspect
@@ -19,18 +17,17 @@ from icefloe.metadata import (
     StatisticsFile,
     TableMetadata,
 )
-from icefloe.partitioning import PartitionSpec, PartitionSpecUpdate, SortOrder, SortOrderUpdate
+from icefloe.partitioning import PartitionSpec, SortOrder
 from icefloe.planning import LoggingReporter, Planner, Reporter
-from icefloe.schema import Schema, SchemaUpdate
+from icefloe.schema import Schema
 from icefloe.storage import Storage
-from icefloe.table.manage_snapshots import ManageSnapshots
+from icefloe.table.changes import TableChanges
 from icefloe.table.scan import ChangesScan, DataScan
 from icefloe.table.transaction import Transaction
-from icefloe.table.update_snapshot import UpdateSnapshot
 from icefloe.verification import Listener, VerificationReport, verify
 
 
-class Table:
+class Table(TableChanges):
     """A table of a catalog, as it was when it was loaded, last refreshed, or last changed through this handle.
 
     >>> table.scan("total > 15").count()
@@ -289,119 +286,6 @@ class Table:
         """The metadata tables: `table.inspect.files()`, `table.inspect.partitions()` and so on."""
         return Inspect(self.metadata, self.storage, self.metadata_location)
 
-    # -- how its rows change
-
-    def append(
-        self, data: RowsInput, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
-    ) -> Snapshot | None:
-        """Add rows, and return the new snapshot.
-
-        Args:
-            data: Arrow data, a frame of pandas, polars or Spark, or a stream of batches; columns are matched by name.
-            snapshot_properties: properties for the summary of the new snapshot.
-            branch: the branch to change, in place of `main`.
-
-        >>> snapshot = table.append(pa.table({"id": [4], "region": ["us"], "total": [5.0]}))
-        >>> table.scan().count()
-        4
-        """
-        return self._commit(lambda tx: tx.append(data, snapshot_properties, branch))
-
-    def overwrite(
-        self,
-        data: RowsInput,
-        overwrite_filter: str | Expression | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
-        branch: str | None = None,
-        case_sensitive: bool = True,
-    ) -> Snapshot | None:
-        """Delete matching rows, or all rows without a filter, and add others, in one commit.
-
-        Args:
-            data: the rows to add, in any form that `append` takes.
-            overwrite_filter: which rows to delete, as SQL text or as an expression.
-            snapshot_properties: properties for the summary of the new snapshot.
-            branch: the branch to change, in place of `main`.
-            case_sensitive: whether names in the filter are compared by case.
-
-        >>> snapshot = table.overwrite(pa.table({"id": [9], "region": ["eu"], "total": [1.0]}), "region = 'eu'")
-        >>> sorted(table.scan().to_arrow().column("id").to_pylist())
-        [2, 9]
-        """
-        options = (snapshot_properties, branch, case_sensitive)
-        return self._commit(lambda tx: tx.overwrite(data, overwrite_filter, *options))
-
-    def dynamic_partition_overwrite(
-        self, data: RowsInput, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
-    ) -> Snapshot | None:
-        """Add rows, replacing all others in their partitions."""
-        return self._commit(lambda tx: tx.dynamic_partition_overwrite(data, snapshot_properties, branch))
-
-    def delete(
-        self,
-        delete_filter: str | Expression,
-        snapshot_properties: Mapping[str, str] | None = None,
-        branch: str | None = None,
-        case_sensitive: bool = True,
-    ) -> Snapshot | None:
-        """Delete matching rows, as `write.delete.mode` says; None if no row matches.
-
-        Args:
-            delete_filter: which rows, as SQL text or as an expression.
-            snapshot_properties: properties for the summary of the new snapshot.
-            branch: the branch to change, in place of `main`.
-            case_sensitive: whether names in the filter are compared by case.
-
-        >>> snapshot = table.delete("id = 1 or total > 25")
-        >>> table.scan().to_arrow().column("id").to_pylist()
-        [2]
-        """
-        return self._commit(lambda tx: tx.delete(delete_filter, snapshot_properties, branch, case_sensitive))
-
-    def upsert(
-        self,
-        data: RowsInput,
-        join_cols: Sequence[str] | None = None,
-        when_matched_update_all: bool = True,
-        when_not_matched_insert_all: bool = True,
-        case_sensitive: bool = True,
-        branch: str | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
-    ) -> Snapshot | None:
-        """Replace rows that have a key of the data, and insert the other rows of the data, as `write.merge.mode` says.
-
-        Args:
-            data: the rows, in any form that `append` takes; keys must be unique.
-            join_cols: the key columns; by default the identifier fields of the schema.
-            when_matched_update_all: whether rows with an existing key replace the old ones.
-            when_not_matched_insert_all: whether rows with a new key are inserted.
-            case_sensitive: whether names are compared by case.
-            branch: the branch to change, in place of `main`.
-            snapshot_properties: properties for the summary of the new snapshot.
-
-        >>> changes = pa.table({"id": [3, 4], "region": ["eu", "us"], "total": [33.0, 40.0]})
-        >>> snapshot = table.upsert(changes, join_cols=["id"])
-        >>> sorted(table.scan().to_arrow().column("total").to_pylist())
-        [10.0, 20.0, 33.0, 40.0]
-        """
-        switches = (when_matched_update_all, when_not_matched_insert_all, case_sensitive)
-        return self._commit(lambda tx: tx.upsert(data, join_cols, *switches, branch, snapshot_properties))
-
-    def add_files(
-        self,
-        file_paths: Sequence[str | ForeignFile],
-        snapshot_properties: Mapping[str, str] | None = None,
-        check_duplicate_files: bool = True,
-        branch: str | None = None,
-    ) -> Snapshot | None:
-        """Add existing data files as they are: Parquet, or ORC and Avro by their file extensions.
-
-        They are checked against the schema first. The partition of a file comes from its `name=value` folders, or from the
-        statistics of its columns. Files without field ids give the table a name mapping if it has none.
-        """
-        options = (snapshot_properties, check_duplicate_files, branch)
-        return self._commit(lambda tx: tx.add_files(file_paths, *options))
-
     # -- how it changes
 
     def transaction(self) -> Transaction:
@@ -415,61 +299,14 @@ class Table:
         """
         return Transaction(self)
 
-    def update_snapshot(
-        self,
-        branch: str | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
-        *,
-        stage_only: bool = False,
-    ) -> UpdateSnapshot:
-        """Low-level changes of files, each one committed at once."""
-        target = target_of(self.metadata, branch, snapshot_properties, stage_only=stage_only)
-        return UpdateSnapshot(self.metadata, target, self._add)
+    def _begin(self) -> Transaction:
+        return self.transaction()
 
-    @contextmanager
-    def update_schema(
-        self, allow_incompatible_changes: bool = False, case_sensitive: bool = True
-    ) -> Iterator[SchemaUpdate]:
-        """Change the schema: `with table.update_schema() as update: update.add_column(...)`."""
-        with self.transaction() as tx, tx.update_schema(allow_incompatible_changes, case_sensitive) as update:
-            yield update
+    @property
+    def _planned_on(self) -> TableMetadata:
+        return self.metadata
 
-    @contextmanager
-    def update_spec(self, case_sensitive: bool = True) -> Iterator[PartitionSpecUpdate]:
-        """Change the partition spec: `with table.update_spec() as update: update.add_field(...)`."""
-        with self.transaction() as tx, tx.update_spec(case_sensitive) as update:
-            yield update
-
-    @contextmanager
-    def update_sort_order(self, case_sensitive: bool = True) -> Iterator[SortOrderUpdate]:
-        """Replace the sort order: `with table.update_sort_order() as update: update.asc(...)`."""
-        with self.transaction() as tx, tx.update_sort_order(case_sensitive) as update:
-            yield update
-
-    def manage_snapshots(self) -> ManageSnapshots:
-        """Change branches, tags and the current snapshot."""
-        return ManageSnapshots(self.transaction)
-
-    def set_properties(self, properties: Mapping[str, str]) -> None:
-        """Set table properties."""
-        with self.transaction() as tx:
-            tx.set_properties(dict(properties))
-
-    def remove_properties(self, *keys: str) -> None:
-        """Remove table properties."""
-        with self.transaction() as tx:
-            tx.remove_properties(*keys)
-
-    def upgrade_format_version(self, version: int) -> None:
-        """Move the table to a newer format version; there is no way back."""
-        with self.transaction() as tx:
-            tx.upgrade_format_version(version)
-
-    def _commit(self, change: Callable[[Transaction], Snapshot | None]) -> Snapshot | None:
-        """A change in a transaction of its own: the snapshot as it was committed, if it made one."""
-        with self.transaction() as tx:
-            planned = change(tx)
+    def _change(self, change: Callable[[Transaction], Snapshot | None]) -> Snapshot | None:
+        planned = super()._change(change)
+        # As it was committed: another writer may have been faster.
         return None if planned is None else self.metadata.snapshot_by_id(planned.snapshot_id)
-
-    def _add(self, change: Change) -> Snapshot | None:
-        return self._commit(lambda tx: tx.add(change))

@@ -1,0 +1,241 @@
+"""The changes of a table under their names: on a handle each is a commit of its own, on a transaction a part of its commit."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Self
+
+from icefloe import properties as props
+from icefloe.commit import (
+    GiveNameMapping,
+    SetProperties,
+    SetSchema,
+    SetSortOrder,
+    SetSpec,
+    UpgradeFormatVersion,
+    schema_update,
+    sort_order_update,
+    spec_update,
+    target_of,
+)
+from icefloe.data import ForeignFile, RowsInput, describe_files, foreign_file
+from icefloe.expressions import AlwaysTrue, Expression
+from icefloe.metadata import Snapshot, TableMetadata
+from icefloe.partitioning import PartitionSpecUpdate, SortOrderUpdate
+from icefloe.schema import SchemaUpdate, create_name_mapping, format_name_mapping
+from icefloe.table.manage_snapshots import ManageSnapshots
+from icefloe.table.update_snapshot import UpdateSnapshot
+
+if TYPE_CHECKING:
+    from icefloe.table.transaction import Transaction
+
+
+class TableChanges(ABC):
+    """The changes that both a table and its transactions offer."""
+
+    @abstractmethod
+    def _begin(self) -> "AbstractContextManager[Transaction]":
+        """The transaction that the next change is a part of."""
+
+    @property
+    @abstractmethod
+    def _planned_on(self) -> TableMetadata:
+        """What the next change is planned on."""
+
+    def _change(self, change: "Callable[[Transaction], Snapshot | None]") -> Snapshot | None:
+        """Make a change, and return its snapshot, if it has one."""
+        with self._begin() as tx:
+            return change(tx)
+
+    def append(
+        self, data: RowsInput, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
+    ) -> Snapshot | None:
+        """Add rows, and return the new snapshot.
+
+        Args:
+            data: Arrow data, a frame of pandas, polars or Spark, or a stream of batches; columns are matched by name.
+            snapshot_properties: properties for the summary of the new snapshot.
+            branch: the branch to change, in place of `main`.
+
+        >>> snapshot = table.append(pa.table({"id": [4], "region": ["us"], "total": [5.0]}))
+        >>> table.scan().count()
+        4
+        """
+        return self._change(lambda tx: tx.rows(branch, snapshot_properties).append(data))
+
+    def overwrite(
+        self,
+        data: RowsInput,
+        overwrite_filter: str | Expression | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str | None = None,
+        case_sensitive: bool = True,
+    ) -> Snapshot | None:
+        """Delete matching rows, or all rows without a filter, and add others, in one commit.
+
+        Args:
+            data: the rows to add, in any form that `append` takes.
+            overwrite_filter: which rows to delete, as SQL text or as an expression.
+            snapshot_properties: properties for the summary of the new snapshot.
+            branch: the branch to change, in place of `main`.
+            case_sensitive: whether names in the filter are compared by case.
+
+        >>> snapshot = table.overwrite(pa.table({"id": [9], "region": ["eu"], "total": [1.0]}), "region = 'eu'")
+        >>> sorted(table.scan().to_arrow().column("id").to_pylist())
+        [2, 9]
+        """
+        chosen = AlwaysTrue() if overwrite_filter is None else overwrite_filter
+        return self._change(lambda tx: tx.rows(branch, snapshot_properties).overwrite(data, chosen, case_sensitive))
+
+    def dynamic_partition_overwrite(
+        self, data: RowsInput, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
+    ) -> Snapshot | None:
+        """Add rows, replacing all others in their partitions."""
+        return self._change(lambda tx: tx.rows(branch, snapshot_properties).dynamic_partition_overwrite(data))
+
+    def delete(
+        self,
+        delete_filter: str | Expression,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str | None = None,
+        case_sensitive: bool = True,
+    ) -> Snapshot | None:
+        """Delete matching rows, as `write.delete.mode` says; None if no row matches.
+
+        Args:
+            delete_filter: which rows, as SQL text or as an expression.
+            snapshot_properties: properties for the summary of the new snapshot.
+            branch: the branch to change, in place of `main`.
+            case_sensitive: whether names in the filter are compared by case.
+
+        >>> snapshot = table.delete("id = 1 or total > 25")
+        >>> table.scan().to_arrow().column("id").to_pylist()
+        [2]
+        """
+        return self._change(lambda tx: tx.rows(branch, snapshot_properties).delete(delete_filter, case_sensitive))
+
+    def upsert(
+        self,
+        data: RowsInput,
+        join_cols: Sequence[str] | None = None,
+        when_matched_update_all: bool = True,
+        when_not_matched_insert_all: bool = True,
+        case_sensitive: bool = True,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> Snapshot | None:
+        """Replace rows that have a key of the data, and insert the other rows of the data, as `write.merge.mode` says.
+
+        Args:
+            data: the rows, in any form that `append` takes; keys must be unique.
+            join_cols: the key columns; by default the identifier fields of the schema.
+            when_matched_update_all: whether rows with an existing key replace the old ones.
+            when_not_matched_insert_all: whether rows with a new key are inserted.
+            case_sensitive: whether names are compared by case.
+            branch: the branch to change, in place of `main`.
+            snapshot_properties: properties for the summary of the new snapshot.
+
+        >>> changes = pa.table({"id": [3, 4], "region": ["eu", "us"], "total": [33.0, 40.0]})
+        >>> snapshot = table.upsert(changes, join_cols=["id"])
+        >>> sorted(table.scan().to_arrow().column("total").to_pylist())
+        [10.0, 20.0, 33.0, 40.0]
+        """
+        switches = (when_matched_update_all, when_not_matched_insert_all, case_sensitive)
+        return self._change(lambda tx: tx.rows(branch, snapshot_properties).upsert(data, join_cols, *switches))
+
+    def add_files(
+        self,
+        file_paths: Sequence[str | ForeignFile],
+        snapshot_properties: Mapping[str, str] | None = None,
+        check_duplicate_files: bool = True,
+        branch: str | None = None,
+        *,
+        spec_id: int | None = None,
+        workers: int | None = None,
+    ) -> Snapshot | None:
+        """Add existing data files as they are: Parquet, or ORC and Avro by their file extensions.
+
+        They are checked against the schema first. The partition of a file comes from its `name=value` folders, or from the
+        statistics of its columns, in the current partition spec or the one of `spec_id`. Files without field ids give the
+        table a name mapping if it has none.
+        """
+
+        def add(tx: "Transaction") -> Snapshot | None:
+            metadata, storage = tx.table_metadata, tx.storage
+            foreign = [path if isinstance(path, ForeignFile) else foreign_file(storage, path) for path in file_paths]
+            spec = None if spec_id is None else metadata.spec(spec_id)
+            described = describe_files(foreign, metadata, storage, spec, workers)
+            if described.need_mapping:
+                known = props.NAME_MAPPING.of(metadata.properties)
+                tx.add(GiveNameMapping(known or format_name_mapping(create_name_mapping(metadata.schema()))))
+            if not described.files:
+                return None
+            update = tx.update_snapshot(branch, snapshot_properties)
+            return update.merge_append(described.files, check_duplicates=check_duplicate_files)
+
+        return self._change(add)
+
+    def update_snapshot(
+        self,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        *,
+        stage_only: bool = False,
+    ) -> UpdateSnapshot:
+        """Low-level changes of files, each one a snapshot."""
+        metadata = self._planned_on
+        target = target_of(metadata, branch, snapshot_properties, stage_only=stage_only)
+        return UpdateSnapshot(metadata, target, lambda change: self._change(lambda tx: tx.add(change)))
+
+    @contextmanager
+    def update_schema(
+        self, allow_incompatible_changes: bool = False, case_sensitive: bool = True
+    ) -> Iterator[SchemaUpdate]:
+        """Change the schema: `with table.update_schema() as update: update.add_column(...)`."""
+        with self._begin() as tx:
+            planned = tx.table_metadata
+            update = schema_update(
+                planned, allow_incompatible_changes=allow_incompatible_changes, case_sensitive=case_sensitive
+            )
+            yield update
+            tx.add(SetSchema(update.apply(), planned))
+
+    @contextmanager
+    def update_spec(self, case_sensitive: bool = True) -> Iterator[PartitionSpecUpdate]:
+        """Change the partition spec: `with table.update_spec() as update: update.add_field(...)`."""
+        with self._begin() as tx:
+            planned = tx.table_metadata
+            update = spec_update(planned, case_sensitive=case_sensitive)
+            yield update
+            tx.add(SetSpec(update.apply().spec, planned))
+
+    @contextmanager
+    def update_sort_order(self, case_sensitive: bool = True) -> Iterator[SortOrderUpdate]:
+        """Replace the sort order: `with table.update_sort_order() as update: update.asc(...)`."""
+        with self._begin() as tx:
+            planned = tx.table_metadata
+            update = sort_order_update(planned, case_sensitive=case_sensitive)
+            yield update
+            tx.add(SetSortOrder(update.apply(), planned))
+
+    def manage_snapshots(self) -> ManageSnapshots:
+        """Change branches, tags and the current snapshot."""
+        return ManageSnapshots(self._begin)
+
+    def set_properties(self, properties: Mapping[str, str] | None = None, **more: str) -> Self:
+        """Set table properties."""
+        with self._begin() as tx:
+            tx.add(SetProperties({**(properties or {}), **more}))
+        return self
+
+    def remove_properties(self, *keys: str) -> Self:
+        """Remove table properties."""
+        with self._begin() as tx:
+            tx.add(SetProperties(removals=keys))
+        return self
+
+    def upgrade_format_version(self, version: int) -> Self:
+        """Move the table to a newer format version; there is no way back."""
+        with self._begin() as tx:
+            tx.add(UpgradeFormatVersion(version))
+        return self
