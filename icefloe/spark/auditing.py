@@ -6,7 +6,8 @@ notice; a branch that is not there yet is read as `main` and created by the firs
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from pyspark.sql import SparkSession
 
 from icefloe import properties as props
 from icefloe.commit import WAP_BRANCH
@@ -26,20 +27,26 @@ class Destination:
     snapshot_properties: Mapping[str, str] = field(default_factory=dict)
 
 
-def branch_to_read(spark: Any, table: Table) -> str | None:
+def branch_to_read(spark: SparkSession, table: Table) -> str | None:
     """The branch to read instead of `main`; None for `main`."""
     branch = _branch(spark, table)
     return branch if branch is not None and branch in table.refs() else None
 
 
-def destination(spark: Any, table: Table, named: str | None = None) -> Destination:
-    """The destination of a change, which may name a branch itself."""
+def destination(
+    spark: SparkSession,
+    table: Table,
+    named: str | None = None,
+    snapshot_properties: Mapping[str, str] | None = None,
+) -> Destination:
+    """The destination of a change, which may name a branch itself, and have snapshot properties of its own."""
     branch = _branch(spark, table) if named is None else named
     wap_id = _setting(spark, _ID)
-    return Destination(branch, {totals.WAP_ID: wap_id} if wap_id is not None and _is_enabled(table) else {})
+    audited = {totals.WAP_ID: wap_id} if wap_id is not None and _is_enabled(table) else {}
+    return Destination(branch, {**audited, **(snapshot_properties or {})})
 
 
-def _branch(spark: Any, table: Table) -> str | None:
+def _branch(spark: SparkSession, table: Table) -> str | None:
     branch = _setting(spark, _BRANCH)
     if branch is None or not _is_enabled(table):
         return None
@@ -53,6 +60,6 @@ def _is_enabled(table: Table) -> bool:
     return bool(props.WAP_ENABLED.of(table.properties))
 
 
-def _setting(spark: Any, key: str) -> str | None:
+def _setting(spark: SparkSession, key: str) -> str | None:
     value: str | None = spark.conf.get(key, None)
     return value or None

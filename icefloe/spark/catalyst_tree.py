@@ -1,10 +1,13 @@
 """A Catalyst expression as a tree that Python can walk: read by one call, with the way back to the real one."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+
+from py4j.java_gateway import JavaObject
+
+from icefloe.schema import JSON
 
 _CATALYST = "org.apache.spark.sql.catalyst.expressions."
 
@@ -14,9 +17,9 @@ class Node:
     """A Catalyst expression: the name of its class, what its JSON says of it, its children, and the way to the real one."""
 
     name: str
-    facts: Mapping[str, Any]
+    facts: JSON
     children: tuple["Node", ...]
-    real: Callable[[], Any]
+    real: Callable[[], JavaObject]
 
     def walk(self) -> Iterator["Node"]:
         """The node and all beneath it."""
@@ -29,7 +32,7 @@ class NotUnderstood(Exception):
     """Part of a predicate that says nothing about files."""
 
 
-def tree(expression: Any) -> Node:
+def tree(expression: JavaObject) -> Node:
     """The tree of a Catalyst expression, read by one call."""
     nodes = json.loads(expression.toJSON())
     node, used = _read(nodes, 0, lambda: expression)
@@ -47,7 +50,7 @@ def is_same(one: Node, other: Node) -> bool:
     )
 
 
-def _read(nodes: Sequence[Mapping[str, Any]], position: int, real: Callable[[], Any]) -> tuple[Node, int]:
+def _read(nodes: Sequence[JSON], position: int, real: Callable[[], JavaObject]) -> tuple[Node, int]:
     facts = nodes[position]
     children, position = [], position + 1
     for index in range(int(facts["num-children"])):
@@ -56,5 +59,5 @@ def _read(nodes: Sequence[Mapping[str, Any]], position: int, real: Callable[[], 
     return Node(str(facts["class"]).removeprefix(_CATALYST), facts, tuple(children), real), position
 
 
-def _child(real: Callable[[], Any], index: int) -> Any:
+def _child(real: Callable[[], JavaObject], index: int) -> JavaObject:
     return real().children().apply(index)

@@ -1,11 +1,13 @@
-"""Which column a name in a statement means: qualified by its table or not, in the session's view of case.
+"""Which column a name in a statement or a DataFrame means, in the session's view of case, and what a frame adds to a table.
 
 Spark looks for a column behind the longest part of the table's name first, and takes the name as it is only if that finds
 nothing: with an alias `s` and columns `a` and `s`, `s.a` is the column `a`, and `s.s.a` a field of the column `s`.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
 
 from icefloe.errors import IcefloeError, InvalidInputError, InvalidSchemaError, InvalidValueError, NoSuchColumnError
 from icefloe.schema import Schema, can_promote, types
@@ -48,17 +50,14 @@ def _check_no_twins(fields: Sequence[types.NestedField], around: tuple[str, ...]
     seen: dict[str, str] = {}
     for field in fields:
         if (other := seen.get(field.name.lower())) is not None:
-            raise _already_there((*around, field.name), (*around, other))
+            name, twin = ".".join((*around, field.name)), ".".join((*around, other))
+            raise InvalidSchemaError(
+                f"[COLUMN_ALREADY_EXISTS] {name!r} and {twin!r} are the same name while spark.sql.caseSensitive is false;"
+                " give one of them another name"
+            )
         seen[field.name.lower()] = field.name
         if isinstance(field.field_type, types.NestedType):
             _check_no_twins(field.field_type.fields, (*around, field.name))
-
-
-def _already_there(path: Sequence[str], other: Sequence[str]) -> InvalidSchemaError:
-    return InvalidSchemaError(
-        f"[COLUMN_ALREADY_EXISTS] {'.'.join(path)!r} and {'.'.join(other)!r} are the same name while"
-        " spark.sql.caseSensitive is false; give one of them another name"
-    )
 
 
 def _exact(path: Sequence[str], schema: Schema, case_sensitive: bool) -> tuple[str, ...]:
@@ -77,7 +76,7 @@ def _exact(path: Sequence[str], schema: Schema, case_sensitive: bool) -> tuple[s
             condition = "AMBIGUOUS_REFERENCE" if not names else "AMBIGUOUS_REFERENCE_TO_FIELDS"
             raise NoSuchColumnError(
                 f"[{condition}] {'.'.join(path)!r} may be any of {', '.join(field.name for field in match)};"
-                " set spark.sql.caseSensitive to true to tell them apart"
+                " set spark.sql.caseSensitive to true to distinguish them"
             )
         names.append(match[0].name)
         field_type = match[0].field_type
@@ -85,16 +84,16 @@ def _exact(path: Sequence[str], schema: Schema, case_sensitive: bool) -> tuple[s
 
 
 def _no_struct(names: Sequence[str], path: Sequence[str], field_type: types.IcebergType) -> IcefloeError:
-    name, wanted = ".".join(names), ".".join(path)
+    name, target = ".".join(names), ".".join(path)
     match field_type:
         case types.ListType():
             hint = f"set it as a whole, as with {name} = transform({name}, each -> ...)"
-            return InvalidInputError(f"cannot set {wanted!r}: {name!r} is an array, which is not set in parts; {hint}")
+            return InvalidInputError(f"cannot set {target!r}: {name!r} is an array, which is not set in parts; {hint}")
         case types.MapType():
             hint = f"set it as a whole, as with {name} = map_concat({name}, map(...))"
-            return InvalidInputError(f"cannot set {wanted!r}: {name!r} is a map, which is not set in parts; {hint}")
+            return InvalidInputError(f"cannot set {target!r}: {name!r} is a map, which is not set in parts; {hint}")
         case _:
-            return NoSuchColumnError(f"no column {wanted!r}: {name!r} is {field_type}, which has no fields")
+            return NoSuchColumnError(f"no column {target!r}: {name!r} is {field_type}, which has no fields")
 
 
 def _named(name: str, fields: Sequence[types.NestedField], case_sensitive: bool) -> list[types.NestedField]:
@@ -110,7 +109,7 @@ def _is_same(one: str, other: str, case_sensitive: bool) -> bool:
     return one == other or (not case_sensitive and one.lower() == other.lower())
 
 
-def take_in_columns(tx: Transaction, frame: Any) -> None:
+def take_in_columns(tx: Transaction, frame: DataFrame) -> None:
     """Give the table of a transaction the columns of the frame that it lacks, and wider types."""
     metadata = tx.table_metadata
     more = schema_to_merge(frame, metadata.schema(), metadata.format_version)
@@ -119,7 +118,7 @@ def take_in_columns(tx: Transaction, frame: Any) -> None:
             update.union_by_name(more)
 
 
-def schema_to_merge(frame: Any, schema: Schema, version: int) -> Schema | None:
+def schema_to_merge(frame: DataFrame, schema: Schema, version: int) -> Schema | None:
     """The additions to a table's schema before the frame is written; None if there are none.
 
     Columns that are there stay as they are unless their type can be promoted to the frame's; a type that fits neither way
@@ -130,54 +129,50 @@ def schema_to_merge(frame: Any, schema: Schema, version: int) -> Schema | None:
     return Schema(*merged) if changed else None
 
 
-def check_nullability(frame: Any, schema: Schema) -> None:
+def check_nullability(frame: DataFrame, schema: Schema) -> None:
     """Raise if a column that Spark considers nullable is given for a required one."""
     sensitive = is_case_sensitive(frame.sparkSession)
     for field in schema.fields:
-        for given in frame.schema.fields:
-            same = given.name == field.name or (not sensitive and given.name.lower() == field.name.lower())
-            if same and field.required and given.nullable:
+        for column in frame.schema.fields:
+            if field.required and column.nullable and _is_same(column.name, field.name, sensitive):
                 raise InvalidValueError(
-                    f"column {given.name!r} may have null in the data; the table requires {field.field_type} there;"
+                    f"column {column.name!r} may have null in the data; the table requires {field.field_type} there;"
                     " filter the nulls out, or leave 'check-nullability' off to have values checked instead"
                 )
 
 
 def _merged(
-    given: types.StructType, mine: types.StructType, version: int, case_sensitive: bool
+    of_frame: types.StructType, of_table: types.StructType, version: int, case_sensitive: bool
 ) -> tuple[list[types.NestedField], bool]:
-    """The fields of the frame that say something new, under the table's names, and whether there are any."""
+    """The fields of the frame under the table's names, and whether any of them is new or of a wider type."""
     fields, changed = [], False
-    for field in given.fields:
-        own = _own(field.name, mine, case_sensitive)
-        if own is None:
+    for field in of_frame.fields:
+        # The exact name comes first.
+        same = sorted(_named(field.name, of_table.fields, case_sensitive), key=lambda own: own.name != field.name)
+        if not same:
             fields.append(field)
             changed = True
             continue
-        merged_type, is_new = _merged_type(field.field_type, own.field_type, version, case_sensitive)
-        fields.append(types.NestedField(field.field_id, own.name, merged_type, own.required))
+        merged_type, is_new = _merged_type(field.field_type, same[0].field_type, version, case_sensitive)
+        fields.append(types.NestedField(field.field_id, same[0].name, merged_type, same[0].required))
         changed |= is_new
     return fields, changed
 
 
 def _merged_type(
-    given: types.IcebergType, mine: types.IcebergType, version: int, case_sensitive: bool
+    of_frame: types.IcebergType, of_table: types.IcebergType, version: int, case_sensitive: bool
 ) -> tuple[types.IcebergType, bool]:
-    if isinstance(given, types.StructType) and isinstance(mine, types.StructType):
-        fields, changed = _merged(given, mine, version, case_sensitive)
-        return types.StructType(*fields), changed
-    if isinstance(given, types.ListType) and isinstance(mine, types.ListType):
-        merged_type, changed = _merged_type(given.element_type, mine.element_type, version, case_sensitive)
-        return types.ListType(given.element_id, merged_type, mine.element_required), changed
-    if isinstance(given, types.MapType) and isinstance(mine, types.MapType):
-        merged_type, changed = _merged_type(given.value_type, mine.value_type, version, case_sensitive)
-        return types.MapType(given.key_id, mine.key_type, given.value_id, merged_type, mine.value_required), changed
-    if given != mine and can_promote(mine, given, version):
-        return given, True
-    return mine, False
-
-
-def _own(name: str, mine: types.StructType, case_sensitive: bool) -> types.NestedField | None:
-    exact = [field for field in mine.fields if field.name == name]
-    same = [field for field in mine.fields if not case_sensitive and field.name.lower() == name.lower()]
-    return next(iter([*exact, *same]), None)
+    match of_frame, of_table:
+        case types.StructType(), types.StructType():
+            fields, changed = _merged(of_frame, of_table, version, case_sensitive)
+            return types.StructType(*fields), changed
+        case types.ListType(), types.ListType():
+            element, changed = _merged_type(of_frame.element_type, of_table.element_type, version, case_sensitive)
+            return replace(of_table, element_id=of_frame.element_id, element_type=element), changed
+        case types.MapType(), types.MapType():
+            value, changed = _merged_type(of_frame.value_type, of_table.value_type, version, case_sensitive)
+            return replace(of_table, key_id=of_frame.key_id, value_id=of_frame.value_id, value_type=value), changed
+        case _ if of_frame != of_table and can_promote(of_table, of_frame, version):
+            return of_frame, True
+        case _:
+            return of_table, False

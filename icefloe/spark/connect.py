@@ -1,4 +1,7 @@
-"""`icefloe.connect`: a session on given catalogs and a given Spark, or on an embedded default of either."""
+"""`icefloe.connect`: a session on your catalogs and your Spark, or on an embedded default of either.
+
+Catalogs may be named by the settings of a Spark session, as people have them for Iceberg's jar: `spark.sql.catalog.<name>.*`.
+"""
 
 import os
 import re
@@ -18,6 +21,12 @@ from icefloe.spark.spark_sessions import is_classic
 
 DEFAULT_WAREHOUSE = "icefloe-warehouse"
 DEFAULT_CATALOG = "icefloe"
+_PREFIXES = ("spark.sql.catalog.", "spark.icefloe.catalog.")
+_DEFAULT = "spark.sql.defaultCatalog"
+_SPARKS_OWN = "spark_catalog"
+_CATALOG_TYPES = {"jdbccatalog": "sql", "hadoopcatalog": "hadoop", "inmemorycatalog": "memory", "restcatalog": "rest"}
+OLDEST_JAVA = 17
+_GIB = 1 << 30
 
 
 def connect(
@@ -39,11 +48,11 @@ def connect(
     if spark is not None and config:
         raise InvalidInputError("config is for a Spark session that connect starts, and one is given; set it there")
     running = SparkSession.getActiveSession() if spark is None else spark
-    given = running if not config else None
-    catalogs = _catalogs(catalog, warehouse, given)
-    used = local_spark(config or {}) if given is None else given
-    register_format(used, catalogs)
-    session = Session(used, catalogs, owns_spark=running is None, drop_in=drop_in)
+    existing = running if not config else None
+    catalogs = _catalogs(catalog, warehouse, existing)
+    spark = local_spark(config or {}) if existing is None else existing
+    register_format(spark, catalogs)
+    session = Session(spark, catalogs, owns_spark=running is None, drop_in=drop_in)
     session.take_default()
     return session
 
@@ -82,12 +91,6 @@ def _embedded(warehouse: str | os.PathLike[str] | None) -> Catalog:
     return load_catalog(DEFAULT_CATALOG, type="sql", uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=str(folder))
 
 
-_PREFIXES = ("spark.sql.catalog.", "spark.icefloe.catalog.")
-_DEFAULT = "spark.sql.defaultCatalog"
-_SPARKS_OWN = "spark_catalog"
-_KINDS = {"jdbccatalog": "sql", "hadoopcatalog": "hadoop", "inmemorycatalog": "memory", "restcatalog": "rest"}
-
-
 def catalogs_in(settings: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """The properties of each catalog by its name; the session's default catalog comes first.
 
@@ -115,20 +118,16 @@ def catalogs_in(settings: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 
 def _with_type(name: str, properties: Mapping[str, str]) -> dict[str, str]:
-    held = dict(properties)
-    implementation = held.pop("catalog-impl", None)
-    if implementation is None or "type" in held:
-        return held
-    catalog_type = _KINDS.get(implementation.rpartition(".")[2].lower())
+    typed = dict(properties)
+    implementation = typed.pop("catalog-impl", None)
+    if implementation is None or "type" in typed:
+        return typed
+    catalog_type = _CATALOG_TYPES.get(implementation.rpartition(".")[2].lower())
     if catalog_type is None:
         raise InvalidPropertyError(
             f"catalog {name!r} is of class {implementation}, which only the Java library has; set `type` to sql or hadoop"
         )
-    return {"type": catalog_type, **held}
-
-
-OLDEST_JAVA = 17
-_GIB = 1 << 30
+    return {"type": catalog_type, **typed}
 
 
 def local_spark(config: Mapping[str, str]) -> SparkSession:

@@ -8,23 +8,23 @@ of the snapshots; its offsets are the ids of the newest snapshots that were read
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+from pyspark.sql import SparkSession, types as spark_types
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from icefloe import properties as props
 from icefloe.catalog import Catalog, load_catalog
-from icefloe.data import ReadContext, read_task
+from icefloe.data import ReadContext
 from icefloe.errors import InvalidInputError, InvalidPropertyError, StateError
 from icefloe.metadata import Operation, Snapshot
 from icefloe.planning import CombinedScanTask, IncrementalAppendScan
 from icefloe.schema import Schema
-from icefloe.spark.arrow_read import nullable, shown_batch, without_unknown
-from icefloe.spark.arrow_write import without_history
+from icefloe.spark.arrow_engine import nullable, shown_batches, without_history, without_unknown
 from icefloe.spark.gateway import active
 from icefloe.spark.spark_sessions import is_classic
-from icefloe.spark.types import TypeMapping, user_schema
+from icefloe.spark.types import PLAIN, user_schema
 from icefloe.table import DataScan, Table
 
 FORMAT = "icefloe"
@@ -56,26 +56,26 @@ class TableSource(DataSource):  # type: ignore[misc]  # PySpark is Any to mypy
         """The name of the format."""
         return FORMAT
 
-    def schema(self) -> Any:
+    def schema(self) -> spark_types.StructType:
         """The columns of the table, as of the chosen snapshot, without those of type unknown."""
-        return source_schema(chosen_scan(self._table(), self.options).projection())
+        return nullable(user_schema(without_unknown(_chosen_scan(self._table(), self.options).projection())))
 
-    def reader(self, schema: Any) -> "TableReader":
+    def reader(self, schema: spark_types.StructType) -> "TableReader":
         """The rows of one snapshot."""
         _check_names(self.options, _BATCH)
-        scan = chosen_scan(self._table(), self.options)
-        wanted = _wanted(scan.projection(), schema)
+        scan = _chosen_scan(self._table(), self.options)
+        columns = _planned_columns(scan.projection(), schema)
         context = ReadContext(without_history(scan.metadata), scan.storage)
-        return TableReader([ReadPart(task, wanted, context) for task in scan.plan_tasks()])
+        return TableReader([ReadPart(task, columns, context) for task in scan.plan_tasks()])
 
-    def streamReader(self, schema: Any) -> "TableStream":  # noqa: N802  # Spark's name
+    def streamReader(self, schema: spark_types.StructType) -> "TableStream":  # noqa: N802  # Spark's name
         """The rows that commits append."""
         _check_names(self.options, _STREAM)
-        wanted = _wanted(self._table().schema(), schema)
-        return TableStream(type(self), dict(self.options), wanted)
+        columns = _planned_columns(self._table().schema(), schema)
+        return TableStream(type(self), dict(self.options), columns)
 
     def _table(self) -> Table:
-        return source_table(self.options, self.catalogs)
+        return _source_table(self.options, self.catalogs)
 
 
 @dataclass(frozen=True)
@@ -83,47 +83,41 @@ class ReadPart(InputPartition):  # type: ignore[misc]  # PySpark is Any to mypy
     """What one Spark task reads."""
 
     task: CombinedScanTask
-    wanted: Schema
+    columns: Schema
     context: ReadContext
 
-    def rows(self) -> Iterator[Any]:
-        """Arrow batches as Spark has them."""
-        for task in self.task.tasks:
-            for batch in read_task(task, self.wanted, self.context):
-                yield shown_batch(batch, self.wanted, TypeMapping())
+
+class _PartReader:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one part, as Arrow batches of Spark's types."""
+        # Without parts, Spark asks for a single empty one.
+        if not isinstance(partition, ReadPart):
+            return iter(())
+        return shown_batches(partition.task, partition.columns, partition.context, PLAIN)
 
 
-def _read(partition: Any) -> Iterator[Any]:
-    # Without parts, Spark asks for a single empty one.
-    return partition.rows() if isinstance(partition, ReadPart) else iter(())
-
-
-class TableReader(DataSourceReader):  # type: ignore[misc]  # PySpark is Any to mypy
+class TableReader(_PartReader, DataSourceReader):  # type: ignore[misc]  # PySpark is Any to mypy
     """The rows of a planned scan."""
 
     def __init__(self, parts: list[ReadPart]) -> None:
         self._parts = parts
 
-    def partitions(self) -> list[Any]:
+    def partitions(self) -> list[InputPartition]:
         """What each Spark task reads."""
         return list(self._parts)
 
-    def read(self, partition: Any) -> Iterator[Any]:
-        """The rows of one of them."""
-        return _read(partition)
-
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type, tuple[list[ReadPart]]]:
         # Executors get their parts from Spark, one each.
         return TableReader, ([],)
 
 
-class TableStream(DataSourceStreamReader):  # type: ignore[misc]  # PySpark is Any to mypy
+class TableStream(_PartReader, DataSourceStreamReader):  # type: ignore[misc]  # PySpark is Any to mypy
     """Rows that commits append, from one snapshot to another."""
 
-    def __init__(self, source: type[TableSource], options: Mapping[str, str], wanted: Schema) -> None:
+    def __init__(self, source: type[TableSource], options: Mapping[str, str], columns: Schema) -> None:
         self._source = source
         self._options = options
-        self._wanted = wanted
+        self._columns = columns
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802  # Spark's name
         """Before all snapshots; `stream-from-timestamp` is asked when they are read."""
@@ -134,7 +128,7 @@ class TableStream(DataSourceStreamReader):  # type: ignore[misc]  # PySpark is A
         head = self._table().metadata.snapshot_of_ref(_ref(self._options))
         return {_OFFSET: _BEFORE_ALL if head is None else head.snapshot_id}
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Any]:
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         """What each Spark task reads of the appends after one offset and up to another."""
         if start == end:
             return []
@@ -143,17 +137,13 @@ class TableStream(DataSourceStreamReader):  # type: ignore[misc]  # PySpark is A
         scan = IncrementalAppendScan(table.metadata, table.storage, first, end[_OFFSET], branch=_ref(self._options))
         context = ReadContext(without_history(table.metadata), table.storage)
         return [
-            ReadPart(task, self._wanted, context)
+            ReadPart(task, self._columns, context)
             for after, until in _runs(scan.snapshots(), first, self._options)
             for task in replace(scan, from_snapshot_id=after, to_snapshot_id=until).plan_tasks()
         ]
 
-    def read(self, partition: Any) -> Iterator[Any]:
-        """The rows of one of them."""
-        return _read(partition)
-
     def _table(self) -> Table:
-        return source_table(self._options, self._source.catalogs)
+        return _source_table(self._options, self._source.catalogs)
 
 
 def _runs(snapshots: list[Snapshot], first: int | None, options: Mapping[str, str]) -> Iterator[tuple[int | None, int]]:
@@ -162,11 +152,10 @@ def _runs(snapshots: list[Snapshot], first: int | None, options: Mapping[str, st
     index = 0
     while since is not None and index < len(snapshots) and snapshots[index].timestamp_ms < since:
         index += 1
-    rest = snapshots[index:]
-    for snapshot in rest:
+    for snapshot in snapshots[index:]:
         _check_streamed(snapshot, options)
-    if rest:
-        yield (snapshots[index - 1].snapshot_id if index else first), rest[-1].snapshot_id
+    if index < len(snapshots):
+        yield (snapshots[index - 1].snapshot_id if index else first), snapshots[-1].snapshot_id
 
 
 def _check_streamed(snapshot: Snapshot, options: Mapping[str, str]) -> None:
@@ -182,33 +171,29 @@ def _check_streamed(snapshot: Snapshot, options: Mapping[str, str]) -> None:
 # -- options
 
 
-def source_table(options: Mapping[str, str], catalogs: Mapping[str, Mapping[str, str]]) -> Table:
+def _source_table(options: Mapping[str, str], catalogs: Mapping[str, Mapping[str, str]]) -> Table:
     """The table that the options name."""
     name = options.get(_PATH)
     parts = tuple((name or "").split("."))
     if not all(parts) or "/" in parts[0]:
         raise InvalidInputError(f"{name!r} is not the name of a table; load one such as 'shop.orders'")
-    given = {key[len(CATALOG_PROPERTY) :]: value for key, value in options.items() if key.startswith(CATALOG_PROPERTY)}
+    prefix = len(CATALOG_PROPERTY)
+    properties = {key[prefix:]: value for key, value in options.items() if key.startswith(CATALOG_PROPERTY)}
     chosen = options.get(CATALOG)
     if chosen is None and len(parts) > 2 and parts[0] in catalogs:
         chosen, parts = parts[0], parts[1:]
     if chosen is None:
-        chosen = next(iter(catalogs), "default") if not given else "default"
-    return load_catalog(chosen, **{**catalogs.get(chosen, {}), **given}).load_table(parts)
+        chosen = next(iter(catalogs), "default") if not properties else "default"
+    return load_catalog(chosen, **{**catalogs.get(chosen, {}), **properties}).load_table(parts)
 
 
-def chosen_scan(table: Table, options: Mapping[str, str]) -> DataScan:
+def _chosen_scan(table: Table, options: Mapping[str, str]) -> DataScan:
     """The scan of the snapshot that the options choose."""
     return table.scan(snapshot_id=_number(options, SNAPSHOT_ID), ref=_ref(options), as_of=_number(options, AS_OF))
 
 
-def source_schema(projection: Schema) -> Any:
-    """The columns as a Spark schema."""
-    return nullable(user_schema(without_unknown(projection)))
-
-
-def _wanted(projection: Schema, schema: Any) -> Schema:
-    """The columns to read, in the order of Spark's schema."""
+def _planned_columns(projection: Schema, schema: spark_types.StructType) -> Schema:
+    """The columns to read; an error if they are no longer those of Spark's schema."""
     readable = without_unknown(projection)
     if [field.name for field in readable.fields] != list(schema.names):
         raise StateError(

@@ -1,14 +1,20 @@
-"""How rows are spread over the tasks of a write, and ordered in them: `write.distribution-mode` and the table's sort order.
+"""How rows are spread over the tasks and folders of a write, and ordered in them.
 
-Without a mode, sorted tables get `range`, partitioned ones `hash`, all others `none`, as in the Java library. Rows are moved by
-Spark's rebalancing: adaptive execution then joins small parts and splits large ones.
+`write.distribution-mode` and the table's sort order say how. Without a mode, sorted tables get `range`, partitioned ones
+`hash`, all others `none`, as in the Java library. Rows are moved by Spark's rebalancing: adaptive execution then joins small
+parts and splits large ones.
+
+Partition values travel through Spark's writer as columns that name folders, one value of each in every file. The columns are
+made of the partition values, the data columns stay in the files. A folder's name must distinguish values on any file system,
+null from empty text, and be short: numbers stand as they are, floats as their bits, text and bytes in hex; those too long for
+a folder's name stand as a digest, and the value is read from the file.
 """
 
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from functools import reduce
 
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, functions as F, types as spark_types  # noqa: N812  # its usual name
@@ -18,15 +24,20 @@ from icefloe.errors import CorruptFileError
 from icefloe.manifests import to_internal
 from icefloe.metadata import TableMetadata
 from icefloe.partitioning import NullOrder, PartitionField, SortDirection, SortField, SortOrder, transforms as tr
-from icefloe.schema import DoubleType, FloatType, IcebergType, Schema, UnknownType, coerce, types
-from icefloe.spark.gateway import Gateway
+from icefloe.schema import Schema, Value, coerce, types
+from icefloe.spark.gateway import Gateway, analyzed, items
 from icefloe.spark.transforms import count_of, transform_column
 from icefloe.spark.types import TypeMapping
+from icefloe.spark.user_side import quoted_name
 from icefloe.storage import Storage
 
 FANOUT = "write.spark.fanout.enabled"
 _MOVED_PER_STORED = 3
 """Bytes that are moved for one byte in a Parquet file, about; too many make larger parts, which are cut by rows again."""
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+"""How Spark names the folder of null."""
+_LONGEST = 100
+"""Bytes of a value whose hex may be part of a folder's name; file systems allow names of 255."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +79,7 @@ def distribute(
     """The shaped frame, spread and, unless the writer itself sorts, sorted; `partition` names the partition columns."""
     gateway = Gateway(frame.sparkSession)
     keys = [F.col(name).asc_nulls_first() for name in partition]
-    order = sort_keys(gateway, distribution.order, metadata.schema())
+    order = _sort_keys(gateway, distribution.order, metadata.schema())
     if distribution.mode == "hash" and keys:
         frame = _rebalanced(gateway, frame, keys, metadata, by_hash=True)
     elif distribution.mode == "range" and (keys or order):
@@ -76,12 +87,12 @@ def distribute(
     return frame.sortWithinPartitions(*keys, *order) if order and sort else frame
 
 
-def sort_keys(gateway: Gateway, order: SortOrder, schema: Schema) -> list[Column]:
+def _sort_keys(gateway: Gateway, order: SortOrder, schema: Schema) -> list[Column]:
     """The table's sort order as columns of a shaped frame."""
     return [
-        _directed(_sort_key(gateway, field, schema), field)
+        _sort_key(gateway, field, schema)
         for field in order.fields
-        if not isinstance(schema.find_type(field.source_id), UnknownType)
+        if not isinstance(schema.find_type(field.source_id), types.UnknownType)
     ]
 
 
@@ -89,57 +100,41 @@ def _rebalanced(
     gateway: Gateway, frame: DataFrame, keys: list[Column], metadata: TableMetadata, *, by_hash: bool
 ) -> DataFrame:
     # A sort by the keys resolves them; the sort itself is not used.
-    sort_orders = frame.sortWithinPartitions(*keys)._jdf.queryExecution().analyzed().order()
-    orders = [sort_orders.apply(index) for index in range(sort_orders.size())]
+    orders = items(analyzed(frame.sortWithinPartitions(*keys)).order())
     target = props.WRITE_TARGET_FILE_SIZE_BYTES.of(metadata.properties)
     advised = min(target * _MOVED_PER_STORED, 2**62)
     # A small number would come back from Python as an Integer, so the Long is created and wrapped in the JVM.
     boxed = gateway.jvm.java.util.stream.LongStream.range(advised, advised + 1).boxed().findFirst()
     plan = gateway.jvm.org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions(
         gateway.seq(order.child() if by_hash else order for order in orders),
-        frame._jdf.queryExecution().analyzed(),
-        gateway.jvm.scala.Option.empty(),
+        analyzed(frame),
+        gateway.none(),
         gateway.jvm.scala.jdk.javaapi.OptionConverters.toScala(boxed),
     )
-    session = frame._jdf.sparkSession()
-    return DataFrame(gateway.jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, plan), frame.sparkSession)
+    return gateway.frame_of(plan)
 
 
 def _sort_key(gateway: Gateway, field: SortField, schema: Schema) -> Column:
+    """A key in the spec's order, in which -0.0 is below 0.0 (spec: Sorting)."""
     field_type = schema.find_type(field.source_id)
-    key = transform_column(gateway, field.transform, source_column(field.source_id, schema), field_type)
-    return _total_order(gateway, key, field.transform.result_type(field_type))
-
-
-def _total_order(gateway: Gateway, key: Column, field_type: IcebergType) -> Column:
-    """Floats as numbers in the spec's order, in which -0.0 is below 0.0 (spec: Sorting); other keys as they are."""
-    if isinstance(field_type, FloatType):
-        return _signed(gateway.static_invoke("java.lang.Float", "floatToRawIntBits", _INT, key), 31, 2**31 - 1)
-    if isinstance(field_type, DoubleType):
-        return _signed(gateway.static_invoke("java.lang.Double", "doubleToRawLongBits", _LONG, key), 63, 2**63 - 1)
-    return key
-
-
-def _signed(bits: Column, shift: int, mask: int) -> Column:
-    return bits.bitwiseXOR(F.shiftright(bits, shift).bitwiseAND(F.lit(mask)))
-
-
-def _directed(key: Column, field: SortField) -> Column:
+    key = transform_column(gateway, field.transform, _source_column(field.source_id, schema), field_type)
+    result_type = field.transform.result_type(field_type)
+    if isinstance(result_type, types.FloatType | types.DoubleType):
+        bits, size = _raw_bits(gateway, key, result_type), 31 if isinstance(result_type, types.FloatType) else 63
+        key = bits.bitwiseXOR(F.shiftright(bits, size).bitwiseAND(F.lit(2**size - 1)))
     first = field.null_order is NullOrder.NULLS_FIRST
     if field.direction is SortDirection.ASC:
         return key.asc_nulls_first() if first else key.asc_nulls_last()
     return key.desc_nulls_first() if first else key.desc_nulls_last()
 
 
-_INT: Any = spark_types.IntegerType()
-_LONG: Any = spark_types.LongType()
+def _raw_bits(gateway: Gateway, column: Column, field_type: types.FloatType | types.DoubleType) -> Column:
+    if isinstance(field_type, types.FloatType):
+        return gateway.static_invoke("java.lang.Float", "floatToRawIntBits", spark_types.IntegerType(), column)
+    return gateway.static_invoke("java.lang.Double", "doubleToRawLongBits", spark_types.LongType(), column)
 
 
-_INT, _LONG = spark_types.IntegerType(), spark_types.LongType()
-_NULL = "__HIVE_DEFAULT_PARTITION__"
-"""How Spark names the folder of null."""
-_LONGEST = 100
-"""Bytes of a value whose hex may be part of a folder's name; file systems allow names of 255."""
+# -- folders of partitions
 
 
 @dataclass(frozen=True)
@@ -161,11 +156,13 @@ class PartitionColumns:
         for field, name in zip(self.metadata.spec().fields, self.names, strict=True):
             if name is not None:
                 source_type = schema.find_type(field.source_id)
-                values = transform_column(gateway, field.transform, source_column(field.source_id, schema), source_type)
+                values = transform_column(
+                    gateway, field.transform, _source_column(field.source_id, schema), source_type
+                )
                 columns[name] = _encoded(gateway, values, field.transform.result_type(source_type))
         return frame.withColumns(columns) if columns else frame
 
-    def partition(self, folders: Sequence[str], location: str, storage: Storage) -> tuple[Any, ...]:
+    def partition(self, folders: Sequence[str], location: str, storage: Storage) -> tuple[Value | None, ...]:
         """The partition tuple of a file that lies in these folders."""
         texts = dict(folder.partition("=")[::2] for folder in folders)
         schema = self.metadata.schema()
@@ -174,14 +171,15 @@ class PartitionColumns:
             for field, name in zip(self.metadata.spec().fields, self.names, strict=True)
         )
 
-    def _value(self, text: str | None, field: PartitionField, schema: Schema, location: str, storage: Storage) -> Any:
+    def _value(
+        self, text: str | None, field: PartitionField, schema: Schema, location: str, storage: Storage
+    ) -> Value | None:
         if text is None:
             raise CorruptFileError(location, f"it was written outside of a folder of partition field {field.name!r}")
         source_type = schema.find_type(field.source_id)
         if text.startswith("h"):
-            names = [schema.fields_by_id[field.source_id].name]
-            names[:0] = [ancestor.name for ancestor in reversed(schema.ancestors(field.source_id))]
-            return field.transform.apply(_first_value(names, source_type, location, storage), source_type)
+            value = _first_value(_path(field.source_id, schema), source_type, location, storage)
+            return field.transform.apply(value, source_type)
         return _decoded(text, field.transform.result_type(source_type))
 
 
@@ -194,23 +192,24 @@ def partition_columns(metadata: TableMetadata) -> PartitionColumns:
     return PartitionColumns(
         metadata,
         tuple(
-            None if _is_null(field, schema) else f"{prefix}{index}"
+            None if _is_always_null(field, schema) else f"{prefix}{index}"
             for index, field in enumerate(metadata.spec().fields)
         ),
     )
 
 
-def source_column(field_id: int, schema: Schema) -> Column:
+def _path(field_id: int, schema: Schema) -> list[str]:
+    """The names of a field and of those around it, the column first."""
+    return [field.name for field in (*reversed(schema.ancestors(field_id)), schema.fields_by_id[field_id])]
+
+
+def _source_column(field_id: int, schema: Schema) -> Column:
     """A column of a shaped frame, at the top or nested in structs."""
-    along = [schema.fields_by_id[field_id], *schema.ancestors(field_id)]
-    top, *below = [field.name for field in reversed(along)]
-    column = F.col(f"`{top.replace('`', '``')}`")
-    for name in below:
-        column = column.getField(name)
-    return column
+    name, *inner = _path(field_id, schema)
+    return reduce(Column.getField, inner, F.col(quoted_name(name)))
 
 
-def _is_null(field: PartitionField, schema: Schema) -> bool:
+def _is_always_null(field: PartitionField, schema: Schema) -> bool:
     return isinstance(field.transform, tr.VoidTransform) or isinstance(
         schema.find_type(field.source_id), types.UnknownType
     )
@@ -224,17 +223,15 @@ def _encoded(gateway: Gateway, column: Column, field_type: types.IcebergType) ->
             return F.when(F.octet_length(column) <= F.lit(_LONGEST), short).when(column.isNotNull(), long)
         case types.BooleanType():
             return column.cast("int")
-        case types.FloatType():
-            return gateway.static_invoke("java.lang.Float", "floatToRawIntBits", _INT, column)
-        case types.DoubleType():
-            return gateway.static_invoke("java.lang.Double", "doubleToRawLongBits", _LONG, column)
+        case types.FloatType() | types.DoubleType():
+            return _raw_bits(gateway, column, field_type)
         case types.DecimalType():
             return column.cast("string")
         case _:
             return count_of(gateway, column, field_type, TypeMapping())
 
 
-def _decoded(text: str, field_type: types.IcebergType) -> Any:
+def _decoded(text: str, field_type: types.IcebergType) -> Value | None:
     if text == _NULL:
         return None
     match field_type:
@@ -254,7 +251,7 @@ def _decoded(text: str, field_type: types.IcebergType) -> Any:
             return int(text)
 
 
-def _first_value(names: list[str], field_type: types.IcebergType, location: str, storage: Storage) -> Any:
+def _first_value(names: list[str], field_type: types.IcebergType, location: str, storage: Storage) -> Value | None:
     """The value of a column in the first row of a file; its partition value is that of all rows."""
     file = pq.ParquetFile(storage.open_input(location))
     batch = next(file.iter_batches(batch_size=1, columns=[".".join(names)]))

@@ -17,8 +17,7 @@ from icefloe.metadata import TableMetadata
 from icefloe.planning import TableScan
 from icefloe.rows import Branch, MatchedRows
 from icefloe.schema import Schema, reserved, types
-from icefloe.spark.arrow_read import arrow_frame
-from icefloe.spark.arrow_write import write_through_arrow
+from icefloe.spark.arrow_engine import arrow_frame, write_through_arrow
 from icefloe.spark.gateway import Gateway, is_at_least
 from icefloe.spark.inner_names import inner_columns
 from icefloe.spark.native_read import ROW_INDEX, NativeScan

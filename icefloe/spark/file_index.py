@@ -18,7 +18,7 @@ from icefloe.data import default_workers
 from icefloe.expressions import Expression
 from icefloe.parallel import in_order
 from icefloe.planning import FileScanTask, ScanReport
-from icefloe.schema import NestedField, StructType, Value
+from icefloe.schema import NestedField, Value
 from icefloe.spark.catalyst_tree import tree
 from icefloe.spark.directories import constant_rows, file_statuses, hadoop_location, partition_directories, true_indexes
 from icefloe.spark.gateway import Gateway, Returned, items
@@ -60,16 +60,16 @@ SEQUENCE_NUMBER = Constant(f"{PREFIX}sequence_number", spark_types.LongType(), l
 
 
 def partition_constants(
-    partition_type: StructType, task_partition: Callable[[FileScanTask], dict[int, Value | None]], mapping: TypeMapping
+    fields: Sequence[NestedField], partition_of: Callable[[FileScanTask], dict[int, Value | None]], mapping: TypeMapping
 ) -> list[Constant]:
     """One constant for each field of the partitions of all specs."""
     return [
         Constant(
             f"{PREFIX}partition_{index}",
             file_type(field.field_type, mapping),
-            lambda task, field=field: task_partition(task).get(field.field_id),  # type: ignore[misc]
+            lambda task, field=field: partition_of(task).get(field.field_id),  # type: ignore[misc]
         )
-        for index, field in enumerate(partition_type.fields)
+        for index, field in enumerate(fields)
     ]
 
 

@@ -7,7 +7,6 @@ offsets from Java, so Java is asked.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from py4j.java_gateway import JavaClass
 
@@ -76,33 +75,33 @@ def function_type(node: Node, field_of: Callable[[Node], types.NestedField]) -> 
 
 
 def source_range(
-    node: Node, wanted: Range, field_of: Callable[[Node], types.NestedField]
+    node: Node, results: Range, field_of: Callable[[Node], types.NestedField]
 ) -> tuple[types.NestedField, Range]:
-    """The column under a function, and the range of its values whose results may be in the wanted range."""
+    """The column under a function, and the range of its values whose results may be in the range."""
     match node.name:
         case "AttributeReference" | "GetStructField":
-            return field_of(node), wanted
+            return field_of(node), results
         case "Year":
-            days = wanted.map(lambda year: days_of(year, 1))
+            days = results.map(lambda year: days_of(year, 1))
             return _of_date(node.children[0], days, field_of)
         case "TruncDate":
             unit = _DATES.get(_format(node.children[1]))
-            return _of_date(node.children[0], _ceiled(wanted, unit), field_of)
+            return _of_date(node.children[0], _ceiled(results, unit), field_of)
         case "TruncTimestamp":
-            return source_range(node.children[1], _truncated(node, wanted), field_of)
+            return source_range(node.children[1], _truncated(node, results), field_of)
         case "Cast":
-            given = function_type(node.children[0], field_of)
-            return source_range(node.children[0], _cast(node, given, wanted), field_of)
+            source_type = function_type(node.children[0], field_of)
+            return source_range(node.children[0], _cast(node, source_type, results), field_of)
         case _:
             raise NotUnderstood
 
 
 def _of_date(
-    node: Node, wanted: Range, field_of: Callable[[Node], types.NestedField]
+    node: Node, results: Range, field_of: Callable[[Node], types.NestedField]
 ) -> tuple[types.NestedField, Range]:
     if not isinstance(function_type(node, field_of), types.DateType):
         raise NotUnderstood
-    return source_range(node, wanted, field_of)
+    return source_range(node, results, field_of)
 
 
 def _format(node: Node) -> str:
@@ -111,7 +110,7 @@ def _format(node: Node) -> str:
     return str(node.facts.get("value")).upper()
 
 
-def range_filter(field: types.NestedField, wanted: Range) -> ex.Expression:
+def range_filter(field: types.NestedField, results: Range) -> ex.Expression:
     """A column's values in a range, as a predicate; null is in none."""
     field_type = field.field_type
     bits = _BITS.get(type(field_type))
@@ -120,15 +119,15 @@ def range_filter(field: types.NestedField, wanted: Range) -> ex.Expression:
     term = ex.IdReference(field.field_id)
     least, greatest = -(1 << bits - 1), (1 << bits - 1) - 1
     parts: list[ex.Expression] = []
-    if wanted.low is not None and wanted.low > least:
+    if results.low is not None and results.low > least:
         parts.append(
-            ex.GreaterThanOrEqual(term, ex.Literal(wanted.low, field_type))
-            if wanted.low <= greatest
+            ex.GreaterThanOrEqual(term, ex.Literal(results.low, field_type))
+            if results.low <= greatest
             else ex.AlwaysFalse()
         )
-    if wanted.high is not None and wanted.high <= greatest:
+    if results.high is not None and results.high <= greatest:
         parts.append(
-            ex.LessThan(term, ex.Literal(wanted.high, field_type)) if wanted.high > least else ex.AlwaysFalse()
+            ex.LessThan(term, ex.Literal(results.high, field_type)) if results.high > least else ex.AlwaysFalse()
         )
     return conjunction(*parts) if parts else ex.NotNull(term)
 
@@ -144,10 +143,10 @@ def days_of(year: int, month: int) -> int:
     return year * 365 + year // 4 - year // 100 + year // 400 + (month * 153 + 2) // 5 - 719468
 
 
-def _ceiled(wanted: Range, unit: str | None) -> Range:
+def _ceiled(results: Range, unit: str | None) -> Range:
     if unit is None:
         raise NotUnderstood
-    return wanted.map(lambda day: _first_from(day, unit))
+    return results.map(lambda day: _first_from(day, unit))
 
 
 def _first_from(day: int, unit: str) -> int:
@@ -166,33 +165,33 @@ def _first_from(day: int, unit: str) -> int:
 # -- moments
 
 
-def _cast(node: Node, given: types.IcebergType, wanted: Range) -> Range:
+def _cast(node: Node, source: types.IcebergType, results: Range) -> Range:
     target = _TYPES.get(str(node.facts.get("dataType")))
-    match given, target:
-        case _ if given == target:
-            return wanted
+    match source, target:
+        case _ if source == target:
+            return results
         case types.TimestampType(), types.DateType():
-            return wanted.map(lambda day: day * _DAY)
+            return results.map(lambda day: day * _DAY)
         case types.DateType(), types.TimestampType():
-            return wanted.map(lambda micros: _up(micros, _DAY) // _DAY)
+            return results.map(lambda micros: _up(micros, _DAY) // _DAY)
         case types.TimestamptzType(), types.DateType():
-            return _from_local(node, wanted.map(lambda day: day * _DAY))
+            return _from_local(node, results.map(lambda day: day * _DAY))
         case types.TimestamptzType(), types.TimestampType():
-            return _from_local(node, wanted)
+            return _from_local(node, results)
         case types.TimestampType(), types.TimestamptzType():
-            return _to_local(node, wanted)
+            return _to_local(node, results)
         case types.DateType(), types.TimestamptzType():
-            return _to_local(node, wanted).map(lambda micros: _up(micros, _DAY) // _DAY)
+            return _to_local(node, results).map(lambda micros: _up(micros, _DAY) // _DAY)
         case _:
             raise NotUnderstood
 
 
-def _truncated(node: Node, wanted: Range) -> Range:
+def _truncated(node: Node, results: Range) -> Range:
     unit = _format(node.children[0])
     width = _TIMES.get(unit)
     if width is not None and width <= _SECOND:
-        return wanted.map(lambda micros: _up(micros, width))
-    local = _to_local(node, wanted)
+        return results.map(lambda micros: _up(micros, width))
+    local = _to_local(node, results)
     if width is not None:
         return _from_local(node, local.map(lambda micros: _up(micros, width)))
     days = local.map(lambda micros: _up(micros, _DAY) // _DAY)
@@ -223,7 +222,7 @@ def _up(number: int, width: int) -> int:
 
 def offsets_near(node: Node, micros: int) -> tuple[int, int]:
     """The least and the greatest offset in seconds, of the zone of an expression, that holds in the days around a moment."""
-    expression: Any = node.real()
+    expression = node.real()
     rules = expression.zoneId().getRules()
     second = micros // _SECOND
     moment = JavaClass("java.time.Instant", expression._gateway_client).ofEpochSecond(second - _NEAR_SECONDS)

@@ -138,41 +138,34 @@ _STARTING = threading.Lock()
 """PySpark would start two callback servers for two threads."""
 
 
+_RECORDS = "_enable_debugging_cache"
+"""Where PySpark keeps whether it records call sites, for all threads."""
+
+
 class _CallSites:
-    """Whether PySpark records where each column was created, for all threads: off while any of our code runs."""
+    """How many threads run our code, and what PySpark's switch was before the first of them."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._working = 0
-        self._before: bool | None = None
-
-    def enter(self) -> None:
-        with self._lock:
-            if not self._working:
-                self._before = getattr(call_sites, _SWITCH, None)
-                setattr(call_sites, _SWITCH, False)
-            self._working += 1
-
-    def leave(self) -> None:
-        with self._lock:
-            self._working -= 1
-            if not self._working:
-                setattr(call_sites, _SWITCH, self._before)
-
-
-_SWITCH = "_enable_debugging_cache"
-_SITES = _CallSites()
+    lock = threading.Lock()
+    users = 0
+    before: bool | None = None
 
 
 @contextmanager
 def without_call_sites() -> Iterator[None]:
     """Create columns without sending their call sites to the JVM: PySpark does so for its messages about the
-    user's own columns, by eight calls."""
-    _SITES.enter()
+    user's own columns, by eight calls. The switch is off for all threads while any of our code runs."""
+    with _CallSites.lock:
+        if not _CallSites.users:
+            _CallSites.before = getattr(call_sites, _RECORDS, None)
+            setattr(call_sites, _RECORDS, False)
+        _CallSites.users += 1
     try:
         yield
     finally:
-        _SITES.leave()
+        with _CallSites.lock:
+            _CallSites.users -= 1
+            if not _CallSites.users:
+                setattr(call_sites, _RECORDS, _CallSites.before)
 
 
 def col(name: str) -> Column:
@@ -325,32 +318,17 @@ class Gateway:
 
     def static_invoke(self, class_name: str, method: str, result: DataType, *arguments: Column) -> Column:
         """A call of a static Java method in generated code, for values that are not null."""
-        invoke = self.expressions.objects.StaticInvoke(
-            self.load_class(class_name),
-            self.type(result),
-            method,
-            self.seq(self.expression(argument) for argument in arguments),
-            self.seq(()),
-            True,
-            False,
-            True,
-            self.none(),
+        owner, inputs = self.load_class(class_name), self.seq(map(self.expression, arguments))
+        static = self.expressions.objects.StaticInvoke
+        return self.column(
+            static(owner, self.type(result), method, inputs, self.seq(()), True, False, True, self.none())
         )
-        return self.column(invoke)
 
     def invoke(self, target: Column, method: str, result: DataType, *arguments: Column) -> Column:
         """A call of a method of a column's Java object in generated code, for values that are not null."""
-        invoke = self.expressions.objects.Invoke(
-            self.expression(target),
-            method,
-            self.type(result),
-            self.seq(self.expression(argument) for argument in arguments),
-            self.seq(()),
-            True,
-            False,
-            True,
-        )
-        return self.column(invoke)
+        instance, inputs = self.expression(target), self.seq(map(self.expression, arguments))
+        invoke = self.expressions.objects.Invoke
+        return self.column(invoke(instance, method, self.type(result), inputs, self.seq(()), True, False, True))
 
     def never_null(self, column: Column) -> Column:
         """The column, declared never null to Spark."""

@@ -2,10 +2,11 @@
 
 import re
 import uuid
-from typing import Any
+
+from pyspark.sql.types import DataType
 
 from icefloe.errors import InvalidValueError
-from icefloe.schema import bytes_from_hex, coerce, parse_text, to_text, types
+from icefloe.schema import Value, bytes_from_hex, coerce, parse_text, to_text, types
 
 _QUOTED = re.compile(
     r"(?is)(?:cast\s*\(\s*)?(?:[a-z_]+\s*)?(?P<quote>['\"])(?P<text>(?:\\.|(?P=quote){2}|(?!(?P=quote)).)*)(?P=quote)(?:\s*as\s+[\w(), ]+\))?"
@@ -15,7 +16,7 @@ _TEXT_BYTES = re.compile(r"(?i)cast\(x'([0-9a-f]*)' as string\)")
 _NUMBER = re.compile(r"(?i)([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)(?:l|s|y|d|f|bd)?")
 
 
-def sql_literal(value: Any, field_type: types.IcebergType, shown: Any) -> str | None:
+def sql_literal(value: Value, field_type: types.IcebergType, shown: DataType) -> str | None:
     """The literal of a value for a column that Spark has as the type `shown`; None where Spark has none."""
     match field_type:
         case types.BooleanType():
@@ -64,7 +65,7 @@ def quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def value_of_literal(text: str, field_type: types.IcebergType) -> Any:
+def value_of_literal(text: str, field_type: types.IcebergType) -> Value | None:
     """The value that a literal means for a column of a type; an error if it is no literal."""
     body = text.strip()
     if body.upper() == "NULL":
@@ -73,11 +74,7 @@ def value_of_literal(text: str, field_type: types.IcebergType) -> Any:
         return coerce(body.upper() == "TRUE", field_type)
     if match := _HEX.fullmatch(body):
         raw = bytes_from_hex(match[1], types.BinaryType())
-        return (
-            coerce(uuid.UUID(bytes=raw), field_type)
-            if isinstance(field_type, types.UUIDType)
-            else coerce(raw, field_type)
-        )
+        return coerce(uuid.UUID(bytes=raw) if isinstance(field_type, types.UUIDType) else raw, field_type)
     if match := _TEXT_BYTES.fullmatch(body):
         return parse_text(bytes.fromhex(match[1]).decode(), field_type)
     if match := _NUMBER.fullmatch(body):

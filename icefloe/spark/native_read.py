@@ -4,9 +4,9 @@ Files that no delete concerns, files with rows deleted by position, and files wi
 so that clean files cost nothing. Columns are matched by field id, under names that `inner_names` chooses.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 
 from pyspark.sql import Column, DataFrame, functions as F, types as spark_types  # noqa: N812  # its usual name
 
@@ -65,40 +65,45 @@ class NativeScan:
         rows = reduce(DataFrame.union, parts)
         return rows if self.scan.limit is None else rows.limit(self.scan.limit)
 
+    @cached_property
+    def _projection(self) -> Schema:
+        return self.scan.projection()
+
+    def _selects(self, column: types.NestedField) -> bool:
+        return column.field_id in self._projection.fields_by_id
+
     def _part(self, planner: ScanPlans, kind: FileKind) -> DataFrame:
-        wanted = self.scan.projection()
-        columns = _Columns(self.gateway, self.scan.schema, self.scan.metadata, self._extra(kind, wanted))
-        constants = list(self._constants(planner, kind, wanted))
-        rows = self._relation(planner, kind, columns, constants)
+        columns = _Columns(self.gateway, self.scan.schema, self.scan.metadata, self._extra(kind))
+        rows = self._relation(planner, kind, columns)
         is_deleted: Column | None = None
         if kind is not FileKind.CLEAN:
-            is_deleted = self._is_deleted(columns)
-            if not _wants(wanted, reserved.DELETED):
+            is_deleted = self.gateway.cached("is deleted", lambda: self._bit_test(columns.position()))
+            if not self._selects(reserved.DELETED):
                 rows = rows.filter(~is_deleted)
         if kind is FileKind.KEYS:
             for group_index, group in enumerate(self.shape.key_deletes):
                 rows = self._without_keys(rows, columns, group, group_index)
         bound = self.scan.bound_filter
         if not isinstance(bound, AlwaysTrue):
-            rows = rows.filter(filter_column(self.gateway, bound, columns.user_column(self.mapping), self.mapping))
-        # Without this cache, each column would take four calls.
-        given = [
+            shown = partial(columns.shown, mapping=self.mapping)
+            rows = rows.filter(filter_column(self.gateway, bound, shown, self.mapping))
+        fields = self._projection.fields
+        inner = [
             (columns.inner_field(field.field_id), columns.is_whole(field.field_id))
-            for field in wanted.fields
+            for field in fields
             if columns.has(field)
         ]
+        # Without this cache, each column would take four calls.
         output = self.gateway.cached(
-            f"output {self.mapping} {is_deleted is None} {given} {wanted.fields}",
-            lambda: self.gateway.seq(column._jc for column in self._output(wanted, columns, is_deleted)),
+            f"output {self.mapping} {is_deleted is None} {inner} {fields}",
+            lambda: self.gateway.seq(column._jc for column in self._output(columns, is_deleted)),
         )
         return self.gateway.frame(rows._jdf.select(output))
 
-    def _extra(self, kind: FileKind, wanted: Schema) -> list[types.NestedField]:
+    def _extra(self, kind: FileKind) -> list[types.NestedField]:
         """Columns to read that the table's schema lacks: lineage, and dropped ones that deletes still compare."""
-        extra = [
-            column for column in (reserved.ROW_ID, reserved.LAST_UPDATED_SEQUENCE_NUMBER) if _wants(wanted, column)
-        ]
-        if kind is not FileKind.CLEAN or _wants(wanted, reserved.POS) or _wants(wanted, reserved.ROW_ID):
+        extra = [*filter(self._selects, (reserved.ROW_ID, reserved.LAST_UPDATED_SEQUENCE_NUMBER))]
+        if kind is not FileKind.CLEAN or self._selects(reserved.POS) or self._selects(reserved.ROW_ID):
             extra.append(_optional(reserved.POS))
         if kind is FileKind.KEYS:
             ids = {field_id for group in self.shape.key_deletes for field_id in group.field_ids}
@@ -108,19 +113,20 @@ class NativeScan:
 
     # -- the relation
 
-    def _constants(self, planner: ScanPlans, kind: FileKind, wanted: Schema) -> Iterator[Constant]:
-        if _wants(wanted, reserved.FILE):
+    def _constants(self, planner: ScanPlans, kind: FileKind) -> Iterator[Constant]:
+        if self._selects(reserved.FILE):
             yield file_index.FILE
-        if _wants(wanted, reserved.SPEC_ID):
+        if self._selects(reserved.SPEC_ID):
             yield file_index.SPEC_ID
-        if _wants(wanted, reserved.ROW_ID) or _wants(wanted, reserved.LAST_UPDATED_SEQUENCE_NUMBER):
+        if self._selects(reserved.ROW_ID) or self._selects(reserved.LAST_UPDATED_SEQUENCE_NUMBER):
             yield file_index.FIRST_ROW_ID
-        if _wants(wanted, reserved.LAST_UPDATED_SEQUENCE_NUMBER) or kind is FileKind.KEYS:
+        if self._selects(reserved.LAST_UPDATED_SEQUENCE_NUMBER) or kind is FileKind.KEYS:
             yield file_index.SEQUENCE_NUMBER
-        if (partition := _partition_type(wanted)) is not None:
-            specs = self.scan.metadata.specs_by_id
+        partition = self._projection.fields_by_id.get(reserved.PARTITION_ID)
+        if partition is not None and isinstance(partition.field_type, types.StructType):
+            specs, fields = self.scan.metadata.specs_by_id, partition.field_type.fields
             yield from file_index.partition_constants(
-                partition, lambda task: partition_by_field(task.file, specs, partition.fields), self.mapping
+                fields, lambda task: partition_by_field(task.file, specs, fields), self.mapping
             )
         if kind is not FileKind.CLEAN:
             yield Constant(_BITS, spark_types.StringType(), planner.bitmap, True)
@@ -130,9 +136,8 @@ class NativeScan:
     def _scope(self, task: FileScanTask) -> str:
         return f"{task.spec_id}: {task.partition!r}"
 
-    def _relation(
-        self, planner: ScanPlans, kind: FileKind, columns: "_Columns", constants: Sequence[Constant]
-    ) -> DataFrame:
+    def _relation(self, planner: ScanPlans, kind: FileKind, columns: "_Columns") -> DataFrame:
+        constants = list(self._constants(planner, kind))
         snapshot = self.scan.snapshot()
         identity = "; ".join(
             (
@@ -174,9 +179,6 @@ class NativeScan:
         return gateway.frame(gateway.spark._jsparkSession.baseRelationToDataFrame(relation))
 
     # -- deletes
-
-    def _is_deleted(self, columns: "_Columns") -> Column:
-        return self.gateway.cached("is deleted", lambda: self._bit_test(columns.position()))
 
     def _bit_test(self, position: Column) -> Column:
         """Whether the bit of a row is set. Spark sees the bits as a string, whose bytes generated code can read directly."""
@@ -226,19 +228,18 @@ class NativeScan:
 
     # -- what users see
 
-    def _output(self, wanted: Schema, columns: "_Columns", is_deleted: Column | None) -> list[Column]:
-        shown = {field.name: field for field in user_schema(wanted, self.mapping).fields}
+    def _output(self, columns: "_Columns", is_deleted: Column | None) -> list[Column]:
+        shown = user_schema(self._projection, self.mapping).fields
         return [
-            self.gateway.alias(self._one(field, columns, is_deleted), field.name, shown[field.name].metadata)
-            for field in wanted.fields
+            self.gateway.alias(self._shown(field, columns, is_deleted), field.name, of_user.metadata)
+            for field, of_user in zip(self._projection.fields, shown, strict=True)
         ]
 
-    def _one(self, field: types.NestedField, columns: "_Columns", is_deleted: Column | None) -> Column:
+    def _shown(self, field: types.NestedField, columns: "_Columns", is_deleted: Column | None) -> Column:
         if not reserved.is_reserved_id(field.field_id):
             if isinstance(field.field_type, types.UnknownType):
                 return lit(None)
-            given = columns.inner_field(field.field_id)
-            return to_user(columns.raw(field.field_id), given.field_type, field.field_type, self.mapping, self.gateway)
+            return columns.shown(field.field_id, field.field_type, mapping=self.mapping)
         first = col(file_index.FIRST_ROW_ID.name)
         match field.field_id:
             case reserved.FILE.field_id:
@@ -257,12 +258,11 @@ class NativeScan:
                 stored = columns.raw(reserved.LAST_UPDATED_SEQUENCE_NUMBER.field_id)
                 return F.when(first.isNotNull(), F.coalesce(stored, col(file_index.SEQUENCE_NUMBER.name)))
             case _ if field.field_id == reserved.PARTITION_ID and isinstance(field.field_type, types.StructType):
+                constants = ((inner, col(f"{PREFIX}partition_{index}")) for index, inner in enumerate(field.field_type))
                 return F.struct(
                     *(
-                        to_user(
-                            col(f"{PREFIX}partition_{index}"), inner.field_type, inner.field_type, self.mapping
-                        ).alias(inner.name)
-                        for index, inner in enumerate(field.field_type)
+                        to_user(constant, inner.field_type, inner.field_type, self.mapping).alias(inner.name)
+                        for inner, constant in constants
                     )
                 )
             case _:
@@ -291,16 +291,13 @@ class _Columns:
         self._gateway = gateway
         own = [field for field in schema.fields if not isinstance(field.field_type, types.UnknownType)]
         self._schema = Schema(*own, *(replace(field, name=f"{PREFIX}{field.field_id}") for field in extra))
-        inner = inner_columns(
-            [field for field in self._schema.fields if field.field_id != reserved.POS.field_id], metadata
-        )
+        stored = [field for field in self._schema.fields if field.field_id != reserved.POS.field_id]
+        inner = inner_columns(stored, metadata)
         self._whole = inner.whole
         self.needs_ids = inner.needs_ids
-        position = [
-            replace(field, name=ROW_INDEX) for field in self._schema.fields if field.field_id == reserved.POS.field_id
-        ]
+        position = [replace(field, name=ROW_INDEX) for field in extra if field.field_id == reserved.POS.field_id]
         self._inner = Schema(*inner.fields, *position)
-        self.by_name = {field.name: field for field in self._inner.fields if field.field_id != reserved.POS.field_id}
+        self.by_name = {field.name: field for field in inner.fields}
 
     def schema(self, mapping: TypeMapping) -> spark_types.StructType:
         """The relation's schema for Spark, with only what the reader needs in its metadata."""
@@ -342,22 +339,18 @@ class _Columns:
         value = col(quoted_name(column.name))
         if column.field_id in self._whole:
             value = self._gateway.nullable(value)
-        for field in inner:
-            value = value.getField(field.name)
-        return value
+        return reduce(Column.getField, (field.name for field in inner), value)
 
     def position(self) -> Column:
         """The position of the row in its file."""
         return self._gateway.never_null(self.raw(reserved.POS.field_id))
 
-    def user_column(self, mapping: TypeMapping) -> Callable[[int], Column]:
-        """From a field's id to the column as users see it."""
-
-        def of(field_id: int) -> Column:
-            given, wanted = self.inner_field(field_id).field_type, self.field(field_id).field_type
-            return to_user(self.raw(field_id), given, wanted, mapping, self._gateway)
-
-        return of
+    def shown(self, field_id: int, field_type: types.IcebergType | None = None, *, mapping: TypeMapping) -> Column:
+        """The field as users see it, as a whole or with only the fields of a type."""
+        stored = self.inner_field(field_id).field_type
+        return to_user(
+            self.raw(field_id), stored, field_type or self.field(field_id).field_type, mapping, self._gateway
+        )
 
 
 def _dropped_column(metadata: TableMetadata, field_id: int) -> types.NestedField:
@@ -377,14 +370,3 @@ def _optional(field: types.NestedField) -> types.NestedField:
 def _comparable(column: Column, field: types.NestedField) -> Column:
     """Spark's joins take -0.0 for 0.0, which are different keys."""
     return column.cast("string") if isinstance(field.field_type, types.FloatType | types.DoubleType) else column
-
-
-def _wants(wanted: Schema, column: types.NestedField) -> bool:
-    return any(field.field_id == column.field_id for field in wanted.fields)
-
-
-def _partition_type(wanted: Schema) -> types.StructType | None:
-    for field in wanted.fields:
-        if field.field_id == reserved.PARTITION_ID and isinstance(field.field_type, types.StructType):
-            return field.field_type
-    return None

@@ -195,7 +195,7 @@ def _data_files(
 
     files = [file for file in in_order(read, visible, _READERS, "icefloe-footers") if file.record_count]
     if len(files) < len(infos):
-        keep_only(storage, folder, (file.file_path for file in files))
+        keep_only(storage, folder, [file.file_path for file in files])
     request.written.extend(files)
     return files
 

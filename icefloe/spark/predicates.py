@@ -6,18 +6,21 @@ left. Spark orders NaN above all numbers and takes it for equal to itself; predi
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
 
+from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError
 
 from icefloe import expressions as ex
 from icefloe.errors import IcefloeError
 from icefloe.expressions import conjunction, disjunction
-from icefloe.schema import coerce, parse_text, types
+from icefloe.schema import Value, coerce, parse_text, types
 from icefloe.spark.catalyst_tree import Node, NotUnderstood, is_same, tree
 from icefloe.spark.function_ranges import Range, days_of, function_type, range_filter, source_range
 
+T = TypeVar("T")
+Columns: TypeAlias = Mapping[str, types.NestedField]
 _MOST_VALUES = 10_000
 """How many values of an IN are looked at; more would rarely rule out a file."""
 
@@ -31,6 +34,14 @@ _MIRRORED = {
     "LessThanOrEqual": "GreaterThanOrEqual",
     "GreaterThan": "LessThan",
     "GreaterThanOrEqual": "LessThanOrEqual",
+}
+_PREDICATES = {
+    "EqualTo": ex.EqualTo,
+    "NotEqualTo": ex.NotEqualTo,
+    "LessThan": ex.LessThan,
+    "LessThanOrEqual": ex.LessThanOrEqual,
+    "GreaterThan": ex.GreaterThan,
+    "GreaterThanOrEqual": ex.GreaterThanOrEqual,
 }
 _FUNCTIONS = ("Year", "TruncDate", "TruncTimestamp", "Cast")
 _OPPOSITE = {
@@ -46,20 +57,23 @@ _NOT_USABLE = (NotUnderstood, IcefloeError, Py4JError, ValueError, TypeError, Lo
 """Errors from reading an unknown predicate, which is then ignored, since it only makes a query faster."""
 
 
-def table_filter(filters: Iterable[Any], columns: Mapping[str, types.NestedField]) -> ex.Expression:
+def table_filter(filters: Iterable[JavaObject], columns: Columns) -> ex.Expression:
     """A predicate that is true wherever all of these Catalyst filters are; `columns` are those of the relation, by name."""
-    nodes = [part for expression in filters for part in _parts(expression)]
-    own = (_or_true(partial(_truth, node, columns, False)) for node in nodes)
-    return conjunction(*own, *_or_none(nodes, columns))
+    trees = (_usable(partial(tree, expression), None) for expression in filters)
+    nodes = [part for node in trees if node is not None for part in _conjuncts(node)]
+    months: list[ex.Expression] = _usable(lambda: list(_months(nodes, columns)), [])
+    return conjunction(*(_or_true(node, columns, False) for node in nodes), *months)
 
 
-def _parts(expression: Any) -> list[Node]:
-    """The conjuncts of an expression."""
+def _usable(translate: Callable[[], T], otherwise: T) -> T:
     try:
-        pending = [tree(expression)]
+        return translate()
     except _NOT_USABLE:
-        return []
-    parts = []
+        return otherwise
+
+
+def _conjuncts(node: Node) -> list[Node]:
+    pending, parts = [node], []
     while pending:
         node = pending.pop(0)
         if node.name == "And":
@@ -69,21 +83,12 @@ def _parts(expression: Any) -> list[Node]:
     return parts
 
 
-def _or_none(nodes: Sequence[Node], columns: Mapping[str, types.NestedField]) -> list[ex.Expression]:
-    try:
-        return list(_months(nodes, columns))
-    except _NOT_USABLE:
-        return []
+def _or_true(node: Node, columns: Columns, negated: bool) -> ex.Expression:
+    unknown: ex.Expression = ex.AlwaysTrue()
+    return _usable(partial(_truth, node, columns, negated), unknown)
 
 
-def _or_true(translate: Callable[[], ex.Expression]) -> ex.Expression:
-    try:
-        return translate()
-    except _NOT_USABLE:
-        return ex.AlwaysTrue()
-
-
-def _truth(node: Node, columns: Mapping[str, types.NestedField], negated: bool) -> ex.Expression:
+def _truth(node: Node, columns: Columns, negated: bool) -> ex.Expression:
     """Where the node is true, or false if negated; more rows are allowed, fewer are not."""
     match node.name:
         case "And" | "Or":
@@ -112,14 +117,14 @@ def _truth(node: Node, columns: Mapping[str, types.NestedField], negated: bool) 
             raise NotUnderstood
 
 
-def _both(node: Node, columns: Mapping[str, types.NestedField], negated: bool) -> ex.Expression:
+def _both(node: Node, columns: Columns, negated: bool) -> ex.Expression:
     left, right = node.children
     if (node.name == "And") is not negated:
-        return conjunction(*(_or_true(partial(_truth, side, columns, negated)) for side in (left, right)))
+        return conjunction(*(_or_true(side, columns, negated) for side in (left, right)))
     return disjunction(_truth(left, columns, negated), _truth(right, columns, negated))
 
 
-def _unary(node: Node, columns: Mapping[str, types.NestedField], negated: bool) -> ex.Expression:
+def _unary(node: Node, columns: Columns, negated: bool) -> ex.Expression:
     field = _field(node.children[0], columns)
     term = ex.IdReference(field.field_id)
     if node.name == "IsNaN":
@@ -127,7 +132,7 @@ def _unary(node: Node, columns: Mapping[str, types.NestedField], negated: bool) 
     return (ex.IsNull if (node.name == "IsNull") is not negated else ex.NotNull)(term)
 
 
-def _comparison(node: Node, columns: Mapping[str, types.NestedField], negated: bool) -> ex.Expression:
+def _comparison(node: Node, columns: Columns, negated: bool) -> ex.Expression:
     left, right = node.children
     name = node.name
     if left.name == "Literal":
@@ -156,20 +161,10 @@ def _comparison(node: Node, columns: Mapping[str, types.NestedField], negated: b
 
 
 def _compare(name: str, term: ex.IdReference, literal: ex.Literal, has_nan: bool) -> ex.Expression:
-    match name:
-        case "EqualTo":
-            return ex.EqualTo(term, literal)
-        case "NotEqualTo":
-            return conjunction(ex.NotEqualTo(term, literal), ex.NotNull(term))
-        case "LessThan":
-            return ex.LessThan(term, literal)
-        case "LessThanOrEqual":
-            return ex.LessThanOrEqual(term, literal)
-        case "GreaterThan" | "GreaterThanOrEqual":
-            predicate = (ex.GreaterThan if name == "GreaterThan" else ex.GreaterThanOrEqual)(term, literal)
-            return disjunction(predicate, ex.IsNaN(term)) if has_nan else predicate
-        case _:
-            raise AssertionError(name)
+    predicate = _PREDICATES[name](term, literal)
+    if name == "NotEqualTo":
+        return conjunction(predicate, ex.NotNull(term))
+    return disjunction(predicate, ex.IsNaN(term)) if has_nan and name.startswith("Greater") else predicate
 
 
 def _with_nan(name: str, term: ex.IdReference) -> ex.Expression:
@@ -185,7 +180,7 @@ def _with_nan(name: str, term: ex.IdReference) -> ex.Expression:
             return ex.NotNull(term)
 
 
-def _function(name: str, node: Node, literal: Node, columns: Mapping[str, types.NestedField]) -> ex.Expression:
+def _function(name: str, node: Node, literal: Node, columns: Columns) -> ex.Expression:
     """A comparison of a function of time with a constant, as a range of the column that it is a function of."""
     if literal.facts.get("value") is None:
         raise NotUnderstood
@@ -194,23 +189,20 @@ def _function(name: str, node: Node, literal: Node, columns: Mapping[str, types.
     if constant is None or not isinstance(constant.value, int):
         raise NotUnderstood
     at, after = constant.value, constant.value + 1
-    match name:
-        case "EqualTo" | "EqualNullSafe":
-            wanted = Range(at, after)
-        case "LessThan":
-            wanted = Range(None, at)
-        case "LessThanOrEqual":
-            wanted = Range(None, after)
-        case "GreaterThan":
-            wanted = Range(after, None)
-        case "GreaterThanOrEqual":
-            wanted = Range(at, None)
-        case _:
-            raise NotUnderstood
-    return range_filter(*source_range(node, wanted, field_of))
+    results = {
+        "EqualTo": Range(at, after),
+        "EqualNullSafe": Range(at, after),
+        "LessThan": Range(None, at),
+        "LessThanOrEqual": Range(None, after),
+        "GreaterThan": Range(after, None),
+        "GreaterThanOrEqual": Range(at, None),
+    }
+    if name not in results:
+        raise NotUnderstood
+    return range_filter(*source_range(node, results[name], field_of))
 
 
-def _months(nodes: Sequence[Node], columns: Mapping[str, types.NestedField]) -> Iterator[ex.Expression]:
+def _months(nodes: Sequence[Node], columns: Columns) -> Iterator[ex.Expression]:
     """The months and days that equalities of parts of one date name together; a month alone is no range."""
     parts: dict[str, list[tuple[Node, int]]] = {"Year": [], "Month": [], "DayOfMonth": []}
     for node in nodes:
@@ -226,11 +218,11 @@ def _months(nodes: Sequence[Node], columns: Mapping[str, types.NestedField]) -> 
             first = days_of(year, month)
             days = [day for other, day in parts["DayOfMonth"] if is_same(date, other)]
             ranges = [Range(first + day - 1, first + day) for day in days]
-            for wanted in ranges or [Range(first, days_of(year, month + 1))]:
-                yield range_filter(*source_range(date, wanted, field_of))
+            for days_named in ranges or [Range(first, days_of(year, month + 1))]:
+                yield range_filter(*source_range(date, days_named, field_of))
 
 
-def _in(node: Node, columns: Mapping[str, types.NestedField], negated: bool) -> ex.Expression:
+def _in(node: Node, columns: Columns, negated: bool) -> ex.Expression:
     if node.children[0].name in _FUNCTIONS and node.name == "In" and not negated:
         values = [
             child for child in node.children[1:] if child.name != "Literal" or child.facts.get("value") is not None
@@ -258,20 +250,20 @@ def _in(node: Node, columns: Mapping[str, types.NestedField], negated: bool) -> 
 
 def _set(node: Node, field_type: types.IcebergType) -> tuple[list[ex.Literal | None], bool]:
     """The values of an InSet, which its JSON leaves out, and whether null is among them."""
-    held = node.real().hset()
-    if held.size() > _MOST_VALUES:
+    values = node.real().hset()
+    if values.size() > _MOST_VALUES:
         raise NotUnderstood
-    parts = held.mkString("\0").split("\0")
-    if len(parts) != held.size() or isinstance(field_type, types.BinaryType | types.FixedType):
+    texts = values.mkString("\0").split("\0")
+    if len(texts) != values.size() or isinstance(field_type, types.BinaryType | types.FixedType):
         raise NotUnderstood
-    has_null = bool(held.contains(None))
+    has_null = bool(values.contains(None))
     if has_null:
         # Only one of them is no value: the text 'null' may be in the set, too.
-        parts.remove("null")
-    return [_value(text, field_type, partial(int, text)) for text in parts], has_null
+        texts.remove("null")
+    return [_value(text, field_type, partial(int, text)) for text in texts], has_null
 
 
-def _field(node: Node, columns: Mapping[str, types.NestedField]) -> types.NestedField:
+def _field(node: Node, columns: Columns) -> types.NestedField:
     """The column, or the field of a struct, that a node stands for."""
     field = _path(node, columns)
     if not isinstance(field.field_type, types.PrimitiveType):
@@ -279,7 +271,7 @@ def _field(node: Node, columns: Mapping[str, types.NestedField]) -> types.Nested
     return field
 
 
-def _path(node: Node, columns: Mapping[str, types.NestedField]) -> types.NestedField:
+def _path(node: Node, columns: Columns) -> types.NestedField:
     if node.name == "AttributeReference":
         column = columns.get(str(node.facts["name"]))
         if column is None:
@@ -337,7 +329,7 @@ def _literal(node: Node, field_type: types.IcebergType) -> ex.Literal | None:
     return _value(str(node.facts["value"]), field_type, lambda: node.real().value())
 
 
-def _value(text: str, field_type: types.IcebergType, raw: Callable[[], Any]) -> ex.Literal | None:
+def _value(text: str, field_type: types.IcebergType, raw: Callable[[], Value]) -> ex.Literal | None:
     match field_type:
         case types.FloatType() | types.DoubleType():
             number = float(text)
@@ -346,7 +338,7 @@ def _value(text: str, field_type: types.IcebergType, raw: Callable[[], Any]) -> 
             return ex.Literal(parse_text(text, field_type) if "-" in text[1:] else int(text), field_type)
         case types.TimestamptzType():
             return ex.Literal(int(raw()), field_type)
-        case types.TimestampType():
+        case types.TimestampType() | types.TimestampNanoType() | types.TimestamptzNanoType():
             return ex.Literal(int(text), field_type)
         case types.TimeType():
             return _time(int(raw()), text, field_type)
@@ -357,13 +349,9 @@ def _value(text: str, field_type: types.IcebergType, raw: Callable[[], Any]) -> 
         case types.StringType():
             return ex.Literal(text, field_type)
         case types.PrimitiveType():
-            return ex.Literal(parse_text(text, field_type) if not _is_ticks(field_type) else int(text), field_type)
+            return ex.Literal(parse_text(text, field_type), field_type)
         case _:
             raise NotUnderstood
-
-
-def _is_ticks(field_type: types.IcebergType) -> bool:
-    return str(field_type) in ("timestamp_ns", "timestamptz_ns")
 
 
 def _time(ticks: int, text: str, field_type: types.TimeType) -> ex.Literal:

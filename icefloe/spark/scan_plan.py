@@ -1,4 +1,4 @@
-"""What a Spark scan of a snapshot consists of: the kinds of deletes it has to mind, and its plan for one filter, made once.
+"""What a Spark scan of a snapshot consists of: the kinds of deletes to apply, and one plan for each filter.
 
 One DataFrame may have several relations, by which deletes apply to the files, and each asks for its own files with the
 filters of the query. They share one plan.
@@ -25,13 +25,13 @@ _MANIFESTS_LOOKED_AT = 64
 
 _BITS_PER_WORD = 64
 _MOST_ROWS = 1 << 33
-"""A bit for each of so many rows is a gigabyte."""
+"""A bit for each of this many rows is a gigabyte."""
 _OF_DATA = wanted("file_path", "file_format", "file_size_in_bytes", "key_metadata", "split_offsets", "sort_order_id")
 """What a plan without a filter decodes, so that it finds these manifests in memory."""
 
 
 class FileKind(Enum):
-    """By which deletes rows of a file may be gone: none, positions, or keys (and perhaps positions)."""
+    """How rows of a file may be deleted: not at all, by position, or by key (and perhaps by position)."""
 
     CLEAN = "clean"
     POSITIONS = "positions"
@@ -147,13 +147,13 @@ class ScanPlans:
             raise CorruptFileError(
                 task.file.file_path, f"its manifest claims {rows} rows, more than can be deleted from"
             )
-        gone = np.zeros((rows // _BITS_PER_WORD + 1) * _BITS_PER_WORD, np.bool_)
+        is_deleted = np.zeros((rows // _BITS_PER_WORD + 1) * _BITS_PER_WORD, np.bool_)
         vector = self._deletes.positions(task)
         if self._hidden is not None:
             vector = vector.union(self._hidden.get(task.file.file_path, DeletionVector()))
         positions = vector.positions()
-        gone[positions[positions < rows]] = True
-        return np.packbits(gone, bitorder="little").tobytes()
+        is_deleted[positions[positions < rows]] = True
+        return np.packbits(is_deleted, bitorder="little").tobytes()
 
 
 def _kind(task: FileScanTask, has_hidden: bool) -> FileKind:

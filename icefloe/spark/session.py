@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import expr
@@ -50,8 +50,8 @@ class ReportKeeper:
         self.reports.append(report)
         self._log.report(report)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Executors make no plans, so nothing of it goes along.
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        # Executors plan nothing, so nothing of it goes along.
         return LoggingReporter, ()
 
 
@@ -87,8 +87,8 @@ class Session:
     def resolve(self, name: str | Sequence[str]) -> tuple[Catalog, tuple[str, ...]]:
         """The catalog that a name means, and the name in it; the name of a catalog in front decides, if it is one."""
         parts = tuple(name.split(".")) if isinstance(name, str) else tuple(name)
-        given: tuple[object, ...] = parts
-        if not given or not all(isinstance(part, str) and part for part in given):
+        checked: tuple[object, ...] = parts
+        if not checked or not all(isinstance(part, str) and part for part in checked):
             raise InvalidInputError(f"{name!r} is not the name of a table; give one such as 'shop.orders'")
         if len(parts) > 2 and parts[0] in self.catalogs:
             return self.catalogs[parts[0]], parts[1:]
@@ -142,7 +142,9 @@ class Session:
         """
         return FrameWriter(self, frame)
 
-    def sql(self, text: str, args: Mapping[str, Any] | Sequence[Any] | None = None, **frames: Any) -> DataFrame:
+    def sql(
+        self, text: str, args: Mapping[str, object] | Sequence[object] | None = None, **frames: object
+    ) -> DataFrame:
         """Run a SQL text as `spark.sql` does; names without a catalog may be of tables in this session's first one.
 
         Args:
@@ -190,18 +192,13 @@ class Session:
         >>> ice.table("shop.orders").count()
         2
         """
-        self._check_classic()
-        column = expr(condition) if isinstance(condition, str) else condition
-        table = self.load_table(name)
-        to = destination(self.spark, table, branch)
-        properties = {**to.snapshot_properties, **(snapshot_properties or {})}
-        mentioned = mentioned_metadata(str(condition))
-        return delete_rows(TargetTable(self.spark, table, to.branch, properties, metadata_columns=mentioned), column)
+        target = self._target(name, branch, snapshot_properties, str(condition))
+        return delete_rows(target, expr(condition) if isinstance(condition, str) else condition)
 
     def update(
         self,
         name: str | Sequence[str],
-        values: Mapping[str, Any],
+        values: Mapping[str, object],
         condition: str | Column | None = None,
         *,
         branch: str | None = None,
@@ -220,14 +217,19 @@ class Session:
         >>> ice.table("shop.orders").filter("id = 2").select("total").collect()
         [Row(total=40.0)]
         """
-        self._check_classic()
+        target = self._target(name, branch, snapshot_properties, f"{condition} {values}")
         column = expr(condition) if isinstance(condition, str) else condition
-        table = self.load_table(name)
-        to = destination(self.spark, table, branch)
-        properties = {**to.snapshot_properties, **(snapshot_properties or {})}
-        mentioned = mentioned_metadata(f"{condition} {values}")
-        target = TargetTable(self.spark, table, to.branch, properties, metadata_columns=mentioned)
         return update_rows(target, assignments_of(values) or (), column)
+
+    def _target(
+        self, name: str | Sequence[str], branch: str | None, properties: Mapping[str, str] | None, text: str
+    ) -> TargetTable:
+        """The table of a change, which may mention metadata columns in its text."""
+        self._check_classic()
+        table = self.load_table(name)
+        to = destination(self.spark, table, branch, properties)
+        mentioned = mentioned_metadata(text)
+        return TargetTable(self.spark, table, to.branch, to.snapshot_properties, metadata_columns=mentioned)
 
     def _check_classic(self) -> None:
         if self._door is None:
@@ -241,15 +243,14 @@ class Session:
             is_newest, ref = source.snapshot_id is None and source.as_of is None, source.ref
             if is_newest and ref is None:
                 ref = branch_to_read(self.spark, table)
-            wanted = ("*", *metadata_columns)
-            scan = table.scan(None, wanted, snapshot_id=source.snapshot_id, ref=ref, as_of=source.as_of)
+            columns = ("*", *metadata_columns)
+            scan = table.scan(None, columns, snapshot_id=source.snapshot_id, ref=ref, as_of=source.as_of)
             frame = self.read(scan, ".".join(source.identifier))
             noted_source = Source(source.catalog, source.identifier, ref=ref)
             return self._noted(frame, noted_source, table, metadata_columns) if is_newest else frame
-        metadata_scan = table.inspect.scan(
+        rows = table.inspect.scan(
             source.metadata_table, source.snapshot_id, ref=source.ref, as_of=source.as_of
-        )
-        rows = metadata_scan.to_arrow()
+        ).to_arrow()
         # Left to itself, PySpark takes times without a zone for times in that of the session, some of which do not exist.
         schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
         # It cannot infer the type of a column without chunks.
@@ -292,7 +293,7 @@ class Session:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
 

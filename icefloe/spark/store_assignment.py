@@ -8,17 +8,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from py4j.java_gateway import JavaObject
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, types as spark_types
+from pyspark.sql import Column, DataFrame, SparkSession, types as spark_types
 
 from icefloe.data import write_default
 from icefloe.errors import InvalidInputError, InvalidValueError
 from icefloe.schema import Schema, types
-from icefloe.spark.gateway import Gateway, active, is_at_least
+from icefloe.spark.gateway import Gateway, active, analyzed, is_at_least, items
 from icefloe.spark.shaping import bare_type, match_names, shaped_value, stands_for
-from icefloe.spark.spark_sessions import is_case_sensitive
+from icefloe.spark.spark_sessions import is_case_sensitive, is_on
 from icefloe.spark.types import TypeMapping, mapping_of, user_type
 
 Path: TypeAlias = tuple[str, ...]
@@ -38,7 +39,7 @@ _REFUSED = re.compile(r"\[\S+\] Cannot write incompatible data for the table .*?
 """What Spark says of data that it does not take, about the table and the column."""
 
 
-def check_policy(spark: Any) -> None:
+def check_policy(spark: SparkSession) -> None:
     """Raise under the policy that Spark only allows for its oldest kind of tables."""
     if str(spark.conf.get(_POLICY)).lower() == "legacy":
         raise InvalidInputError(
@@ -46,12 +47,12 @@ def check_policy(spark: Any) -> None:
         )
 
 
-def check_left_out(spark: Any, schema: Schema, given: Iterable[str], table: str) -> None:
+def check_left_out(spark: SparkSession, schema: Schema, assigned: Iterable[str], table: str) -> None:
     """Raise if a column without a default has no value, and the session does not use NULL as a default."""
-    if str(spark.conf.get(_LEFT_OUT_IS_NULL)).lower() == "true":
+    if is_on(spark, _LEFT_OUT_IS_NULL):
         return
-    known = set(given)
-    missing = [field.name for field in schema.fields if field.name not in known and write_default(field) is None]
+    names = set(assigned)
+    missing = [field.name for field in schema.fields if field.name not in names and write_default(field) is None]
     if missing:
         raise InvalidValueError(
             f"table {table}: column {missing[0]!r} is given no value and has no default, and {_LEFT_OUT_IS_NULL} is false"
@@ -72,36 +73,37 @@ def store_assigned(
     spark = frame.sparkSession
     gateway = Gateway(spark)
     fields = {field.name: field for field in schema.fields}
-    places = match_names(frame.columns, list(fields), "", is_case_sensitive(spark))
-    check_left_out(spark, schema, places, table)
-    taker = _Taker(mapping_of(spark), by_position)
-    wanted = [
-        spark_types.StructField(name, taker.type(fields[name].field_type, frame.schema.fields[index].dataType))
-        for name, index in sorted(places.items(), key=lambda item: item[1])
+    indexes = match_names(frame.columns, list(fields), "", is_case_sensitive(spark))
+    check_left_out(spark, schema, indexes, table)
+    accepted = _AcceptedTypes(mapping_of(spark), by_position)
+    columns = [
+        spark_types.StructField(name, accepted.type(fields[name].field_type, frame.schema.fields[index].dataType))
+        for name, index in sorted(indexes.items(), key=lambda item: item[1])
     ]
-    if all(
-        bare_type(one.dataType) == bare_type(field.dataType) for one, field in zip(wanted, frame.schema, strict=True)
-    ):
+    pairs = zip(columns, frame.schema, strict=True)
+    if all(bare_type(column.dataType) == bare_type(field.dataType) for column, field in pairs):
         return frame
     check_policy(spark)
-    catalyst = gateway.jvm.org.apache.spark.sql.catalyst
-    expected = catalyst.types.DataTypeUtils.toAttributes(gateway.type(spark_types.StructType(wanted)))
-    plan, conf = frame._jdf.queryExecution().analyzed(), spark._jsparkSession.sessionState().conf()
-    filling = _filling(gateway, evolves=evolves)
+    conf, filling = spark._jsparkSession.sessionState().conf(), _filling(gateway, evolves=evolves)
+    resolver = gateway.jvm.org.apache.spark.sql.catalyst.analysis.TableOutputResolver
     with _refusals_as_ours(table):
-        resolved = catalyst.analysis.TableOutputResolver.resolveOutputColumns(
-            table, expected, plan, not by_position, conf, filling
-        )
-    return gateway.frame(gateway.jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, resolved))
+        expected = _attributes(gateway, columns)
+        resolved = resolver.resolveOutputColumns(table, expected, analyzed(frame), not by_position, conf, filling)
+    return gateway.frame_of(resolved)
 
 
-def with_names_of(given: Any, field_type: types.IcebergType) -> Any:
+def _attributes(gateway: Gateway, columns: Sequence[spark_types.StructField]) -> JavaObject:
+    struct = gateway.type(spark_types.StructType(list(columns)))
+    return gateway.jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes(struct)
+
+
+def with_names_of(data_type: spark_types.DataType, field_type: types.IcebergType) -> spark_types.DataType:
     """A Spark type whose structs, but not those in lists and maps, have the names of a table's, if they are as wide."""
-    if not isinstance(given, spark_types.StructType) or not isinstance(field_type, types.StructType):
-        return given
-    if len(given.fields) != len(field_type.fields):
-        return given
-    pairs = zip(given.fields, field_type.fields, strict=True)
+    if not isinstance(data_type, spark_types.StructType) or not isinstance(field_type, types.StructType):
+        return data_type
+    if len(data_type.fields) != len(field_type.fields):
+        return data_type
+    pairs = zip(data_type.fields, field_type.fields, strict=True)
     return spark_types.StructType(
         [
             spark_types.StructField(own.name, with_names_of(field.dataType, own.field_type), field.nullable)
@@ -110,57 +112,61 @@ def with_names_of(given: Any, field_type: types.IcebergType) -> Any:
     )
 
 
-def _filling(gateway: Gateway, *, evolves: bool) -> Any:
+def _filling(gateway: Gateway, *, evolves: bool) -> JavaObject:
     """Whether fields that are missing in structs are filled, in the form that this release of Spark takes."""
     analysis = gateway.jvm.org.apache.spark.sql.catalyst.analysis
-    if evolves and _is_on(gateway.spark, _FILLS_INSERTS):
+    if evolves and is_on(gateway.spark, _FILLS_INSERTS, "false"):
         return getattr(getattr(analysis, "TableOutputResolver$DefaultValueFillMode$"), "MODULE$").RECURSE()
     return getattr(analysis.TableOutputResolver, "resolveOutputColumns$default$6")()
 
 
 @dataclass(frozen=True)
-class _Taker:
-    """Which Spark type is to be given for a column, whether null or not: its own, or what is given if that stands for it."""
+class _AcceptedTypes:
+    """Which Spark type a column takes, whether null or not: its own, or that of the data if that stands for it."""
 
     mapping: TypeMapping
     by_position: bool
 
-    def type(self, field_type: types.IcebergType, given: Any = None) -> Any:
+    def type(
+        self, field_type: types.IcebergType, data_type: spark_types.DataType | None = None
+    ) -> spark_types.DataType:
         match field_type:
             case types.StructType():
-                return spark_types.StructType(self._fields(field_type, given))
+                return spark_types.StructType(self._fields(field_type, data_type))
             case types.ListType():
-                inner = given.elementType if isinstance(given, spark_types.ArrayType) else None
-                return spark_types.ArrayType(self.type(field_type.element_type, inner))
+                element = data_type.elementType if isinstance(data_type, spark_types.ArrayType) else None
+                return spark_types.ArrayType(self.type(field_type.element_type, element))
             case types.MapType():
-                is_map = isinstance(given, spark_types.MapType)
-                keys, values = (given.keyType, given.valueType) if is_map else (None, None)
+                keys = data_type.keyType if isinstance(data_type, spark_types.MapType) else None
+                values = data_type.valueType if isinstance(data_type, spark_types.MapType) else None
                 return spark_types.MapType(
                     self.type(field_type.key_type, keys), self.type(field_type.value_type, values)
                 )
             case _:
-                is_taken = given is not None and stands_for(given, field_type)
-                return given if is_taken else user_type(field_type, self.mapping)
+                stands = data_type is not None and stands_for(data_type, field_type)
+                return data_type if stands else user_type(field_type, self.mapping)
 
-    def _fields(self, struct: types.StructType, given: Any) -> list[Any]:
-        inner = given.fields if isinstance(given, spark_types.StructType) else []
-        placed = dict(enumerate(field.dataType for field in inner))
-        named = {field.name.lower(): field.dataType for field in inner} | {
-            field.name: field.dataType for field in inner
-        }
+    def _fields(
+        self, struct: types.StructType, data_type: spark_types.DataType | None
+    ) -> list[spark_types.StructField]:
+        inner = data_type.fields if isinstance(data_type, spark_types.StructType) else []
+        by_name = {field.name.lower(): field.dataType for field in inner}
+        by_name |= {field.name: field.dataType for field in inner}
         fields = []
         for index, field in enumerate(struct.fields):
-            by_name = named.get(field.name, named.get(field.name.lower()))
-            own = self.type(field.field_type, placed.get(index) if self.by_position else by_name)
-            fields.append(spark_types.StructField(field.name, own))
+            if self.by_position:
+                of_data = inner[index].dataType if index < len(inner) else None
+            else:
+                of_data = by_name.get(field.name, by_name.get(field.name.lower()))
+            fields.append(spark_types.StructField(field.name, self.type(field.field_type, of_data)))
         return fields
 
 
 # -- UPDATE and MERGE
 
 
-def _node_names_above(base: Any, plan: Any) -> Iterator[str]:
-    """The kinds of the nodes that a query over rows put on top of the plan of those."""
+def _node_names_above(base: JavaObject, plan: JavaObject) -> Iterator[str]:
+    """The names of the nodes that a query over rows put on top of the plan of those."""
     while not plan.equals(base):
         yield plan.nodeName()
         if plan.nodeName() == "WithCTE":
@@ -184,90 +190,85 @@ class Assigner:
     table: str
     evolves: bool = False
 
-    def resolved(self, rows: DataFrame, columns: Sequence[Column]) -> tuple[DataFrame, list[Any]]:
-        """The expressions of columns as Spark finds them over the rows, and the rows, which subqueries may widen."""
+    def resolved(self, rows: DataFrame, columns: Sequence[Column]) -> tuple[DataFrame, list[JavaObject]]:
+        """The expressions of columns as Spark resolves them over the rows, and the rows, which subqueries may widen."""
         named = {f"{_VALUE}{index}": column for index, column in enumerate(columns)}
-        plan = rows.select(*(column.alias(name) for name, column in named.items()))._jdf.queryExecution().analyzed()
-        base = rows._jdf.queryExecution().analyzed()
+        plan = analyzed(rows.select(*(column.alias(name) for name, column in named.items())))
+        base = analyzed(rows)
         if any(name in _NOT_OF_ONE_ROW for name in _node_names_above(base, plan)):
             raise InvalidInputError(
                 f"table {self.table}: a value to assign is that of one row; no aggregate, window or generator, such as explode,"
                 " gives that"
             )
         if plan.nodeName() == "Project" and plan.child().equals(base):
-            expressions = plan.projectList()
-            return rows, [expressions.apply(index).child() for index in range(len(named))]
+            return rows, [expression.child() for expression in items(plan.projectList())]
         wider = rows.withColumns(named)
-        expressions = wider._jdf.queryExecution().analyzed().output()
-        first = expressions.size() - len(named)
-        return wider, [expressions.apply(first + index) for index in range(len(named))]
+        output = analyzed(wider).output()
+        return wider, items(output.takeRight(len(named)))
 
     def shown(self, rows: DataFrame, values: Mapping[Path, Column]) -> dict[Path, Column]:
         """The values, each as Spark shows the type of its column if it stands for one that Spark lacks."""
-        kinds = {path: self._fields(path)[-1][1].field_type for path in values}
-        if not any(
-            isinstance(field_type, types.UUIDType | types.TimestampNanoType | types.TimestamptzNanoType)
-            for field_type in kinds.values()
-        ):
+        field_types = {path: self._fields(path)[-1][1].field_type for path in values}
+        lacking = types.UUIDType | types.TimestampNanoType | types.TimestamptzNanoType
+        if not any(isinstance(field_type, lacking) for field_type in field_types.values()):
             return dict(values)
         named = [column.alias(f"{_VALUE}{index}") for index, column in enumerate(values.values())]
         shown = dict(values)
         for path, field in zip(values, rows.select(*named).schema.fields, strict=True):
-            if stands_for(field.dataType, kinds[path]):
-                shown[path] = shaped_value(rows, values[path], field.dataType, kinds[path], ".".join(path))
+            if stands_for(field.dataType, field_types[path]):
+                shown[path] = shaped_value(rows, values[path], field.dataType, field_types[path], ".".join(path))
         return shown
 
     def updated(
-        self, old: Mapping[str, Any], values: Mapping[Path, Any], *, is_star: bool = False
+        self, old: Mapping[str, JavaObject], values: Mapping[Path, JavaObject], *, is_star: bool = False
     ) -> dict[str, Column]:
         """What columns are to be that are assigned, or have fields that are; `old` has what each is, as an attribute."""
         names = list(dict.fromkeys(path[0] for path in values))
-        held = {name: old[name].withName(name).withDataType(old[name].dataType().asNullable()) for name in names}
-        assignments = [self._assignment(self._key(path, held[path[0]]), value) for path, value in values.items()]
-        more = (is_star, self._fills) if self._knows_stars else ()
-        return self._aligned("alignUpdateAssignments", held, assignments, *more)
+        attributes = {name: old[name].withName(name).withDataType(old[name].dataType().asNullable()) for name in names}
+        keyed = [(self._key(path, attributes[path[0]]), value) for path, value in values.items()]
+        return self._aligned("alignUpdateAssignments", attributes, keyed, is_star)
 
-    def inserted(self, values: Mapping[str, Any]) -> dict[str, Column]:
+    def inserted(self, values: Mapping[str, JavaObject]) -> dict[str, Column]:
         """The columns of a new row that have values."""
-        taker = _Taker(mapping_of(self.gateway.spark), by_position=False)
-        fields = [(field.name, taker.type(field.field_type)) for field in self.schema.fields if field.name in values]
-        struct = spark_types.StructType([spark_types.StructField(*field) for field in fields])
-        attributes = self.gateway.jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes(
-            self.gateway.type(struct)
-        )
-        held = {name: attributes.apply(index) for index, (name, _) in enumerate(fields)}
-        assignments = [self._assignment(held[name], value) for name, value in values.items()]
+        accepted = _AcceptedTypes(mapping_of(self.gateway.spark), by_position=False)
+        columns = [
+            spark_types.StructField(field.name, accepted.type(field.field_type))
+            for field in self.schema.fields
+            if field.name in values
+        ]
+        names = [column.name for column in columns]
+        attributes = dict(zip(names, items(_attributes(self.gateway, columns)), strict=True))
         return self._aligned(
-            "alignInsertAssignments", held, assignments, *((self._fills,) if self._knows_stars else ())
+            "alignInsertAssignments", attributes, [(attributes[name], value) for name, value in values.items()]
         )
-
-    @property
-    def _knows_stars(self) -> bool:
-        return is_at_least(self.gateway.spark, _KNOWS_STARS)
-
-    @property
-    def _fills(self) -> bool:
-        """Whether fields of structs that the source lacks are filled."""
-        return self.evolves and _is_on(self.gateway.spark, _FILLS_MERGES)
 
     def _aligned(
-        self, rule: str, held: Mapping[str, Any], assignments: Sequence[Any], *more: bool
+        self,
+        rule: str,
+        attributes: Mapping[str, JavaObject],
+        values: Iterable[tuple[JavaObject, JavaObject]],
+        *is_star: bool,
     ) -> dict[str, Column]:
         gateway = self.gateway
         check_policy(gateway.spark)
-        rules = gateway.jvm.org.apache.spark.sql.catalyst.analysis.AssignmentUtils
+        catalyst = gateway.jvm.org.apache.spark.sql.catalyst
+        assignments = [catalyst.plans.logical.Assignment(key, value) for key, value in values]
+        # Whether fields of structs that the source lacks are filled.
+        fills = self.evolves and is_on(gateway.spark, _FILLS_MERGES, "false")
+        options = (*is_star, fills) if is_at_least(gateway.spark, _KNOWS_STARS) else ()
+        align = getattr(catalyst.analysis.AssignmentUtils, rule)
         with active(gateway.spark), _refusals_as_ours(self.table):
-            aligned = getattr(rules, rule)(gateway.seq(held.values()), gateway.seq(assignments), *more)
-        return {name: gateway.column(aligned.apply(index).value()) for index, name in enumerate(held)}
+            aligned = align(gateway.seq(attributes.values()), gateway.seq(assignments), *options)
+        return {
+            name: gateway.column(assignment.value())
+            for name, assignment in zip(attributes, items(aligned), strict=True)
+        }
 
-    def _assignment(self, key: Any, value: Any) -> Any:
-        return self.gateway.jvm.org.apache.spark.sql.catalyst.plans.logical.Assignment(key, value)
-
-    def _key(self, path: Path, attribute: Any) -> Any:
+    def _key(self, path: Path, attribute: JavaObject) -> JavaObject:
         key = attribute
         for index, field in self._fields(path)[1:]:
-            inner = self.gateway.jvm.org.apache.spark.sql.catalyst.expressions.GetStructField
-            key = inner(key, index, self.gateway.jvm.scala.Some(field.name))
+            name = self.gateway.jvm.scala.Some(field.name)
+            key = self.gateway.expressions.GetStructField(key, index, name)
         return key
 
     def _fields(self, path: Path) -> list[tuple[int, types.NestedField]]:
@@ -290,7 +291,3 @@ def _refusals_as_ours(table: str) -> Iterator[None]:
         text = str(problem).partition(_STACK)[0]
         match = _REFUSED.fullmatch(text.strip())
         raise InvalidValueError(f"table {table}: {match[1] if match else text}") from problem
-
-
-def _is_on(spark: Any, key: str) -> bool:
-    return str(spark.conf.get(key, "false")).lower() == "true"

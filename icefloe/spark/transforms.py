@@ -5,8 +5,7 @@ Nothing here depends on settings of the session: neither on its time zone nor on
 number too small to be rounded down, an hour that does not fit in an int, fails the job.
 """
 
-from typing import Any
-
+from py4j.java_gateway import JavaObject
 from pyspark.sql import Column, functions as F, types as spark_types  # noqa: N812  # its usual name
 
 from icefloe.errors import InvalidTransformError
@@ -98,9 +97,8 @@ def _hash_bytes(gateway: Gateway, column: Column) -> Column:
 
 def _unscaled_bytes(gateway: Gateway, column: Column) -> Column:
     """The unscaled number of a decimal as two's complement in the fewest bytes, as `BigInteger` gives it."""
-    number = _invoke(
-        gateway, _big_decimal(gateway, column), "unscaledValue", _object_type(gateway, "java.math.BigInteger")
-    )
+    integer = _object_type(gateway, "java.math.BigInteger")
+    number = _invoke(gateway, _big_decimal(gateway, column), "unscaledValue", integer)
     return gateway.column(_invoke(gateway, number, "toByteArray", gateway.type(spark_types.BinaryType())))
 
 
@@ -121,7 +119,7 @@ def _truncated(gateway: Gateway, width: int, column: Column, field_type: types.I
             raise AssertionError(f"columns of type {field_type} cannot be truncated")
 
 
-def _rounded_down(gateway: Gateway, column: Column, width: Column, data_type: Any) -> Column:
+def _rounded_down(gateway: Gateway, column: Column, width: Column, data_type: spark_types.DataType) -> Column:
     """By a sum that comes round below the least value, as Spark's own arithmetic may not."""
     rest = gateway.static_invoke(_MATH, "floorMod", data_type, column, width)
     less = gateway.static_invoke(_MATH, "negateExact", data_type, rest)
@@ -131,7 +129,7 @@ def _rounded_down(gateway: Gateway, column: Column, width: Column, data_type: An
 def _truncated_decimal(gateway: Gateway, width: int, column: Column, field_type: types.DecimalType) -> Column:
     """By way of `BigDecimal`, which neither rounds nor overflows as Spark's arithmetic may at 38 digits."""
     big = _object_type(gateway, _BIG_DECIMAL)
-    step = gateway.jvm.org.apache.spark.sql.catalyst.expressions.Literal(
+    step = gateway.expressions.Literal(
         gateway.jvm.java.math.BigDecimal(gateway.jvm.java.math.BigInteger(str(width)), field_type.scale), big
     )
     value = _big_decimal(gateway, column)
@@ -174,22 +172,24 @@ def _floor_div(gateway: Gateway, column: Column, divisor: int) -> Column:
     return gateway.static_invoke(_MATH, "floorDiv", _LONG, column, F.lit(divisor).cast(_LONG))
 
 
-def _reinterpreted(gateway: Gateway, column: Column, data_type: Any) -> Column:
+def _reinterpreted(gateway: Gateway, column: Column, data_type: spark_types.DataType) -> Column:
     """The number inside of a time or timestamp, whatever the session's time zone."""
-    conversion = gateway.jvm.org.apache.spark.sql.catalyst.expressions.PreciseTimestampConversion
+    conversion = gateway.expressions.PreciseTimestampConversion
     return gateway.column(conversion(gateway.expression(column), gateway.type(data_type), gateway.type(_LONG)))
 
 
-def _big_decimal(gateway: Gateway, column: Column) -> Any:
+def _big_decimal(gateway: Gateway, column: Column) -> JavaObject:
     return _invoke(gateway, gateway.expression(column), "toJavaBigDecimal", _object_type(gateway, _BIG_DECIMAL))
 
 
-def _object_type(gateway: Gateway, class_name: str) -> Any:
+def _object_type(gateway: Gateway, class_name: str) -> JavaObject:
     return gateway.jvm.org.apache.spark.sql.types.ObjectType(gateway.load_class(class_name))
 
 
-def _invoke(gateway: Gateway, target: Any, method: str, result: Any, *arguments: Any) -> Any:
+def _invoke(
+    gateway: Gateway, target: JavaObject, method: str, result: JavaObject, *arguments: JavaObject
+) -> JavaObject:
     """A call of a method of a Java object in generated code; null where the object is."""
-    return gateway.jvm.org.apache.spark.sql.catalyst.expressions.objects.Invoke(
+    return gateway.expressions.objects.Invoke(
         target, method, result, gateway.seq(arguments), gateway.seq(()), True, True, True
     )

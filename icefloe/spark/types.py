@@ -19,15 +19,14 @@ table makes an equal table. Ids of list elements and of map keys and values have
 
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
 
-import pyspark
 from pyspark.errors import PySparkException
-from pyspark.sql import types as spark_types
+from pyspark.sql import SparkSession, types as spark_types
 
 from icefloe.errors import IcefloeError, InvalidSchemaError, InvalidTypeError
-from icefloe.schema import Schema, assign_fresh_ids, types
+from icefloe.schema import JSON, Schema, Value, assign_fresh_ids, types
 from icefloe.spark.literals import sql_literal, value_of_literal
+from icefloe.spark.spark_sessions import is_on
 
 FIELD_ID = "parquet.field.id"
 COMMENT = "comment"
@@ -38,8 +37,10 @@ EXACT_TYPE = "icefloe.type"
 
 TIME_ENABLED = "spark.sql.timeType.enabled"
 GEO_ENABLED = "spark.sql.geospatial.enabled"
+_HAS_TIME = hasattr(spark_types, "TimeType")
+_HAS_GEO = hasattr(spark_types, "GeometryType")
 
-_PLAIN: dict[type[types.IcebergType], Any] = {
+_TO_SPARK: dict[type[types.IcebergType], spark_types.DataType] = {
     types.UnknownType: spark_types.NullType(),
     types.BooleanType: spark_types.BooleanType(),
     types.IntegerType: spark_types.IntegerType(),
@@ -86,41 +87,41 @@ class TypeMapping:
     geo: bool = False
 
 
-def mapping_of(spark: Any) -> TypeMapping:
+PLAIN = TypeMapping()
+"""What every Spark can express."""
+
+
+def mapping_of(spark: SparkSession) -> TypeMapping:
     """What this session's Spark can express."""
-    return TypeMapping(_is_on(spark, TIME_ENABLED), _is_on(spark, GEO_ENABLED))
-
-
-def _is_on(spark: Any, key: str) -> bool:
-    return str(spark.conf.get(key, "false")).lower() == "true" and hasattr(
-        pyspark.sql.types, "TimeType" if key == TIME_ENABLED else "GeometryType"
+    return TypeMapping(
+        _HAS_TIME and is_on(spark, TIME_ENABLED, "false"), _HAS_GEO and is_on(spark, GEO_ENABLED, "false")
     )
 
 
 # -- to Spark
 
 
-def user_schema(schema: Schema, mapping: TypeMapping = TypeMapping()) -> Any:  # noqa: B008  # it is frozen
+def user_schema(schema: Schema, mapping: TypeMapping = PLAIN) -> spark_types.StructType:
     """The columns as a DataFrame shows them: a `StructType` with ids, comments and defaults in the fields' metadata."""
     return _struct(schema.as_struct, mapping, of_file=False)
 
 
-def file_schema(schema: Schema, mapping: TypeMapping = TypeMapping()) -> Any:  # noqa: B008  # it is frozen
+def file_schema(schema: Schema, mapping: TypeMapping = PLAIN) -> spark_types.StructType:
     """The columns as Spark's Parquet reader and writer see them; those of type unknown are left out."""
     return _struct(schema.as_struct, mapping, of_file=True)
 
 
-def user_type(field_type: types.IcebergType, mapping: TypeMapping = TypeMapping()) -> Any:  # noqa: B008  # it is frozen
+def user_type(field_type: types.IcebergType, mapping: TypeMapping = PLAIN) -> spark_types.DataType:
     """A type as a DataFrame shows it."""
     return _type(field_type, mapping, of_file=False)
 
 
-def file_type(field_type: types.IcebergType, mapping: TypeMapping = TypeMapping()) -> Any:  # noqa: B008  # it is frozen
+def file_type(field_type: types.IcebergType, mapping: TypeMapping = PLAIN) -> spark_types.DataType:
     """A type as Spark's Parquet reader and writer see it."""
     return _type(field_type, mapping, of_file=True)
 
 
-def _struct(struct: types.StructType, mapping: TypeMapping, *, of_file: bool) -> Any:
+def _struct(struct: types.StructType, mapping: TypeMapping, *, of_file: bool) -> spark_types.StructType:
     return spark_types.StructType(
         [
             _field(field, mapping, of_file)
@@ -130,9 +131,9 @@ def _struct(struct: types.StructType, mapping: TypeMapping, *, of_file: bool) ->
     )
 
 
-def _field(field: types.NestedField, mapping: TypeMapping, of_file: bool) -> Any:
+def _field(field: types.NestedField, mapping: TypeMapping, of_file: bool) -> spark_types.StructField:
     data_type = _type(field.field_type, mapping, of_file=of_file)
-    metadata: dict[str, Any] = {FIELD_ID: field.field_id}
+    metadata: dict[str, object] = {FIELD_ID: field.field_id}
     if field.doc is not None:
         metadata[COMMENT] = field.doc
     for key, value in ((CURRENT_DEFAULT, field.write_default), (EXISTS_DEFAULT, field.initial_default)):
@@ -144,7 +145,7 @@ def _field(field: types.NestedField, mapping: TypeMapping, of_file: bool) -> Any
     return spark_types.StructField(field.name, data_type, field.optional, metadata)
 
 
-def _type(field_type: types.IcebergType, mapping: TypeMapping, *, of_file: bool) -> Any:
+def _type(field_type: types.IcebergType, mapping: TypeMapping, *, of_file: bool) -> spark_types.DataType:
     match field_type:
         case types.StructType():
             return _struct(field_type, mapping, of_file=of_file)
@@ -164,10 +165,10 @@ def _type(field_type: types.IcebergType, mapping: TypeMapping, *, of_file: bool)
         case types.GeometryType() | types.GeographyType():
             return spark_types.BinaryType() if of_file or not mapping.geo else _geo(field_type)
         case _:
-            return _PLAIN[type(field_type)]
+            return _TO_SPARK[type(field_type)]
 
 
-def _geo(field_type: types.GeometryType | types.GeographyType) -> Any:
+def _geo(field_type: types.GeometryType | types.GeographyType) -> spark_types.DataType:
     """Spark's own type, or binary if Spark does not know the coordinate system."""
     try:
         if isinstance(field_type, types.GeometryType):
@@ -179,9 +180,9 @@ def _geo(field_type: types.GeometryType | types.GeographyType) -> Any:
     return spark_types.BinaryType()
 
 
-def _needs_mark(field_type: types.IcebergType, shown: Any) -> bool:
+def _needs_mark(field_type: types.IcebergType, shown: spark_types.DataType) -> bool:
     """Whether reading the Spark type back would give another one."""
-    if isinstance(field_type, types.StructType | types.ListType | types.MapType):
+    if isinstance(field_type, types.NestedType):
         return False
     try:
         return _plain_from_spark(shown, "") != field_type
@@ -192,7 +193,7 @@ def _needs_mark(field_type: types.IcebergType, shown: Any) -> bool:
 # -- from Spark
 
 
-def schema_from_spark(struct: Any) -> Schema:
+def schema_from_spark(struct: spark_types.StructType) -> Schema:
     """The columns of a Spark `StructType`; ids as the metadata of its fields has them, or all fresh.
 
     They are fresh if any is missing, or if two fields have the same, as columns of a query may that come from one field.
@@ -204,7 +205,7 @@ def schema_from_spark(struct: Any) -> Schema:
     return assign_fresh_ids(schema) if reader.missing_ids else schema
 
 
-def schema_of_query(struct: Any) -> Schema:
+def schema_of_query(struct: spark_types.StructType) -> Schema:
     """The columns of a query as a new table or view has them: fresh ids, nothing required, and no defaults.
 
     What the tables behind the query say of their fields is theirs; two columns may be of the same field.
@@ -212,7 +213,7 @@ def schema_of_query(struct: Any) -> Schema:
     return schema_from_spark(of_query(struct))
 
 
-def of_query(data_type: Any) -> Any:
+def of_query(data_type: spark_types.DataType) -> spark_types.DataType:
     """A type of Spark's that says of its fields what a query can: comments, and which types they stand for."""
     match data_type:
         case spark_types.StructType():
@@ -235,7 +236,7 @@ def of_query(data_type: Any) -> Any:
             return data_type
 
 
-def type_from_spark(data_type: Any) -> types.IcebergType:
+def type_from_spark(data_type: spark_types.DataType) -> types.IcebergType:
     """The type of a Spark type; fields nested in it have ids only where its metadata says so, else negative ones."""
     return _Reader().type(data_type, "type")
 
@@ -248,7 +249,7 @@ class _Reader:
         self._seen: set[int] = set()
         self._negative = count(-1, -1)
 
-    def field(self, field: Any, around: str) -> types.NestedField:
+    def field(self, field: spark_types.StructField, around: str) -> types.NestedField:
         path = f"{around}.{field.name}" if around else field.name
         metadata = field.metadata or {}
         field_type = self._exact(metadata.get(EXACT_TYPE), field.dataType) or self.type(field.dataType, path)
@@ -262,7 +263,7 @@ class _Reader:
             _default(metadata.get(CURRENT_DEFAULT), field_type, path),
         )
 
-    def field_id(self, metadata: Any, path: str) -> int:
+    def field_id(self, metadata: JSON, path: str) -> int:
         field_id = metadata.get(FIELD_ID)
         if field_id is None:
             return self._missing()
@@ -277,7 +278,7 @@ class _Reader:
         self.missing_ids = True
         return next(self._negative)
 
-    def _exact(self, name: Any, data_type: Any) -> types.IcebergType | None:
+    def _exact(self, name: object, data_type: spark_types.DataType) -> types.IcebergType | None:
         """The type that a mark names, if the Spark type is still the one that stands for it."""
         if not isinstance(name, str):
             return None
@@ -285,10 +286,10 @@ class _Reader:
             exact = types.parse_type(name)
         except InvalidTypeError:
             return None
-        shown = [user_type(exact, TypeMapping(time, geo)) for time in _TIME for geo in _GEO]
-        return exact if data_type in shown else None
+        mappings = {TypeMapping(time, geo) for time in (False, _HAS_TIME) for geo in (False, _HAS_GEO)}
+        return exact if any(user_type(exact, mapping) == data_type for mapping in mappings) else None
 
-    def type(self, data_type: Any, path: str) -> types.IcebergType:
+    def type(self, data_type: spark_types.DataType, path: str) -> types.IcebergType:
         match data_type:
             case spark_types.StructType():
                 return types.StructType(*(self.field(field, path) for field in data_type.fields))
@@ -303,11 +304,7 @@ class _Reader:
                 return _plain_from_spark(data_type, path)
 
 
-_TIME = (False, True) if hasattr(spark_types, "TimeType") else (False,)
-_GEO = (False, True) if hasattr(spark_types, "GeometryType") else (False,)
-
-
-def _plain_from_spark(data_type: Any, path: str) -> types.IcebergType:
+def _plain_from_spark(data_type: spark_types.DataType, path: str) -> types.IcebergType:
     if isinstance(data_type, spark_types.DecimalType):
         return types.DecimalType(data_type.precision, data_type.scale)
     name = data_type.typeName()
@@ -323,7 +320,7 @@ def _plain_from_spark(data_type: Any, path: str) -> types.IcebergType:
     )
 
 
-def _default(text: Any, field_type: types.IcebergType, path: str) -> Any:
+def _default(text: object, field_type: types.IcebergType, path: str) -> Value | None:
     if text is None:
         return None
     try:

@@ -6,9 +6,12 @@ lives, may write on for a moment after that was swept: such a file is nobody's, 
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+
+from py4j.java_gateway import JavaObject
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from icefloe.data import data_folder
 from icefloe.errors import IcefloeError
@@ -27,7 +30,7 @@ def new_folder(metadata: TableMetadata) -> str:
 
 
 @contextmanager
-def removed_on_error(spark: Any, storage: Storage, folder: str) -> Iterator[None]:
+def removed_on_error(spark: SparkSession, storage: Storage, folder: str) -> Iterator[None]:
     """What runs inside may fail or be interrupted: its jobs are then stopped, and the folder is removed.
 
     Other tasks of a failed job may still run for a moment, so the folder waits for them.
@@ -37,21 +40,21 @@ def removed_on_error(spark: Any, storage: Storage, folder: str) -> Iterator[None
 
 
 @contextmanager
-def swept_by_name(spark: Any, storage: Storage, folder: str, mark: str) -> Iterator[list[DataFile]]:
+def swept_by_name(spark: SparkSession, storage: Storage, folder: str, mark: str) -> Iterator[list[DataFile]]:
     """The same for a write whose files lie among those of others, in any folder beneath this one: a mark tells them by name.
 
     The list is for the files that are part of the write's result. All others are looked for, which takes a listing of all
     files, only if the write fails or if Spark ran some of its tasks again.
     """
-    kept: list[DataFile] = []
-    with _stopped_on_error(spark, lambda: _remove_marked(storage, folder, mark, ())) as tag:
-        yield kept
+    result: list[DataFile] = []
+    with _stopped_on_error(spark, lambda: _remove_others(storage, folder, (), mark)) as tag:
+        yield result
         if _has_run_again(spark, tag):
-            _remove_marked(storage, folder, mark, (file.file_path for file in kept))
+            _remove_others(storage, folder, (file.file_path for file in result), mark)
 
 
 @contextmanager
-def _stopped_on_error(spark: Any, remove: Callable[[], None]) -> Iterator[str]:
+def _stopped_on_error(spark: SparkSession, remove: Callable[[], None]) -> Iterator[str]:
     tag = f"icefloe-write-{uuid.uuid4()}"
     context = spark.sparkContext if is_classic(spark) else None
     if context is not None:
@@ -71,21 +74,17 @@ def _stopped_on_error(spark: Any, remove: Callable[[], None]) -> Iterator[str]:
                 context.removeJobTag(tag)
 
 
-def _stop_jobs(context: Any, tag: str) -> None:
+def _stop_jobs(context: SparkContext, tag: str) -> None:
     """Stop the jobs and wait for their tasks, as far as there still is a JVM to ask: the write's own error matters more."""
     with suppress(Exception):
         context.cancelJobsWithTag(tag)
         tracker = context._jsc.sc().statusTracker()
         end = time.monotonic() + _WAIT_SECONDS
-        while _running_tasks(tracker, tag) and time.monotonic() < end:
+        while any(stage.numActiveTasks() for stage in _stages(tracker, tag)) and time.monotonic() < end:
             time.sleep(_POLL_SECONDS)
 
 
-def _running_tasks(tracker: Any, tag: str) -> int:
-    return sum(stage.numActiveTasks() for stage in _stages(tracker, tag))
-
-
-def _has_run_again(spark: Any, tag: str) -> bool:
+def _has_run_again(spark: SparkSession, tag: str) -> bool:
     """Whether tasks of the jobs were run more than once; on Spark Connect there is nobody to ask."""
     if not is_classic(spark):
         return False
@@ -94,7 +93,7 @@ def _has_run_again(spark: Any, tag: str) -> bool:
     return speculates or any(stage.numFailedTasks() or stage.currentAttemptId() for stage in stages)
 
 
-def _stages(tracker: Any, tag: str) -> Iterator[Any]:
+def _stages(tracker: JavaObject, tag: str) -> Iterator[JavaObject]:
     jobs = (tracker.getJobInfo(job) for job in tracker.getJobIdsForTag(tag))
     stages = (tracker.getStageInfo(stage) for job in jobs if job.isDefined() for stage in job.get().stageIds())
     return (stage.get() for stage in stages if stage.isDefined())
@@ -108,23 +107,17 @@ def remove_folder(storage: Storage, folder: str) -> None:
     storage.remove_folder(folder)
 
 
-def keep_only(storage: Storage, folder: str, kept: Iterable[str]) -> None:
+def keep_only(storage: Storage, folder: str, result: Sequence[str]) -> None:
     """Delete what is beneath a folder but for these files: tasks that were run twice may have written more."""
-    wanted = set(map(possible_identity, kept))
-    if not wanted:
+    if result:
+        _remove_others(storage, folder, result)
+    else:
         remove_folder(storage, folder)
-        return
-    locations = (info.location for info in storage.list_prefix(folder))
-    storage.delete([location for location in locations if possible_identity(location) not in wanted])
 
 
-def _remove_marked(storage: Storage, folder: str, mark: str, kept: Iterable[str]) -> None:
-    wanted = set(map(possible_identity, kept))
+def _remove_others(storage: Storage, folder: str, result: Iterable[str], mark: str = "") -> None:
+    """Delete files beneath a folder that have the mark in their names and are not part of the result."""
+    identities = set(map(possible_identity, result))
     locations = (info.location for info in storage.list_prefix(folder))
-    storage.delete(
-        [
-            location
-            for location in locations
-            if mark in location.rpartition("/")[2] and possible_identity(location) not in wanted
-        ]
-    )
+    marked = (location for location in locations if mark in location.rpartition("/")[2])
+    storage.delete([location for location in marked if possible_identity(location) not in identities])

@@ -7,7 +7,7 @@ commit; here it is only said which, and with which settings.
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol, TypeAlias
 
 from pyspark.sql import DataFrame
 
@@ -47,6 +47,10 @@ _PROPERTIES = {
 _OPTIONS = (*_PROPERTIES, *_COMPRESSION, BRANCH, CHECK_NULLABILITY, *_MERGE_SCHEMA)
 
 
+Change: TypeAlias = Callable[[RowOperations, DataFrame], Snapshot | None]
+"""What a write does with the rows of a table and the frame."""
+
+
 class Names(Protocol):
     """Whoever knows which catalog a name means."""
 
@@ -79,9 +83,9 @@ class TableWrite:
     properties: Mapping[str, str] = field(default_factory=dict)
     spec: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
-    place: str | None = None
+    table_location: str | None = None
     assign: Callable[[DataFrame, Schema, str], DataFrame] | None = None
-    """How values of other types become those of a table that is there; without it they are taken if nothing is lost."""
+    """How values of other types become those of an existing table; without it they are taken if nothing is lost."""
 
     # -- settings
 
@@ -114,11 +118,11 @@ class TableWrite:
         """The sort order of the new table: `"ts desc nulls last"`."""
         return replace(self, order=_terms(terms))
 
-    def location(self, place: str) -> "TableWrite":
+    def location(self, location: str) -> "TableWrite":
         """The location of the new table."""
-        return replace(self, place=place)
+        return replace(self, table_location=location)
 
-    # -- into a table that is there
+    # -- into an existing table
 
     def append(self) -> Snapshot | None:
         """Add the rows."""
@@ -136,43 +140,51 @@ class TableWrite:
     # -- into a new table
 
     def create(self) -> Snapshot | None:
-        """Make the table with the frame's columns and rows, in one commit; an error if the name is taken."""
-        return self._make(self.catalog.create_table_transaction, lambda rows, frame: rows.append(frame))
+        """Create the table with the frame's columns and rows, in one commit; an error if the name is taken."""
+        return self._create(self.catalog.create_table_transaction, lambda rows, frame: rows.append(frame))
 
     def replace(self) -> Snapshot | None:
         """Give the table the frame's columns and rows instead of its own, in one commit; its history stays."""
-        return self._make(self.catalog.replace_table_transaction, lambda rows, frame: rows.fill(frame))
+        return self._create(self.catalog.replace_table_transaction, lambda rows, frame: rows.fill(frame))
 
     def create_or_replace(self) -> Snapshot | None:
-        """The one of both that fits what is there."""
-        return self._make(self.catalog.create_or_replace_table_transaction, lambda rows, frame: rows.fill(frame))
+        """Replace the table if it exists, and create it if not."""
+        return self._create(self.catalog.create_or_replace_table_transaction, lambda rows, frame: rows.fill(frame))
 
     # -- parts
 
-    def _change(self, change: Any) -> Snapshot | None:
-        for name in ("properties", "spec", "order", "place"):
-            if getattr(self, name):
+    def _change(self, change: Change) -> Snapshot | None:
+        for name, value in (
+            ("properties", self.properties),
+            ("spec", self.spec),
+            ("order", self.order),
+            ("location", self.table_location),
+        ):
+            if value:
                 raise InvalidInputError(
                     f"{name} applies only to a table made by create or replace; {'.'.join(self.identifier)} already exists"
                 )
         self._check()
         table = self.catalog.load_table(self.identifier)
-        to = destination(self.frame.sparkSession, table, self.settings.get(BRANCH))
+        to = destination(self.frame.sparkSession, table, self.settings.get(BRANCH), self._snapshot_properties)
         return self._run(table.transaction(), lambda tx: change(self._rows(tx, to), self._assigned(tx)))
 
-    def _make(self, begin: Any, change: Any) -> Snapshot | None:
+    def _create(self, begin: Callable[..., Transaction], change: Change) -> Snapshot | None:
         if BRANCH in self.settings:
             raise InvalidInputError(f"a table is created on its main branch; leave out the option {BRANCH!r}")
         self._check()
         schema = schema_of_query(self.frame.schema)
         check_no_twins(schema, is_case_sensitive(self.frame.sparkSession))
-        transaction = begin(self.identifier, schema, self.place, self.spec or None, self.order or None, self.properties)
-        return self._run(transaction, lambda tx: change(self._rows(tx, Destination()), self.frame))
+        transaction = begin(
+            self.identifier, schema, self.table_location, self.spec or None, self.order or None, self.properties
+        )
+        to = Destination(None, self._snapshot_properties)
+        return self._run(transaction, lambda tx: change(self._rows(tx, to), self.frame))
 
-    def _run(self, transaction: Transaction, change: Any) -> Snapshot | None:
+    def _run(self, transaction: Transaction, change: Callable[[Transaction], Snapshot | None]) -> Snapshot | None:
         with transaction as tx:
             self._evolve(tx)
-            snapshot: Snapshot | None = change(tx)
+            snapshot = change(tx)
             table = tx.commit_transaction()
         return None if snapshot is None else table.metadata.snapshot_by_id(snapshot.snapshot_id)
 
@@ -192,15 +204,14 @@ class TableWrite:
         if props.property_as_bool(self.settings, CHECK_NULLABILITY, False):
             check_nullability(self.frame, tx.table_metadata.schema())
 
-    def _rows(self, tx: Transaction, to: Destination) -> RowOperations:
+    @property
+    def _snapshot_properties(self) -> dict[str, str]:
         prefix = len(SNAPSHOT_PROPERTY)
-        snapshot_properties = {
-            key[prefix:]: value for key, value in self.settings.items() if key.startswith(SNAPSHOT_PROPERTY)
-        }
+        return {key[prefix:]: value for key, value in self.settings.items() if key.startswith(SNAPSHOT_PROPERTY)}
+
+    def _rows(self, tx: Transaction, to: Destination) -> RowOperations:
         properties = self._write_properties(tx.table_metadata.properties)
-        return replace(
-            tx.rows(to.branch, {**to.snapshot_properties, **snapshot_properties}), write_properties=properties
-        )
+        return replace(tx.rows(to.branch, to.snapshot_properties), write_properties=properties)
 
     def _write_properties(self, table: Mapping[str, str]) -> dict[str, str]:
         properties = {_PROPERTIES[key]: value for key, value in self.settings.items() if key in _PROPERTIES}
