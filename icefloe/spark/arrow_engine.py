@@ -61,9 +61,15 @@ def shown_batches(
     combined: CombinedScanTask, projection: Schema, context: ReadContext, mapping: TypeMapping
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a task in the Arrow types that stand for Spark's."""
+    fields = [
+        (index, field)
+        for index, field in enumerate(projection.fields)
+        if not isinstance(field.field_type, types.UnknownType)
+    ]
     for task in combined.tasks:
         for batch in read_task(task, projection, context):
-            yield _shown_batch(batch, projection, mapping)
+            arrays = [_shown(batch.column(index), field.field_type, mapping) for index, field in fields]
+            yield pa.RecordBatch.from_arrays(arrays, [field.name for _, field in fields])
 
 
 def arrow_frame(spark: SparkSession, scan: TableScan, mapping: TypeMapping) -> DataFrame:
@@ -86,17 +92,8 @@ def arrow_frame(spark: SparkSession, scan: TableScan, mapping: TypeMapping) -> D
         if stored_type is not None and mapping.geo and _has_geo(field.field_type):
             column = to_user(column, _as_read(stored_type), field.field_type, mapping)
         columns.append(column.alias(field.name, metadata=dict(shown.metadata)))
-    result = rows.select(*columns)
-    return result if scan.limit is None else result.limit(scan.limit)
-
-
-def _shown_batch(batch: pa.RecordBatch, schema: Schema, mapping: TypeMapping) -> pa.RecordBatch:
-    names, arrays = [], []
-    for index, field in enumerate(schema.fields):
-        if not isinstance(field.field_type, types.UnknownType):
-            names.append(field.name)
-            arrays.append(_shown(batch.column(index), field.field_type, mapping))
-    return pa.RecordBatch.from_arrays(arrays, names)
+    rows = rows.select(*columns)
+    return rows if scan.limit is None else rows.limit(scan.limit)
 
 
 def _shown(array: pa.Array, field_type: types.IcebergType, mapping: TypeMapping) -> pa.Array:

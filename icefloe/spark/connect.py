@@ -63,9 +63,11 @@ def _catalogs(
     spark: SparkSession | None,
 ) -> dict[str, Catalog]:
     match catalog:
-        case None if warehouse is None and spark is not None and is_classic(spark) and (named := _named(spark)):
-            return named
         case None:
+            if warehouse is None and spark is not None and is_classic(spark):
+                named = catalogs_in(dict(spark.sparkContext.getConf().getAll()))
+                if named:
+                    return {name: load_catalog(name, **properties) for name, properties in named.items()}
             return {DEFAULT_CATALOG: _embedded(warehouse)}
         case str():
             return {catalog: load_catalog(catalog)}
@@ -78,11 +80,6 @@ def _catalogs(
     if not catalogs or not all(isinstance(value, Catalog) for value in catalogs.values()):
         raise InvalidInputError(f"{catalog!r:.100} is no catalog; give one of load_catalog, or several by name")
     return catalogs
-
-
-def _named(spark: SparkSession) -> dict[str, Catalog]:
-    settings = dict(spark.sparkContext.getConf().getAll())
-    return {name: load_catalog(name, **properties) for name, properties in catalogs_in(settings).items()}
 
 
 def _embedded(warehouse: str | os.PathLike[str] | None) -> Catalog:

@@ -17,14 +17,24 @@ from icefloe.partitioning import minimal_big_endian, unscaled
 from icefloe.schema import DecimalType, Value
 from icefloe.spark.gateway import Gateway
 
-_SOURCES = "org.apache.spark.sql.execution.datasources"
-_DIRECTORY = f"{_SOURCES}.PartitionDirectory"
+_DIRECTORY = "org.apache.spark.sql.execution.datasources.PartitionDirectory"
 _INTERNAL_ROW = "org.apache.spark.sql.catalyst.InternalRow"
 _UNSAFE_ROW = "org.apache.spark.sql.catalyst.expressions.UnsafeRow"
 _STATUS = "org.apache.hadoop.fs.FileStatus"
 _BLOCK = 128 << 20
 _WORD = 8
 _BITS = 64
+_LAYOUTS = {
+    "boolean": "=?",
+    "integer": "=i",
+    "date": "=i",
+    "long": "=q",
+    "timestamp": "=q",
+    "timestamp_ntz": "=q",
+    "float": "=f",
+    "double": "=d",
+}
+"""How values that fit a word are packed."""
 _LONG_DIGITS = 18
 """Decimals of more digits than fit a long are kept as bytes."""
 _DECIMAL_BYTES = 16
@@ -91,7 +101,11 @@ def partition_directories(
     cut = handles.typed(handles.bound(cut, statuses), f"[L{_STATUS};", handles.int, handles.int)
     directory_of = handles.tools.collectArguments(apply, 1, handles.filtered(cut, start_of, end_of))
     row_of = handles.typed(handles.of_array(f"[L{_INTERNAL_ROW};", rows), _INTERNAL_ROW, handles.int)
-    directory_of = handles.same_argument(handles.filtered(directory_of, row_of), _DIRECTORY, 3)
+    # One index for all three arguments.
+    same = int_array(gateway, [0, 0, 0])
+    directory_of = handles.tools.permuteArguments(
+        handles.filtered(directory_of, row_of), handles.method_type(_DIRECTORY, handles.int), same
+    )
     directories = gateway.new_array(gateway.jvm.java.lang.Object, len(sizes))
     arrays = gateway.jvm.java.util.Arrays
     arrays.setAll(directories, handles.function("java.util.function.IntFunction", directory_of))
@@ -166,11 +180,6 @@ class _Handles:
         handle_class = self._gateway.jvm.java.lang.invoke.MethodHandle
         return self.tools.filterArguments(handle, 0, self._gateway.array(handle_class, filters))
 
-    def same_argument(self, handle: JavaObject, result: str, count: int) -> JavaObject:
-        """The handle with one int for all its arguments."""
-        order = int_array(self._gateway, [0] * count)
-        return self.tools.permuteArguments(handle, self.method_type(result, self.int), order)
-
     def function(self, interface: str, handle: JavaObject) -> JavaObject:
         """A Java function that calls the handle."""
         return self._gateway.jvm.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(
@@ -222,21 +231,10 @@ def unsafe_row(data_types: Sequence[spark_types.DataType], values: Sequence[Valu
 
 def _word(data_type: spark_types.DataType, value: Value) -> bytes | None:
     """The value as a word, if it fits one."""
-    match data_type.typeName():
-        case "long" | "timestamp" | "timestamp_ntz":
-            return struct.pack("=q", value)
-        case "integer" | "date":
-            return struct.pack("=i", value)
-        case "boolean":
-            return b"\1" if value else b"\0"
-        case "double":
-            return struct.pack("=d", value)
-        case "float":
-            return struct.pack("=f", value)
-        case "decimal" if data_type.precision <= _LONG_DIGITS:
-            return struct.pack("=q", unscaled(value, DecimalType(data_type.precision, data_type.scale)))
-        case _:
-            return None
+    if data_type.typeName() == "decimal" and data_type.precision <= _LONG_DIGITS:
+        return struct.pack("=q", unscaled(value, DecimalType(data_type.precision, data_type.scale)))
+    layout = _LAYOUTS.get(data_type.typeName())
+    return None if layout is None else struct.pack(layout, value)
 
 
 def _bytes(data_type: spark_types.DataType, value: Value) -> bytes:

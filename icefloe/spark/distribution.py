@@ -69,31 +69,22 @@ def distribution_of(metadata: TableMetadata) -> Distribution:
 
 
 def distribute(
-    frame: DataFrame,
-    metadata: TableMetadata,
-    distribution: Distribution,
-    partition: list[str],
-    *,
-    sort: bool = True,
+    frame: DataFrame, metadata: TableMetadata, distribution: Distribution, partition: list[str], *, sort: bool = True
 ) -> DataFrame:
     """The shaped frame, spread and, unless the writer itself sorts, sorted; `partition` names the partition columns."""
     gateway = Gateway(frame.sparkSession)
     keys = [F.col(name).asc_nulls_first() for name in partition]
-    order = _sort_keys(gateway, distribution.order, metadata.schema())
+    schema = metadata.schema()
+    order = [
+        _sort_key(gateway, field, schema)
+        for field in distribution.order.fields
+        if not isinstance(schema.find_type(field.source_id), types.UnknownType)
+    ]
     if distribution.mode == "hash" and keys:
         frame = _rebalanced(gateway, frame, keys, metadata, by_hash=True)
     elif distribution.mode == "range" and (keys or order):
         frame = _rebalanced(gateway, frame, [*keys, *order], metadata, by_hash=False)
     return frame.sortWithinPartitions(*keys, *order) if order and sort else frame
-
-
-def _sort_keys(gateway: Gateway, order: SortOrder, schema: Schema) -> list[Column]:
-    """The table's sort order as columns of a shaped frame."""
-    return [
-        _sort_key(gateway, field, schema)
-        for field in order.fields
-        if not isinstance(schema.find_type(field.source_id), types.UnknownType)
-    ]
 
 
 def _rebalanced(
@@ -189,13 +180,14 @@ def partition_columns(metadata: TableMetadata) -> PartitionColumns:
     prefix = "p"
     while any(field.name.lower().startswith(prefix) for field in schema.fields):
         prefix += "_"
-    return PartitionColumns(
-        metadata,
-        tuple(
-            None if _is_always_null(field, schema) else f"{prefix}{index}"
-            for index, field in enumerate(metadata.spec().fields)
-        ),
+    names = (
+        None
+        if isinstance(field.transform, tr.VoidTransform)
+        or isinstance(schema.find_type(field.source_id), types.UnknownType)
+        else f"{prefix}{index}"
+        for index, field in enumerate(metadata.spec().fields)
     )
+    return PartitionColumns(metadata, tuple(names))
 
 
 def _path(field_id: int, schema: Schema) -> list[str]:
@@ -207,12 +199,6 @@ def _source_column(field_id: int, schema: Schema) -> Column:
     """A column of a shaped frame, at the top or nested in structs."""
     name, *inner = _path(field_id, schema)
     return reduce(Column.getField, inner, F.col(quoted_name(name)))
-
-
-def _is_always_null(field: PartitionField, schema: Schema) -> bool:
-    return isinstance(field.transform, tr.VoidTransform) or isinstance(
-        schema.find_type(field.source_id), types.UnknownType
-    )
 
 
 def _encoded(gateway: Gateway, column: Column, field_type: types.IcebergType) -> Column:

@@ -96,7 +96,10 @@ class NativeScan:
         # Without this cache, each column would take four calls.
         output = self.gateway.cached(
             f"output {self.mapping} {is_deleted is None} {inner} {fields}",
-            lambda: self.gateway.seq(column._jc for column in self._output(columns, is_deleted)),
+            lambda: self.gateway.seq(
+                self.gateway.alias(self._shown(field, columns, is_deleted), field.name, shown.metadata)._jc
+                for field, shown in zip(fields, user_schema(self._projection, self.mapping).fields, strict=True)
+            ),
         )
         return self.gateway.frame(rows._jdf.select(output))
 
@@ -227,13 +230,6 @@ class NativeScan:
         )
 
     # -- what users see
-
-    def _output(self, columns: "_Columns", is_deleted: Column | None) -> list[Column]:
-        shown = user_schema(self._projection, self.mapping).fields
-        return [
-            self.gateway.alias(self._shown(field, columns, is_deleted), field.name, of_user.metadata)
-            for field, of_user in zip(self._projection.fields, shown, strict=True)
-        ]
 
     def _shown(self, field: types.NestedField, columns: "_Columns", is_deleted: Column | None) -> Column:
         if not reserved.is_reserved_id(field.field_id):

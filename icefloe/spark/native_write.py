@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow.parquet as pq
-from py4j.java_gateway import JavaObject
+from py4j.java_gateway import JavaMember, JavaObject
 from pyspark.sql import DataFrame, SparkSession, types as spark_types
 
 from icefloe import properties as props
@@ -308,17 +308,11 @@ class IdFormat:
         written = self._gateway.type(with_ids(of_query, self._schema, ""))
         return self._returned(self._parquet.prepareWrite(session, job, options, written))
 
-    def supportDataType(self, data_type: JavaObject) -> bool:  # noqa: N802  # Spark's name
-        """As Parquet has it."""
-        return bool(self._parquet.supportDataType(data_type))
-
-    def supportFieldName(self, name: str) -> bool:  # noqa: N802  # Spark's name
-        """As Parquet has it."""
-        return bool(self._parquet.supportFieldName(name))
-
-    def allowDuplicatedColumnNames(self) -> bool:  # noqa: N802  # Spark's name
-        """As Parquet has it."""
-        return bool(self._parquet.allowDuplicatedColumnNames())
+    def __getattr__(self, name: str) -> JavaMember:
+        """All else as Parquet has it: which types and names of columns it writes."""
+        if name not in ("supportDataType", "supportFieldName", "allowDuplicatedColumnNames"):
+            raise AttributeError(name)
+        return getattr(self._parquet, name)
 
     def toString(self) -> str:  # noqa: N802  # Java's name
         """What plans show."""

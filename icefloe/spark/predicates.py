@@ -43,6 +43,11 @@ _PREDICATES = {
     "GreaterThan": ex.GreaterThan,
     "GreaterThanOrEqual": ex.GreaterThanOrEqual,
 }
+_TESTS = {
+    "IsNull": (ex.IsNull, ex.NotNull),
+    "IsNotNull": (ex.NotNull, ex.IsNull),
+    "IsNaN": (ex.IsNaN, ex.NotNaN),
+}
 _FUNCTIONS = ("Year", "TruncDate", "TruncTimestamp", "Cast")
 _OPPOSITE = {
     "EqualTo": "NotEqualTo",
@@ -91,8 +96,10 @@ def _or_true(node: Node, columns: Columns, negated: bool) -> ex.Expression:
 def _truth(node: Node, columns: Columns, negated: bool) -> ex.Expression:
     """Where the node is true, or false if negated; more rows are allowed, fewer are not."""
     match node.name:
+        case "And" | "Or" if (node.name == "And") is not negated:
+            return conjunction(*(_or_true(side, columns, negated) for side in node.children))
         case "And" | "Or":
-            return _both(node, columns, negated)
+            return disjunction(*(_truth(side, columns, negated) for side in node.children))
         case "Not":
             return _truth(node.children[0], columns, not negated)
         case "Literal":
@@ -102,7 +109,8 @@ def _truth(node: Node, columns: Columns, negated: bool) -> ex.Expression:
             field = _field(node, columns)
             return ex.EqualTo(ex.IdReference(field.field_id), ex.Literal(not negated, field.field_type))
         case "IsNull" | "IsNotNull" | "IsNaN":
-            return _unary(node, columns, negated)
+            positive, negative = _TESTS[node.name]
+            return (negative if negated else positive)(ex.IdReference(_field(node.children[0], columns).field_id))
         case "StartsWith":
             field = _field(node.children[0], columns)
             literal = _literal(node.children[1], field.field_type)
@@ -115,21 +123,6 @@ def _truth(node: Node, columns: Columns, negated: bool) -> ex.Expression:
             return _comparison(node, columns, negated)
         case _:
             raise NotUnderstood
-
-
-def _both(node: Node, columns: Columns, negated: bool) -> ex.Expression:
-    left, right = node.children
-    if (node.name == "And") is not negated:
-        return conjunction(*(_or_true(side, columns, negated) for side in (left, right)))
-    return disjunction(_truth(left, columns, negated), _truth(right, columns, negated))
-
-
-def _unary(node: Node, columns: Columns, negated: bool) -> ex.Expression:
-    field = _field(node.children[0], columns)
-    term = ex.IdReference(field.field_id)
-    if node.name == "IsNaN":
-        return (ex.NotNaN if negated else ex.IsNaN)(term)
-    return (ex.IsNull if (node.name == "IsNull") is not negated else ex.NotNull)(term)
 
 
 def _comparison(node: Node, columns: Columns, negated: bool) -> ex.Expression:
@@ -157,13 +150,10 @@ def _comparison(node: Node, columns: Columns, negated: bool) -> ex.Expression:
         return _with_nan(name, term)
     if isinstance(field.field_type, types.UUIDType) and name not in ("EqualTo", "NotEqualTo"):
         raise NotUnderstood
-    return _compare(name, term, literal, isinstance(field.field_type, types.FloatType | types.DoubleType))
-
-
-def _compare(name: str, term: ex.IdReference, literal: ex.Literal, has_nan: bool) -> ex.Expression:
     predicate = _PREDICATES[name](term, literal)
     if name == "NotEqualTo":
         return conjunction(predicate, ex.NotNull(term))
+    has_nan = isinstance(field.field_type, types.FloatType | types.DoubleType)
     return disjunction(predicate, ex.IsNaN(term)) if has_nan and name.startswith("Greater") else predicate
 
 
@@ -343,7 +333,10 @@ def _value(text: str, field_type: types.IcebergType, raw: Callable[[], Value]) -
         case types.TimeType():
             return _time(int(raw()), text, field_type)
         case types.UUIDType():
-            return _uuid(text, field_type)
+            value = UUID(text)
+            if str(value) != text:
+                raise NotUnderstood
+            return ex.Literal(value, field_type)
         case types.BinaryType() | types.FixedType():
             return ex.Literal(coerce(bytes(raw()), field_type), field_type)
         case types.StringType():
@@ -361,13 +354,3 @@ def _time(ticks: int, text: str, field_type: types.TimeType) -> ex.Literal:
     if ticks % 1000:
         raise NotUnderstood
     return ex.Literal(ticks // 1000, field_type)
-
-
-def _uuid(text: str, field_type: types.UUIDType) -> ex.Literal:
-    try:
-        value = UUID(text)
-    except ValueError:
-        raise NotUnderstood from None
-    if str(value) != text:
-        raise NotUnderstood
-    return ex.Literal(value, field_type)

@@ -74,7 +74,11 @@ def shape_of(scan: TableScan) -> SnapshotShape:
     if snapshot is None:
         return SnapshotShape()
     source = ManifestSource(scan.metadata, scan.storage, snapshot.snapshot_id, scan.schema, scan.cache)
-    manifests = [manifest for manifest in source.manifests(snapshot) if _may_have_files(manifest)]
+    manifests = [
+        manifest
+        for manifest in source.manifests(snapshot)
+        if (manifest.added_files_count, manifest.existing_files_count) != (0, 0)
+    ]
     deletes = [manifest for manifest in manifests if manifest.content is ManifestContent.DELETES]
     data = [manifest for manifest in manifests if manifest.content is ManifestContent.DATA][:_MANIFESTS_LOOKED_AT]
     formats: set[str] = set()
@@ -95,11 +99,6 @@ def shape_of(scan: TableScan) -> SnapshotShape:
         encrypted = encrypted or file.key_metadata is not None
     keyed = tuple(KeyDeletes(ids, tuple(files)) for ids, files in sorted(groups.items()))
     return SnapshotShape(frozenset(formats), has_positions, encrypted, keyed)
-
-
-def _may_have_files(manifest: ManifestFile) -> bool:
-    counts = (manifest.added_files_count, manifest.existing_files_count)
-    return None in counts or any(counts)
 
 
 def _live_deletes(source: ManifestSource, manifests: Sequence[ManifestFile]) -> Iterator[tuple[DataFile, int]]:

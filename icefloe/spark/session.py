@@ -66,7 +66,12 @@ class Session:
         self._owns_spark = owns_spark
         self._reports = ReportKeeper()
         self._door = door_of(spark, self.catalogs, self._source_frame) if is_classic(spark) else None
-        self._undo = self._drop_in() if drop_in else None
+        self._undo: Callable[[], None] | None = None
+        if drop_in:
+            if self._door is None:
+                raise StateError("drop_in is for classic sessions; on Spark Connect use ice.table and ice.write")
+            names = DropInNames(spark, self._door.names, self._source_frame, next(iter(self.catalogs)))
+            self._undo = install(spark, names)
         self._default: str | None = None
 
     @property
@@ -140,7 +145,7 @@ class Session:
         >>> ice.table("shop.orders").count()
         4
         """
-        return FrameWriter(self, frame)
+        return FrameWriter(self.resolve, frame)
 
     def sql(
         self, text: str, args: Mapping[str, object] | Sequence[object] | None = None, **frames: object
@@ -271,12 +276,6 @@ class Session:
             self._door.names.current = (default, ())
             self.spark.conf.set(_DEFAULT_CATALOG, _SPARKS_OWN)
             self._default = default
-
-    def _drop_in(self) -> Callable[[], None]:
-        if self._door is None:
-            raise StateError("drop_in is for classic sessions; on Spark Connect use ice.table and ice.write")
-        first = next(iter(self.catalogs))
-        return install(self.spark, DropInNames(self.spark, self._door.names, self._source_frame, first))
 
     def stop(self) -> None:
         """Undo `drop_in` and what was done about the default catalog, and stop the Spark session if `connect` started it."""

@@ -17,9 +17,36 @@ from icefloe.spark.gateway import Gateway, analyzed, items
 from icefloe.spark.literals import sql_literal
 from icefloe.spark.spark_sessions import is_case_sensitive, is_classic
 from icefloe.spark.transforms import count_of
-from icefloe.spark.types import FIELD_ID, TypeMapping, mapping_of, user_type
+from icefloe.spark.types import FIELD_ID, PLAIN, TypeMapping, mapping_of, user_type
 from icefloe.spark.user_side import quoted_name
 
+_WHOLE = ("byte", "short", "integer", "long")
+_UUID = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
+_DASHES = r"^(.{8})(.{4})(.{4})(.{4})(.{12})$"
+_DAY_MICROS = 86_400_000_000
+_NANOS_PER_MICRO = 1000
+_NUMBERS: dict[type[types.IcebergType], tuple[str, ...]] = {
+    types.IntegerType: _WHOLE,
+    types.LongType: _WHOLE,
+    types.FloatType: (*_WHOLE, "float", "double"),
+    types.DoubleType: (*_WHOLE, "float", "double"),
+    types.DecimalType: (*_WHOLE, "decimal"),
+}
+"""Spark types whose values may be numbers of a type."""
+_ALWAYS_FIT = {
+    "integer": ("byte", "short"),
+    "long": _WHOLE,
+    "float": ("byte", "short"),
+    "double": ("byte", "short", "integer", "float"),
+}
+_STAND_INS: dict[type[types.IcebergType], spark_types.DataType] = {
+    types.UUIDType: spark_types.BinaryType(),
+    types.TimestampNanoType: spark_types.TimestampNTZType(),
+    types.TimestamptzNanoType: spark_types.TimestampType(),
+    types.GeometryType: spark_types.BinaryType(),
+    types.GeographyType: spark_types.BinaryType(),
+}
+"""Spark types that are accepted for a type that Spark lacks, though DataFrames show that as another one."""
 _MARK = re.compile(r"icefloe<<(.*?)>>", re.DOTALL)
 
 
@@ -199,7 +226,11 @@ class _Shaper:
             columns = [self.gateway.column(by_ordinal(expression, index, none)) for index in range(len(inner))]
         shaped = self.fields(struct, list(zip(inner, columns, strict=True)), f"{path}.")
         value = F.struct(*(child.alias(field.name) for field, child in zip(struct.fields, shaped, strict=True)))
-        if not self.lists_as_they_are and not _has_lists(struct):
+        inner_types = (field.field_type for field in types.walk_fields(struct.fields))
+        # Spark has no cast of lists and maps that would keep required fields in them.
+        if not self.lists_as_they_are and not any(
+            isinstance(one, types.ListType | types.MapType) for one in inner_types
+        ):
             value = value.cast(_with_ids(struct, self.mapping))
         return F.when(column.isNotNull(), value)
 
@@ -229,13 +260,6 @@ class _Shaper:
         message = marked(f"required column {path!r} of type {field.field_type} has null in the data; it must have none")
         check = self.gateway.expressions.objects.AssertNotNull
         return self.gateway.column(check(self.gateway.expression(column), self.gateway.seq((message,))))
-
-
-def _has_lists(struct: types.StructType) -> bool:
-    """Whether lists or maps are in it, of which Spark has no cast that would keep required fields."""
-    return any(
-        isinstance(field.field_type, types.ListType | types.MapType) for field in types.walk_fields(struct.fields)
-    )
 
 
 def _with_ids(struct: types.StructType, mapping: TypeMapping) -> spark_types.StructType:
@@ -285,17 +309,13 @@ def bare_type(data_type: spark_types.DataType) -> str | tuple[object, ...]:
 
 def _refused(data_type: spark_types.DataType, field_type: types.IcebergType, path: str) -> InvalidValueError:
     """The error for a column of a type that the table's column cannot take."""
-    expected = stored_type(field_type, TypeMapping()).simpleString()
+    expected = stored_type(field_type, PLAIN).simpleString()
     return InvalidValueError(
         f"column {path!r} is {data_type.simpleString()} in the data; the table has {field_type}, which is {expected} in Spark"
     )
 
 
-_WHOLE = ("byte", "short", "integer", "long")
-_UUID = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
-_DASHES = r"^(.{8})(.{4})(.{4})(.{4})(.{12})$"
-_DAY_MICROS = 86_400_000_000
-_NANOS_PER_MICRO = 1000
+# -- casts
 
 
 @dataclass(frozen=True)
@@ -319,22 +339,12 @@ def cast_column(
     text = name in ("string", "char", "varchar")
     target = user_type(field_type, mapping)
     match field_type:
-        case (
-            types.BooleanType() | types.DateType() | types.TimestamptzType() | types.VariantType() | types.BinaryType()
-        ):
-            return Cast(column) if data_type == target else None
+        case _ if type(field_type) in _NUMBERS:
+            return _number(column, data_type, target) if name in _NUMBERS[type(field_type)] else None
         case types.StringType():
             return Cast(column.cast(target)) if text else None
-        case types.IntegerType() | types.LongType():
-            return _number(column, data_type, target) if name in _WHOLE else None
-        case types.FloatType() | types.DoubleType():
-            return _number(column, data_type, target) if name in (*_WHOLE, "float", "double") else None
-        case types.DecimalType():
-            return _number(column, data_type, target) if name in (*_WHOLE, "decimal") else None
         case types.TimestampType() if name == "date":
             return Cast(column.cast(target))
-        case types.TimestampType():
-            return Cast(column) if data_type == target else None
         case types.TimestampNanoType() | types.TimestamptzNanoType():
             return _nanos(gateway, column, data_type, field_type)
         case types.TimeType():
@@ -352,29 +362,21 @@ def cast_column(
                 and user_type(field_type, TypeMapping(mapping.time, geo=True)) == data_type
             )
             return Cast(F.call_function("st_asbinary", column)) if is_same else None
-        case _:
+        case types.UnknownType():
             return None
+        case _:
+            return Cast(column) if data_type == target else None
 
 
 def stands_for(data_type: spark_types.DataType, field_type: types.IcebergType) -> bool:
-    """Whether a Spark type is accepted for a type that Spark lacks, though DataFrames show that as another one."""
-    match field_type:
-        case types.UUIDType():
-            return isinstance(data_type, spark_types.BinaryType)
-        case types.TimestampNanoType():
-            return bool(data_type == user_type(types.TimestampType()))
-        case types.TimestamptzNanoType():
-            return bool(data_type == user_type(types.TimestamptzType()))
-        case types.GeometryType() | types.GeographyType():
-            return isinstance(data_type, spark_types.BinaryType)
-        case _:
-            return False
+    """Whether a Spark type is accepted for a type that Spark lacks."""
+    return bool(data_type == _STAND_INS.get(type(field_type)))
 
 
 def _number(column: Column, data_type: spark_types.DataType, target: spark_types.DataType) -> Cast:
     if data_type == target:
         return Cast(column)
-    if _always_fits(data_type, target):
+    if data_type.typeName() in _ALWAYS_FIT.get(target.typeName(), ()) or _is_wider(data_type, target):
         return Cast(column.cast(target))
     # Not `cast`, whose treatment of overflow depends on the session.
     value = column.try_cast(target)
@@ -382,22 +384,12 @@ def _number(column: Column, data_type: spark_types.DataType, target: spark_types
     return Cast(value, is_right, "it does not fit without loss")
 
 
-def _always_fits(data_type: spark_types.DataType, target: spark_types.DataType) -> bool:
-    name = data_type.typeName()
-    match target:
-        case spark_types.IntegerType():
-            return name in ("byte", "short")
-        case spark_types.LongType():
-            return name in _WHOLE
-        case spark_types.FloatType():
-            return name in ("byte", "short")
-        case spark_types.DoubleType():
-            return name in ("byte", "short", "integer", "float")
-        case spark_types.DecimalType() if isinstance(data_type, spark_types.DecimalType):
-            whole = data_type.precision - data_type.scale <= target.precision - target.scale
-            return bool(whole and data_type.scale <= target.scale)
-        case _:
-            return False
+def _is_wider(data_type: spark_types.DataType, target: spark_types.DataType) -> bool:
+    """Whether both are decimals, and the target has room for all digits of the other."""
+    if not isinstance(data_type, spark_types.DecimalType) or not isinstance(target, spark_types.DecimalType):
+        return False
+    whole = data_type.precision - data_type.scale <= target.precision - target.scale
+    return bool(whole and data_type.scale <= target.scale)
 
 
 def _nanos(
@@ -406,12 +398,10 @@ def _nanos(
     """Nanoseconds as a number, or timestamps of Spark, which have microseconds."""
     if isinstance(data_type, spark_types.LongType):
         return Cast(column)
-    plain: types.IcebergType = (
-        types.TimestampType() if isinstance(field_type, types.TimestampNanoType) else types.TimestamptzType()
-    )
-    if data_type != user_type(plain):
+    if not stands_for(data_type, field_type):
         return None
-    micros = count_of(gateway, column, plain, TypeMapping())
+    is_local = isinstance(field_type, types.TimestampNanoType)
+    micros = count_of(gateway, column, types.TimestampType() if is_local else types.TimestamptzType(), PLAIN)
     product = F.try_multiply(micros, F.lit(_NANOS_PER_MICRO).cast("bigint"))
     return Cast(product, product.isNotNull(), "it is before 1677 or after 2262")
 

@@ -103,12 +103,12 @@ def mapping_of(spark: SparkSession) -> TypeMapping:
 
 def user_schema(schema: Schema, mapping: TypeMapping = PLAIN) -> spark_types.StructType:
     """The columns as a DataFrame shows them: a `StructType` with ids, comments and defaults in the fields' metadata."""
-    return _struct(schema.as_struct, mapping, of_file=False)
+    return _type(schema.as_struct, mapping, of_file=False)
 
 
 def file_schema(schema: Schema, mapping: TypeMapping = PLAIN) -> spark_types.StructType:
     """The columns as Spark's Parquet reader and writer see them; those of type unknown are left out."""
-    return _struct(schema.as_struct, mapping, of_file=True)
+    return _type(schema.as_struct, mapping, of_file=True)
 
 
 def user_type(field_type: types.IcebergType, mapping: TypeMapping = PLAIN) -> spark_types.DataType:
@@ -119,16 +119,6 @@ def user_type(field_type: types.IcebergType, mapping: TypeMapping = PLAIN) -> sp
 def file_type(field_type: types.IcebergType, mapping: TypeMapping = PLAIN) -> spark_types.DataType:
     """A type as Spark's Parquet reader and writer see it."""
     return _type(field_type, mapping, of_file=True)
-
-
-def _struct(struct: types.StructType, mapping: TypeMapping, *, of_file: bool) -> spark_types.StructType:
-    return spark_types.StructType(
-        [
-            _field(field, mapping, of_file)
-            for field in struct
-            if not (of_file and isinstance(field.field_type, types.UnknownType))
-        ]
-    )
 
 
 def _field(field: types.NestedField, mapping: TypeMapping, of_file: bool) -> spark_types.StructField:
@@ -148,7 +138,9 @@ def _field(field: types.NestedField, mapping: TypeMapping, of_file: bool) -> spa
 def _type(field_type: types.IcebergType, mapping: TypeMapping, *, of_file: bool) -> spark_types.DataType:
     match field_type:
         case types.StructType():
-            return _struct(field_type, mapping, of_file=of_file)
+            stored = [field for field in field_type if not isinstance(field.field_type, types.UnknownType)]
+            fields = stored if of_file else field_type.fields
+            return spark_types.StructType([_field(field, mapping, of_file) for field in fields])
         case types.ListType():
             element = _type(field_type.element_type, mapping, of_file=of_file)
             return spark_types.ArrayType(element, not field_type.element_required)

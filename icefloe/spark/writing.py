@@ -7,7 +7,7 @@ commit; here it is only said which, and with which settings.
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
@@ -51,24 +51,17 @@ Change: TypeAlias = Callable[[RowOperations, DataFrame], Snapshot | None]
 """What a write does with the rows of a table and the frame."""
 
 
-class Names(Protocol):
-    """Whoever knows which catalog a name means."""
-
-    def resolve(self, name: str | Sequence[str]) -> tuple[Catalog, tuple[str, ...]]:
-        """The catalog, and the name in it."""
-        ...
-
-
 @dataclass(frozen=True)
 class FrameWriter:
     """A frame on its way to a table: `to` says which."""
 
-    names: Names
+    resolve: Callable[[str | Sequence[str]], tuple[Catalog, tuple[str, ...]]]
+    """The catalog that a name means, and the name in it."""
     frame: DataFrame
 
     def to(self, name: str | Sequence[str]) -> "TableWrite":
         """The table of that name, which may be there or not."""
-        catalog, identifier = self.names.resolve(name)
+        catalog, identifier = self.resolve(name)
         return TableWrite(self.frame, catalog, identifier)
 
 
