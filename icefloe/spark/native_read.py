@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 
+from py4j.java_gateway import JavaObject
 from pyspark.sql import Column, DataFrame, functions as F, types as spark_types  # noqa: N812  # its usual name
 
 from icefloe.data import partition_by_field
@@ -87,21 +88,23 @@ class NativeScan:
         if not isinstance(bound, AlwaysTrue):
             shown = partial(columns.shown, mapping=self.mapping)
             rows = rows.filter(filter_column(self.gateway, bound, shown, self.mapping))
+        return self.gateway.frame(rows._jdf.select(self._output(columns, is_deleted)))
+
+    def _output(self, columns: "_Columns", is_deleted: Column | None) -> JavaObject:
+        """The columns that users see, from a cache: each of them would take four calls."""
         fields = self._projection.fields
         inner = [
             (columns.inner_field(field.field_id), columns.is_whole(field.field_id))
             for field in fields
             if columns.has(field)
         ]
-        # Without this cache, each column would take four calls.
-        output = self.gateway.cached(
+        return self.gateway.cached(
             f"output {self.mapping} {is_deleted is None} {inner} {fields}",
             lambda: self.gateway.seq(
                 self.gateway.alias(self._shown(field, columns, is_deleted), field.name, shown.metadata)._jc
                 for field, shown in zip(fields, user_schema(self._projection, self.mapping).fields, strict=True)
             ),
         )
-        return self.gateway.frame(rows._jdf.select(output))
 
     def _extra(self, kind: FileKind) -> list[types.NestedField]:
         """Columns to read that the table's schema lacks: lineage, and dropped ones that deletes still compare."""
