@@ -21,7 +21,7 @@ from icefloe.expressions.terms import (
     literal,
 )
 from icefloe.expressions.three_valued import Truth, all_of, any_of, certain, truth
-from icefloe.expressions.tokens import Token, TokenKind, tokenize
+from icefloe.expressions.tokens import Cursor, Token, TokenKind
 from icefloe.expressions.values import (
     AlwaysFalse,
     AlwaysTrue,

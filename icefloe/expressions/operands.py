@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from icefloe.errors import InvalidExpressionError, InvalidInputError
 from icefloe.expressions.terms import RESERVED_WORDS, IdReference, Literal, Reference, Term, Transformed, literal
-from icefloe.expressions.tokens import Token, TokenKind, problem_at, tokenize
+from icefloe.expressions.tokens import Cursor, Token, TokenKind
 from icefloe.partitioning import transforms as tr
 from icefloe.schema import NANOS_PER_SECOND, coerce, parse_text, parse_timestamp, types
 
@@ -44,29 +44,8 @@ _SQL_FUNCTIONS = ("year", "month", "day", "hour")
 Operand = TypeVar("Operand")
 
 
-class OperandReader:
-    """A cursor over the tokens of a text, with the rules for operands."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.tokens = tokenize(text)
-        self.index = 0
-
-    @property
-    def token(self) -> Token:
-        return self.tokens[self.index]
-
-    def error(self, problem: str, token: Token | None = None) -> InvalidExpressionError:
-        return problem_at(self.text, (token or self.token).position, problem)
-
-    def expected(self, what: str, token: Token | None = None) -> InvalidExpressionError:
-        return self.error(f"expected {what} but found {(token or self.token).source}", token)
-
-    def advance(self) -> Token:
-        token = self.token
-        if token.kind is not TokenKind.END:
-            self.index += 1
-        return token
+class OperandReader(Cursor):
+    """The rules for operands."""
 
     def accept_word(self, *words: str) -> bool:
         if self.token.is_word(*words):
@@ -74,19 +53,9 @@ class OperandReader:
             return True
         return False
 
-    def accept_symbol(self, *symbols: str) -> bool:
-        if self.token.is_symbol(*symbols):
-            self.index += 1
-            return True
-        return False
-
     def expect_word(self, word: str) -> None:
         if not self.accept_word(word):
             raise self.expected(word.upper())
-
-    def expect_symbol(self, symbol: str) -> None:
-        if not self.accept_symbol(symbol):
-            raise self.expected(repr(symbol))
 
     def expect_end(self) -> None:
         if self.token.kind is not TokenKind.END:

@@ -108,3 +108,38 @@ def _stray(character: str) -> str:
     if character in '"`':
         return f"a quoted name is empty or not closed; end it with {character}"
     return f"{character!r} has no meaning here"
+
+
+class Cursor:
+    """A position among the tokens of a text; readers of a grammar add its rules."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = tokenize(text)
+        self.index = 0
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.index]
+
+    def error(self, problem: str, token: Token | None = None) -> InvalidExpressionError:
+        return problem_at(self.text, (token or self.token).position, problem)
+
+    def expected(self, what: str, token: Token | None = None) -> InvalidExpressionError:
+        return self.error(f"expected {what} but found {(token or self.token).source}", token)
+
+    def advance(self) -> Token:
+        token = self.token
+        if token.kind is not TokenKind.END:
+            self.index += 1
+        return token
+
+    def accept_symbol(self, *symbols: str) -> bool:
+        if self.token.is_symbol(*symbols):
+            self.index += 1
+            return True
+        return False
+
+    def expect_symbol(self, symbol: str) -> None:
+        if not self.accept_symbol(symbol):
+            raise self.expected(repr(symbol))

@@ -16,7 +16,7 @@ Everything else is Spark's: `parse_extension` returns None, and Spark's parser d
 import re
 
 from icefloe.errors import IcefloeError, InvalidExpressionError, InvalidInputError
-from icefloe.expressions import Token, TokenKind, tokenize
+from icefloe.expressions import Cursor, Token, TokenKind
 from icefloe.metadata import SnapshotRefType
 from icefloe.partitioning import NullOrder, SortDirection
 from icefloe.sql import statements as st
@@ -50,22 +50,8 @@ def parse_extension(text: str) -> st.Statement | None:
         raise InvalidInputError(str(error).replace("of the filter", "of the statement")) from None
 
 
-class _Reader:
-    """A cursor over the tokens; every method reads one rule of the grammar above."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.tokens = tokenize(text)
-        self.index = 0
-
-    @property
-    def token(self) -> Token:
-        return self.tokens[self.index]
-
-    def error(self, expected: str) -> InvalidInputError:
-        return InvalidInputError(
-            f"expected {expected}, got {self.token.source}, at position {self.token.position} of {self.text!r}"
-        )
+class _Reader(Cursor):
+    """Every method reads one rule of the grammar above."""
 
     def accept(self, *words: str) -> bool:
         """Whether these words come next, which are then behind the cursor."""
@@ -75,21 +61,16 @@ class _Reader:
         self.index += len(words)
         return True
 
-    def accept_symbol(self, symbol: str) -> bool:
-        is_next = self.token.is_symbol(symbol)
-        self.index += is_next
-        return is_next
-
     def expect(self, *words: str) -> None:
         if not self.accept(*words):
-            raise self.error(" ".join(words).upper())
+            raise self.expected(" ".join(words).upper())
 
     def statement(self) -> st.Statement:
         self.expect("alter", "table")
         table = self.name()
         statement = self.clause(table)
         if self.token.kind is not TokenKind.END:
-            raise self.error("the end of the statement")
+            raise self.expected("the end of the statement")
         return statement
 
     def clause(self, table: st.Parts) -> st.Statement:
@@ -124,9 +105,9 @@ class _Reader:
             elif not ordering and self.accept("ordered", "by"):
                 ordering, order = "global", self.sort_keys()
             else:
-                raise self.error("DISTRIBUTED BY PARTITION, [LOCALLY] ORDERED BY or UNORDERED, each at most once")
+                raise self.expected("DISTRIBUTED BY PARTITION, [LOCALLY] ORDERED BY or UNORDERED, each at most once")
         if not distributed and not ordering:
-            raise self.error("DISTRIBUTED BY PARTITION, [LOCALLY] ORDERED BY or UNORDERED")
+            raise self.expected("DISTRIBUTED BY PARTITION, [LOCALLY] ORDERED BY or UNORDERED")
         mode = "hash" if distributed else {"unordered": "none", "local": None, "global": "range"}[ordering]
         return st.SetWriteOrder(table, order, mode)
 
@@ -136,7 +117,7 @@ class _Reader:
         while self.accept_symbol(","):
             keys.append(self.sort_key())
         if wrapped and not self.accept_symbol(")"):
-            raise self.error("',' or ')'")
+            raise self.expected("',' or ')'")
         return tuple(keys)
 
     def sort_key(self) -> st.SortKey:
@@ -183,7 +164,7 @@ class _Reader:
         for word, ref_type in _REF_TYPES.items():
             if self.accept(word):
                 return ref_type
-        raise self.error("BRANCH or TAG")
+        raise self.expected("BRANCH or TAG")
 
     def duration(self) -> int:
         return self.number("a number of days, hours or minutes") * self.unit()
@@ -192,7 +173,7 @@ class _Reader:
         for word, length in _UNITS_MS.items():
             if self.accept(word):
                 return length
-        raise self.error("DAYS, HOURS or MINUTES")
+        raise self.expected("DAYS, HOURS or MINUTES")
 
     def number(self, what: str) -> int:
         return int(self.take(what, TokenKind.INTEGER))
@@ -204,7 +185,7 @@ class _Reader:
         if self.accept_symbol("("):
             while not self.accept_symbol(")"):
                 if self.token.kind is TokenKind.END:
-                    raise self.error("')'")
+                    raise self.expected("')'")
                 self.index += 1
         last = self.tokens[self.index - 1]
         return self.text[start.position : last.position + len(last.source)]
@@ -228,11 +209,9 @@ class _Reader:
         return self.take(what, TokenKind.WORD, TokenKind.NAME)
 
     def take(self, what: str, *kinds: TokenKind) -> str:
-        token = self.token
-        if token.kind not in kinds:
-            raise self.error(what)
-        self.index += 1
-        return token.content
+        if self.token.kind not in kinds:
+            raise self.expected(what)
+        return self.advance().content
 
 
 def head_of(text: str) -> str | None:
