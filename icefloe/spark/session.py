@@ -17,7 +17,7 @@ from icefloe.expressions import Expression
 from icefloe.metadata import Snapshot
 from icefloe.planning import LoggingReporter, ScanReport
 from icefloe.spark.auditing import branch_to_read, destination
-from icefloe.spark.drop_in.names import DropInNames
+from icefloe.spark.drop_in.reader import DropInNames
 from icefloe.spark.drop_in.session import install
 from icefloe.spark.engine import read_scan
 from icefloe.spark.gateway import Gateway
@@ -27,8 +27,8 @@ from icefloe.spark.row_statements import delete_rows, update_rows
 from icefloe.spark.spark_sessions import is_classic
 from icefloe.spark.sql.context import mentioned_metadata
 from icefloe.spark.sql.names import Source
-from icefloe.spark.sql.parser import door_of, marked
-from icefloe.spark.sql.view_plans import Note, noted
+from icefloe.spark.sql.parser import door_of, with_default
+from icefloe.spark.sql.temporary_views import Origin, with_origin
 from icefloe.spark.writing import FrameWriter
 from icefloe.table import DataScan, Table
 
@@ -130,7 +130,7 @@ class Session:
         scan = table.scan(row_filter, selected_fields, snapshot_id=snapshot_id, ref=ref, as_of=as_of, options=options)
         frame = self.read(scan, ".".join(table.name()))
         if (snapshot_id, as_of, row_filter, options) == (None, None, None, None) and tuple(selected_fields) == _ALL:
-            return self._noted(frame, Source(self.resolve(name)[0], table.name(), ref=ref), table, ())
+            return self._with_origin(frame, Source(self.resolve(name)[0], table.name(), ref=ref), table, ())
         return frame
 
     def read(self, scan: DataScan, name: str | None = None) -> DataFrame:
@@ -162,7 +162,7 @@ class Session:
         """
         if self._door is None:
             raise StateError("Spark Connect has no JVM at hand, which SQL on tables needs; use ice.table and ice.write")
-        text = marked(text, next(iter(self.catalogs)))
+        text = with_default(text, next(iter(self.catalogs)))
         return self._door.sql(self.spark.sql, *((text,) if args is None else (text, args)), **frames)
 
     def merge(self, name: str | Sequence[str]) -> MergeBuilder:
@@ -251,8 +251,8 @@ class Session:
             columns = ("*", *metadata_columns)
             scan = table.scan(None, columns, snapshot_id=source.snapshot_id, ref=ref, as_of=source.as_of)
             frame = self.read(scan, ".".join(source.identifier))
-            noted_source = Source(source.catalog, source.identifier, ref=ref)
-            return self._noted(frame, noted_source, table, metadata_columns) if is_newest else frame
+            newest = Source(source.catalog, source.identifier, ref=ref)
+            return self._with_origin(frame, newest, table, metadata_columns) if is_newest else frame
         rows = table.inspect.scan(
             source.metadata_table, source.snapshot_id, ref=source.ref, as_of=source.as_of
         ).to_arrow()
@@ -261,11 +261,13 @@ class Session:
         # It cannot infer the type of a column without chunks.
         return self.spark.createDataFrame(rows if rows.num_rows else rows.schema.empty_table(), schema)
 
-    def _noted(self, frame: DataFrame, source: Source, table: Table, metadata_columns: Sequence[str]) -> DataFrame:
-        """The frame with a note of its source, so that views of it stay fresh."""
+    def _with_origin(
+        self, frame: DataFrame, source: Source, table: Table, metadata_columns: Sequence[str]
+    ) -> DataFrame:
+        """The frame with its origin, so that views of it stay fresh."""
         if self._door is None:
             return frame
-        return noted(frame, Note.of(source, table, tuple(metadata_columns)), Gateway(self.spark))
+        return with_origin(frame, Origin.of(source, table, tuple(metadata_columns)), Gateway(self.spark))
 
     def take_default(self) -> None:
         """If the session's default catalog is one of ours, make it current; Spark has no class to load for it."""

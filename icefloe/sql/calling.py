@@ -49,7 +49,7 @@ class ForeignPartition:
 
 @dataclass(frozen=True, slots=True)
 class ForeignTable:
-    """A table of files that is not Iceberg's; without `partitions`, they are found by the folders of its location."""
+    """A table of files that is not Iceberg's; without `partitions`, the folders of its location name them."""
 
     location: str
     file_format: str
@@ -72,7 +72,7 @@ def no_foreign(name: Identifier) -> ForeignTable:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call: the catalog that it is in, its arguments, and how tables outside of our catalogs are found."""
+    """One call: the catalog that it is in, its arguments, and how tables outside of our catalogs are looked up."""
 
     catalog: Catalog
     arguments: Mapping[str, Any]

@@ -54,6 +54,7 @@ def test_more_is_told_where_it_is_asked_for(ice: Session) -> None:
     assert sql_rows(ice.spark, f"SHOW TBLPROPERTIES {TABLE}.refs ('format')") == properties[1:]
     column = sql_rows(ice.spark, f"DESCRIBE {TABLE}.snapshots SNAPSHOT_ID")
     assert column == [("col_name", "snapshot_id"), ("data_type", "bigint"), ("comment", "NULL")]
+    assert sql_rows(ice.spark, f"DESCRIBE {TABLE} ID")[0] == ("col_name", "id")
     ice.spark.sql("USE told.db")
     assert sql_rows(ice.spark, "DESCRIBE t.refs")[0][:2] == ("name", "string")
 

@@ -96,7 +96,7 @@ def test_a_temporary_view_finds_the_names_of_where_it_was_made(ice: Session) -> 
         assert "Location" not in [row[0] for row in spark.sql("DESCRIBE EXTENDED near").collect()]
         spark.sql("USE spark_catalog.default")
         spark.sql("INSERT INTO scanned.db.near VALUES (2)").collect()
-        assert sorted_rows(spark, "TABLE here") == [(1,), (2,), (100,)]
+        assert sorted_rows(spark, "TABLE here") == [(1,), (100,), (2,)]
         assert sorted_rows(spark, "TABLE of_kept") == [(1,), (2,)]
         spark.sql("USE scanned.db")
         spark.sql("ALTER VIEW here AS SELECT id + 1 AS i FROM nearby")

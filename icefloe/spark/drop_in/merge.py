@@ -3,35 +3,26 @@
 # ruff: noqa: N802 - the names are Spark's
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.merge import MergeIntoWriter
 
 from icefloe.errors import InvalidInputError
-from icefloe.spark.drop_in.names import DropInNames
-from icefloe.spark.drop_in.writers import with_branch
+from icefloe.spark.drop_in.reader import DropInNames
 from icefloe.spark.merging import MergeBuilder, Values
-from icefloe.spark.sql.names import Place
-
-_ALIAS = "SubqueryAlias"
+from icefloe.spark.sql.context import plan_of
+from icefloe.spark.sql.names import ResolvedName
 
 
 class DropInMerge(MergeIntoWriter):  # type: ignore[misc]  # PySpark is Any to mypy
     """Spark's `mergeInto` for a table of ours. Columns of the table are `t.c` by its last name, those of the source by its alias."""
 
-    def __init__(self, frame: DataFrame, place: Place, condition: Column, names: DropInNames) -> None:
-        place, branch = with_branch(place, names)
-        self._named = place.parts[-1]
-        self._merge = MergeBuilder(
-            frame.sparkSession,
-            place.catalog.load_table(place.parts),
-            frame,
-            condition,
-            self._named,
-            _alias(frame),
-            branch=branch,
-        )
+    def __init__(self, frame: DataFrame, target: ResolvedName, condition: Column, names: DropInNames) -> None:
+        target, branch = names.with_branch(target)
+        self._named, table, plan = target.parts[-1], target.load_table(), plan_of(frame)
+        alias = str(plan.alias()) if plan.nodeName() == "SubqueryAlias" else None
+        self._merge = MergeBuilder(frame.sparkSession, table, frame, condition, self._named, alias, branch=branch)
 
     def whenMatched(self, condition: Column | None = None) -> "_OnTarget":
         """The action for a target row that a source row matches."""
@@ -60,7 +51,7 @@ class DropInMerge(MergeIntoWriter):  # type: ignore[misc]  # PySpark is Any to m
         self._merge = merge
         return self
 
-    def _values(self, assignments: Mapping[str, Any]) -> Values:
+    def _values(self, assignments: Mapping[str, Column]) -> Values:
         """By columns of the table, which may be named with it."""
         columns = {field.name.lower() for field in self._merge.table.schema().fields}
         prefix = f"{self._named}."
@@ -70,21 +61,18 @@ class DropInMerge(MergeIntoWriter):  # type: ignore[misc]  # PySpark is Any to m
         }
 
 
+@dataclass
 class _OnTarget:
-    def __init__(
-        self,
-        writer: DropInMerge,
-        condition: Column | None,
-        update: Callable[..., MergeBuilder],
-        delete: Callable[..., MergeBuilder],
-    ) -> None:
-        self._writer, self._condition, self._update, self._delete = writer, condition, update, delete
+    _writer: DropInMerge
+    _condition: Column | None
+    _update: Callable[..., MergeBuilder]
+    _delete: Callable[..., MergeBuilder]
 
     def updateAll(self) -> DropInMerge:
         """Every column from the source's of the same name."""
         return self._writer._with(self._update(None, self._condition))
 
-    def update(self, assignments: Mapping[str, Any]) -> DropInMerge:
+    def update(self, assignments: Mapping[str, Column]) -> DropInMerge:
         """The columns that are named."""
         return self._writer._with(self._update(self._writer._values(assignments), self._condition))
 
@@ -101,20 +89,16 @@ class _WithoutSource(_OnTarget):
         )
 
 
+@dataclass
 class _OnSource:
-    def __init__(self, writer: DropInMerge, condition: Column | None, insert: Callable[..., MergeBuilder]) -> None:
-        self._writer, self._condition, self._insert = writer, condition, insert
+    _writer: DropInMerge
+    _condition: Column | None
+    _insert: Callable[..., MergeBuilder]
 
     def insertAll(self) -> DropInMerge:
         """Every column from the source's of the same name."""
         return self._writer._with(self._insert(None, self._condition))
 
-    def insert(self, assignments: Mapping[str, Any]) -> DropInMerge:
+    def insert(self, assignments: Mapping[str, Column]) -> DropInMerge:
         """The columns that are named; the others get their defaults."""
         return self._writer._with(self._insert(self._writer._values(assignments), self._condition))
-
-
-def _alias(frame: Any) -> str | None:
-    """The alias of the source."""
-    plan = frame._jdf.queryExecution().logical()
-    return str(plan.alias()) if plan.nodeName() == _ALIAS else None

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, cast
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.catalog import Catalog as SparkCatalog
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from pyspark.sql.merge import MergeIntoWriter
@@ -19,8 +19,7 @@ from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWr
 
 from icefloe.spark.drop_in.catalog import DropInCatalog
 from icefloe.spark.drop_in.merge import DropInMerge
-from icefloe.spark.drop_in.names import DropInNames
-from icefloe.spark.drop_in.reader import DropInReader
+from icefloe.spark.drop_in.reader import DropInNames, DropInReader
 from icefloe.spark.drop_in.writers import DropInWriter, DropInWriterV2
 
 _NAMES = "_icefloe_names"
@@ -82,6 +81,7 @@ def install(spark: SparkSession, names: DropInNames) -> Callable[[], None]:
 
 
 _PLAIN: dict[str, Any] = {}
+"""Spark's own methods and properties, while ours are in their place."""
 
 
 def _patch() -> None:
@@ -98,29 +98,30 @@ def _restore() -> None:
     _PLAIN.clear()
 
 
-def _write(frame: Any) -> DataFrameWriter:
+def _write(frame: DataFrame) -> DataFrameWriter:
+    names = _names(frame)
+    return cast(DataFrameWriter, _plain("write").__get__(frame)) if names is None else DropInWriter(frame, names)
+
+
+def _write_to(frame: DataFrame, table: str) -> DataFrameWriterV2:
+    names = _names(frame)
+    target = None if names is None else names.target(table)
+    if names is None or target is None:
+        return cast(DataFrameWriterV2, _plain("writeTo")(frame, table))
+    return DropInWriterV2(frame, target, names)
+
+
+def _merge_into(frame: DataFrame, table: str, condition: Column) -> MergeIntoWriter:
+    names = _names(frame)
+    target = None if names is None else names.target(table)
+    if names is None or target is None:
+        return cast(MergeIntoWriter, _plain("mergeInto")(frame, table, condition))
+    return DropInMerge(frame, target, condition, names)
+
+
+def _names(frame: DataFrame) -> DropInNames | None:
     session = frame.sparkSession
-    if isinstance(session, DropInSession):
-        return DropInWriter(frame, session._icefloe_names)
-    return cast(DataFrameWriter, _plain("write").__get__(frame))
-
-
-def _write_to(frame: Any, table: str) -> DataFrameWriterV2:
-    session = frame.sparkSession
-    if isinstance(session, DropInSession):
-        place = session._icefloe_names.target(table)
-        if place is not None:
-            return DropInWriterV2(frame, place, session._icefloe_names)
-    return cast(DataFrameWriterV2, _plain("writeTo")(frame, table))
-
-
-def _merge_into(frame: Any, table: str, condition: Any) -> MergeIntoWriter:
-    session = frame.sparkSession
-    if isinstance(session, DropInSession):
-        place = session._icefloe_names.target(table)
-        if place is not None:
-            return DropInMerge(frame, place, condition, session._icefloe_names)
-    return cast(MergeIntoWriter, _plain("mergeInto")(frame, table, condition))
+    return session._icefloe_names if isinstance(session, DropInSession) else None
 
 
 def _plain(name: str) -> Any:

@@ -2,59 +2,50 @@
 
 # ruff: noqa: A002, N802, N803 - the names are Spark's
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Self
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
 
 from icefloe.catalog import show
 from icefloe.errors import InvalidInputError, TableAlreadyExistsError
-from icefloe.spark.drop_in.names import DropInNames
-from icefloe.spark.drop_in.reader import ICEBERG, table_name
-from icefloe.spark.sql.changes import check_branch
+from icefloe.spark.drop_in.reader import ICEBERG, DropInNames, Options, table_name
 from icefloe.spark.sql.conditions import predicate_of
-from icefloe.spark.sql.names import Place
+from icefloe.spark.sql.names import ResolvedName
 from icefloe.spark.store_assignment import store_assigned
-from icefloe.spark.types import mapping_of, user_schema
 from icefloe.spark.user_side import quoted_name
 from icefloe.spark.writing import TableWrite
 
 _FORMATS = (ICEBERG, "parquet", "orc", "avro")
-_DYNAMIC = "dynamic"
 _OVERWRITE_MODE = "overwrite-mode"
 _OVERWRITE_SETTING = "spark.sql.sources.partitionOverwriteMode"
 _WITHOUT_EFFECT = ("check-ordering", "handle-timestamp-without-timezone", "path")
 """Options for the Java library that have no effect here."""
 
 
-class DropInWriterV2(DataFrameWriterV2):  # type: ignore[misc]  # PySpark is Any to mypy
+class DropInWriterV2(Options, DataFrameWriterV2):  # type: ignore[misc]  # PySpark is Any to mypy
     """Spark's `writeTo` for a table of ours, without any of Spark's own code."""
 
-    def __init__(self, frame: DataFrame, place: Place, names: DropInNames) -> None:
+    def __init__(self, frame: DataFrame, target: ResolvedName, names: DropInNames) -> None:
         self._frame = frame
-        self._place, branch = with_branch(place, names)
-        self._write = TableWrite(frame, self._place.catalog, self._place.parts, assign=store_assigned)
+        self._target, branch = names.with_branch(target)
+        self._write = TableWrite(frame, self._target.catalog, self._target.parts, assign=store_assigned)
         if branch is not None:
             self.option("branch", branch)
 
-    def using(self, provider: str) -> "DropInWriterV2":
+    def using(self, provider: str) -> Self:
         """`iceberg`, or the file format of the new table."""
         self._write = self._write.using(_file_format(provider))
         return self
 
-    def option(self, key: str, value: Any) -> "DropInWriterV2":
+    def option(self, key: str, value: object) -> Self:
         """An option of the write, by Iceberg's name."""
         if key not in _WITHOUT_EFFECT:
             self._write = self._write.option(key, value)
         return self
 
-    def options(self, **options: Any) -> "DropInWriterV2":
-        """Several options."""
-        for key, value in options.items():
-            self.option(key, value)
-        return self
-
-    def tableProperty(self, property: str, value: str) -> "DropInWriterV2":
+    def tableProperty(self, property: str, value: str) -> Self:
         """A property of the new table."""
         if property == "location":
             self._write = self._write.location(value)
@@ -62,12 +53,12 @@ class DropInWriterV2(DataFrameWriterV2):  # type: ignore[misc]  # PySpark is Any
             self._write = self._write.table_property(property, value)
         return self
 
-    def partitionedBy(self, col: Any, *cols: Any) -> "DropInWriterV2":
+    def partitionedBy(self, col: str | Column, *cols: str | Column) -> Self:
         """The partitions of the new table, as columns or transforms of `pyspark.sql.functions.partitioning`."""
         self._write = self._write.partitioned_by(*(_term(column) for column in (col, *cols)))
         return self
 
-    def clusterBy(self, col: str, *cols: str) -> "DropInWriterV2":
+    def clusterBy(self, col: str, *cols: str) -> Self:
         """Refused: Iceberg has no such clustering."""
         raise InvalidInputError(f"clusterBy {', '.join((col, *cols))}: Iceberg tables have partitions and a sort order")
 
@@ -87,116 +78,113 @@ class DropInWriterV2(DataFrameWriterV2):  # type: ignore[misc]  # PySpark is Any
         """Add the rows."""
         self._write.append()
 
-    def overwrite(self, condition: Any) -> None:
+    def overwrite(self, condition: str | Column) -> None:
         """Replace the rows that match by these rows."""
-        schema = self._place.catalog.load_table(self._place.parts).schema()
-        session = self._frame.sparkSession
-        columns = session.createDataFrame([], user_schema(schema, mapping_of(session)))
-        self._write.overwrite(predicate_of(condition, columns))
+        schema = self._target.load_table().schema()
+        self._write.overwrite(predicate_of(condition, schema, self._frame.sparkSession))
 
     def overwritePartitions(self) -> None:
         """Replace the partitions that the rows fall in by the rows."""
         self._write.overwrite_partitions()
 
 
-class DropInWriter(DataFrameWriter):  # type: ignore[misc]  # PySpark is Any to mypy
+class DropInWriter(Options, DataFrameWriter):  # type: ignore[misc]  # PySpark is Any to mypy
     """Spark's `write`, which asks us first for tables, and for the format `iceberg`."""
 
     def __init__(self, frame: DataFrame, names: DropInNames) -> None:
         super().__init__(frame)
         self._names = names
-        self._kind: str | None = None
-        self._how = "error"
-        self._said: dict[str, Any] = {}
+        self._format: str | None = None
+        self._mode = "error"
+        self._options: dict[str, object] = {}
         self._by: tuple[str, ...] = ()
 
-    def mode(self, saveMode: str | None) -> "DropInWriter":
+    def mode(self, saveMode: str | None) -> Self:
         """What to do with an existing table."""
         if saveMode:
-            self._how = saveMode.lower()
+            self._mode = saveMode.lower()
         super().mode(saveMode)
         return self
 
-    def format(self, source: str) -> "DropInWriter":
+    def format(self, source: str) -> Self:
         """The format of what is written."""
-        self._kind = source.lower()
+        self._format = source.lower()
         super().format(source)
         return self
 
-    def option(self, key: str, value: Any) -> "DropInWriter":
+    def option(self, key: str, value: object) -> Self:
         """An option, by Iceberg's name for tables of ours."""
-        self._said[key] = value
+        self._options[key] = value
         super().option(key, value)
         return self
 
-    def options(self, **options: Any) -> "DropInWriter":
-        """Several options."""
-        for key, value in options.items():
-            self.option(key, value)
-        return self
-
-    def partitionBy(self, *cols: Any) -> "DropInWriter":
+    def partitionBy(self, *cols: str | Sequence[str]) -> Self:
         """The partition columns of a new table."""
-        self._by = tuple(cols[0]) if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
+        self._by = tuple(name for names in cols for name in ([names] if isinstance(names, str) else names))
         super().partitionBy(*cols)
         return self
 
     def saveAsTable(
         self,
         name: str,
-        format: Any = None,
-        mode: Any = None,
-        partitionBy: Any = None,
-        **options: Any,
+        format: str | None = None,
+        mode: str | None = None,
+        partitionBy: str | Sequence[str] | None = None,
+        **options: object,
     ) -> None:
         """Create, replace or append to a table, depending on the mode."""
-        place = self._names.target(name)
-        if place is None:
+        target = self._names.target(name)
+        if target is None:
             super().saveAsTable(name, format, mode, partitionBy, **options)
             return
         self._settings(format, mode, partitionBy, options)
-        exists = place.catalog.table_exists(with_branch(place, self._names)[0].parts)
-        if self._how == "overwrite":
-            self._new(place).create_or_replace()
-        elif self._how == "append" and exists:
-            self._added(place).append()
+        exists = self._names.with_branch(target)[0].table_exists()
+        if self._mode == "overwrite":
+            self._new(target).create_or_replace()
+        elif self._mode == "append" and exists:
+            self._added(target).append()
         else:
-            self._create(place, exists)
+            self._create(target, exists)
 
     def save(
-        self, path: Any = None, format: Any = None, mode: Any = None, partitionBy: Any = None, **options: Any
+        self,
+        path: str | None = None,
+        format: str | None = None,
+        mode: str | None = None,
+        partitionBy: str | Sequence[str] | None = None,
+        **options: object,
     ) -> None:
         """Write to a path; to a table by its name if the format is `iceberg`."""
-        source_format = self._kind if format is None else str(format).lower()
-        if source_format != ICEBERG:
+        if (self._format if format is None else format.lower()) != ICEBERG:
             super().save(path, format, mode, partitionBy, **options)
             return
         self._settings(format, mode, partitionBy, options)
-        place = self._names.target(table_name(path or self._said.get("path")), self._names.first)
-        assert place is not None, "a name with a default catalog is ours"
-        match self._how:
+        target = self._names.target(table_name(path or self._options.get("path")), self._names.first)
+        assert target is not None, "a name with a default catalog is ours"
+        match self._mode:
             case "append":
-                self._added(place).append()
+                self._added(target).append()
             case "overwrite" if self._is_dynamic():
-                self._added(place).overwrite_partitions()
+                self._added(target).overwrite_partitions()
             case "overwrite":
-                self._added(place).overwrite()
+                self._added(target).overwrite()
             case _:
-                self._create(place, place.catalog.table_exists(place.parts))
+                self._create(target, target.table_exists())
 
     def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:
         """Add rows by the position of their columns."""
-        place = self._names.target(tableName)
-        if place is None:
+        target = self._names.target(tableName)
+        if target is None:
             super().insertInto(tableName, overwrite)
             return
         if overwrite is not None:
             self.mode("overwrite" if overwrite else "append")
-        verb = "OVERWRITE" if self._how == "overwrite" else "INTO"
-        name = ".".join(map(quoted_name, (place.catalog.name, *place.parts)))
-        self._spark.sql(f"INSERT {verb} {name} SELECT * FROM {{icefloe_frame}}", icefloe_frame=self._df)
+        verb = "OVERWRITE" if self._mode == "overwrite" else "INTO"
+        self._spark.sql(f"INSERT {verb} {target.quoted} SELECT * FROM {{icefloe_frame}}", icefloe_frame=self._df)
 
-    def _settings(self, format: Any, mode: Any, by: Any, options: dict[str, Any]) -> None:
+    def _settings(
+        self, format: str | None, mode: str | None, by: str | Sequence[str] | None, options: Mapping[str, object]
+    ) -> None:
         self.options(**options)
         self.mode(mode)
         if by is not None:
@@ -205,39 +193,28 @@ class DropInWriter(DataFrameWriter):  # type: ignore[misc]  # PySpark is Any to 
             self.format(format)
 
     def _is_dynamic(self) -> bool:
-        asked = self._said.get(_OVERWRITE_MODE) or self._spark.conf.get(_OVERWRITE_SETTING, "static")
-        return str(asked).lower() == _DYNAMIC
+        mode = self._options.get(_OVERWRITE_MODE) or self._spark.conf.get(_OVERWRITE_SETTING, "static")
+        return str(mode).lower() == "dynamic"
 
-    def _added(self, place: Place) -> TableWrite:
-        place, branch = with_branch(place, self._names)
-        write = TableWrite(self._df, place.catalog, place.parts, assign=store_assigned)
-        for key, value in self._said.items():
+    def _added(self, target: ResolvedName) -> TableWrite:
+        target, branch = self._names.with_branch(target)
+        write = TableWrite(self._df, target.catalog, target.parts, assign=store_assigned)
+        for key, value in self._options.items():
             if key not in (*_WITHOUT_EFFECT, _OVERWRITE_MODE):
                 write = write.option(key, value)
         return write if branch is None else write.option("branch", branch)
 
-    def _new(self, place: Place) -> TableWrite:
-        write = self._added(place).using(_file_format(self._kind or ICEBERG))
+    def _new(self, target: ResolvedName) -> TableWrite:
+        write = self._added(target).using(_file_format(self._format or ICEBERG))
         return write.partitioned_by(*map(quoted_name, self._by)) if self._by else write
 
-    def _create(self, place: Place, exists: bool) -> None:
+    def _create(self, target: ResolvedName, exists: bool) -> None:
         if not exists:
-            self._new(place).create()
-        elif self._how != "ignore":
+            self._new(target).create()
+        elif self._mode != "ignore":
             raise TableAlreadyExistsError(
-                f"table {show(place.parts)} already exists in catalog {place.catalog.name!r}; choose mode append or overwrite"
+                f"table {show(target.parts)} already exists in catalog {target.catalog.name!r}; choose mode append or overwrite"
             )
-
-
-def with_branch(place: Place, names: DropInNames) -> tuple[Place, str | None]:
-    """The table, and the branch that its name ends with: `orders.branch_audit`."""
-    source = names.names.source((place.catalog.name, *place.parts))
-    if source is None or source.identifier == place.parts:
-        return place, None
-    if source.ref is None:
-        raise InvalidInputError(f"{show(place.parts)} cannot be written to; name the table, or a branch of it")
-    check_branch(source)
-    return Place(place.catalog, source.identifier), source.ref
 
 
 def _file_format(provider: str) -> str:
@@ -246,8 +223,8 @@ def _file_format(provider: str) -> str:
     return provider.lower()
 
 
-def _term(given: Any) -> str:
+def _term(term: str | Column) -> str:
     """A partition term: the name of a column, or the result of `partitioning.days(...)` and the like."""
-    if isinstance(given, str):
-        return quoted_name(given)
-    return str(given._jc.node().sql())
+    if isinstance(term, str):
+        return quoted_name(term)
+    return str(term._jc.node().sql())

@@ -1,63 +1,110 @@
-"""`CALL catalog.system.procedure(...)`: the arguments become Python values, and the rows a frame."""
+"""`CALL catalog.system.procedure(...)`: the arguments become Python values, the rows a frame, and tables of Spark's own catalog sources."""
 
 import datetime as dt
 from typing import Any
 
-from pyspark.sql import functions, types as spark_types
+from py4j.java_gateway import JavaObject
+from pyspark.sql import functions
+from pyspark.sql.types import DataType, IntegerType, LongType, StringType, TimestampNTZType, TimestampType
 
-from icefloe.errors import InvalidInputError
-from icefloe.spark.sql.context import SqlContext, plan_of
-from icefloe.spark.sql.foreign import sparks_table
-from icefloe.spark.sql.nodes import items, kind_of, parts
-from icefloe.sql.calling import Parameter, ParameterType
+from icefloe.errors import InvalidInputError, NoSuchTableError
+from icefloe.formats.file_formats import DATA_FORMATS
+from icefloe.partitioning import HIVE_NULL
+from icefloe.spark.sql.context import SqlContext, Statement, constant, plan_of
+from icefloe.spark.sql.names import Parts
+from icefloe.spark.sql.nodes import class_of, items, mapping, option, parts
+from icefloe.sql.calling import ForeignPartition, ForeignTable, Parameter, ParameterType
 from icefloe.sql.procedures import NAMESPACE, PROCEDURES, call
+from icefloe.storage import absolute_location
 
-_CAST_TEXTS = {ParameterType.TIMESTAMP: "timestamp", ParameterType.LONG: "bigint", ParameterType.INTEGER: "int"}
-"""The types to which Spark casts a string argument, by kind of parameter; times are in the session's time zone."""
+_CAST_TEXTS: dict[ParameterType, DataType] = {
+    ParameterType.TIMESTAMP: TimestampType(),
+    ParameterType.LONG: LongType(),
+    ParameterType.INTEGER: IntegerType(),
+}
+"""The types to which Spark casts a string argument, by the type of the parameter; times are in the session's time zone."""
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-def run_call(node: Any, context: SqlContext) -> Any | None:
-    """The plan of a procedure's rows; None if the node is no call, or the procedure is not in one of our catalogs."""
-    if kind_of(node) != "Call":
-        return None
-    name = parts(node.procedure())
-    home = context.names.home(context.default)
+def _call(node: JavaObject, context: SqlContext) -> JavaObject | None:
+    """The plan of a procedure's rows; None if the procedure is not in one of our catalogs."""
+    name, home = parts(node.procedure()), context.names.home(context.default)
     if len(name) == 3 and name[0] in context.names.catalogs:
-        catalog, rest = context.names.catalogs[name[0]], name[1:]
+        catalog, namespace, procedure = context.names.catalogs[name[0]], *name[1:]
     elif len(name) == 2 and home is not None:
-        catalog, rest = context.names.catalogs[home[0]], name
+        catalog, namespace, procedure = context.names.catalogs[home[0]], *name
     else:
         return None
-    if rest[0].lower() != NAMESPACE:
-        raise InvalidInputError(f"procedures are in the namespace {NAMESPACE!r}, not in {rest[0]!r}")
-    known = PROCEDURES[rest[1].lower()].parameters if rest[1].lower() in PROCEDURES else ()
-    positional: list[Any] = []
-    named: dict[str, Any] = {}
+    if namespace.lower() != NAMESPACE:
+        raise InvalidInputError(f"procedures are in the namespace {NAMESPACE!r}, not in {namespace!r}")
+    known = PROCEDURES[procedure.lower()].parameters if procedure.lower() in PROCEDURES else ()
+    positional: list[object] = []
+    named: dict[str, object] = {}
     for index, expression in enumerate(items(node.args())):
-        if kind_of(expression) == "NamedArgumentExpression":
+        if class_of(expression) == "NamedArgumentExpression":
             key = expression.key()
             if key in named:
                 raise InvalidInputError(f"{key!r} is given twice")
-            parameter = next((one for one in known if one.name.lower() == key.lower()), None)
+            parameter = next((parameter for parameter in known if parameter.name.lower() == key.lower()), None)
             named[key] = value_of(expression.value(), context, parameter)
         elif named:
             raise InvalidInputError("arguments by position come before those by name")
         else:
             positional.append(value_of(expression, context, known[index] if index < len(known) else None))
-    namespace = home[1] if home is not None and context.names.catalogs[home[0]] is catalog else ()
-    rows = call(catalog, rest[1], positional, named, namespace, lambda source: sparks_table(source, context))
-    return plan_of(context.gateway.spark.createDataFrame(rows))
+    current = home[1] if home is not None and context.names.catalogs[home[0]] is catalog else ()
+    rows = call(catalog, procedure, positional, named, current, lambda source: _sparks_table(source, context))
+    return plan_of(context.spark.createDataFrame(rows))
 
 
-def value_of(expression: Any, context: SqlContext, parameter: Parameter | None = None) -> Any:
+STATEMENTS: dict[str, Statement] = {"Call": _call}
+
+
+def value_of(expression: JavaObject, context: SqlContext, parameter: Parameter | None = None) -> Any:
     """The Python value of a constant expression, cast for its parameter if it has one; timestamps have a time zone."""
-    frame = context.gateway.spark.range(1).select(context.gateway.column(expression).alias("value"))
-    if parameter is not None and isinstance(frame.schema[0].dataType, spark_types.StringType):
-        cast_type = _CAST_TEXTS.get(parameter.type)
-        frame = frame if cast_type is None else frame.select(functions.col("value").cast(cast_type).alias("value"))
-    if isinstance(frame.schema[0].dataType, spark_types.TimestampType | spark_types.TimestampNTZType):
-        micros = frame.select(functions.unix_micros(functions.col("value").cast("timestamp"))).first()
-        return None if micros is None or micros[0] is None else _EPOCH + dt.timedelta(microseconds=micros[0])
-    row = frame.first()
-    return None if row is None else row[0]
+    column = context.gateway.column(expression)
+    data_type = context.spark.range(1).select(column).schema[0].dataType
+    if parameter is not None and isinstance(data_type, StringType) and parameter.type in _CAST_TEXTS:
+        data_type = _CAST_TEXTS[parameter.type]
+        column = column.cast(data_type)
+    if isinstance(data_type, TimestampType | TimestampNTZType):
+        micros = constant(functions.unix_micros(column.cast("timestamp")), context.spark)
+        return None if micros is None else _EPOCH + dt.timedelta(microseconds=micros)
+    return constant(column, context.spark)
+
+
+def _sparks_table(name: Parts, context: SqlContext) -> ForeignTable:
+    """A table of files in Spark's own catalog, with the partitions that the catalog lists."""
+    names = name[1:] if len(name) == 3 and name[0] == "spark_catalog" else name
+    shown = ".".join(name)
+    if context.source(name) is not None:
+        raise InvalidInputError(f"{shown} is a table of Iceberg; add_files takes files of others: read it and insert")
+    if len(names) > 2:
+        raise NoSuchTableError(f"no table {shown} in Spark's own catalog")
+    catalog = context.state.catalog()
+    database = names[0] if len(names) == 2 else catalog.getCurrentDatabase()
+    identifier = context.catalyst.TableIdentifier(names[-1], context.gateway.jvm.scala.Option.apply(database))
+    if not catalog.tableExists(identifier):
+        raise NoSuchTableError(f"no table {shown} in Spark's own catalog")
+    metadata = catalog.getTableMetadata(identifier)
+    serde, provider = (option(value) for value in (metadata.storage().serde(), metadata.provider()))
+    description = f"{serde} {provider}".lower()
+    file_format = next((name for name in DATA_FORMATS if name in description), None)
+    if file_format is None:
+        raise InvalidInputError(f"{shown} is {provider or 'a view'}; files can be added of {', '.join(DATA_FORMATS)}")
+    columns = tuple(items(metadata.partitionColumnNames()))
+    partitions = None
+    if columns and metadata.tracksPartitionsInCatalog():
+        listed = items(catalog.listPartitions(identifier, context.gateway.none()))
+        partitions = tuple(_partition(partition, columns, context) for partition in listed)
+    return ForeignTable(absolute_location(_folder(metadata.location())), file_format, columns, partitions)
+
+
+def _partition(partition: JavaObject, columns: Parts, context: SqlContext) -> ForeignPartition:
+    values = mapping(context.gateway, partition.spec())
+    texts = {column: HIVE_NULL if values[column] is None else str(values[column]) for column in columns}
+    return ForeignPartition(absolute_location(_folder(partition.location())), texts)
+
+
+def _folder(uri: JavaObject) -> str:
+    """A location from Spark as our storage writes it: local paths are decoded from their URIs."""
+    return str(uri.getPath() if uri.getScheme() in (None, "file") else uri.toString())

@@ -2,18 +2,21 @@
 
 import datetime as dt
 import re
-from typing import Any
 
-from pyspark.sql import Column, DataFrame, functions
+from py4j.java_gateway import JavaObject
+from pyspark.sql import Column, DataFrame, SparkSession, functions
 
 from icefloe.errors import InvalidInputError
+from icefloe.schema import Schema
 from icefloe.spark.gateway import Gateway
-from icefloe.spark.sql.nodes import copy, items, kind_of, rebuilt_expressions
+from icefloe.spark.sql.context import constant
+from icefloe.spark.sql.nodes import class_of, copy, items, rebuilt_expressions
+from icefloe.spark.types import mapping_of, user_schema
 
 _TOKEN = re.compile(
     r"""TIMESTAMP\ '(?P<moment>[^']*)'          # in the time zone of the session
       | TIMESTAMP_NTZ\ '(?P<local>[^']*)'
-      | CAST\('(?P<real>[^']*)'\ AS\ (?P<kind>FLOAT|DOUBLE)\)   # numbers that have no letter of their own
+      | CAST\('(?P<real>[^']*)'\ AS\ (?P<type>FLOAT|DOUBLE)\)   # numbers that have no letter of their own
       | (?P<text>'(?:[^'\\]|\\.|'')*')            # quotes and backslashes come after a backslash
       | (?P<name>`(?:[^`]|``)*`)
       | (?<![\w.])(?P<number>\d+(?:\.\d*)?(?:E[+-]?\d+)?)(?:L|S|Y|D|F|BD)\b""",
@@ -22,7 +25,7 @@ _TOKEN = re.compile(
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-def predicate_text(sql: str, spark: Any) -> str:
+def predicate_text(sql: str, spark: SparkSession) -> str:
     """What Spark writes for a condition, as we read it."""
 
     def ours(token: re.Match[str]) -> str:
@@ -31,7 +34,7 @@ def predicate_text(sql: str, spark: Any) -> str:
         if (local := token["local"]) is not None:
             return f"TIMESTAMP '{local}'"
         if (real := token["real"]) is not None:
-            return f"{token['kind']} '{real}'"
+            return f"{token['type']} '{real}'"
         if (text := token["text"]) is not None:
             plain = re.sub(r"\\(.)|''", lambda escape: escape[1] or "'", text[1:-1])
             return "'" + plain.replace("'", "''") + "'"
@@ -40,11 +43,11 @@ def predicate_text(sql: str, spark: Any) -> str:
     return _TOKEN.sub(ours, sql)
 
 
-def predicate_of(condition: str | Column, frame: DataFrame) -> str:
-    """A condition over the columns of a frame, resolved by Spark, as text of ours."""
-    chosen = functions.expr(condition) if isinstance(condition, str) else condition
-    spark = frame.sparkSession
-    plan: Any = frame.filter(chosen)._jdf.queryExecution().analyzed()
+def predicate_of(condition: str | Column, schema: Schema, spark: SparkSession) -> str:
+    """A condition over the columns of a table, resolved by Spark, as text of ours."""
+    frame = spark.createDataFrame([], user_schema(schema, mapping_of(spark)))
+    column = functions.expr(condition) if isinstance(condition, str) else condition
+    plan = frame.filter(column)._jdf.queryExecution().analyzed()
     rules = spark._jvm.org.apache.spark.sql.catalyst.optimizer
     # BETWEEN and the like stand for plainer comparisons; literals come with casts around them until these rules take them away.
     for rule in (
@@ -54,19 +57,19 @@ def predicate_of(condition: str | Column, frame: DataFrame) -> str:
         rules.UnwrapCastInBinaryComparison,
     ):
         plan = rule.apply(plan)
-    if plan.getClass().getSimpleName() != "Filter":
+    if class_of(plan) != "Filter":
         raise InvalidInputError(f"{condition} is no condition of columns alone; only those choose what is overwritten")
     return predicate_text(_with_exact_names(plan, frame).condition().sql(), spark)
 
 
-def _with_exact_names(plan: Any, frame: DataFrame) -> Any:
+def _with_exact_names(plan: JavaObject, frame: DataFrame) -> JavaObject:
     """The filter with columns and fields as the frame writes them, and not in the case that the condition does."""
     gateway = Gateway(frame.sparkSession).callbacks()
     output = frame._jdf.queryExecution().analyzed().output()
     columns = {attribute.exprId().id(): attribute for attribute in items(output)}
 
-    def exact(node: Any) -> Any:
-        match kind_of(node):
+    def exact(node: JavaObject) -> JavaObject:
+        match class_of(node):
             case "AttributeReference":
                 return columns.get(node.exprId().id(), node)
             case "GetStructField":
@@ -77,9 +80,8 @@ def _with_exact_names(plan: Any, frame: DataFrame) -> Any:
     return rebuilt_expressions(plan, exact)
 
 
-def _in_utc(text: str, spark: Any) -> str:
-    micros = functions.unix_micros(functions.lit(text).try_cast("timestamp"))
-    (row,) = spark.range(1).select(micros).collect()
-    if row[0] is None:
+def _in_utc(text: str, spark: SparkSession) -> str:
+    micros = constant(functions.unix_micros(functions.lit(text).try_cast("timestamp")), spark)
+    if micros is None:
         raise InvalidInputError(f"TIMESTAMP {text!r} is no timestamp")
-    return (_EPOCH + dt.timedelta(microseconds=row[0])).isoformat()
+    return (_EPOCH + dt.timedelta(microseconds=micros)).isoformat()

@@ -1,18 +1,19 @@
 """What the statements of a SQL text share: the session, its names, and the ways to frames and back."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
-from pyspark.sql import DataFrame, functions
+from py4j.java_gateway import JavaObject
+from pyspark.sql import Column, DataFrame, SparkSession, functions
 
-from icefloe.catalog import Catalog, show
-from icefloe.errors import InvalidLocationError
+from icefloe.errors import InvalidInputError, InvalidLocationError
 from icefloe.schema import reserved
 from icefloe.spark.gateway import Gateway, is_at_least
 from icefloe.spark.spark_sessions import is_case_sensitive
-from icefloe.spark.sql.names import Names, Place, Source
+from icefloe.spark.sql.names import Home, Names, Parts, ResolvedName, Source
 from icefloe.spark.sql.nodes import is_name, items, parts
 from icefloe.spark.user_side import quoted_name
 from icefloe.storage import parse_location
@@ -48,90 +49,102 @@ class SqlContext:
     """The text of the statement, for what only the text can tell."""
     temporary: frozenset[str] | None = None
     """The names of temporary views that the text of a view sees, in lower case; None, outside of views, means all."""
-    within: tuple[tuple[str, ...], ...] = ()
+    within: tuple[Parts, ...] = ()
     """The views whose text this is, the outermost first: none of them may be part of it."""
 
     session: Names | None = None
     """The names of the session, for the text of a view, which is resolved by names of its own."""
 
-    def home(self) -> tuple[str, tuple[str, ...]] | None:
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session."""
+        return self.gateway.spark
+
+    @property
+    def state(self) -> JavaObject:
+        """Spark's `SessionState`."""
+        return self.spark._jsparkSession.sessionState()
+
+    @property
+    def catalyst(self) -> JavaObject:
+        """The Java package of plans and expressions."""
+        return self.gateway.jvm.org.apache.spark.sql.catalyst
+
+    def home(self) -> Home | None:
         """The catalog and namespace of ours that are current in the session."""
         return (self.session or self.names).home(self.default)
 
-    def place(self, node: Any) -> Place | None:
+    def namespace(self, node: JavaObject) -> ResolvedName | None:
         """The namespace that a node names, if it is ours."""
-        return self.names.place(parts(node), default=self.default)
+        return self.names.namespace(parts(node), default=self.default)
 
-    def table_place(self, node: Any) -> Place | None:
+    def table(self, name: Parts) -> ResolvedName | None:
+        """The table or view of a name, whether it exists or not, if it is ours."""
+        return self.names.table(name, default=self.default)
+
+    def target(self, node: JavaObject) -> ResolvedName | None:
         """The table or view that a node names, whether it exists or not, if it is ours."""
-        return self.names.table(parts(node), default=self.default) if is_name(node) else None
+        return self.table(parts(node)) if is_name(node) else None
 
-    def existing(self, node: Any) -> Table | None:
+    def existing(self, node: JavaObject) -> Table | None:
         """The table that a node names; None if it is not ours and may be Spark's."""
-        place = self.table_place(node)
-        if place is None:
+        target = self.target(node)
+        if target is None or (parts(node)[0] not in self.names.catalogs and not target.table_exists()):
             return None
-        if parts(node)[0] not in self.names.catalogs and not place.catalog.table_exists(place.parts):
-            return None
-        return place.catalog.load_table(place.parts)
+        return target.load_table()
 
-    def is_temporary(self, name: str) -> bool:
-        """Whether a name of one part is that of a temporary view."""
+    def source(self, name: Parts) -> Source | None:
+        """What a relation of a query reads; None if it is not ours, or there is no such table."""
+        return self.names.source(name, default=self.default)
+
+    def is_temporary(self, name: Parts) -> bool:
+        """Whether a name is that of a temporary view, unless it is a global one."""
+        if len(name) != 1:
+            return False
         if self.temporary is not None:
-            return name.lower() in self.temporary
-        catalog = self.gateway.spark._jsparkSession.sessionState().catalog()
-        return bool(catalog.isTempView(self.gateway.seq((name,))))
+            return name[0].lower() in self.temporary
+        return bool(self.state.catalog().isTempView(self.gateway.seq(name)))
 
     @property
     def is_case_sensitive(self) -> bool:
-        """Whether the session tells columns apart by case."""
-        return is_case_sensitive(self.gateway.spark)
+        """Whether the session distinguishes columns by case."""
+        return is_case_sensitive(self.spark)
 
     def metadata_columns(self) -> tuple[str, ...]:
         """The metadata columns that the statement may mean: those whose names are in its text."""
         return mentioned_metadata(self.mentions)
 
-    def relation_plan(self, frame: DataFrame, qualifier: Sequence[str]) -> Any:
+    def relation_plan(self, frame: DataFrame, qualifier: Sequence[str]) -> JavaObject:
         """The logical plan of a frame under a table's name, so that columns can be qualified by it."""
-        wanted = self.metadata_columns()
-        hidden = [name for name in wanted if name in frame.columns] if wanted else []
+        hidden = [name for name in self.metadata_columns() if name in frame.columns]
         if not hidden:
-            return self.named_plan(plan_of(frame), qualifier)
+            return self.gateway.named_plan(plan_of(frame), qualifier)
         shown = [quoted_name(name) for name in frame.columns if name not in hidden]
         marks = [functions.col(name).alias(name, metadata={_HIDDEN: "true"}) for name in hidden]
         inner = frame.select(*shown, *marks)._jdf.queryExecution().analyzed()
-        if is_at_least(self.gateway.spark, _HIDES_UNDER_NAMES):
-            return self.named_plan(self._hiding(inner, hidden), qualifier)
-        return self._hiding(self.named_plan(inner, qualifier), hidden)
+        if is_at_least(self.spark, _HIDES_UNDER_NAMES):
+            return self.gateway.named_plan(self._hiding(inner, hidden), qualifier)
+        return self._hiding(self.gateway.named_plan(inner, qualifier), hidden)
 
-    def named_plan(self, plan: Any, name: Sequence[str]) -> Any:
-        """A plan under a name of one or more parts."""
-        return self.gateway.named_plan(plan, name)
-
-    def _hiding(self, plan: Any, hidden: Sequence[str]) -> Any:
+    def _hiding(self, plan: JavaObject, hidden: Sequence[str]) -> JavaObject:
         """A plan whose metadata columns can be named, but are not part of `*`."""
-        logical = self.gateway.jvm.org.apache.spark.sql.catalyst.plans.logical
-        known = list(items(plan.output()))
-        project = logical.Project(
-            self.gateway.seq([attribute for attribute in known if attribute.name() not in hidden]), plan
-        )
-        kept = self.gateway.seq([attribute for attribute in known if attribute.name() in hidden])
-        project.setTagValue(logical.Project.hiddenOutputTag(), kept)
-        return project
+        project, attributes = self.catalyst.plans.logical.Project, items(plan.output())
+        shown = project(self.gateway.seq(column for column in attributes if column.name() not in hidden), plan)
+        others = self.gateway.seq(column for column in attributes if column.name() in hidden)
+        shown.setTagValue(project.hiddenOutputTag(), others)
+        return shown
 
-    def result(self, rows: Sequence[tuple[Any, ...]] = (), schema: str = "") -> Any:
+    def result(self, rows: Sequence[tuple[object, ...]] = (), schema: str = "") -> JavaObject:
         """The logical plan of a statement's result rows; most statements have none."""
         if not schema:
-            local = self.gateway.jvm.org.apache.spark.sql.catalyst.plans.logical.LocalRelation
             empty = self.gateway.seq(())
-            return local(empty, empty, False, self.gateway.jvm.scala.Option.empty())
-        return plan_of(self.gateway.spark.createDataFrame(list(rows), schema))
+            return self.catalyst.plans.logical.LocalRelation(empty, empty, False, self.gateway.none())
+        return plan_of(self.spark.createDataFrame(list(rows), schema))
 
-    def frame_of(self, plan: Any) -> DataFrame:
+    def frame_of(self, plan: JavaObject) -> DataFrame:
         """The frame of a logical plan."""
-        session = self.gateway.spark
-        dataset = self.gateway.jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
-        return DataFrame(dataset, session)
+        dataset = self.gateway.jvm.org.apache.spark.sql.classic.Dataset
+        return self.gateway.frame(dataset.ofRows(self.spark._jsparkSession, plan))
 
 
 def mentioned_metadata(text: str) -> tuple[str, ...]:
@@ -139,14 +152,15 @@ def mentioned_metadata(text: str) -> tuple[str, ...]:
     return tuple(name for name in METADATA_COLUMNS if re.search(rf"\b{name}\b", text))
 
 
-def plan_of(frame: DataFrame) -> Any:
+def constant(column: Column, spark: SparkSession) -> Any:
+    """The value of a column that depends on no other."""
+    (row,) = spark.range(1).select(column).collect()
+    return row[0]
+
+
+def plan_of(frame: DataFrame) -> JavaObject:
     """The logical plan of a frame."""
     return frame._jdf.queryExecution().logical()
-
-
-def full_name(catalog: Catalog, identifier: Sequence[str]) -> str:
-    """A table's name with its catalog, as SQL reads it."""
-    return show((catalog.name, *identifier))
 
 
 def whole_location(text: str) -> str:
@@ -158,3 +172,54 @@ def whole_location(text: str) -> str:
         )
     parse_location(text)
     return text
+
+
+def marked(text: str, mark: str, value: str) -> str:
+    """A text with a value in a comment at its end: Spark calls back in a thread that knows nothing but the text."""
+    return f"{text}\n/* {mark}: {value} */"
+
+
+def unmarked(text: str, mark: str) -> tuple[str, str | None]:
+    """The text as it was, and the value that was marked on it."""
+    match = re.fullmatch(rf"(.*)\n/\* {mark}: (.*) \*/", text, re.DOTALL)
+    return (text, None) if match is None else (match[1], match[2])
+
+
+def removed_keys(node: JavaObject, properties: Mapping[str, str], what: str) -> list[str]:
+    """The keys that UNSET TBLPROPERTIES names, without those that are not set, if it says IF EXISTS."""
+    keys = items(node.propertyKeys())
+    missing = [key for key in keys if key not in properties]
+    if missing and not node.ifExists():
+        raise InvalidInputError(f"{what} has no property {missing[0]!r}; write UNSET TBLPROPERTIES IF EXISTS")
+    return [key for key in keys if key not in missing]
+
+
+Statement = Callable[[JavaObject, SqlContext], JavaObject | None]
+"""Runs a statement and returns the plan of its result; None if it is not about anything of ours, and Spark is to run it."""
+_Object = TypeVar("_Object")
+_Run = Callable[[JavaObject, _Object, SqlContext], JavaObject | None]
+
+
+def about(find: Callable[[JavaObject, SqlContext], _Object | None]) -> Callable[[_Run[_Object]], Statement]:
+    """Makes a statement of a function that gets what `find` finds; if it returns nothing, the statement has no rows."""
+
+    def decorate(run: _Run[_Object]) -> Statement:
+        @wraps(run)
+        def statement(node: JavaObject, context: SqlContext) -> JavaObject | None:
+            subject = find(node, context)
+            if subject is None:
+                return None
+            result = run(node, subject, context)
+            return context.result() if result is None else result
+
+        return statement
+
+    return decorate
+
+
+about_namespace = about(lambda node, context: context.namespace(node.child()))
+"""A statement about the namespace that its child names."""
+about_target = about(lambda node, context: context.target(node.child()))
+"""A statement about the table or view that its child names, whether it exists or not."""
+about_table = about(lambda node, context: context.existing(node.child()))
+"""A statement about the table that its child names, which must exist."""

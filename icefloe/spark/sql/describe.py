@@ -1,195 +1,233 @@
-"""`SHOW` and `DESCRIBE` of a table: its columns, partitioning, properties, and a statement that would create it again."""
+"""`SHOW` and `DESCRIBE`: columns, partitioning, properties, and a statement that would create the thing again.
 
-from typing import Any
+A table, a view, and what has a table's name and a word after it: a metadata table, or the table at a branch, tag, snapshot or time.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+from py4j.java_gateway import JavaObject
 
 from icefloe.catalog import show, show_part
-from icefloe.errors import InvalidInputError, NoSuchColumnError, NoSuchNamespaceError
-from icefloe.schema import NestedField
+from icefloe.errors import InvalidInputError, NoSuchColumnError
+from icefloe.inspect import metadata_table_schema
+from icefloe.schema import NestedField, Schema
 from icefloe.spark.literals import quoted, sql_literal
-from icefloe.spark.sql.context import SqlContext, full_name
-from icefloe.spark.sql.describe_parts import describe_part
-from icefloe.spark.sql.describe_views import describe_view
-from icefloe.spark.sql.names import Place, exists
+from icefloe.spark.sql.context import SqlContext, Statement
+from icefloe.spark.sql.names import ResolvedName, Source
 from icefloe.spark.sql.namespaces import matches
-from icefloe.spark.sql.nodes import is_name, items, kind_of, option, parts
+from icefloe.spark.sql.nodes import class_of, is_name, items, option, parts
 from icefloe.spark.types import TypeMapping, mapping_of, user_schema, user_type
+from icefloe.spark.user_side import quoted_name
 from icefloe.table import Table
 
 _RESERVED = ("comment", "owner", "provider", "location", "external")
+_METADATA_COLUMNS = {
+    "_spec_id": "int",
+    "_partition": "struct<>",
+    "_file": "string",
+    "_pos": "bigint",
+    "_deleted": "boolean",
+}
+_Sections = Mapping[str, Mapping[str, str]]
+"""Names and values by title."""
 
 
-def run_describe(node: Any, context: SqlContext) -> Any | None:
-    """The result plan of a statement that describes a table of ours; None for any other statement."""
-    kind = kind_of(node)
-    if kind == "ShowTablesExtended":
-        return _show_extended(node, context)
-    if kind not in (
-        "DescribeRelation",
-        "DescribeColumn",
-        "ShowCreateTable",
-        "ShowTableProperties",
-        "ShowColumns",
-        "ShowPartitions",
-    ):
+@dataclass(frozen=True)
+class _Described:
+    """What the statements tell about a table, a part of one, or a view."""
+
+    what: str
+    name: str
+    schema: Schema
+    properties: Mapping[str, str]
+    create_statement: Callable[[], str]
+    partitions: Callable[[], set[str]]
+    details: _Sections
+    """What DESCRIBE EXTENDED tells."""
+    sections: _Sections
+    """What DESCRIBE tells besides the columns."""
+
+    def rows(self, mapping: TypeMapping, extended: bool) -> list[tuple[str, str, str | None]]:
+        """The rows of DESCRIBE."""
+        rows = [(field.name, _shown_type(field, mapping), field.doc) for field in self.schema.fields]
+        for title, entries in {**self.sections, **(self.details if extended else {})}.items():
+            rows += [("", "", ""), (f"# {title}", "", ""), *((name, value, "") for name, value in entries.items())]
+        return rows
+
+    def column(self, name: str, mapping: TypeMapping) -> list[tuple[str, str]]:
+        """The rows of DESCRIBE of a column."""
+        try:
+            field = self.schema.find_field(name, case_sensitive=False)
+        except NoSuchColumnError:
+            known = ", ".join(field.name for field in self.schema.fields)
+            raise NoSuchColumnError(f"{self.name} has no column {name!r}; there are {known}") from None
+        exact_name = self.schema.names_by_id[field.field_id]
+        return [("col_name", exact_name), ("data_type", _shown_type(field, mapping)), ("comment", field.doc or "NULL")]
+
+
+def _shown_type(field: NestedField, mapping: TypeMapping) -> str:
+    return str(user_type(field.field_type, mapping).simpleString())
+
+
+def _describe(node: JavaObject, context: SqlContext) -> JavaObject | None:
+    mapping = mapping_of(context.spark)
+    described = _described(node.child(), context, mapping)
+    if described is None:
         return None
-    named = parts(node.child()) if is_name(node.child()) else ()
-    if len(named) == 1 and context.is_temporary(named[0]):
-        return None
-    mapping = mapping_of(context.gateway.spark)
-    place = context.table_place(node.child())
-    if place is not None and place.catalog.view_exists(place.parts):
-        return describe_view(node, place, context, mapping)
-    if place is not None and len(named) > 1 and not exists(place):
-        source = context.names.source(named, default=context.default)
-        if source is not None and not source.is_whole:
-            return describe_part(node, source, named[-1].lower(), context, mapping)
-    table = context.existing(node.child())
-    if table is None or place is None:
-        return None
-    shown = full_name(place.catalog, place.parts)
-    match kind:
+    match class_of(node):
         case "DescribeRelation":
-            rows = _describe(table, shown, mapping, extended=node.isExtended())
+            rows = described.rows(mapping, node.isExtended())
             return context.result(rows, "col_name string, data_type string, comment string")
         case "DescribeColumn":
-            name = ".".join(items(node.column().nameParts()))
-            return context.result(_describe_column(table, name, mapping), "info_name string, info_value string")
+            column = described.column(".".join(items(node.column().nameParts())), mapping)
+            return context.result(column, "info_name string, info_value string")
         case "ShowCreateTable":
-            return context.result([(_create_statement(table, shown, mapping),)], "createtab_stmt string")
+            return context.result([(described.create_statement(),)], "createtab_stmt string")
         case "ShowTableProperties":
-            return context.result(_properties(table, option(node.propertyKey())), "key string, value string")
+            key, properties = option(node.propertyKey()), described.properties
+            shown = sorted(properties.items())
+            if key is not None:
+                shown = [(key, properties.get(key, f"{described.what} {described.name} does not have property: {key}"))]
+            return context.result(shown, "key string, value string")
         case "ShowColumns":
-            return context.result([(field.name,) for field in table.schema().fields], "col_name string")
+            return context.result([(field.name,) for field in described.schema.fields], "col_name string")
         case _:
-            return _partitions(table, context)
+            return context.result([(partition,) for partition in sorted(described.partitions())], "partition string")
 
 
-def _show_extended(node: Any, context: SqlContext) -> Any | None:
-    """`SHOW TABLE EXTENDED`: tables of a namespace, and the session's temporary views, with their details."""
-    place = context.place(node.namespace())
-    if place is None:
+def _described(node: JavaObject, context: SqlContext, mapping: TypeMapping) -> _Described | None:
+    name = parts(node) if is_name(node) else ()
+    target = None if context.is_temporary(name) else context.target(node)
+    if target is None:
         return None
-    catalog, pattern = place.catalog, node.pattern()
-    if not catalog.namespace_exists(place.parts):
-        raise NoSuchNamespaceError(f"no namespace {show(place.parts)} in catalog {catalog.name!r}")
-    rows = [
-        (show(place.parts), identifier[-1], False, _information(Place(catalog, tuple(identifier)), context))
-        for identifier in catalog.list_tables(place.parts)
-        if matches(pattern, identifier[-1])
-    ]
-    views = items(context.gateway.spark._jsparkSession.sessionState().catalog().listTempViews("", pattern))
-    rows += [("", view.identifier().table(), True, f"{view.simpleString()}\n") for view in views]
-    return context.result(rows, "namespace string, tableName string, isTemporary boolean, information string")
+    if target.view_exists():
+        return _view(target)
+    if len(name) > 1 and not target.is_table():
+        source = context.source(name)
+        if source is not None and not source.is_whole:
+            return _part(source, name[-1].lower())
+    table = context.existing(node)
+    return None if table is None else _table(str(target), table, mapping)
 
 
-def _information(place: Place, context: SqlContext) -> str:
-    table = place.catalog.load_table(place.parts)
-    schema = user_schema(table.schema(), mapping_of(context.gateway.spark))
-    properties = ",".join(f"{key}={value}" for key, value in _properties(table, None) if key not in _RESERVED)
-    details = {
-        "Catalog": place.catalog.name,
-        "Namespace": show(place.parts[:-1]),
-        "Table": place.parts[-1],
-        "Type": "MANAGED",
-        "Comment": table.properties.get("comment"),
-        "Location": str(table.location()),
-        "Provider": "iceberg",
-        "Owner": table.properties.get("owner"),
-        "Table Properties": f"[{properties}]",
-        "Schema": context.gateway.type(schema).treeString(),
+def _table(name: str, table: Table, mapping: TypeMapping) -> _Described:
+    properties = {**_own_properties(table), "format-version": str(table.format_version), **table.properties}
+    information, partitioning = _information(name, table, properties), _partitioning(table)
+    if "comment" in table.properties:
+        information["Comment"] = table.properties["comment"]
+
+    def create_statement() -> str:
+        columns = ",\n".join("  " + _column(field, mapping) for field in table.schema().fields)
+        lines = [f"CREATE TABLE {name} (\n{columns})", "USING iceberg"]
+        if partitioning:
+            lines.append(f"PARTITIONED BY ({', '.join(partitioning)})")
+        if comment := properties.get("comment"):
+            lines.append(f"COMMENT {quoted(comment)}")
+        lines.append(f"LOCATION {quoted(str(table.location()))}")
+        lines.append(_properties_clause(properties, (*_RESERVED, "current-snapshot-id")))
+        return "\n".join(lines) + "\n"
+
+    def partitions() -> set[str]:
+        if table.spec().is_unpartitioned:
+            raise InvalidInputError(f"table {'.'.join(table.name())} is not partitioned")
+        values = [row["partition"] for row in table.inspect.partitions().to_pylist()]
+        return {"/".join(f"{key}={value}" for key, value in partition.items()) for partition in values}
+
+    details = {"Metadata Columns": _METADATA_COLUMNS, "Detailed Table Information": information}
+    sections = (
+        {"Partitioning": {f"Part {index}": term for index, term in enumerate(partitioning)}} if partitioning else {}
+    )
+    return _Described("Table", name, table.schema(), properties, create_statement, partitions, details, sections)
+
+
+def _part(source: Source, word: str) -> _Described:
+    table, whole = source.load_table(), show((source.catalog.name, *source.identifier))
+    name, properties = f"{whole}.{show_part(word)}", _own_properties(table)
+    if source.metadata_table is not None:
+        schema = metadata_table_schema(source.metadata_table, table.metadata)
+    else:
+        schema = table.scan(snapshot_id=source.snapshot_id, ref=source.ref, as_of=source.as_of).schema
+
+    def refuse() -> NoReturn:
+        raise InvalidInputError(f"{name} is a part of table {whole}; ask about the table")
+
+    details = {"Detailed Table Information": _information(name, table, properties)}
+    return _Described("Table", name, schema, properties, refuse, refuse, details, {})
+
+
+def _view(target: ResolvedName) -> _Described:
+    view, name = target.load_view(), str(target)
+    version, namespace = view.version(), ".".join(view.version().default_namespace)
+    information = {
+        "Name": name,
+        "Type": "VIEW",
+        "View Text": view.sql_for("spark") or "",
+        "View Catalog and Namespace": f"{version.default_catalog or ''}.{namespace}".strip("."),
+        "Table Properties": _shown_properties(view.properties),
     }
-    return "".join(f"{key}: {value}\n" for key, value in details.items() if value is not None)
+
+    def create_statement() -> str:
+        columns = ",\n".join(
+            f"  {quoted_name(field.name)}" + ("" if field.doc is None else f" COMMENT {quoted(field.doc)}")
+            for field in view.schema().fields
+        )
+        lines, comment = [f"CREATE VIEW {name} (\n{columns})"], view.properties.get("comment")
+        if comment is not None:
+            lines.append(f"COMMENT {quoted(comment)}")
+        if set(view.properties) - {"comment"}:
+            lines.append(_properties_clause(view.properties, ("comment",)))
+        return "\n".join([*lines, f"AS\n{view.sql_for('spark')}"]) + "\n"
+
+    def partitions() -> NoReturn:
+        raise InvalidInputError(f"{name} is a view, and views have no partitions")
+
+    details = {"Detailed View Information": information}
+    return _Described("View", name, view.schema(), view.properties, create_statement, partitions, details, {})
 
 
-def _shown(field: NestedField, mapping: TypeMapping) -> str:
-    text: str = user_type(field.field_type, mapping).simpleString()
-    return text
-
-
-def _describe(table: Table, name: str, mapping: TypeMapping, *, extended: bool) -> list[tuple[str, str, str | None]]:
-    rows: list[tuple[str, str, str | None]] = [
-        (field.name, _shown(field, mapping), field.doc) for field in table.schema().fields
-    ]
-    partitioning = _partitioning(table)
-    if partitioning:
-        rows += [("", "", ""), ("# Partitioning", "", "")]
-        rows += [(f"Part {index}", text, "") for index, text in enumerate(partitioning)]
-    if not extended:
-        return rows
-    rows += [("", "", ""), ("# Metadata Columns", "", "")]
-    rows += [("_spec_id", "int", ""), ("_partition", "struct<>", ""), ("_file", "string", "")]
-    rows += [("_pos", "bigint", ""), ("_deleted", "boolean", "")]
-    properties = ",".join(f"{key}={value}" for key, value in _properties(table, None))
-    rows += [
-        ("", "", ""),
-        ("# Detailed Table Information", "", ""),
-        ("Name", name, ""),
-        ("Type", "MANAGED", ""),
-        ("Location", str(table.location()), ""),
-        ("Provider", "iceberg", ""),
-        ("Table Properties", f"[{properties}]", ""),
-    ]
-    comment = table.properties.get("comment")
-    return rows if comment is None else [*rows, ("Comment", comment, "")]
-
-
-def _describe_column(table: Table, name: str, mapping: TypeMapping) -> list[tuple[str, str]]:
-    try:
-        field = table.schema().find_field(name, case_sensitive=False)
-    except NoSuchColumnError:
-        raise NoSuchColumnError(f"table {'.'.join(table.name())} has no column {name!r}") from None
-    return [("col_name", name), ("data_type", _shown(field, mapping)), ("comment", field.doc or "NULL")]
-
-
-def _properties(table: Table, key: str | None) -> list[tuple[str, str]]:
+def _own_properties(table: Table) -> dict[str, str]:
     current = table.current_snapshot()
-    known = {
+    return {
         "current-snapshot-id": "none" if current is None else str(current.snapshot_id),
         "format": f"iceberg/{table.properties.get('write.format.default', 'parquet')}",
-        "format-version": str(table.format_version),
-        **table.properties,
     }
-    if key is None:
-        return sorted(known.items())
-    return [(key, known.get(key, f"Table {'.'.join(table.name())} does not have property: {key}"))]
 
 
-def _partitioning(table: Table) -> list[str]:
+def _information(name: str, table: Table, properties: Mapping[str, str]) -> dict[str, str]:
+    return {
+        "Name": name,
+        "Type": "MANAGED",
+        "Location": str(table.location()),
+        "Provider": "iceberg",
+        "Table Properties": _shown_properties(properties),
+    }
+
+
+def _shown_properties(properties: Mapping[str, str]) -> str:
+    return f"[{','.join(f'{key}={value}' for key, value in sorted(properties.items()))}]"
+
+
+def _properties_clause(properties: Mapping[str, str], hidden: Collection[str]) -> str:
+    shown = [f"  {quoted(key)} = {quoted(value)}" for key, value in sorted(properties.items()) if key not in hidden]
+    return "TBLPROPERTIES (\n{})".format(",\n".join(shown))
+
+
+def _partitioning(table: Table) -> tuple[str, ...]:
     terms = []
     for field in table.spec().fields:
-        column = table.schema().find_column_name(field.source_id) or "?"
-        text = str(field.transform)
-        if text == "void":
-            continue
-        name, _, number = text.rstrip("]").partition("[")
+        column = _name(table.schema().find_column_name(field.source_id) or "?")
+        name, _, number = str(field.transform).rstrip("]").partition("[")
         if name == "identity":
-            terms.append(_name(column))
-        elif number:
-            terms.append(f"{name}({number}, {_name(column)})")
-        else:
-            terms.append(f"{name}s({_name(column)})")
-    return terms
+            terms.append(column)
+        elif name != "void":
+            terms.append(f"{name}({number}, {column})" if number else f"{name}s({column})")
+    return tuple(terms)
 
 
 def _name(column: str) -> str:
     return ".".join(show_part(part).replace('"', "`") for part in column.split("."))
-
-
-def _create_statement(table: Table, name: str, mapping: TypeMapping) -> str:
-    columns = ",\n".join("  " + _column(field, mapping) for field in table.schema().fields)
-    lines = [f"CREATE TABLE {name} (\n{columns})", "USING iceberg"]
-    partitioning = _partitioning(table)
-    if partitioning:
-        lines.append(f"PARTITIONED BY ({', '.join(partitioning)})")
-    if comment := table.properties.get("comment"):
-        lines.append(f"COMMENT {quoted(comment)}")
-    lines.append(f"LOCATION {quoted(str(table.location()))}")
-    shown = [(key, value) for key, value in _properties(table, None) if key not in _RESERVED]
-    properties = ",\n".join(
-        f"  {quoted(key)} = {quoted(value)}" for key, value in shown if key != "current-snapshot-id"
-    )
-    lines.append(f"TBLPROPERTIES (\n{properties})")
-    return "\n".join(lines) + "\n"
 
 
 def _column(field: NestedField, mapping: TypeMapping) -> str:
@@ -204,9 +242,44 @@ def _column(field: NestedField, mapping: TypeMapping) -> str:
     return text if field.doc is None else f"{text} COMMENT {quoted(field.doc)}"
 
 
-def _partitions(table: Table, context: SqlContext) -> Any:
-    if table.spec().is_unpartitioned:
-        raise InvalidInputError(f"table {'.'.join(table.name())} is not partitioned")
-    rows = table.inspect.partitions().to_pylist()
-    shown = ["/".join(f"{name}={value}" for name, value in row["partition"].items()) for row in rows]
-    return context.result([(partition,) for partition in sorted(set(shown))], "partition string")
+def _show_extended(node: JavaObject, context: SqlContext) -> JavaObject | None:
+    """`SHOW TABLE EXTENDED`: tables of a namespace, and the session's temporary views, with their details."""
+    namespace = context.namespace(node.namespace())
+    if namespace is None:
+        return None
+    namespace.check_namespace()
+    catalog, pattern = namespace.catalog, node.pattern()
+    rows = [
+        (show(namespace.parts), identifier[-1], False, _all_information(ResolvedName(catalog, identifier), context))
+        for identifier in catalog.list_tables(namespace.parts)
+        if matches(pattern, identifier[-1])
+    ]
+    views = items(context.state.catalog().listTempViews("", pattern))
+    rows += [("", view.identifier().table(), True, f"{view.simpleString()}\n") for view in views]
+    return context.result(rows, "namespace string, tableName string, isTemporary boolean, information string")
+
+
+def _all_information(name: ResolvedName, context: SqlContext) -> str:
+    table, mapping = name.load_table(), mapping_of(context.spark)
+    properties = _table(str(name), table, mapping).properties
+    shown = _shown_properties({key: value for key, value in properties.items() if key not in _RESERVED})
+    details = {
+        "Catalog": name.catalog.name,
+        "Namespace": show(name.parts[:-1]),
+        "Table": name.parts[-1],
+        "Type": "MANAGED",
+        "Comment": table.properties.get("comment"),
+        "Location": str(table.location()),
+        "Provider": "iceberg",
+        "Owner": table.properties.get("owner"),
+        "Table Properties": shown,
+        "Schema": context.gateway.type(user_schema(table.schema(), mapping)).treeString(),
+    }
+    return "".join(f"{key}: {value}\n" for key, value in details.items() if value is not None)
+
+
+STATEMENTS: dict[str, Statement] = {
+    **dict.fromkeys(("DescribeRelation", "DescribeColumn", "ShowCreateTable"), _describe),
+    **dict.fromkeys(("ShowTableProperties", "ShowColumns", "ShowPartitions"), _describe),
+    "ShowTablesExtended": _show_extended,
+}

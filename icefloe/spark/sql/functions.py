@@ -1,26 +1,27 @@
-"""Iceberg's functions in queries: `system.bucket(16, id)` and the like are partition transforms, in any catalog of ours.
+"""Functions in queries that we answer: partition transforms, and what is current.
 
-What a function does depends on the type of its column, which Spark knows only when it analyses the query. So a name of ours
+`system.bucket(16, id)` and the like are partition transforms, in any catalog of ours. What a function does depends on the type of its column, which Spark knows only when it analyses the query. So a name of ours
 becomes that of a temporary function, and Spark asks Python for its expression as soon as its arguments are known.
+
+`current_catalog()` and its like tell what `USE` made current in a catalog of ours, of which Spark knows nothing.
 """
 
 import re
 import threading
 from collections.abc import Callable, MutableMapping
+from functools import partial
 from importlib.metadata import version
-from typing import Any
 from weakref import WeakKeyDictionary
 
-from pyspark.sql import (
-    Column,
-    functions as F,  # noqa: N812 - its usual name
-)
+from py4j.java_gateway import JavaObject
+from pyspark.sql import Column, SparkSession, functions
 
 from icefloe.errors import IcefloeError, InvalidInputError
 from icefloe.partitioning import transforms as tr
-from icefloe.spark.gateway import Gateway, Returned
+from icefloe.spark.gateway import Gateway, lit
 from icefloe.spark.sql.context import SqlContext
-from icefloe.spark.sql.nodes import copy, items, kind_of, rebuilt_expressions, spark_type
+from icefloe.spark.sql.namespaces import shown_namespace
+from icefloe.spark.sql.nodes import Callback, class_of, copy, items, rebuilt_expression, rebuilt_expressions, spark_type
 from icefloe.spark.transforms import transform_column
 from icefloe.spark.types import type_from_spark
 
@@ -33,28 +34,38 @@ _OF_COLUMN: dict[str, Callable[[], tr.Transform]] = {
     "days": tr.DayTransform,
     "hours": tr.HourTransform,
 }
-_OF_NUMBER: dict[str, Callable[[Any], tr.Transform]] = {"bucket": tr.BucketTransform, "truncate": tr.TruncateTransform}
+_OF_NUMBER: dict[str, Callable[[int], tr.Transform]] = {"bucket": tr.BucketTransform, "truncate": tr.TruncateTransform}
 _NAMES = (*_OF_COLUMN, *_OF_NUMBER, _VERSION)
 _MENTIONED = re.compile(rf"\b{_SYSTEM}`?\s*\.\s*`?({'|'.join(_NAMES)})\b", re.IGNORECASE)
+_ASKED = re.compile(r"\bcurrent_(catalog|database|schema)`?\s*\(", re.IGNORECASE)
+_SPARKS = {"current_catalog": "CurrentCatalog"} | dict.fromkeys(
+    ("current_database", "current_schema"), "CurrentDatabase"
+)
+"""Spark's expressions of what is current."""
 _SMALL = {"tinyint": 1 << 7, "smallint": 1 << 15}
 """Types that are ints in Iceberg, with the number of their negative values."""
 
-_REGISTERED: MutableMapping[Any, set[str]] = WeakKeyDictionary()
+_REGISTERED: MutableMapping[SparkSession, set[str]] = WeakKeyDictionary()
 _LOCK = threading.Lock()
 
 
-def names_functions(text: str) -> bool:
-    """Whether a statement may name a function of ours."""
-    return _MENTIONED.search(text) is not None
+def rewriter(context: SqlContext) -> Callable[[JavaObject], JavaObject]:
+    """What replaces our functions in the expressions of a node; most statements name none of them."""
+    calls_ours = _MENTIONED.search(context.mentions) is not None
+    asks = _ASKED.search(context.mentions) is not None and context.home() is not None
+
+    def rewrite(node: JavaObject) -> JavaObject:
+        node = _with_current(node, context) if asks else node
+        return _with_transforms(node, context) if calls_ours else node
+
+    return rewrite
 
 
-def with_functions(node: Any, context: SqlContext) -> Any:
+def _with_transforms(node: JavaObject, context: SqlContext) -> JavaObject:
     """The node with our functions in its expressions by the names under which Spark finds them."""
 
-    def replace(expression: Any) -> Any:
-        if kind_of(expression) != "UnresolvedFunction":
-            return expression
-        name = _own_name(tuple(items(expression.nameParts())), context)
+    def replace(expression: JavaObject) -> JavaObject:
+        name = _own_name(expression, context)
         if name is None:
             return expression
         return copy(context.gateway, expression, nameParts=context.gateway.seq((_registered(name, context.gateway),)))
@@ -62,17 +73,15 @@ def with_functions(node: Any, context: SqlContext) -> Any:
     return rebuilt_expressions(node, replace)
 
 
-def _own_name(parts: tuple[str, ...], context: SqlContext) -> str | None:
-    *around, name = parts
+def _own_name(expression: JavaObject, context: SqlContext) -> str | None:
+    if class_of(expression) != "UnresolvedFunction":
+        return None
+    *around, name = items(expression.nameParts())
     if [part.lower() for part in around[-1:]] != [_SYSTEM] or name.lower() not in _NAMES:
         return None
-    is_ours = around[0] in context.names.catalogs if len(around) == 2 else len(around) == 1 and _is_home(context)
+    has_home = context.names.home(context.default) is not None
+    is_ours = around[0] in context.names.catalogs if len(around) == 2 else len(around) == 1 and has_home
     return name.lower() if is_ours else None
-
-
-def _is_home(context: SqlContext) -> bool:
-    """Whether names without a catalog are ours."""
-    return context.names.home(context.default) is not None
 
 
 def _registered(name: str, gateway: Gateway) -> str:
@@ -82,56 +91,85 @@ def _registered(name: str, gateway: Gateway) -> str:
         registered = _REGISTERED.setdefault(gateway.spark, set())
         if name not in registered:
             registry = gateway.spark._jsparkSession.sessionState().functionRegistry()
-            registry.createOrReplaceTempFunction(known, _Builder(name, gateway.callbacks()), "scala_udf")
+            builder = Callback(partial(_expression, name, gateway.callbacks()))
+            registry.createOrReplaceTempFunction(known, builder, "scala_udf")
             registered.add(name)
     return known
 
 
-class _Builder:
-    """Builds the expression of a function when Spark has analysed its arguments."""
+def _expression(name: str, gateway: Gateway, arguments: JavaObject) -> JavaObject:
+    """The expression of a function whose arguments Spark has analysed.
 
-    def __init__(self, name: str, gateway: Gateway) -> None:
-        self._name = name
-        self._gateway = gateway
-        self._returned = Returned()
+    For a wrong call it is one that raises the error, since an exception here would reach the user as py4j's.
+    """
+    try:
+        column = _column(name, gateway, items(arguments))
+    except IcefloeError as problem:
+        column = functions.raise_error(functions.lit(f"{_SYSTEM}.{name}: {problem}"))
+    # A Catalyst expression, since Spark no longer converts columns when it resolves functions.
+    return gateway.spark._jsparkSession.expression(column._jc)
 
-    def apply(self, arguments: Any) -> Any:
-        """The expression; for a wrong call, one that raises the error, since an exception here would reach the user as py4j's."""
-        try:
-            column = self._column(items(arguments))
-        except IcefloeError as problem:
-            column = F.raise_error(F.lit(f"{_SYSTEM}.{self._name}: {problem}"))
-        # A Catalyst expression, since Spark no longer converts columns when it resolves functions.
-        return self._returned(self._gateway.spark._jsparkSession.expression(column._jc))
 
-    def _column(self, arguments: list[Any]) -> Column:
-        if self._name == _VERSION and not arguments:
-            return F.lit(f"icefloe {version('icefloe')}")
-        if self._name in _OF_COLUMN and len(arguments) == 1:
-            return self._transformed(_OF_COLUMN[self._name](), arguments[0])
-        if self._name in _OF_NUMBER and len(arguments) == 2:
-            return self._transformed(_OF_NUMBER[self._name](self._number(arguments[0])), arguments[1])
-        wanted = 0 if self._name == _VERSION else 1 if self._name in _OF_COLUMN else 2
-        raise InvalidInputError(f"it takes {wanted} arguments, and {len(arguments)} are given")
+def _column(name: str, gateway: Gateway, arguments: list[JavaObject]) -> Column:
+    count = 0 if name == _VERSION else 1 if name in _OF_COLUMN else 2
+    if len(arguments) != count:
+        raise InvalidInputError(f"it takes {count} arguments, and {len(arguments)} are given")
+    if name == _VERSION:
+        return functions.lit(f"icefloe {version('icefloe')}")
+    if name in _OF_COLUMN:
+        return _transformed(_OF_COLUMN[name](), arguments[0], gateway)
+    number, argument = arguments
+    if not number.foldable():
+        raise InvalidInputError(f"its first argument must be a constant, and is {number.sql()}")
+    return _transformed(_OF_NUMBER[name](number.eval(None)), argument, gateway)
 
-    def _number(self, argument: Any) -> Any:
-        if not argument.foldable():
-            raise InvalidInputError(f"its first argument must be a constant, and is {argument.sql()}")
-        return argument.eval(None)
 
-    def _transformed(self, transform: tr.Transform, argument: Any) -> Column:
-        column = self._gateway.column(argument)
-        given = spark_type(argument.dataType())
-        if given.simpleString() not in _SMALL:
-            return transform_column(self._gateway, transform, column, type_from_spark(given))
-        transformed = transform_column(self._gateway, transform, column.cast("int"), type_from_spark(given))
-        if not isinstance(transform, tr.TruncateTransform):
-            return transformed
-        # A result below the least value of the small type wraps around.
-        half = _SMALL[given.simpleString()]
-        return (F.pmod(transformed + half, F.lit(2 * half)) - half).cast(given)
+def _transformed(transform: tr.Transform, argument: JavaObject, gateway: Gateway) -> Column:
+    column, data_type = gateway.column(argument), spark_type(argument.dataType())
+    if data_type.simpleString() not in _SMALL:
+        return transform_column(gateway, transform, column, type_from_spark(data_type))
+    transformed = transform_column(gateway, transform, column.cast("int"), type_from_spark(data_type))
+    if not isinstance(transform, tr.TruncateTransform):
+        return transformed
+    # A result below the least value of the small type wraps around.
+    half = _SMALL[data_type.simpleString()]
+    return (functions.pmod(transformed + half, functions.lit(2 * half)) - half).cast(data_type)
 
-    class Java:
-        """What py4j makes of it."""
 
-        implements = ("scala.Function1",)
+def _with_current(node: JavaObject, context: SqlContext) -> JavaObject:
+    """The node with the answers in its expressions; columns are named after the functions, as in Spark."""
+    named = rebuilt_expressions(node, lambda expression: _named(expression, context))
+    return rebuilt_expressions(named, lambda expression: _answer(expression, context))
+
+
+def _named(expression: JavaObject, context: SqlContext) -> JavaObject:
+    if class_of(expression) != "UnresolvedAlias":
+        return expression
+    answered: list[str] = []
+
+    def look(inner: JavaObject) -> JavaObject:
+        asked = _asked(inner)
+        if asked is None:
+            return inner
+        answered.append(asked)
+        return getattr(context.catalyst.expressions, _SPARKS[asked])()
+
+    name = rebuilt_expression(expression.child(), look).sql()
+    if not answered:
+        return expression
+    return context.spark._jsparkSession.expression(context.gateway.column(expression.child()).alias(name)._jc)
+
+
+def _answer(expression: JavaObject, context: SqlContext) -> JavaObject:
+    asked, home = _asked(expression), context.home()
+    if asked is None or home is None:
+        return expression
+    value = home[0] if asked == "current_catalog" else shown_namespace(home)
+    return context.spark._jsparkSession.expression(lit(value)._jc)
+
+
+def _asked(expression: JavaObject) -> str | None:
+    if class_of(expression) != "UnresolvedFunction" or expression.arguments().size():
+        return None
+    *around, name = (part.lower() for part in items(expression.nameParts()))
+    return name if name in _SPARKS and around in ([], ["builtin"], ["system", "builtin"]) else None

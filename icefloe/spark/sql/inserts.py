@@ -1,46 +1,49 @@
-"""`INSERT`: which columns its query fills, by position or by name, and which rows the new ones replace."""
+"""`INSERT`: which columns its query fills, by position or by name, what DEFAULT is there, and which rows the new ones replace."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
+from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql.types import StructField, StructType
 
 from icefloe import expressions as ex
+from icefloe.data import write_default
 from icefloe.errors import InvalidInputError, InvalidValueError
-from icefloe.expressions import conjunction
 from icefloe.partitioning import transforms as tr
-from icefloe.schema import Schema, parse_text, types
+from icefloe.schema import Schema, Value, parse_text, types
 from icefloe.spark.auditing import destination
 from icefloe.spark.column_names import column_path, take_in_columns
+from icefloe.spark.literals import sql_literal, text_literal
 from icefloe.spark.shaping import shape_frame
 from icefloe.spark.spark_sessions import is_case_sensitive
 from icefloe.spark.sql.conditions import predicate_of
-from icefloe.spark.sql.context import SqlContext
-from icefloe.spark.sql.defaults import mentions_default, with_defaults
+from icefloe.spark.sql.context import SqlContext, constant
 from icefloe.spark.sql.names import Source
-from icefloe.spark.sql.nodes import argument, items, kind_of, mapping as entries, option
+from icefloe.spark.sql.nodes import argument, class_of, copy, items, mapping as entries, option
 from icefloe.spark.sql.queries import resolve
 from icefloe.spark.store_assignment import check_policy, store_assigned, with_names_of
-from icefloe.spark.types import mapping_of, user_schema, user_type
+from icefloe.spark.types import CURRENT_DEFAULT, TypeMapping, mapping_of, user_type
 from icefloe.spark.user_side import quoted_name
 from icefloe.table import Table
 
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
+_DEFAULT = re.compile(r"\bdefault\b", re.IGNORECASE)
 
 
-def insert(node: Any, target: Source, context: SqlContext, *, is_checked: bool = False) -> Callable[[], None]:
+def insert(node: JavaObject, target: Source, context: SqlContext, *, is_checked: bool = False) -> Callable[[], None]:
     """A function that runs an INSERT; everything that can be checked without running it is checked first."""
-    table = target.catalog.load_table(target.identifier)
+    table = target.load_table()
     partition = entries(context.gateway, node.partitionSpec())
     static = _static_partition(partition, table, context)
     names = items(node.userSpecifiedCols())
     query = resolve(node.query(), context)
-    if mentions_default(context):
-        query = with_defaults(node, query, _given_columns(names, table, static, context), context)
+    if _DEFAULT.search(context.mentions):
+        query = _with_defaults(node, query, _filled_columns(names, table, static, context), context)
     frame = context.frame_of(query)
     if (names or frame.columns) != [field.name for field in table.schema().fields]:
-        check_policy(context.gateway.spark)
-    frame = _named(frame, table, static, by_name=node.byName(), given_names=names)
+        check_policy(context.spark)
+    frame = _named(frame, table, static, by_name=node.byName(), listed=names)
     where = _replaced_rows(node, table, context)
     evolves = bool(argument(node, "withSchemaEvolution", False))
 
@@ -55,33 +58,33 @@ def insert(node: Any, target: Source, context: SqlContext, *, is_checked: bool =
         with table.transaction() as tx:
             if evolves:
                 take_in_columns(tx, frame)
-            given = assigned(tx.table_metadata.schema())
-            to = destination(context.gateway.spark, table, target.ref)
+            new_rows = assigned(tx.table_metadata.schema())
+            to = destination(context.spark, table, target.ref)
             rows = tx.rows(to.branch, to.snapshot_properties)
             if where is not None:
-                rows.overwrite(given, where)
+                rows.overwrite(new_rows, where)
             elif not node.overwrite():
-                rows.append(given)
-            elif str(context.gateway.spark.conf.get(_OVERWRITE_MODE)).lower() == "dynamic":
-                rows.dynamic_partition_overwrite(given)
+                rows.append(new_rows)
+            elif str(context.spark.conf.get(_OVERWRITE_MODE)).lower() == "dynamic":
+                rows.dynamic_partition_overwrite(new_rows)
             else:
-                rows.overwrite(given, _static_filter(static, table, context.gateway.spark))
+                rows.overwrite(new_rows, _static_filter(static, table, context.spark))
 
     return run
 
 
-def _replaced_rows(node: Any, table: Table, context: SqlContext) -> str | None:
+def _replaced_rows(node: JavaObject, table: Table, context: SqlContext) -> str | None:
     """The condition of REPLACE WHERE, if the statement has one."""
     criteria = argument(node, "replaceCriteriaOpt")
     criteria = None if criteria is None else option(criteria)
     if criteria is None:
         return None
-    if kind_of(criteria) != "InsertReplaceWhere":
+    if class_of(criteria) != "InsertReplaceWhere":
         raise InvalidInputError("only REPLACE WHERE says which rows an INSERT replaces")
-    return _rows_where(criteria.cond(), table, context)
+    return predicate_of(context.gateway.column(criteria.cond()), table.schema(), context.spark)
 
 
-def _given_columns(
+def _filled_columns(
     names: Sequence[str], table: Table, static: Mapping[str, str | None], context: SqlContext
 ) -> list[types.NestedField]:
     """The columns that the query of an INSERT fills, in the order of the query."""
@@ -91,12 +94,12 @@ def _given_columns(
     return [field for field in schema.fields if field.name not in static]
 
 
-def _static_partition(given: Mapping[str, Any], table: Table, context: SqlContext) -> dict[str, str | None]:
+def _static_partition(partition: Mapping[str, JavaObject], table: Table, context: SqlContext) -> dict[str, str | None]:
     """The values of a PARTITION clause by column, where None is NULL; columns without a value there come from the query."""
     sources = {field.source_id for field in table.spec().fields if isinstance(field.transform, tr.IdentityTransform)}
     by = {field.field_id: field.name for field in table.schema().fields if field.field_id in sources}
     values = {}
-    for name, value in given.items():
+    for name, value in partition.items():
         column = by.get(table.schema().find_id(name, context.is_case_sensitive) or 0)
         if column is None:
             raise InvalidInputError(
@@ -108,20 +111,13 @@ def _static_partition(given: Mapping[str, Any], table: Table, context: SqlContex
     return values
 
 
-def replace_where(node: Any, target: Source, context: SqlContext) -> None:
-    table = target.catalog.load_table(target.identifier)
+def replace_where(node: JavaObject, target: Source, context: SqlContext) -> None:
+    table = target.load_table()
     frame = _named(context.frame_of(resolve(node.query(), context)), table, {}, by_name=node.isByName())
-    where = _rows_where(node.deleteExpr(), table, context)
+    where = predicate_of(context.gateway.column(node.deleteExpr()), table.schema(), context.spark)
     frame = store_assigned(frame, table.schema(), ".".join(table.name()), by_position=not node.isByName())
-    to = destination(context.gateway.spark, table, target.ref)
+    to = destination(context.spark, table, target.ref)
     table.overwrite(frame, where, to.snapshot_properties, branch=to.branch)
-
-
-def _rows_where(condition: Any, table: Table, context: SqlContext) -> str:
-    """The condition of REPLACE WHERE as a predicate of ours, with its columns resolved by Spark."""
-    spark = context.gateway.spark
-    columns = spark.createDataFrame([], user_schema(table.schema(), mapping_of(spark)))
-    return predicate_of(context.gateway.column(condition), columns)
 
 
 def _named(
@@ -130,7 +126,7 @@ def _named(
     static: Mapping[str, str | None],
     *,
     by_name: bool = False,
-    given_names: Sequence[str] = (),
+    listed: Sequence[str] = (),
 ) -> DataFrame:
     """The frame with the table's column names, by position unless the statement says otherwise."""
     schema, sensitive = table.schema(), is_case_sensitive(frame.sparkSession)
@@ -138,20 +134,20 @@ def _named(
         for name in frame.columns:
             schema.find_id(name, sensitive)
     else:
-        wanted = [_column_named(name, schema, sensitive) for name in given_names]
-        if twice := [name for name in wanted if name in static]:
+        names = [_column_named(name, schema, sensitive) for name in listed]
+        if twice := [name for name in names if name in static]:
             raise InvalidInputError(
                 f"[STATIC_PARTITION_COLUMN_IN_INSERT_COLUMN_LIST] {twice[0]!r} has a value in PARTITION, and is in the"
                 " list of columns; leave it out of one of them"
             )
-        wanted = wanted or [field.name for field in schema.fields if field.name not in static]
-        if len(frame.columns) != len(wanted):
+        names = names or [field.name for field in schema.fields if field.name not in static]
+        if len(frame.columns) != len(names):
             raise InvalidInputError(
                 f"INSERT INTO {'.'.join(table.name())}: the data has {len(frame.columns)} columns"
-                f" ({', '.join(frame.columns)}), and {len(wanted)} are wanted: {', '.join(wanted)}"
+                f" ({', '.join(frame.columns)}), and {len(names)} are wanted: {', '.join(names)}"
             )
-        frame = frame.toDF(*wanted)
-        frame = _renamed(frame, schema) if given_names else frame
+        frame = frame.toDF(*names)
+        frame = _renamed(frame, schema) if listed else frame
     for name, value in static.items():
         shown = user_type(schema.find_type(name), mapping_of(frame.sparkSession))
         frame = frame.withColumn(name, functions.lit(value).cast(shown))
@@ -174,20 +170,17 @@ def _renamed(frame: DataFrame, schema: Schema) -> DataFrame:
 
 def _static_filter(static: Mapping[str, str | None], table: Table, spark: SparkSession) -> ex.Expression:
     """The filter of the rows that an overwrite of these partitions removes: all rows if none is given."""
-    predicates: list[ex.Expression] = []
-    for name, value in static.items():
-        field = table.schema().find_field(name)
+
+    def predicate(field: types.NestedField, text: str | None) -> ex.Expression:
         column = ex.IdReference(field.field_id)
-        if value is None:
-            predicates.append(ex.IsNull(column))
-        else:
-            predicates.append(
-                ex.EqualTo(column, ex.Literal(_cast_text(value, field.field_type, spark), field.field_type))
-            )
-    return conjunction(*predicates)
+        if text is None:
+            return ex.IsNull(column)
+        return ex.EqualTo(column, ex.Literal(_cast_text(text, field.field_type, spark), field.field_type))
+
+    return ex.conjunction(*(predicate(table.schema().find_field(name), text) for name, text in static.items()))
 
 
-def _cast_text(text: str, field_type: types.IcebergType, spark: SparkSession) -> Any:
+def _cast_text(text: str, field_type: types.IcebergType, spark: SparkSession) -> Value:
     """The value of a PARTITION clause, a text, cast as Spark casts it for the new rows."""
     match field_type:
         case types.BinaryType() | types.FixedType():
@@ -198,7 +191,46 @@ def _cast_text(text: str, field_type: types.IcebergType, spark: SparkSession) ->
             number = functions.unix_date(functions.lit(text).cast("date"))
         case _:
             return parse_text(text, field_type)
-    row = spark.range(1).select(number).first()
-    if row is None or row[0] is None:
+    value = constant(number, spark)
+    if value is None:
         raise InvalidValueError(f"{text!r} is not a value of type {field_type}")
-    return row[0]
+    return value
+
+
+def _with_defaults(
+    node: JavaObject, query: JavaObject, fields: Sequence[types.NestedField], context: SqlContext
+) -> JavaObject:
+    """The query of an INSERT for these columns, with the word DEFAULT replaced by each column's default, by Spark's own rule.
+
+    The rule is one for INSERT alone. So it is given the statement, about a relation that has the columns in question.
+    """
+    gateway, catalyst, mapping = context.gateway, context.catalyst, mapping_of(context.spark)
+    columns = StructType([_column(field, mapping) for field in fields])
+    attributes = catalyst.types.DataTypeUtils.toAttributes(gateway.type(columns))
+    table = catalyst.plans.logical.LocalRelation(attributes, gateway.seq(()), False, gateway.none())
+    nothing = gateway.jvm.PythonUtils.toScalaMap(gateway.jvm.java.util.HashMap())
+    insertion = copy(
+        gateway, node, table=table, query=query, partitionSpec=nothing, userSpecifiedCols=gateway.seq(()), byName=False
+    )
+    return context.state.analyzer().execute(insertion).query()
+
+
+def _column(field: types.NestedField, mapping: TypeMapping) -> StructField:
+    default = write_default(field)
+    text = None if default is None else _text(default, field.field_type, mapping)
+    metadata = {} if text is None else {CURRENT_DEFAULT: text}
+    return StructField(field.name, user_type(field.field_type, mapping), field.optional, metadata)
+
+
+def _text(value: Value, field_type: types.IcebergType, mapping: TypeMapping) -> str:
+    """A value as a SQL literal."""
+    if value is None:
+        return "NULL"
+    if isinstance(field_type, types.StructType):
+        inner = dict(value)
+        fields = (
+            f"{text_literal(field.name)}, {_text(inner[field.field_id], field.field_type, mapping)}"
+            for field in field_type
+        )
+        return f"named_struct({', '.join(fields)})"
+    return str(sql_literal(value, field_type, user_type(field_type, mapping)))

@@ -4,52 +4,66 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import types as spark_types
 
-from icefloe.spark.gateway import Gateway
+from icefloe.spark.gateway import Gateway, Returned
 
-_KIND = "_icefloe_kind"
+_CLASS = "_icefloe_class"
+_NAMES = frozenset(
+    f"Unresolved{what}" for what in ("Identifier", "Namespace", "Procedure", "Relation", "Table", "TableOrView", "View")
+) | {"CurrentNamespace"}
+
+Function = Callable[[JavaObject], JavaObject]
+"""What a node is replaced by."""
 
 
-def kind_of(node: Any) -> str:
+def class_of(node: JavaObject) -> str:
     """The simple class name of a node, cached because every statement handler asks for it."""
-    known: dict[str, Any] = node.__dict__
-    if _KIND not in known:
-        known[_KIND] = str(node.getClass().getSimpleName()).removesuffix("$")
-    return str(known[_KIND])
+    known: dict[str, str] = node.__dict__
+    if _CLASS not in known:
+        known[_CLASS] = str(node.getClass().getSimpleName()).removesuffix("$")
+    return known[_CLASS]
 
 
-def items(sequence: Any) -> list[Any]:
+def items(sequence: JavaObject) -> list[Any]:
     """The elements of a Scala `Seq`."""
     return [sequence.apply(index) for index in range(sequence.size())]
 
 
-def option(value: Any) -> Any:
+def option(value: JavaObject) -> Any:
     """What is in a Scala `Option`, or None."""
     return value.get() if value.isDefined() else None
 
 
-def mapping(gateway: Gateway, value: Any) -> dict[str, Any]:
+def mapping(gateway: Gateway, value: JavaObject) -> dict[str, Any]:
     """The entries of a Scala `Map`."""
     return dict(gateway.jvm.scala.jdk.javaapi.CollectionConverters.asJava(value))
 
 
-def parts(node: Any) -> tuple[str, ...]:
+def parts(node: JavaObject) -> tuple[str, ...]:
     """The parts of the unresolved name of a table, view, namespace or procedure."""
-    if kind_of(node) == "CurrentNamespace":
+    if class_of(node) == "CurrentNamespace":
         return ()
-    held = node.nameParts() if kind_of(node) in ("UnresolvedIdentifier", "UnresolvedProcedure") else None
-    return tuple(items(node.multipartIdentifier() if held is None else held))
+    has_parts = class_of(node) in ("UnresolvedIdentifier", "UnresolvedProcedure")
+    return tuple(items(node.nameParts() if has_parts else node.multipartIdentifier()))
 
 
-def is_name(node: Any) -> bool:
+def alias_of(node: JavaObject) -> tuple[str, ...] | None:
+    """All parts of a relation's alias."""
+    if class_of(node) != "SubqueryAlias":
+        return None
+    return (*items(node.identifier().qualifier()), node.identifier().name())
+
+
+def is_name(node: JavaObject) -> bool:
     """Whether the node is an unresolved name."""
-    return kind_of(node) in _NAMES
+    return class_of(node) in _NAMES
 
 
-def argument(node: Any, name: str, missing: Any = None) -> Any:
+def argument(node: JavaObject, name: str, missing: object = None) -> Any:
     """A constructor argument of a node that not every release of Spark has."""
     for index in range(node.productArity()):
         if node.productElementName(index) == name:
@@ -57,63 +71,80 @@ def argument(node: Any, name: str, missing: Any = None) -> Any:
     return missing
 
 
-def spark_type(java_type: Any) -> Any:
+def spark_type(java_type: JavaObject) -> spark_types.DataType:
     """A type of the JVM as PySpark has it."""
     return spark_types._parse_datatype_json_value(json.loads(java_type.json()))
 
 
-def copy(gateway: Gateway, node: Any, **changes: Any) -> Any:
+def arguments(node: JavaObject) -> dict[str, Any]:
+    """The constructor arguments of a node, or the elements of a tuple, by name."""
+    return {node.productElementName(index): node.productElement(index) for index in range(node.productArity())}
+
+
+def copy(gateway: Gateway, node: JavaObject, **changes: object) -> JavaObject:
     """The same node with other constructor arguments, by name."""
-    names = [node.productElementName(index) for index in range(node.productArity())]
-    values = [changes.get(name, node.productElement(index)) for index, name in enumerate(names)]
-    return node.makeCopy(gateway.array(gateway.jvm.java.lang.Object, values))
+    return node.makeCopy(gateway.array(gateway.jvm.java.lang.Object, {**arguments(node), **changes}.values()))
+
+
+class Callback:
+    """A Python function that Java calls as one of Scala's."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._returned = Returned()
+
+    def apply(self, argument: JavaObject) -> JavaObject:
+        return self._returned(self._function(argument))
+
+    class Java:
+        implements = ("scala.Function1",)
 
 
 class Rewrite:
     """A Python function as the partial function over nodes that Spark's tree transformations take."""
 
-    def __init__(self, function: Callable[[Any], Any]) -> None:
+    def __init__(self, function: Function) -> None:
         self._function = function
         self.problem: Exception | None = None
 
-    def isDefinedAt(self, node: Any) -> bool:  # noqa: N802, ARG002 - names of the interface
+    def isDefinedAt(self, node: JavaObject) -> bool:  # noqa: N802, ARG002 - names of the interface
         return True
 
-    def apply(self, node: Any) -> Any:
+    def apply(self, node: JavaObject) -> JavaObject:
         try:
             return self._function(node)
         except Exception as problem:
             self.problem = problem
             raise
 
-    def applyOrElse(self, node: Any, default: Any) -> Any:  # noqa: N802, ARG002 - names of the interface
+    def applyOrElse(self, node: JavaObject, default: JavaObject) -> JavaObject:  # noqa: N802, ARG002 - names of the interface
         return self.apply(node)
 
     class Java:
         implements = ("scala.PartialFunction",)
 
 
-def rebuilt(plan: Any, function: Callable[[Any], Any]) -> Any:
+def rebuilt(plan: JavaObject, function: Function) -> JavaObject:
     """The plan with each node replaced by what the function returns for it, leaves first, subqueries included."""
     return _rewritten(Rewrite(function), plan.transformUpWithSubqueries)
 
 
-def rebuilt_from_above(plan: Any, function: Callable[[Any], Any]) -> Any:
+def rebuilt_from_above(plan: JavaObject, function: Function) -> JavaObject:
     """The same from the root down: the children visited are those of what the function returned."""
     return _rewritten(Rewrite(function), plan.transformDownWithSubqueries)
 
 
-def rebuilt_expressions(node: Any, function: Callable[[Any], Any]) -> Any:
+def rebuilt_expressions(node: JavaObject, function: Function) -> JavaObject:
     """The node with each of its own expressions replaced by what the function returns for it, leaves first."""
     return _rewritten(Rewrite(function), node.transformExpressionsUp)
 
 
-def rebuilt_expression(expression: Any, function: Callable[[Any], Any]) -> Any:
+def rebuilt_expression(expression: JavaObject, function: Function) -> JavaObject:
     """The same for one expression."""
     return _rewritten(Rewrite(function), expression.transformUp)
 
 
-def _rewritten(rewrite: Rewrite, transform: Callable[[Rewrite], Any]) -> Any:
+def _rewritten(rewrite: Rewrite, transform: Callable[[Rewrite], JavaObject]) -> JavaObject:
     try:
         return transform(rewrite)
     except (Py4JError, PySparkException):
@@ -123,31 +154,7 @@ def _rewritten(rewrite: Rewrite, transform: Callable[[Rewrite], Any]) -> Any:
         raise
 
 
-def tuple_of(gateway: Gateway, values: Iterable[Any]) -> Any:
+def tuple_of(gateway: Gateway, values: Iterable[object]) -> JavaObject:
     """A Scala tuple of two or three."""
-    held = tuple(values)
-    return (gateway.jvm.scala.Tuple2 if len(held) == 2 else gateway.jvm.scala.Tuple3)(*held)
-
-
-_NAMES = frozenset(
-    (
-        "CurrentNamespace",
-        "UnresolvedIdentifier",
-        "UnresolvedNamespace",
-        "UnresolvedProcedure",
-        "UnresolvedRelation",
-        "UnresolvedTable",
-        "UnresolvedTableOrView",
-        "UnresolvedView",
-    )
-)
-
-
-def default_text(default: Any) -> str:
-    """The text of a default value in a statement, which is all that Spark 4.0 has."""
-    return default if isinstance(default, str) else str(default.originalSQL())
-
-
-def drops_default(spec: Any) -> bool:
-    """Whether a column change drops its default; Spark 4.0 uses an empty default for that."""
-    return "dropDefault" in items(spec.productElementNames().toSeq()) and bool(spec.dropDefault())
+    elements = tuple(values)
+    return (gateway.jvm.scala.Tuple2 if len(elements) == 2 else gateway.jvm.scala.Tuple3)(*elements)

@@ -13,76 +13,54 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pyspark.sql import SparkSession
+from py4j.java_gateway import JavaObject
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
 
 from icefloe.bounded_cache import BoundedCache
 from icefloe.catalog import Catalog
 from icefloe.errors import IcefloeError, InvalidInputError
-from icefloe.spark.gateway import Gateway
-from icefloe.spark.sql.caches import refresh_caches, run_caches
-from icefloe.spark.sql.calls import run_call
-from icefloe.spark.sql.changes import run_changes, target_of
-from icefloe.spark.sql.columns import run_columns
-from icefloe.spark.sql.context import ReadSource, SqlContext
-from icefloe.spark.sql.delegating_parser import DelegatingParser
-from icefloe.spark.sql.describe import run_describe
-from icefloe.spark.sql.errors import without_inner_names
-from icefloe.spark.sql.identifiers import with_identifiers
+from icefloe.spark.gateway import Gateway, Returned
+from icefloe.spark.inner_names import PREFIX
+from icefloe.spark.sql import caches, calls, changes, columns, describe, namespaces, scripts, tables, views
+from icefloe.spark.sql.context import ReadSource, SqlContext, Statement, marked, unmarked
 from icefloe.spark.sql.names import Names
-from icefloe.spark.sql.namespaces import run_namespaces
-from icefloe.spark.sql.nodes import copy, kind_of
-from icefloe.spark.sql.queries import resolve
-from icefloe.spark.sql.scripts import (
-    command_result,
-    deferred,
-    install_scripts,
-    is_script,
-    statement_in,
-    text_literal,
-    thrown,
-)
-from icefloe.spark.sql.tables import run_tables
-from icefloe.spark.sql.view_texts import install_view_parser, read_view
-from icefloe.spark.sql.views import run_temp_view, run_views
+from icefloe.spark.sql.nodes import class_of, copy
+from icefloe.spark.sql.queries import resolve, with_identifiers
+from icefloe.spark.sql.temporary_views import read_view
 from icefloe.sql.parser import name_statement, parse_extension
 
 _ERRORS_KEPT = 100
 _ERROR = "icefloe-error-"
 _TOKEN = re.compile(rf"{_ERROR}[0-9a-f-]{{36}}")
-_MARK = "icefloe default catalog: "
-_MARKED = re.compile(rf"(.*)\n/\* {_MARK}(.*) \*/", re.DOTALL)
+_MARK = "icefloe default catalog"
 _SPARKS_OWN = ("spark_catalog", "global_temp")
-_CHANGED = {
-    "DeleteFromTable": "table",
-    "InsertIntoStatement": "table",
-    "MergeIntoTable": "targetTable",
-    "UpdateTable": "table",
+_CHANGING: dict[str, Statement] = {
+    **tables.STATEMENTS,
+    **columns.STATEMENTS,
+    **views.STATEMENTS,
+    **changes.STATEMENTS,
+    **calls.STATEMENTS,
 }
-"""Statements that change rows, and their name for the target table."""
-_STATEMENTS = (
-    run_namespaces,
-    run_tables,
-    run_columns,
-    run_describe,
-    run_views,
-    run_temp_view,
-    run_changes,
-    run_call,
-    run_caches,
-)
-_CHANGING = (run_tables, run_columns, run_views, run_changes, run_call)
 """Statements after which cached rows may be outdated."""
+_STATEMENTS: dict[str, Statement] = {
+    **_CHANGING,
+    **namespaces.STATEMENTS,
+    **describe.STATEMENTS,
+    **views.TEMPORARY,
+    **caches.STATEMENTS,
+}
+_PROPOSALS = re.compile(r" Did you mean one of the following\? \[(.*?)\]\.")
+_PLAN = re.compile(r";?\n'?[A-Z]\w+ .*", re.DOTALL)
+"""The plan that Spark appends to its message."""
+
+Parse = Callable[[str], JavaObject]
+"""Spark's own parsing of a text."""
 
 
-def marked(text: str, catalog: str) -> str:
-    """A text that says in which catalog names without one may be: Spark calls back in a thread that knows nothing else."""
-    return f"{text}\n/* {_MARK}{catalog} */"
-
-
-def unmarked(text: str) -> tuple[str, str | None]:
-    """The text as it was, and the catalog that a mark on it names."""
-    match = _MARKED.fullmatch(text)
-    return (text, None) if match is None else (match[1], match[2])
+def with_default(text: str, catalog: str) -> str:
+    """A text that says in which catalog names without one may be."""
+    return marked(text, _MARK, catalog)
 
 
 class SqlDoor:
@@ -90,18 +68,14 @@ class SqlDoor:
 
     def __init__(self, spark: SparkSession, names: Names, read: ReadSource) -> None:
         self._gateway = Gateway(spark).callbacks()
-        self._names = names
+        self.names = names
+        """The known catalogs, and what is current."""
         self._read = read
         self._errors: BoundedCache[str, Exception] = BoundedCache(_ERRORS_KEPT)
 
-    @property
-    def names(self) -> Names:
-        """The known catalogs, and what is current."""
-        return self._names
-
-    def plan(self, marked: str, parse: Callable[[str], Any]) -> Any:
+    def plan(self, marked_text: str, parse: Parse) -> JavaObject:
         """The plan of a text; an error is kept as it is for whoever catches what py4j makes of it."""
-        text, default = unmarked(marked)
+        text, default = unmarked(marked_text, _MARK)
         try:
             return self._plan(text, default, parse)
         except Exception as error:
@@ -109,13 +83,13 @@ class SqlDoor:
                 name_statement(error, text)
             raise self._kept(error) from error
 
-    def view_plan(self, text: str, parse: Callable[[str], Any]) -> Any:
+    def view_plan(self, text: str, parse: Parse) -> JavaObject:
         """The plan of a temporary view's query, as of now."""
         view = read_view(text)
-        home = view.home if view.home is not None and view.home[0] in self._names.catalogs else None
-        names, temporary = replace(self._names, current=home), None if home is None else view.temporary
+        home = view.home if view.home is not None and view.home[0] in self.names.catalogs else None
+        names, temporary = replace(self.names, current=home), None if home is None else view.temporary
         context = SqlContext(
-            self._gateway, names, self._read, mentions=view.query, temporary=temporary, session=self._names
+            self._gateway, names, self._read, mentions=view.query, temporary=temporary, session=self.names
         )
         try:
             return resolve(parse(view.query), context)
@@ -132,78 +106,86 @@ class SqlDoor:
         self._errors.keep(token, error)
         return token
 
-    def _plan(self, text: str, default: str | None, parse: Callable[[str], Any]) -> Any:
-        context = SqlContext(self._gateway, self._names, self._read, default, text)
+    def _plan(self, text: str, default: str | None, parse: Parse) -> JavaObject:
+        context = SqlContext(self._gateway, self.names, self._read, default, text)
         statement = parse_extension(text)
         if statement is not None:
-            place = self._names.table(statement.table, default=context.default)
-            if place is not None:
-                statement.run(place.catalog.load_table(place.parts), context.is_case_sensitive)
-                refresh_caches(context)
+            target = context.table(statement.table)
+            if target is not None:
+                statement.run(target.load_table(), context.is_case_sensitive)
+                caches.refresh_caches(context)
                 return context.result()
         node = parse(text)
-        if is_script(node):
-            return deferred(node, context)
+        if scripts.is_script(node):
+            return scripts.deferred(node, context)
         node = with_identifiers(node, context)
         result = self._run(node, context)
         return self._query(node, context) if result is None else result
 
-    def _run(self, node: Any, context: SqlContext) -> Any | None:
+    def _run(self, node: JavaObject, context: SqlContext) -> JavaObject | None:
         """The result of a statement about a table of ours; None for a query or any other statement."""
-        for statement_of in _STATEMENTS:
-            result = statement_of(node, context)
-            if result is not None:
-                if statement_of in _CHANGING:
-                    refresh_caches(context)
-                return result
-        return None
+        statement = _STATEMENTS.get(class_of(node))
+        result = None if statement is None else statement(node, context)
+        if result is not None and class_of(node) in _CHANGING:
+            caches.refresh_caches(context)
+        return result
 
-    def _query(self, node: Any, context: SqlContext) -> Any:
-        if kind_of(node) == "ExplainCommand":
+    def _query(self, node: JavaObject, context: SqlContext) -> JavaObject:
+        if class_of(node) == "ExplainCommand":
             return copy(self._gateway, node, logicalPlan=_explained(node.logicalPlan(), context))
-        if kind_of(node) == "UnresolvedExecuteImmediate" and context.default is not None:
+        if class_of(node) == "UnresolvedExecuteImmediate" and context.default is not None:
             return _immediate(node, context.default, self._gateway)
         return resolve(node, context)
 
-    def script_plan(self, call: Any) -> Any:
+    def script_plan(self, call: JavaObject) -> JavaObject:
         """The plan of the statement of a script that runs next."""
         try:
-            node, default, text = statement_in(call, self._gateway)
-            context = SqlContext(self._gateway, self._names, self._read, default, text)
+            node, default, text = scripts.statement_in(call, self._gateway)
+            context = SqlContext(self._gateway, self.names, self._read, default, text)
             node = with_identifiers(node, context)
             result = self._run(node, context)
             if result is not None:
-                return command_result(result, context)
+                return scripts.command_result(result, context)
             return context.frame_of(self._query(node, context))._jdf.queryExecution().commandExecuted()
         except Exception as error:
-            raise thrown(error, self._token(error), self._gateway) from error
+            raise scripts.thrown(error, self._token(error), self._gateway) from error
 
-    def sql(self, run_sql: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    def sql(self, run_sql: Callable[..., DataFrame], *arguments: Any, **named: Any) -> DataFrame:
         """Run a text with Spark; an error raised in Python meanwhile is raised unchanged."""
         try:
             return run_sql(*arguments, **named)
         except Exception as error:
             for token in reversed(_TOKEN.findall(str(error))):
-                if (kept := self._errors.pop(token)) is not None:
-                    raise kept from None
+                if (original := self._errors.pop(token)) is not None:
+                    raise original from None
             without_inner_names(error)
             raise
 
     def install(self) -> None:
-        """Make it the parser of the session; another session of the same Spark keeps its own."""
+        """Make it the parser of the session and of its catalog; another session of the same Spark keeps its own."""
         spark = self._gateway.spark
         state = spark._jsparkSession.sessionState()
-        field = state.getClass().getDeclaredField("sqlParser")
-        field.setAccessible(True)
-        plain_sql = spark.sql
-        field.set(state, PythonParser(self, state.sqlParser()))
-        install_view_parser(self._gateway, self.view_plan)
-        install_scripts(self._gateway, self.script_plan)
+        sparks, plain_sql = state.sqlParser(), spark.sql
+        parser = DelegatingParser(
+            sparks,
+            parsePlan=lambda text: self.plan(text, sparks.parsePlan),
+            parsePlanWithParameters=lambda text, parameters: self.plan(
+                text, lambda plain: sparks.parsePlanWithParameters(plain, parameters)
+            ),
+        )
+        _set_field(state.getClass(), "sqlParser", state, parser)
+        # Spark's session catalog asks its parser for the plans of temporary views, and for no other queries.
+        catalog = state.catalog()
+        of_views = catalog.parser()
+        view_parser = DelegatingParser(of_views, parseQuery=lambda text: self.view_plan(text, of_views.parseQuery))
+        catalog_class = self._gateway.load_class("org.apache.spark.sql.catalyst.catalog.SessionCatalog")
+        _set_field(catalog_class, "parser", catalog, view_parser)
+        scripts.install_scripts(self._gateway, self.script_plan)
         spark.sql = functools.wraps(plain_sql)(functools.partial(self.sql, plain_sql))
 
     def add(self, catalogs: Mapping[str, Catalog], read: ReadSource) -> None:
         """Add these catalogs; one with a known name replaces the older one."""
-        self._names.catalogs = {**self._names.catalogs, **catalogs}
+        self.names.catalogs = {**self.names.catalogs, **catalogs}
         self._read = read
 
 
@@ -236,16 +218,15 @@ def _foreign_catalogs(spark: SparkSession) -> Callable[[str], bool]:
     return is_foreign
 
 
-def _immediate(node: Any, default: str, gateway: Gateway) -> Any:
+def _immediate(node: JavaObject, default: str, gateway: Gateway) -> JavaObject:
     """`EXECUTE IMMEDIATE` of a text in which names mean what they mean around it."""
     concat = gateway.jvm.org.apache.spark.sql.catalyst.expressions.Concat
-    text = concat(gateway.seq((node.sqlStmtStr(), text_literal(marked("", default), gateway))))
+    text = concat(gateway.seq((node.sqlStmtStr(), scripts.text_literal(with_default("", default), gateway))))
     return copy(gateway, node, sqlStmtStr=text)
 
 
-def _explained(plan: Any, context: SqlContext) -> Any:
-    target = _CHANGED.get(kind_of(plan))
-    if target is not None and target_of(getattr(plan, target)(), context) is not None:
+def _explained(plan: JavaObject, context: SqlContext) -> JavaObject:
+    if changes.target_of(plan, context) is not None:
         raise InvalidInputError("EXPLAIN tells about queries; changes of tables are run step by step, with no one plan")
     return resolve(plan, context)
 
@@ -258,16 +239,40 @@ class _Known(logging.Filter):
         return not (isinstance(problem, RuntimeError) and _ERROR in str(problem))
 
 
-class PythonParser(DelegatingParser):
-    """What Spark sees as its parser."""
+class DelegatingParser:
+    """Spark's parser as a Python object that Spark can call, with answers of ours to some of the calls."""
 
-    def __init__(self, door: SqlDoor, sparks: Any) -> None:
-        super().__init__(sparks)
-        self._door = door
+    def __init__(self, sparks: JavaObject, **answers: Callable[..., JavaObject]) -> None:
+        self._sparks = sparks
+        self._answers = answers
+        self._returned = Returned()
 
-    def parsePlan(self, text: str) -> Any:  # noqa: N802 - a name of the interface
-        return self._returned(self._door.plan(text, self._sparks.parsePlan))
+    def __getattr__(self, name: str) -> Callable[..., JavaObject]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        method = self._answers.get(name) or getattr(self._sparks, name)
+        return lambda *arguments: self._returned(method(*arguments))
 
-    def parsePlanWithParameters(self, text: str, parameters: Any) -> Any:  # noqa: N802 - a name of the interface
-        plan = self._door.plan(text, lambda plain: self._sparks.parsePlanWithParameters(plain, parameters))
-        return self._returned(plan)
+    class Java:
+        implements = ("org.apache.spark.sql.catalyst.parser.ParserInterface",)
+
+
+def _set_field(java_class: JavaObject, name: str, target: JavaObject, value: object) -> None:
+    field = java_class.getDeclaredField(name)
+    field.setAccessible(True)
+    field.set(target, value)
+
+
+def without_inner_names(error: Exception) -> None:
+    """Change the text of an error of Spark's analysis: no name of ours is proposed, and no plan that has them is shown."""
+    # PySpark keeps the text there; an error of Python's own has none.
+    text = getattr(error, "_desc", None)
+    if not isinstance(error, AnalysisException) or not isinstance(text, str) or PREFIX not in text:
+        return
+    message = _PLAN.split(text, maxsplit=1)[0]
+    error._desc = _PROPOSALS.sub(_proposed, message)
+
+
+def _proposed(match: re.Match[str]) -> str:
+    names = [name for name in match[1].split(", ") if PREFIX not in name]
+    return f" Did you mean one of the following? [{', '.join(names)}]." if names else ""

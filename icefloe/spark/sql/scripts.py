@@ -6,16 +6,15 @@ script's variables are known.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
 from pyspark.sql.types import StringType
 
 from icefloe.errors import InvalidInputError, NoSuchTableError
-from icefloe.spark.gateway import Gateway, Returned
+from icefloe.spark.gateway import Gateway
 from icefloe.spark.sql.context import SqlContext
-from icefloe.spark.sql.nodes import copy, items, kind_of, rebuilt_expression
+from icefloe.spark.sql.nodes import Callback, arguments, class_of, copy, items, rebuilt_expression
 
 FUNCTION = "icefloe_statement"
 _STATEMENT = "org.apache.spark.sql.catalyst.plans.logical.CompoundPlanStatement"
@@ -26,12 +25,12 @@ _SPARKS_OWN = ("CreateVariable", "DropVariable", "DeclareCursor", "OpenCursor", 
 """Statements that Spark recognises in a script by their class, and that cannot name a table."""
 
 
-def is_script(node: Any) -> bool:
+def is_script(node: JavaObject) -> bool:
     """Whether a text is a script."""
-    return kind_of(node) == "CompoundBody"
+    return class_of(node) == "CompoundBody"
 
 
-def deferred(script: Any, context: SqlContext) -> Any:
+def deferred(script: JavaObject, context: SqlContext) -> JavaObject:
     """The script with statements that are planned when they run."""
     return _Deferring(context).statement(script)
 
@@ -48,14 +47,12 @@ class _Deferring:
         self._is_sequence = self._gateway.load_class("scala.collection.immutable.Seq").isInstance
         self._is_option = self._gateway.load_class("scala.Option").isInstance
 
-    def statement(self, node: Any) -> Any:
-        if kind_of(node) == "SingleStatement":
+    def statement(self, node: JavaObject) -> JavaObject:
+        if class_of(node) == "SingleStatement":
             return copy(self._gateway, node, parsedPlan=self._plan(node.parsedPlan()))
-        names = [node.productElementName(index) for index in range(node.productArity())]
-        parts = {name: self._part(node.productElement(index)) for index, name in enumerate(names)}
-        return copy(self._gateway, node, **parts)
+        return copy(self._gateway, node, **{name: self._part(part) for name, part in arguments(node).items()})
 
-    def _part(self, part: Any) -> Any:
+    def _part(self, part: object) -> object:
         if not isinstance(part, JavaObject):
             return part
         if self._is_statement(part):
@@ -68,70 +65,55 @@ class _Deferring:
             return self._gateway.jvm.scala.Option.apply(self._part(part.get()))
         return part
 
-    def _plan(self, plan: Any) -> Any:
-        if kind_of(plan) == "SetVariable":
+    def _plan(self, plan: JavaObject) -> JavaObject:
+        if class_of(plan) == "SetVariable":
             return copy(self._gateway, plan, sourceQuery=_call(plan.sourceQuery(), self._context))
-        if kind_of(plan) in _SPARKS_OWN:
+        if class_of(plan) in _SPARKS_OWN:
             return plan
         return _call(plan, self._context)
 
-    def _expression(self, node: Any) -> Any:
+    def _expression(self, node: JavaObject) -> JavaObject:
         return node.withNewPlan(_call(node.plan(), self._context)) if self._is_query(node) else node
 
 
-def _call(plan: Any, context: SqlContext) -> Any:
-    gateway = context.gateway
-    jvm = gateway.jvm
-    catalyst, types = jvm.org.apache.spark.sql.catalyst, jvm.org.apache.spark.sql.types
-    arguments = [catalyst.expressions.Literal(plan, types.ObjectType(gateway.load_class(_PLAN)))]
+def _call(plan: JavaObject, context: SqlContext) -> JavaObject:
+    gateway, catalyst = context.gateway, context.catalyst
+    object_type = gateway.jvm.org.apache.spark.sql.types.ObjectType(gateway.load_class(_PLAN))
+    arguments = [catalyst.expressions.Literal(plan, object_type)]
     arguments += [text_literal(text, gateway) for text in (context.default, context.mentions)]
     return catalyst.analysis.UnresolvedTableValuedFunction(gateway.seq((FUNCTION,)), gateway.seq(arguments), False)
 
 
-def text_literal(text: str | None, gateway: Gateway) -> Any:
+def text_literal(text: str | None, gateway: Gateway) -> JavaObject:
     """The Catalyst literal of a text."""
     value = gateway.jvm.org.apache.spark.unsafe.types.UTF8String.fromString(text)
     return gateway.jvm.org.apache.spark.sql.catalyst.expressions.Literal(value, gateway.type(StringType()))
 
 
-def statement_in(arguments: Any, gateway: Gateway) -> tuple[Any, str | None, str]:
+def statement_in(arguments: JavaObject, gateway: Gateway) -> tuple[JavaObject, str | None, str]:
     """The arguments of a call: the plan of a statement, the catalog that names without one may be in, and the text of the script."""
-    values = [argument.value() if kind_of(argument) == "Literal" else None for argument in items(arguments)]
+    values = [argument.value() if class_of(argument) == "Literal" else None for argument in items(arguments)]
     if len(values) != 3 or not gateway.load_class(_PLAN).isInstance(values[0]):
         raise InvalidInputError(f"{FUNCTION} is for the statements of scripts, BEGIN ... END, and cannot be called")
     plan, default, text = values
     return plan, None if default is None else str(default), str(text)
 
 
-class StatementFunction:
-    """The table function: it returns the plan of a statement, which has already run if it is a command."""
-
-    def __init__(self, plan: Callable[[Any], Any]) -> None:
-        self._plan = plan
-        self._returned = Returned()
-
-    def apply(self, arguments: Any) -> Any:
-        return self._returned(self._plan(arguments))
-
-    class Java:
-        implements = ("scala.Function1",)
-
-
-def install_scripts(gateway: Gateway, plan: Callable[[Any], Any]) -> None:
-    """Let the session find the table function."""
+def install_scripts(gateway: Gateway, plan: Callable[[JavaObject], JavaObject]) -> None:
+    """Let the session find the table function: it returns the plan of a statement, which has already run if it is a command."""
     registry = gateway.spark._jsparkSession.sessionState().tableFunctionRegistry()
     # Under the catalog and database, if any, that this release of Spark has for its own.
     known = registry.listFunction().head()
     name = known.copy(FUNCTION, known.database(), known.catalog())
-    registry.registerFunction(name, StatementFunction(plan), "scala_udf")
+    registry.registerFunction(name, Callback(plan), "scala_udf")
     # Else py4j would make a text of every exception, which no handler in a script would know.
     gateway.spark.sparkContext._gateway.python_parameters.propagate_java_exceptions = True
 
 
-def command_result(plan: Any, context: SqlContext) -> Any:
+def command_result(plan: JavaObject, context: SqlContext) -> JavaObject:
     """The plan of a command that has run: it is no query, and its rows are not those of the script."""
     query = context.frame_of(plan)._jdf.queryExecution()
-    logical = context.gateway.jvm.org.apache.spark.sql.catalyst.plans.logical
+    logical = context.catalyst.plans.logical
     return logical.CommandResult(query.analyzed().output(), plan, query.executedPlan(), context.gateway.seq(()))
 
 
@@ -147,7 +129,7 @@ def thrown(error: Exception, token: str, gateway: Gateway) -> Py4JJavaError:
     return Py4JJavaError(token, exception)
 
 
-def _condition(error: Exception, gateway: Gateway) -> tuple[str, Any]:
+def _condition(error: Exception, gateway: Gateway) -> tuple[str, JavaObject]:
     """The name of an error and the values in its message, as Spark has them."""
     sparks = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
     if sparks is not None and gateway.load_class("org.apache.spark.SparkThrowable").isInstance(sparks):

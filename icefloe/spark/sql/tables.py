@@ -1,122 +1,56 @@
 """Statements that create, replace, drop and rename tables, or change a table as a whole."""
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
-from pyspark.sql import DataFrame, types as spark_types
+from py4j.java_gateway import JavaObject
+from pyspark.sql.types import StructType
 
 from icefloe import properties as props
-from icefloe.catalog import Catalog
+from icefloe.catalog import show
 from icefloe.errors import InvalidInputError, NoSuchTableError
 from icefloe.partitioning import parse_term
 from icefloe.schema import Schema
 from icefloe.spark.column_names import check_no_twins
-from icefloe.spark.sql.context import SqlContext, full_name, whole_location
-from icefloe.spark.sql.names import Place
-from icefloe.spark.sql.nodes import default_text, items, kind_of, mapping, option, parts, spark_type
+from icefloe.spark.sql.columns import struct_field
+from icefloe.spark.sql.context import SqlContext, Statement, about_table, about_target, removed_keys, whole_location
+from icefloe.spark.sql.names import Parts, ResolvedName
+from icefloe.spark.sql.nodes import class_of, items, mapping, option, parts
 from icefloe.spark.sql.queries import resolve
-from icefloe.spark.types import COMMENT, CURRENT_DEFAULT, EXISTS_DEFAULT, schema_from_spark, schema_of_query
+from icefloe.spark.types import schema_from_spark, schema_of_query
 from icefloe.table import Table
 
 _FORMATS = ("parquet", "orc", "avro")
 _OWN = "iceberg"
 
 
-@dataclass(frozen=True)
-class Definition:
-    """The definition of a new table in a statement."""
-
-    location: str | None
-    partitioning: tuple[str, ...]
-    properties: dict[str, str]
-
-
-def run_tables(node: Any, context: SqlContext) -> Any | None:
-    """The result plan of a statement about whole tables; None if it is none, or not about ours."""
-    match kind_of(node):
-        case "CreateTable" | "ReplaceTable" | "CreateTableAsSelect" | "ReplaceTableAsSelect":
-            return _create(node, context)
-        case "CreateTableLike":
-            return _create_like(node, context)
-        case "CreateTableLikeCommand":
-            return _create_like_on_old_spark(node, context)
-        case "DropTable":
-            return _drop(node, context)
-        case "RenameTable":
-            return _rename(node, context)
-        case "SetTableProperties" | "UnsetTableProperties" | "SetTableLocation" | "CommentOnTable":
-            return _set(node, context)
-        case _:
-            return None
-
-
-def _create(node: Any, context: SqlContext) -> Any | None:
-    place = context.table_place(node.name())
-    if place is None:
+def _create(node: JavaObject, context: SqlContext) -> JavaObject | None:
+    target = context.target(node.name())
+    if target is None:
         return None
-    kind = kind_of(node)
-    definition = _definition(node, context)
-    if kind.startswith("Create"):
-        if node.ignoreIfExists() and (
-            place.catalog.table_exists(place.parts) or place.catalog.view_exists(place.parts)
-        ):
-            return context.result()
-        action = "create"
+    properties, location = _properties(node.tableSpec(), context), _location(option(node.tableSpec().location()))
+    creates = class_of(node).startswith("Create")
+    if creates and node.ignoreIfExists() and target.exists():
+        return context.result()
+    frame = context.frame_of(resolve(node.query(), context)) if class_of(node).endswith("AsSelect") else None
+    schema = _schema(node) if frame is None else schema_of_query(frame.schema)
+    catalog, definition = target.catalog, (schema, location, _partitioning(node, schema, context), None, properties)
+    if creates and frame is None:
+        catalog.create_table(target.parts, *definition)
+        return context.result()
+    if creates:
+        begin = catalog.create_table_transaction
     else:
-        action = "create_or_replace" if node.orCreate() else "replace"
-    if kind.endswith("AsSelect"):
-        frame = context.frame_of(resolve(node.query(), context))
-        schema = schema_of_query(frame.schema)
-        _create_with_rows(place, frame, schema, action, _with_exact_names(definition, schema, context))
-    else:
-        schema = _schema(node)
-        _create_empty(place, schema, action, _with_exact_names(definition, schema, context))
+        begin = catalog.create_or_replace_table_transaction if node.orCreate() else catalog.replace_table_transaction
+    with begin(target.parts, *definition) as tx:
+        if creates:
+            tx.append(frame)
+        elif frame is not None:
+            tx.rows().fill(frame)
     return context.result()
 
 
-def _with_exact_names(definition: Definition, schema: Schema, context: SqlContext) -> Definition:
-    """The definition, with its partition columns in the case that they have in the schema."""
-    sensitive = context.is_case_sensitive
-    check_no_twins(schema, sensitive)
-    if sensitive:
-        return definition
-    return replace(definition, partitioning=tuple(_exact_term(term, schema) for term in definition.partitioning))
-
-
-def _exact_term(text: str, schema: Schema) -> str:
-    term = parse_term(text)
-    name = schema.names_by_id[schema.find_field(term.column, case_sensitive=False).field_id]
-    return text if name == term.column else str(replace(term, column=name))
-
-
-def _create_empty(place: Place, schema: Schema, action: str, definition: Definition) -> None:
-    catalog, given = place.catalog, (definition.location, list(definition.partitioning), None, definition.properties)
-    match action:
-        case "create":
-            catalog.create_table(place.parts, schema, *given)
-        case "replace":
-            catalog.replace_table(place.parts, schema, *given)
-        case _:
-            catalog.create_or_replace_table(place.parts, schema, *given)
-
-
-def _create_with_rows(place: Place, frame: DataFrame, schema: Schema, action: str, definition: Definition) -> None:
-    catalog = place.catalog
-    given = (definition.location, list(definition.partitioning), None, definition.properties)
-    match action:
-        case "create":
-            with catalog.create_table_transaction(place.parts, schema, *given) as tx:
-                tx.append(frame)
-        case "replace":
-            with catalog.replace_table_transaction(place.parts, schema, *given) as tx:
-                tx.rows().fill(frame)
-        case _:
-            with catalog.create_or_replace_table_transaction(place.parts, schema, *given) as tx:
-                tx.rows().fill(frame)
-
-
-def _definition(node: Any, context: SqlContext) -> Definition:
-    spec = node.tableSpec()
+def _properties(spec: JavaObject, context: SqlContext) -> dict[str, str]:
+    """The properties of a new table, with what else a statement says of it."""
     properties = {str(key): str(value) for key, value in mapping(context.gateway, spec.properties()).items()}
     provider = (option(spec.provider()) or _OWN).lower()
     if provider in _FORMATS:
@@ -130,111 +64,98 @@ def _definition(node: Any, context: SqlContext) -> Definition:
         properties["comment"] = comment
     for entry in items(spec.optionExpression().options()):
         properties[f"option.{entry.productElement(0)}"] = str(entry.productElement(1).value())
-    partitioning = tuple(transform.toString() for transform in items(node.partitioning()))
-    return Definition(_location(option(spec.location())), partitioning, properties)
+    return properties
 
 
 def _location(text: str | None) -> str | None:
     return None if text is None else whole_location(text)
 
 
-def _schema(node: Any) -> Schema:
-    fields = []
-    for column in items(node.columns()):
-        metadata = {}
-        comment, default = option(column.comment()), option(column.defaultValue())
-        if comment is not None:
-            metadata[COMMENT] = comment
-        if default is not None:
-            metadata |= {CURRENT_DEFAULT: default_text(default), EXISTS_DEFAULT: default_text(default)}
+def _partitioning(node: JavaObject, schema: Schema, context: SqlContext) -> list[str]:
+    """The partition terms, with their columns in the case that they have in the schema."""
+    check_no_twins(schema, context.is_case_sensitive)
+    terms = [transform.toString() for transform in items(node.partitioning())]
+    return terms if context.is_case_sensitive else [_exact_term(term, schema) for term in terms]
+
+
+def _exact_term(text: str, schema: Schema) -> str:
+    term = parse_term(text)
+    name = schema.names_by_id[schema.find_field(term.column, case_sensitive=False).field_id]
+    return text if name == term.column else str(replace(term, column=name))
+
+
+def _schema(node: JavaObject) -> Schema:
+    columns = items(node.columns())
+    for column in columns:
         if option(column.generationExpression()) is not None:
             raise InvalidInputError(f"column {column.name()!r} is generated, which Iceberg tables do not have")
-        fields.append(
-            spark_types.StructField(column.name(), spark_type(column.dataType()), column.nullable(), metadata)
-        )
-    return schema_from_spark(spark_types.StructType(fields))
+    fields = [struct_field(column.name(), column, option(column.defaultValue())) for column in columns]
+    return schema_from_spark(StructType(fields))
 
 
-def _create_like(node: Any, context: SqlContext) -> Any | None:
-    place = context.table_place(node.name())
-    if place is None:
+def _create_like(node: JavaObject, context: SqlContext) -> JavaObject | None:
+    target = context.target(node.name())
+    if target is None:
         return None
     source = context.existing(node.source())
-    if source is None:
-        raise _nothing_to_be_like(parts(node.source()))
-    return _create_copy(place, source, node, option(node.location()), context)
+    return _create_copy(target, source, parts(node.source()), node, option(node.location()), context)
 
 
-def _create_like_on_old_spark(node: Any, context: SqlContext) -> Any | None:
+def _create_like_on_old_spark(node: JavaObject, context: SqlContext) -> JavaObject | None:
     """Before Spark 4.2, names have no catalog here: both are in the current one."""
-    target, origin = (
+    name, source_name = (
         (*filter(None, [option(identifier.database())]), identifier.table())
         for identifier in (node.targetTable(), node.sourceTable())
     )
-    place = context.names.table(target, default=context.default)
-    if place is None:
+    target = context.table(name)
+    if target is None:
         return None
-    source = context.names.table(origin, default=context.default)
-    if source is None or not source.catalog.table_exists(source.parts):
-        raise _nothing_to_be_like(origin)
-    location = option(node.fileFormat().locationUri())
-    there = None if location is None else str(location.toString())
-    return _create_copy(place, source.catalog.load_table(source.parts), node, there, context)
+    source, uri = context.table(source_name), option(node.fileFormat().locationUri())
+    table = source.load_table() if source is not None and source.table_exists() else None
+    return _create_copy(target, table, source_name, node, None if uri is None else str(uri.toString()), context)
 
 
-def _nothing_to_be_like(name: tuple[str, ...]) -> NoSuchTableError:
-    return NoSuchTableError(f"no table {'.'.join(name)} in a catalog of icefloe to be like")
-
-
-def _create_copy(place: Place, source: Table, node: Any, location: str | None, context: SqlContext) -> Any:
-    if node.ifNotExists() and place.catalog.table_exists(place.parts):
-        return context.result()
-    properties = {**source.properties, **mapping(context.gateway, node.properties())}
-    properties.setdefault("format-version", str(source.format_version))
-    place.catalog.create_table(
-        place.parts, source.schema(), _location(location), source.spec(), source.sort_order(), properties
-    )
+def _create_copy(
+    target: ResolvedName, source: Table | None, name: Parts, node: JavaObject, location: str | None, context: SqlContext
+) -> JavaObject:
+    if source is None:
+        raise NoSuchTableError(f"no table {'.'.join(name)} in a catalog of icefloe to be like")
+    if not (node.ifNotExists() and target.table_exists()):
+        properties = {**source.properties, **mapping(context.gateway, node.properties())}
+        properties.setdefault("format-version", str(source.format_version))
+        target.catalog.create_table(
+            target.parts, source.schema(), _location(location), source.spec(), source.sort_order(), properties
+        )
     return context.result()
 
 
-def _drop(node: Any, context: SqlContext) -> Any | None:
-    place = context.table_place(node.child())
-    if place is None:
-        return None
-    catalog: Catalog = place.catalog
-    if not catalog.table_exists(place.parts):
-        if catalog.view_exists(place.parts):
-            raise InvalidInputError(f"{full_name(catalog, place.parts)} is a view; write DROP VIEW")
+@about_target
+def _drop(node: JavaObject, target: ResolvedName, _: SqlContext) -> None:
+    if not target.table_exists():
+        if target.view_exists():
+            raise InvalidInputError(f"{target} is a view; write DROP VIEW")
         if node.ifExists():
-            return context.result()
+            return
     if node.purge():
-        catalog.purge_table(place.parts)
+        target.catalog.purge_table(target.parts)
     else:
-        catalog.drop_table(place.parts)
-    return context.result()
+        target.catalog.drop_table(target.parts)
 
 
-def _rename(node: Any, context: SqlContext) -> Any | None:
-    place = context.table_place(node.child())
-    if place is None:
-        return None
-    target = tuple(items(node.newName()))
-    if len(target) > 1 and target[0] == place.catalog.name:
-        target = target[1:]
-    if len(target) == 1:
-        target = (*place.parts[:-1], *target)
-    if node.isView():
-        place.catalog.views.rename(place.parts, target)
-    else:
-        place.catalog.rename_table(place.parts, target)
-    return context.result()
+@about_target
+def _rename(node: JavaObject, target: ResolvedName, _: SqlContext) -> None:
+    name = tuple(items(node.newName()))
+    if len(name) > 1 and name[0] == target.catalog.name:
+        name = name[1:]
+    if len(name) == 1:
+        name = (*target.parts[:-1], *name)
+    rename = target.catalog.views.rename if node.isView() else target.catalog.rename_table
+    rename(target.parts, name)
 
 
-def _set(node: Any, context: SqlContext) -> Any | None:
-    table = context.existing(node.child())
-    if table is None:
-        return None
-    match kind_of(node):
+@about_table
+def _set(node: JavaObject, table: Table, context: SqlContext) -> None:
+    match class_of(node):
         case "SetTableProperties":
             properties = mapping(context.gateway, node.properties())
             version = properties.pop("format-version", None)
@@ -244,14 +165,19 @@ def _set(node: Any, context: SqlContext) -> Any | None:
                 if properties:
                     tx.set_properties(properties)
         case "UnsetTableProperties":
-            keys = items(node.propertyKeys())
-            missing = [key for key in keys if key not in table.properties]
-            if missing and not node.ifExists():
-                raise InvalidInputError(f"table has no property {missing[0]!r}; write UNSET TBLPROPERTIES IF EXISTS")
-            table.remove_properties(*(key for key in keys if key not in missing))
+            table.remove_properties(*removed_keys(node, table.properties, f"table {show(table.name())}"))
         case "SetTableLocation":
             with table.transaction() as tx:
                 tx.update_location(whole_location(node.location()))
         case _:
             table.set_properties({"comment": node.comment()})
-    return context.result()
+
+
+STATEMENTS: dict[str, Statement] = {
+    **dict.fromkeys(("CreateTable", "ReplaceTable", "CreateTableAsSelect", "ReplaceTableAsSelect"), _create),
+    "CreateTableLike": _create_like,
+    "CreateTableLikeCommand": _create_like_on_old_spark,
+    "DropTable": _drop,
+    "RenameTable": _rename,
+    **dict.fromkeys(("SetTableProperties", "UnsetTableProperties", "SetTableLocation", "CommentOnTable"), _set),
+}
