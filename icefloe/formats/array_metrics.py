@@ -1,14 +1,24 @@
 """The statistics of columns, gathered from Arrow batches as they are written."""
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InvalidValueError
 from icefloe.formats.metrics import Metrics, MetricsMode, leaves
-from icefloe.schema import GeoPoint, Schema, bounding_box, coerce, encode_bound, truncate_lower, truncate_upper, types
+from icefloe.schema import (
+    GeoPoint,
+    Schema,
+    Value,
+    bounding_box,
+    coerce,
+    encode_bound,
+    truncate_lower,
+    truncate_upper,
+    types,
+)
 
 
 class MetricsCollector:
@@ -24,7 +34,7 @@ class MetricsCollector:
             and not isinstance(field.field_type, types.UnknownType)
         ]
 
-    def add(self, batch: Any) -> None:
+    def add(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Take in a record batch or table."""
         self.record_count += batch.num_rows
         for (first, *rest), column in self._columns:
@@ -59,7 +69,7 @@ class _Column:
         if mode.bounds and not isinstance(kind, types.VariantType):
             self._range = _Box(kind) if isinstance(kind, types.GeometryType | types.GeographyType) else _Range(kind)
 
-    def add(self, values: Any) -> None:
+    def add(self, values: pa.Array | pa.ChunkedArray) -> None:
         self.values += len(values)
         self.nulls += values.null_count
         if self.is_float:
@@ -77,18 +87,18 @@ class _Range:
     """The smallest and largest value so far, NaN aside."""
 
     def __init__(self, kind: types.IcebergType) -> None:
-        self.low: Any = None
-        self.high: Any = None
+        self.low: Value = None
+        self.high: Value = None
         self._kind = kind
         self._is_float = isinstance(kind, types.FloatType | types.DoubleType)
 
-    def add(self, values: Any) -> None:
+    def add(self, values: pa.Array | pa.ChunkedArray) -> None:
         if isinstance(self._kind, types.UUIDType) and isinstance(values.type, pa.BaseExtensionType):
             values = values.cast(values.type.storage_type)
         if self._is_float:
             values = pc.if_else(pc.is_nan(values), None, values)
-        found = pc.min_max(values)
-        low, high = (internal_value(found[name], self._kind) for name in ("min", "max"))
+        least_and_most = pc.min_max(values)
+        low, high = (internal_value(least_and_most[name], self._kind) for name in ("min", "max"))
         if low is not None:
             self.low = low if self.low is None else min(self.low, low)
             self.high = high if self.high is None else max(self.high, high)
@@ -103,27 +113,27 @@ class _Box:
         self._kind = kind
         self._given_up = False
 
-    def add(self, values: Any) -> None:
-        found = None if self._given_up else bounding_box(values.to_pylist(), self._kind)
-        if found is not None:
-            self.low = _corner(min, self.low, found[0])
-            self.high = _corner(max, self.high, found[1])
+    def add(self, values: pa.Array | pa.ChunkedArray) -> None:
+        box = None if self._given_up else bounding_box(values.to_pylist(), self._kind)
+        if box is not None:
+            self.low = _corner(min, self.low, box[0])
+            self.high = _corner(max, self.high, box[1])
         elif isinstance(self._kind, types.GeographyType) and len(values) > values.null_count:
             # Shapes whose box is not known: no box at all is the only safe one.
             self._given_up, self.low, self.high = True, None, None
 
 
-def _corner(choose: Any, old: GeoPoint | None, new: GeoPoint) -> GeoPoint:
+def _corner(choose: Callable[[float, float], float], old: GeoPoint | None, new: GeoPoint) -> GeoPoint:
     if old is None:
         return new
 
-    def both(a: float | None, b: float | None) -> Any:
+    def both(a: float | None, b: float | None) -> float | None:
         return a if b is None else b if a is None else choose(a, b)
 
     return GeoPoint(choose(old.x, new.x), choose(old.y, new.y), both(old.z, new.z), both(old.m, new.m))
 
 
-def internal_value(scalar: Any, kind: types.IcebergType) -> Any:
+def internal_value(scalar: pa.Scalar, kind: types.IcebergType) -> Value:
     """The internal value of an Arrow scalar."""
     if not scalar.is_valid:
         return None
@@ -136,7 +146,9 @@ def internal_value(scalar: Any, kind: types.IcebergType) -> Any:
     return coerce(value, kind) if isinstance(kind, types.UUIDType) else value
 
 
-def encode_bounds(low: Any, high: Any, kind: types.IcebergType, mode: MetricsMode) -> tuple[bytes | None, bytes | None]:
+def encode_bounds(
+    low: Value, high: Value, kind: types.IcebergType, mode: MetricsMode
+) -> tuple[bytes | None, bytes | None]:
     """Both bounds in binary form, cut as the mode says; the upper one goes where it cannot be rounded up."""
     if low is None or high is None:
         return None, None

@@ -6,12 +6,15 @@ towards pyarrow's Parquet writer, which then annotates them and keeps their boxe
 
 import json
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar
 
 import pyarrow as pa
 
 from icefloe.errors import InvalidSchemaError, InvalidValueError
+from icefloe.formats.file_schema import with_fields
 from icefloe.schema import EXTENSION_METADATA_KEY, EXTENSION_NAME_KEY, WKB_EXTENSION, Schema, schema_to_arrow, types
+
+Batch = TypeVar("Batch", pa.RecordBatch, pa.Table)
 
 
 class WkbType(pa.ExtensionType):  # type: ignore[misc]  # pyarrow has no types
@@ -28,10 +31,10 @@ class WkbType(pa.ExtensionType):  # type: ignore[misc]  # pyarrow has no types
         return json.dumps(content).encode()
 
     @classmethod
-    def __arrow_ext_deserialize__(cls, storage: Any, content: bytes) -> "WkbType":
-        found = json.loads(content)
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, content: bytes) -> "WkbType":
+        about = json.loads(content)
         return cls(
-            types.GeographyType(found["crs"], found["edges"]) if "edges" in found else types.GeometryType(found["crs"])
+            types.GeographyType(about["crs"], about["edges"]) if "edges" in about else types.GeometryType(about["crs"])
         )
 
 
@@ -45,40 +48,28 @@ def stored_schema(schema: Schema) -> Schema:
 
 
 def _stored(fields: tuple[types.NestedField, ...], around: str) -> list[types.NestedField]:
-    kept = [
+    stored = [
         replace(field, field_type=_stored_type(field.field_type, field.name))
         for field in fields
         if not isinstance(field.field_type, types.UnknownType)
     ]
-    if not kept:
+    if not stored:
         raise InvalidSchemaError(
             f"{around} has no columns, or only columns of type unknown, which are not stored; a file needs at least one other"
         )
-    return kept
+    return stored
 
 
 def _stored_type(kind: types.IcebergType, name: str) -> types.IcebergType:
-    match kind:
-        case types.StructType():
-            return types.StructType(*_stored(kind.fields, f"struct {name!r}"))
-        case types.ListType():
-            _check_stored(kind.element_type, name)
-            return replace(kind, element_type=_stored_type(kind.element_type, name))
-        case types.MapType():
-            _check_stored(kind.key_type, name)
-            _check_stored(kind.value_type, name)
-            return replace(
-                kind, key_type=_stored_type(kind.key_type, name), value_type=_stored_type(kind.value_type, name)
-            )
-        case _:
-            return kind
-
-
-def _check_stored(kind: types.IcebergType, name: str) -> None:
-    if isinstance(kind, types.UnknownType):
+    if isinstance(kind, types.StructType):
+        return types.StructType(*_stored(kind.fields, f"struct {name!r}"))
+    if not isinstance(kind, types.NestedType):
+        return kind
+    if any(isinstance(field.field_type, types.UnknownType) for field in kind.fields):
         raise InvalidSchemaError(
             f"column {name!r} is a list or map of unknown, which cannot be stored; give it a type first"
         )
+    return with_fields(kind, [replace(field, field_type=_stored_type(field.field_type, name)) for field in kind.fields])
 
 
 def is_plain_geography(kind: types.IcebergType) -> bool:
@@ -93,8 +84,8 @@ def has_geo(schema: Schema) -> bool:
     )
 
 
-def conform(batch: Any, schema: Schema) -> Any:
-    """A batch with exactly the Arrow schema of the table's stored columns, found by name; for writers.
+def conform(batch: Batch, schema: Schema) -> Batch:
+    """A batch with exactly the Arrow schema of the table's stored columns, matched by name; for writers.
 
     Columns of other Arrow types are cast where no value is lost. Null in a required column is an error.
     """
@@ -115,11 +106,10 @@ def conform(batch: Any, schema: Schema) -> Any:
         if field.required and column.null_count:
             raise InvalidValueError(f"required column {field.name!r} has {column.null_count} nulls")
         columns.append(column)
-    kind = pa.Table if isinstance(batch, pa.Table) else pa.RecordBatch
-    return kind.from_arrays(columns, schema=target)
+    return type(batch).from_arrays(columns, schema=target)
 
 
-def _cast(column: Any, arrow_type: Any, name: str) -> Any:
+def _cast(column: pa.Array | pa.ChunkedArray, arrow_type: pa.DataType, name: str) -> pa.Array | pa.ChunkedArray:
     try:
         if isinstance(column.type, pa.BaseExtensionType) and not isinstance(arrow_type, pa.BaseExtensionType):
             column = column.cast(column.type.storage_type)
@@ -130,7 +120,7 @@ def _cast(column: Any, arrow_type: Any, name: str) -> Any:
         ) from None
 
 
-def geo_schema(schema: Schema, arrow_schema: Any) -> Any:
+def geo_schema(schema: Schema, arrow_schema: pa.Schema) -> pa.Schema:
     """The Arrow schema with extension types for its geo columns."""
     return pa.schema(
         [_geo_field(field, arrow_field) for field, arrow_field in zip(schema.fields, arrow_schema, strict=True)],
@@ -138,7 +128,7 @@ def geo_schema(schema: Schema, arrow_schema: Any) -> Any:
     )
 
 
-def _geo_field(field: types.NestedField, arrow_field: Any) -> Any:
+def _geo_field(field: types.NestedField, arrow_field: pa.Field) -> pa.Field:
     arrow_type = _geo_type(field.field_type, arrow_field.type)
     metadata = {
         key: value
@@ -148,7 +138,7 @@ def _geo_field(field: types.NestedField, arrow_field: Any) -> Any:
     return arrow_field.with_type(arrow_type).with_metadata(metadata)
 
 
-def _geo_type(kind: types.IcebergType, arrow_type: Any) -> Any:
+def _geo_type(kind: types.IcebergType, arrow_type: pa.DataType) -> pa.DataType:
     match kind:
         case types.GeometryType() | types.GeographyType() if not is_plain_geography(kind):
             return WkbType(kind)

@@ -6,9 +6,14 @@ from itertools import count
 
 from icefloe.avro import Part, nodes as av, parse_avro_schema
 from icefloe.errors import CorruptFileError, InvalidInputError
+from icefloe.formats.file_schema import with_fields
 from icefloe.schema import Schema, types
 
 _KEY = av.AvroPrimitive("string")
+_ZONED: dict[type[types.IcebergType], types.IcebergType] = {
+    types.TimestampType: types.TimestamptzType(),
+    types.TimestampNanoType: types.TimestamptzNanoType(),
+}
 
 
 def file_record(text: bytes | str, location: str) -> av.AvroRecord:
@@ -100,12 +105,12 @@ def chosen_part(file_kind: types.IcebergType, read_kind: types.IcebergType) -> P
         return Part(((0, Part()), (1, Part())))
     if not isinstance(file_kind, types.NestedType) or not isinstance(read_kind, types.NestedType):
         return Part()
-    wanted = {field.field_id: field.field_type for field in read_kind.fields}
+    read_types = {field.field_id: field.field_type for field in read_kind.fields}
     return Part(
         tuple(
-            (place, chosen_part(field.field_type, wanted[field.field_id]))
-            for place, field in enumerate(file_kind.fields)
-            if field.field_id in wanted
+            (i, chosen_part(field.field_type, read_types[field.field_id]))
+            for i, field in enumerate(file_kind.fields)
+            if field.field_id in read_types
         )
     )
 
@@ -120,22 +125,10 @@ def with_wanted_zones(
 def _with_zone(field: types.NestedField, node: av.AvroNode, wanted: Schema) -> types.NestedField:
     node = av.option_of(node) or node
     kind = field.field_type
-    match kind:
-        case types.TimestampType() | types.TimestampNanoType() if (
-            isinstance(node, av.AvroPrimitive) and node.zone_unknown
-        ):
-            zoned = types.TimestamptzType() if isinstance(kind, types.TimestampType) else types.TimestamptzNanoType()
-            asked = wanted.fields_by_id.get(field.field_id)
-            return field if asked is None or asked.field_type != zoned else replace(field, field_type=zoned)
-        case types.StructType():
-            return replace(
-                field, field_type=types.StructType(*with_wanted_zones(kind.fields, nodes_below(node), wanted))
-            )
-        case types.ListType():
-            (element,) = with_wanted_zones(kind.fields, nodes_below(node), wanted)
-            return replace(field, field_type=replace(kind, element_type=element.field_type))
-        case types.MapType():
-            key, value = with_wanted_zones(kind.fields, nodes_below(node), wanted)
-            return replace(field, field_type=replace(kind, key_type=key.field_type, value_type=value.field_type))
-        case _:
-            return field
+    if isinstance(kind, types.NestedType):
+        return replace(field, field_type=with_fields(kind, with_wanted_zones(kind.fields, nodes_below(node), wanted)))
+    if isinstance(node, av.AvroPrimitive) and node.zone_unknown and type(kind) in _ZONED:
+        table_field = wanted.fields_by_id.get(field.field_id)
+        if table_field is not None and table_field.field_type == _ZONED[type(kind)]:
+            return replace(field, field_type=_ZONED[type(kind)])
+    return field

@@ -13,20 +13,20 @@ import pyarrow.compute as pc
 
 from icefloe.avro import decimal_width, null_comes_second
 from icefloe.errors import InvalidValueError
-from icefloe.formats.projection import as_stored, compacted
+from icefloe.formats.projection import as_stored, list_offsets, map_parts
 from icefloe.schema import Schema, types
 
 _FIRST, _SECOND = b"\x00", b"\x02"
 """The numbers of the branches of a union."""
 
 
-def encode_rows(batch: Any, schema: Schema) -> Any:
+def encode_rows(batch: pa.RecordBatch, schema: Schema) -> pa.BinaryArray:
     """A binary array with the Avro bytes of each row of a record batch, whose columns are those of the schema."""
     columns = [_field(as_stored(batch.column(i)), field, 0) for i, field in enumerate(schema.fields)]
     return _joined(*columns)
 
 
-def varints(numbers: npt.NDArray[np.int64]) -> Any:
+def varints(numbers: npt.NDArray[np.int64]) -> pa.BinaryArray:
     """A binary array of zigzag numbers."""
     folded = ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
     widths = np.ones(len(numbers), np.int32)
@@ -37,12 +37,12 @@ def varints(numbers: npt.NDArray[np.int64]) -> Any:
     width = int(widths.max(initial=1))
     shifts = np.arange(width, dtype=np.uint64) * np.uint64(7)
     septets = ((folded[:, None] >> shifts) & np.uint64(0x7F)).astype(np.uint8)
-    places = np.arange(width, dtype=np.int32)
-    septets |= np.where(places < widths[:, None] - 1, 0x80, 0).astype(np.uint8)
-    return _binary(_offsets(widths), septets[places < widths[:, None]])
+    indices = np.arange(width, dtype=np.int32)
+    septets |= np.where(indices < widths[:, None] - 1, 0x80, 0).astype(np.uint8)
+    return _binary(_offsets(widths), septets[indices < widths[:, None]])
 
 
-def _field(array: Any, field: types.NestedField, expected_nulls: int) -> Any:
+def _field(array: pa.Array, field: types.NestedField, expected_nulls: int) -> pa.BinaryArray:
     """The bytes of a field; `expected_nulls` are below nulls of the struct around it, where nothing is written."""
     if field.required:
         if array.null_count > expected_nulls:
@@ -51,11 +51,11 @@ def _field(array: Any, field: types.NestedField, expected_nulls: int) -> Any:
             )
         return _values(array, field.field_type)
     null, value = (_SECOND, _FIRST) if null_comes_second(field) else (_FIRST, _SECOND)
-    found = _joined(pa.scalar(value, pa.binary()), _values(array, field.field_type))
-    return pc.if_else(pc.is_valid(array), found, pa.scalar(null, pa.binary())) if array.null_count else found
+    values = _joined(pa.scalar(value, pa.binary()), _values(array, field.field_type))
+    return pc.if_else(pc.is_valid(array), values, pa.scalar(null, pa.binary())) if array.null_count else values
 
 
-def _values(array: Any, kind: types.IcebergType) -> Any:
+def _values(array: pa.Array, kind: types.IcebergType) -> pa.BinaryArray:
     """The bytes of values; what stands for nulls does not matter."""
     match kind:
         case types.BooleanType():
@@ -91,84 +91,66 @@ def _values(array: Any, kind: types.IcebergType) -> Any:
                 )
             )
         case types.ListType():
-            return _items(array, _field(array.flatten(), kind.element_field, 0))
+            offsets = list_offsets(array).to_numpy()
+            return _items(offsets, _field(array.flatten(), kind.element_field, 0))
         case types.MapType():
-            array = _plain_map(array)
-            keys, items = _entries(array)
-            return _items(array, _joined(_field(keys, kind.key_field, 0), _field(items, kind.value_field, 0)))
+            map_offsets, keys, items = map_parts(array)
+            pairs = _joined(_field(keys, kind.key_field, 0), _field(items, kind.value_field, 0))
+            return _items(map_offsets.to_numpy(), pairs)
         case _:
             raise AssertionError(f"{kind} is not stored")
 
 
-def _joined(*parts: Any) -> Any:
+def _joined(*parts: pa.BinaryArray | pa.BinaryScalar) -> pa.BinaryArray:
     if len(parts) == 1:
         return parts[0]
     return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.binary()), null_handling="replace")
 
 
-def _numbers(array: Any) -> npt.NDArray[Any]:
+def _numbers(array: pa.Array) -> npt.NDArray[Any]:
     if array.null_count:
         array = pc.fill_null(array, pa.scalar(0, array.type))
-    found: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
-    return found
+    numbers: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return numbers
 
 
-def _fixed(numbers: npt.NDArray[Any], width: int) -> Any:
+def _fixed(numbers: npt.NDArray[Any], width: int) -> pa.BinaryArray:
     offsets = np.arange(len(numbers) + 1, dtype=np.int32) * width
     return _binary(offsets, np.ascontiguousarray(numbers))
 
 
-def _binary(offsets: npt.NDArray[np.int32], data: npt.NDArray[Any]) -> Any:
+def _binary(offsets: npt.NDArray[np.int32], data: npt.NDArray[Any]) -> pa.BinaryArray:
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
 def _offsets(lengths: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-    found = np.zeros(len(lengths) + 1, np.int32)
-    np.cumsum(lengths, out=found[1:])
-    return found
+    offsets = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
 
 
-def _sized(array: Any) -> Any:
+def _sized(array: pa.Array) -> pa.BinaryArray:
     lengths = _numbers(pc.binary_length(array)).astype(np.int64)
     return _joined(varints(lengths), array.cast(pa.binary()))
 
 
-def _decimals(array: Any, width: int) -> Any:
+def _decimals(array: pa.Array, width: int) -> pa.BinaryArray:
     if not len(array):
         return pa.array([], pa.binary())
     little = np.frombuffer(array.buffers()[1], np.uint8, len(array) * 16, array.offset * 16).reshape(-1, 16)
     return _fixed(little[:, :width][:, ::-1], width)
 
 
-def _plain_map(array: Any) -> Any:
-    """The same maps without what lies below nulls and outside of a slice, of which keys and items know nothing."""
-    return compacted(array) if array.offset or array.null_count else array
-
-
-def _entries(array: Any) -> tuple[Any, Any]:
-    first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
-    return array.keys.slice(first, last - first), array.items.slice(first, last - first)
-
-
-def _items(array: Any, encoded: Any) -> Any:
+def _items(offsets: npt.NDArray[np.int32], encoded: pa.BinaryArray) -> pa.BinaryArray:
     """The bytes of lists or maps whose items, one behind the other, are encoded: one counted block, then the end."""
-    lengths = _numbers(_lengths(array)).astype(np.int64)
-    places = _offsets(lengths)
     if encoded.offset:
         encoded = pa.concat_arrays([encoded, pa.array([], pa.binary())])
     item_offsets = np.frombuffer(encoded.buffers()[1], np.int32, len(encoded) + 1, encoded.offset * 4)
-    data = encoded.buffers()[2]
     together = pa.Array.from_buffers(
-        pa.binary(), len(array), [None, pa.py_buffer(np.ascontiguousarray(item_offsets[places])), data]
+        pa.binary(),
+        len(offsets) - 1,
+        [None, pa.py_buffer(np.ascontiguousarray(item_offsets[offsets])), encoded.buffers()[2]],
     )
+    lengths = np.diff(offsets).astype(np.int64)
     end = pa.scalar(b"\x00", pa.binary())
-    filled = _joined(varints(lengths), together, end)
-    return pc.if_else(pa.array(lengths > 0), filled, end)
-
-
-def _lengths(array: Any) -> Any:
-    if pa.types.is_map(array.type):
-        offsets = array.offsets
-        lengths = pc.subtract(offsets[1:], offsets[:-1])
-        return pc.if_else(pc.is_valid(array), lengths, 0)
-    return pc.fill_null(pc.list_value_length(array), 0)
+    return pc.if_else(pa.array(lengths > 0), _joined(varints(lengths), together, end), end)

@@ -3,7 +3,7 @@
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ _LOW_BITS = 0xFFFF_FFFF
 _CHUNK_ROWS = 1 << 22
 """How many rows are expanded at a time, so that a dense vector needs little memory beyond its result."""
 
-Positions = Any
+Positions: TypeAlias = Any
 """Positions in any form: a numpy array, an Arrow array (chunked or not) or an iterable of ints."""
 
 
@@ -34,23 +34,23 @@ class DeletionVector:
     @classmethod
     def from_positions(cls, positions: Positions) -> "DeletionVector":
         """The vector of these positions, in any order, repeated or not."""
-        found = _as_numpy(positions)
-        if not len(found):
+        numbers = _as_numpy(positions)
+        if not len(numbers):
             return cls()
-        lowest, highest = int(found.min()), int(found.max())
+        lowest, highest = int(numbers.min()), int(numbers.max())
         for position in (lowest, highest):
             if not 0 <= position <= MAX_POSITION:
                 raise InvalidValueError(f"position {position} is not between 0 and {MAX_POSITION}")
         if highest <= _LOW_BITS:
-            return cls(((0, _bitmap(found)),))
-        found = np.sort(found.astype(np.int64, copy=False))
-        keys = found >> 32
-        parts = np.split(found, np.flatnonzero(keys[1:] != keys[:-1]) + 1)
+            return cls(((0, _bitmap(numbers)),))
+        numbers = np.sort(numbers.astype(np.int64, copy=False))
+        keys = numbers >> 32
+        parts = np.split(numbers, np.flatnonzero(keys[1:] != keys[:-1]) + 1)
         return cls(tuple((int(part[0]) >> 32, _bitmap(part & _LOW_BITS)) for part in parts))
 
     @property
     def cardinality(self) -> int:
-        """How many rows are gone."""
+        """How many rows are deleted."""
         return sum(len(bitmap) for _, bitmap in self.bitmaps)
 
     @property
@@ -113,22 +113,22 @@ def _as_numpy(positions: Positions) -> npt.NDArray[Any]:
     if isinstance(positions, pa.Array | pa.ChunkedArray):
         if positions.null_count:
             raise InvalidValueError(f"{positions.null_count} of the positions are null")
-        found = np.asarray(positions)
+        numbers = np.asarray(positions)
     elif isinstance(positions, np.ndarray):
-        found = positions
+        numbers = positions
     elif isinstance(positions, Iterable):
-        found = _from_iterable(positions)
+        numbers = _from_iterable(positions)
     else:
         raise InvalidValueError(
             f"positions are given as {type(positions).__name__}; an array or iterable of ints is wanted"
         )
-    if not found.size:
+    if not numbers.size:
         return np.empty(0, np.int64)
-    if found.dtype.kind not in "iu" or found.ndim != 1:
+    if numbers.dtype.kind not in "iu" or numbers.ndim != 1:
         raise InvalidValueError(
-            f"positions are a {found.ndim}-dimensional array of {found.dtype}; a row of ints is wanted"
+            f"positions are a {numbers.ndim}-dimensional array of {numbers.dtype}; a row of ints is wanted"
         )
-    return found
+    return numbers
 
 
 def _from_iterable(positions: Iterable[object]) -> npt.NDArray[Any]:

@@ -5,7 +5,7 @@ matches if every step has a number for it. Memory is that of the distinct keys, 
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,11 @@ _SPARSE = 16
 """How many values there may be for each that is a key in a table that tells their numbers."""
 _LARGEST_TABLE = 1 << 26
 Codes = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.int32 | np.int64]
+Rows: TypeAlias = pa.RecordBatch | pa.Table
 
 
-def key_columns(batch: Any, field_ids: Iterable[int]) -> Any:
+def key_columns(batch: Rows, field_ids: Iterable[int]) -> pa.Table:
     """The columns of these field ids as a table, named by the ids; a null struct makes its fields null."""
     columns, fields = [], []
     for field_id in field_ids:
@@ -35,7 +37,7 @@ def key_columns(batch: Any, field_ids: Iterable[int]) -> Any:
 class EqualityKeys:
     """A set of keys, made once and asked for many batches."""
 
-    def __init__(self, keys: Any, field_ids: Iterable[int]) -> None:
+    def __init__(self, keys: Rows, field_ids: Iterable[int]) -> None:
         self._ids = tuple(field_ids)
         if not self._ids:
             raise InvalidValueError("keys need at least one column to compare rows by")
@@ -51,12 +53,11 @@ class EqualityKeys:
         self.own_numbers = codes
         self.count = len(self._pairs[-1]) if self._pairs else self._values[0].count
 
-    def mask(self, batch: Any) -> npt.NDArray[np.bool_]:
-        """For each row of a batch or table, whether it equals a key; columns are found by field id."""
-        found: npt.NDArray[np.bool_] = self.numbers(batch) != _MISSING
-        return found
+    def mask(self, batch: Rows) -> npt.NDArray[np.bool_]:
+        """For each row of a batch or table, whether it equals a key; columns are matched by field id."""
+        return np.not_equal(self.numbers(batch), _MISSING)
 
-    def numbers(self, batch: Any) -> Codes:
+    def numbers(self, batch: Rows) -> Codes:
         """For each row of a batch or table, the number of the key that it equals, below `count`; -1 if it equals none.
 
         Keys that are equal have one number; `own_numbers` are those of the rows that the keys were made of.
@@ -69,7 +70,7 @@ class EqualityKeys:
             codes = _pair_codes(codes, values.codes(column), values.count, known)
         return codes
 
-    def _promoted(self, types: list[Any]) -> "EqualityKeys":
+    def _promoted(self, types: list[pa.DataType]) -> "EqualityKeys":
         """The keys in the types of the rows, to which the columns were promoted since the keys were read."""
         columns = [_cast(key, kind) for key, kind in zip(self._keys, types, strict=True)]
         fields = [
@@ -82,12 +83,12 @@ class EqualityKeys:
 class _Values:
     """The distinct values of one column, numbered from 0."""
 
-    def __init__(self, column: Any) -> None:
+    def __init__(self, column: pa.ChunkedArray) -> None:
         self._has_null = column.null_count > 0
         present = column.drop_null()
-        self._sorted: npt.NDArray[Any] | None = None
+        self._sorted: Integers | None = None
         self._table: npt.NDArray[np.int32] | None = None
-        self._listed: Any = None
+        self._listed: pa.Array | None = None
         if _is_number(column.type):
             self._sorted = _distinct(_numbers(present))
             self._table = _lookup_table(self._sorted)
@@ -96,18 +97,18 @@ class _Values:
             self._listed = pc.unique(present)
             self.count = len(self._listed) + self._has_null
 
-    def codes(self, column: Any) -> Codes:
+    def codes(self, column: pa.ChunkedArray) -> Codes:
         """The number of each value, or -1 for a value that is none of them."""
         if self._sorted is not None:
-            found = self._number_codes(column)
+            codes = self._number_codes(column)
         else:
-            places = pc.index_in(column, value_set=self._listed, skip_nulls=True)
-            found = pc.fill_null(places, _MISSING).to_numpy().astype(np.int64)
+            indices = pc.index_in(column, value_set=self._listed, skip_nulls=True)
+            codes = pc.fill_null(indices, _MISSING).to_numpy().astype(np.int64)
         if column.null_count:
-            found[np.asarray(pc.is_null(column))] = self.count - 1 if self._has_null else _MISSING
-        return found
+            codes[np.asarray(pc.is_null(column))] = self.count - 1 if self._has_null else _MISSING
+        return codes
 
-    def _number_codes(self, column: Any) -> Codes:
+    def _number_codes(self, column: pa.ChunkedArray) -> Codes:
         assert self._sorted is not None
         if not len(self._sorted):
             return np.full(len(column), _MISSING, np.int64)
@@ -115,59 +116,57 @@ class _Values:
         if self._table is not None:
             # Without a sign, what is below the lowest value is far above the highest.
             unsigned = np.dtype(f"u{numbers.dtype.itemsize}")
-            places = (numbers - self._sorted[0]).view(unsigned)
-            np.minimum(places, unsigned.type(len(self._table) - 1), out=places)
-            return np.asarray(self._table[places], np.int64)
-        places = np.searchsorted(self._sorted, numbers).astype(np.int64)
-        places[places == len(self._sorted)] = 0
-        places[self._sorted[places] != numbers] = _MISSING
-        return places
+            indices = (numbers - self._sorted[0]).view(unsigned)
+            np.minimum(indices, unsigned.type(len(self._table) - 1), out=indices)
+            return np.asarray(self._table[indices], np.int64)
+        codes = np.searchsorted(self._sorted, numbers).astype(np.int64)
+        codes[codes == len(self._sorted)] = 0
+        codes[self._sorted[codes] != numbers] = _MISSING
+        return codes
 
 
-def _distinct(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _distinct(numbers: Integers) -> Integers:
     if np.all(numbers[1:] > numbers[:-1]):
         return numbers
-    found = np.sort(numbers)
-    return found[np.concatenate(([True], found[1:] != found[:-1]))] if len(found) else found
+    return np.unique(numbers)
 
 
-def _lookup_table(numbers: npt.NDArray[Any]) -> npt.NDArray[np.int32] | None:
+def _lookup_table(numbers: Integers) -> npt.NDArray[np.int32] | None:
     """The number of each value from the lowest to the highest, and of what comes after; faster than a search if it is short."""
     span = int(numbers[-1]) - int(numbers[0]) + 1 if len(numbers) else 0
     if not 0 < span <= min(_SPARSE * len(numbers), _LARGEST_TABLE):
         return None
-    found = np.full(span + 1, _MISSING, np.int32)
-    found[numbers - numbers[0]] = np.arange(len(numbers), dtype=np.int32)
-    return found
+    table = np.full(span + 1, _MISSING, np.int32)
+    table[numbers - numbers[0]] = np.arange(len(numbers), dtype=np.int32)
+    return table
 
 
 def _pair_codes(before: Codes, codes: Codes, count: int, known: Codes) -> Codes:
     if not len(known):
         return np.full(len(codes), _MISSING, np.int64)
     pairs = before * count + codes
-    places = np.searchsorted(known, pairs).astype(np.int64)
-    places[places == len(known)] = 0
-    places[(known[places] != pairs) | (before == _MISSING) | (codes == _MISSING)] = _MISSING
-    return places
+    numbers = np.searchsorted(known, pairs).astype(np.int64)
+    numbers[numbers == len(known)] = 0
+    numbers[(known[numbers] != pairs) | (before == _MISSING) | (codes == _MISSING)] = _MISSING
+    return numbers
 
 
-def _is_number(kind: Any) -> bool:
+def _is_number(kind: pa.DataType) -> bool:
     is_a = pa.types
     return bool(is_a.is_integer(kind) or is_a.is_date32(kind) or is_a.is_time64(kind) or is_a.is_timestamp(kind))
 
 
-def _numbers(column: Any) -> npt.NDArray[Any]:
+def _numbers(column: pa.ChunkedArray) -> Integers:
     width = pa.int32() if column.type.bit_width == 32 else pa.int64()
     values = column.cast(width)
-    found: npt.NDArray[Any] = (pc.fill_null(values, 0) if values.null_count else values).to_numpy()
-    return found
+    return np.asarray(pc.fill_null(values, 0) if values.null_count else values)
 
 
-def _plain_columns(rows: Any, field_ids: tuple[int, ...]) -> list[Any]:
+def _plain_columns(rows: Rows, field_ids: tuple[int, ...]) -> list[pa.ChunkedArray]:
     return [_plain(column, i) for column, i in zip(key_columns(rows, field_ids).columns, field_ids, strict=True)]
 
 
-def _plain(column: Any, field_id: int) -> Any:
+def _plain(column: pa.ChunkedArray, field_id: int) -> pa.ChunkedArray:
     """The column with extension types taken off; types that cannot be compared for equality are refused."""
     if isinstance(column.type, pa.BaseExtensionType):
         column = column.cast(column.type.storage_type)
@@ -178,19 +177,19 @@ def _plain(column: Any, field_id: int) -> Any:
     return column.cast(pa.int32()) if pa.types.is_null(column.type) else column
 
 
-def _cast(column: Any, kind: Any) -> Any:
+def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     try:
         return column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
         raise InvalidValueError(f"keys of {column.type} cannot be compared to rows of {kind}: {problem}") from None
 
 
-def _column(batch: Any, field_id: int) -> Any:
-    wanted = str(field_id).encode()
-    for place, field in enumerate(batch.schema):
-        path = _path(field, wanted)
+def _column(batch: Rows, field_id: int) -> pa.ChunkedArray:
+    text = str(field_id).encode()
+    for i, field in enumerate(batch.schema):
+        path = _path(field, text)
         if path is not None:
-            column = batch.column(place)
+            column = batch.column(i)
             if isinstance(column, pa.Array):
                 column = pa.chunked_array([column])
             return pc.struct_field(column, path) if path else column
@@ -199,13 +198,13 @@ def _column(batch: Any, field_id: int) -> Any:
     )
 
 
-def _path(field: Any, wanted: bytes) -> list[int] | None:
+def _path(field: pa.Field, field_id: bytes) -> list[int] | None:
     """The positions that lead from a field to the one with the id in it, through structs only."""
-    if (field.metadata or {}).get(FIELD_ID_KEY) == wanted:
+    if (field.metadata or {}).get(FIELD_ID_KEY) == field_id:
         return []
     if pa.types.is_struct(field.type):
-        for place, child in enumerate(field.type):
-            below = _path(child, wanted)
+        for i, child in enumerate(field.type):
+            below = _path(child, field_id)
             if below is not None:
-                return [place, *below]
+                return [i, *below]
     return None

@@ -3,57 +3,61 @@
 Spec: Column Projection. A file may lack the annotation that tells a variant from a struct; the table's type decides then.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+
+import pyarrow as pa
 
 from icefloe.schema import (
     FromFile,
-    IcebergType,
     Keep,
-    ListType,
-    MapType,
     NameMapping,
-    NestedField,
-    NestedType,
     ProjectList,
     ProjectMap,
     ProjectStruct,
     Schema,
-    StructType,
+    Value,
     ValuePlan,
-    VariantType,
     apply_name_mapping,
     file_schema_from_arrow,
     plan_projection,
     reserved,
     select_ids,
+    types,
     walk_fields,
 )
 
 
 def file_columns(
-    arrow_schema: Any, wanted: Schema, mapping: NameMapping | None = None, constants: Mapping[int, Any] | None = None
+    arrow_schema: pa.Schema,
+    wanted: Schema,
+    mapping: NameMapping | None = None,
+    constants: Mapping[int, Value] | None = None,
 ) -> Schema:
     """The schema of a file with the ids and types to project by."""
     return known_columns(file_schema_from_arrow(arrow_schema), wanted, mapping, constants)
 
 
 def known_columns(
-    found: Schema, wanted: Schema, mapping: NameMapping | None = None, constants: Mapping[int, Any] | None = None
+    file: Schema, wanted: Schema, mapping: NameMapping | None = None, constants: Mapping[int, Value] | None = None
 ) -> Schema:
     """The columns of a file, negative ids where it has none, with the ids and types to project by."""
     if mapping is not None:
-        found = _without_constants(found, apply_name_mapping(found, mapping), constants or {})
+        file = _without_constants(file, apply_name_mapping(file, mapping), constants or {})
     variants = {
-        field_id for field_id, field in wanted.fields_by_id.items() if isinstance(field.field_type, VariantType)
+        field_id for field_id, field in wanted.fields_by_id.items() if isinstance(field.field_type, types.VariantType)
     }
-    if not variants & found.fields_by_id.keys():
-        return found
-    return Schema(*(_with_variants(field, variants) for field in found.fields))
+
+    def as_variant(field: types.NestedField) -> types.IcebergType | None:
+        is_variant = field.field_id in variants and isinstance(field.field_type, types.StructType)
+        return types.VariantType() if is_variant else None
+
+    if not variants & file.fields_by_id.keys():
+        return file
+    return Schema(*(_retyped(field, as_variant) for field in file.fields))
 
 
-def _without_constants(plain: Schema, mapped: Schema, constants: Mapping[int, Any]) -> Schema:
+def _without_constants(plain: Schema, mapped: Schema, constants: Mapping[int, Value]) -> Schema:
     """A partition value comes before a column that is known by its name only."""
     fields = [
         before if before.field_id < 0 and after.field_id in constants else after
@@ -62,58 +66,39 @@ def _without_constants(plain: Schema, mapped: Schema, constants: Mapping[int, An
     return Schema(*fields)
 
 
-def _with_variants(field: NestedField, variants: set[int]) -> NestedField:
-    if field.field_id in variants and isinstance(field.field_type, StructType):
-        return replace(field, field_type=VariantType())
-    return replace(field, field_type=_types_with_variants(field.field_type, variants))
-
-
-def _types_with_variants(kind: IcebergType, variants: set[int]) -> IcebergType:
-    match kind:
-        case StructType():
-            return StructType(*(_with_variants(field, variants) for field in kind.fields))
-        case ListType():
-            return replace(kind, element_type=_with_variants(kind.element_field, variants).field_type)
-        case MapType():
-            return replace(
-                kind,
-                key_type=_with_variants(kind.key_field, variants).field_type,
-                value_type=_with_variants(kind.value_field, variants).field_type,
-            )
-        case _:
-            return kind
-
-
-def with_types(schema: Schema, types: Mapping[int, IcebergType]) -> Schema:
+def with_types(schema: Schema, others: Mapping[int, types.IcebergType]) -> Schema:
     """The same columns, some of them with other types, by field id."""
-    return Schema(*(_with_type(field, types) for field in schema.fields), schema_id=schema.schema_id)
+    fields = (_retyped(field, lambda field: others.get(field.field_id)) for field in schema.fields)
+    return Schema(*fields, schema_id=schema.schema_id)
 
 
-def _with_type(field: NestedField, types: Mapping[int, IcebergType]) -> NestedField:
-    if field.field_id in types:
-        return replace(field, field_type=types[field.field_id])
-    match field.field_type:
-        case StructType() as kind:
-            return replace(field, field_type=StructType(*(_with_type(each, types) for each in kind.fields)))
-        case ListType() as kind:
-            return replace(
-                field, field_type=replace(kind, element_type=_with_type(kind.element_field, types).field_type)
-            )
-        case MapType() as kind:
-            key, value = (_with_type(each, types).field_type for each in (kind.key_field, kind.value_field))
-            return replace(field, field_type=replace(kind, key_type=key, value_type=value))
+def _retyped(
+    field: types.NestedField, other_type: Callable[[types.NestedField], types.IcebergType | None]
+) -> types.NestedField:
+    """The field with other types, at every level, where there is one."""
+    other, kind = other_type(field), field.field_type
+    if other is None and isinstance(kind, types.NestedType):
+        other = with_fields(kind, [_retyped(inner, other_type) for inner in kind.fields])
+    return field if other is None else replace(field, field_type=other)
+
+
+def with_fields(kind: types.NestedType, fields: Sequence[types.NestedField]) -> types.IcebergType:
+    """The type with other fields in the places of its own."""
+    match kind:
+        case types.ListType():
+            return replace(kind, element_type=fields[0].field_type)
+        case types.MapType():
+            return replace(kind, key_type=fields[0].field_type, value_type=fields[1].field_type)
         case _:
-            return field
+            return types.StructType(*fields)
 
 
-def columns_to_read(wanted: Schema, file: Schema, constants: Mapping[int, Any] | None = None) -> Schema:
+def columns_to_read(wanted: Schema, file: Schema, constants: Mapping[int, Value] | None = None) -> Schema:
     """The part of the file's schema that the wanted columns need; one column at least if the file has any.
 
     Positions are not in the file. A struct of which only missing fields are wanted keeps one, to tell where it is null.
     """
-    plan = plan_projection(without_positions(wanted), file, constants)
-    needed = _needed(plan)
-    return select_ids(file, needed)
+    return select_ids(file, _needed(plan_projection(without_positions(wanted), file, constants)))
 
 
 def without_positions(wanted: Schema) -> Schema:
@@ -124,30 +109,25 @@ def without_positions(wanted: Schema) -> Schema:
 
 
 def _needed(plan: ProjectStruct) -> set[int]:
-    found: set[int] = set()
-    for each in plan.fields:
-        if isinstance(each.source, FromFile):
-            found |= _needed_below(each.source.plan, each.source.file_field)
-    return found
+    sources = (field.source for field in plan.fields)
+    needed = (_needed_below(source.plan, source.file_field) for source in sources if isinstance(source, FromFile))
+    return set().union(*needed)
 
 
-def _needed_below(plan: ValuePlan, field: NestedField) -> set[int]:
+def _needed_below(plan: ValuePlan, field: types.NestedField) -> set[int]:
     match plan, field.field_type:
-        case ProjectStruct(), StructType():
+        case ProjectStruct(), types.StructType():
             return _needed(plan) or {_first_leaf(field)}
-        case ProjectList(), ListType():
+        case ProjectList(), types.ListType():
             return _needed_below(plan.element, field.field_type.element_field)
-        case ProjectMap(), MapType():
-            return (
-                {field.field_id}
-                if isinstance(plan.value, Keep)
-                else _needed_below(plan.value, field.field_type.value_field)
-            )
+        case ProjectMap(), types.MapType():
+            is_whole = isinstance(plan.value, Keep)
+            return {field.field_id} if is_whole else _needed_below(plan.value, field.field_type.value_field)
         case _:
             return {field.field_id}
 
 
-def _first_leaf(field: NestedField) -> int:
-    leaves = (each.field_id for each in walk_fields([field]) if not isinstance(each.field_type, NestedType))
+def _first_leaf(field: types.NestedField) -> int:
+    leaves = (leaf.field_id for leaf in walk_fields([field]) if not isinstance(leaf.field_type, types.NestedType))
     # A struct of nothing has none.
     return next(leaves, field.field_id)

@@ -6,8 +6,9 @@ Protocol Buffers are walked only as far as that needs (ORC: File Tail).
 import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
+from icefloe.avro import Source
 from icefloe.errors import CorruptFileError
 
 _POSTSCRIPT_FOOTER_LENGTH, _POSTSCRIPT_COMPRESSION, _POSTSCRIPT_BLOCK_SIZE = 1, 2, 3
@@ -15,6 +16,9 @@ _TAIL_POSTSCRIPT, _TAIL_FOOTER = 1, 2
 _FOOTER_STRIPES, _FOOTER_METADATA = 3, 5
 _STRIPE_ROWS = 5
 _BYTES = 2
+
+FieldValue: TypeAlias = Any
+"""A number, or the bytes of anything else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class Stripe:
 class OrcTail:
     """The end of a file: its postscript by field number, its footer serialized, and its stripes."""
 
-    postscript: Mapping[int, Any]
+    postscript: Mapping[int, FieldValue]
     footer: bytes
     stripes: tuple[Stripe, ...]
 
@@ -52,13 +56,14 @@ def parse_tail(serialized: bytes, location: str) -> OrcTail:
     """The end of a file from what pyarrow gives as its serialized tail."""
     try:
         parts = dict(fields_of(serialized))
-        found, row = [], 0
+        stripes: list[Stripe] = []
+        row = 0
         for number, value in fields_of(parts[_TAIL_FOOTER]):
             if number == _FOOTER_STRIPES:
                 about = dict(fields_of(value))
-                found.append(Stripe(row, about.get(_STRIPE_ROWS, 0), *(about.get(i, 0) for i in (1, 2, 3, 4))))
-                row += found[-1].rows
-        return OrcTail(dict(fields_of(parts[_TAIL_POSTSCRIPT])), parts[_TAIL_FOOTER], tuple(found))
+                stripes.append(Stripe(row, about.get(_STRIPE_ROWS, 0), *(about.get(i, 0) for i in (1, 2, 3, 4))))
+                row += stripes[-1].rows
+        return OrcTail(dict(fields_of(parts[_TAIL_POSTSCRIPT])), parts[_TAIL_FOOTER], tuple(stripes))
     except (LookupError, TypeError, ValueError) as problem:
         raise CorruptFileError(location, f"its ORC footer cannot be read: {problem}") from None
 
@@ -66,7 +71,7 @@ def parse_tail(serialized: bytes, location: str) -> OrcTail:
 class TailFile(io.RawIOBase):
     """A file of so many bytes that ends in `tail`; what is before comes from another file, or is not asked for."""
 
-    def __init__(self, tail: bytes, size: int, source: Any = None) -> None:
+    def __init__(self, tail: bytes, size: int, source: Source | None = None) -> None:
         self._tail = tail
         self._size = size
         self._source = source
@@ -74,15 +79,16 @@ class TailFile(io.RawIOBase):
 
     def read(self, length: int = -1) -> bytes:
         """The next bytes; zeros before the tail if no file has them."""
-        wanted = self._size - self._position if length < 0 else min(length, self._size - self._position)
+        left = self._size - self._position
+        length = left if length < 0 else min(length, left)
         start = self._position - (self._size - len(self._tail))
-        before = min(max(0, -start), wanted)
+        before = min(max(0, -start), length)
         head = b"\x00" * before
         if before and self._source is not None:
             self._source.seek(self._position)
             head = bytes(self._source.read(before))
-        self._position += wanted
-        return head + self._tail[max(0, start) : max(0, start + wanted)]
+        self._position += length
+        return head + self._tail[max(0, start) : max(0, start + length)]
 
     def seek(self, offset: int, whence: int = 0) -> int:
         """Move to a position from the start (0), from here (1) or from the end (2)."""
@@ -119,7 +125,7 @@ def with_metadata(tail: bytes, metadata: Mapping[str, str]) -> bytes:
     return b"".join((tail[: -1 - tail[-1]], entries, script, bytes([len(script)])))
 
 
-def with_footer(source: Any, tail: OrcTail, footer: bytes) -> TailFile:
+def with_footer(source: Source, tail: OrcTail, footer: bytes) -> TailFile:
     """The same file with another footer."""
     size = source.seek(0, 2)
     source.seek(size - 1)
@@ -133,7 +139,7 @@ def with_footer(source: Any, tail: OrcTail, footer: bytes) -> TailFile:
     return TailFile(end, kept + len(end), source)
 
 
-def _stored(data: bytes, postscript: Mapping[int, Any]) -> bytes:
+def _stored(data: bytes, postscript: Mapping[int, FieldValue]) -> bytes:
     """Bytes as a part of a footer, in pieces that are not compressed where the others are."""
     if not postscript.get(_POSTSCRIPT_COMPRESSION, 0):
         return data
@@ -148,18 +154,18 @@ def _with_footer_length(script: bytes, length: int) -> bytes:
     return message(_POSTSCRIPT_FOOTER_LENGTH, length) + others
 
 
-def fields_of(data: bytes) -> Iterator[tuple[int, Any]]:
+def fields_of(data: bytes) -> Iterator[tuple[int, FieldValue]]:
     """The fields of a serialized message: numbers as ints, everything else as bytes."""
     return ((number, value) for number, value, _ in raw_fields(data))
 
 
-def raw_fields(data: bytes) -> Iterator[tuple[int, Any, bytes]]:
+def raw_fields(data: bytes) -> Iterator[tuple[int, FieldValue, bytes]]:
     """The fields of a serialized message, each with the bytes that it is made of."""
     at = 0
     while at < len(data):
         start = at
         tag, at = _read_varint(data, at)
-        value: Any = None
+        value: FieldValue = None
         match tag & 7:
             case 0:
                 value, at = _read_varint(data, at)
@@ -187,11 +193,11 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _varint(number: int) -> bytes:
-    found = bytearray()
+    encoded = bytearray()
     while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    return bytes([*found, number])
+    return bytes([*encoded, number])
 
 
 def message(number: int, value: bytes | int) -> bytes:

@@ -15,11 +15,11 @@ def decode_unsigned(data: bytes, encoding: int) -> Numbers:
     if encoding not in (_DIRECT, _DIRECT_V2):
         raise ValueError(f"the encoding number {encoding} does not hold numbers")
     step = _run_v2 if encoding == _DIRECT_V2 else _run_v1
-    found, at = [], 0
+    runs, at = [np.empty(0, np.int64)], 0
     while at < len(data):
         numbers, at = step(data, at)
-        found.append(numbers)
-    return np.concatenate(found) if found else np.empty(0, np.int64)
+        runs.append(numbers)
+    return np.concatenate(runs)
 
 
 def _run_v1(data: bytes, at: int) -> tuple[Numbers, int]:
@@ -29,11 +29,11 @@ def _run_v1(data: bytes, at: int) -> tuple[Numbers, int]:
         base, at = _varint(data, at + 2)
         return _wrapped(base) + delta * np.arange(control + 3, dtype=np.int64), at
     at += 1
-    found = []
+    numbers = []
     for _ in range(256 - control):
         number, at = _varint(data, at)
-        found.append(number)
-    return np.array(found, np.uint64).astype(np.int64), at
+        numbers.append(number)
+    return np.array(numbers, np.uint64).astype(np.int64), at
 
 
 def _run_v2(data: bytes, at: int) -> tuple[Numbers, int]:
@@ -71,12 +71,12 @@ def _patched(data: bytes, at: int, count: int, width: int) -> tuple[Numbers, int
     sign = 1 << (8 * base_width - 1)
     base = -(base & ~sign) if base & sign else base
     numbers, at = _packed(data, at + 4 + base_width, count, width)
-    entry_width = next(each for each in _WIDTHS if each >= gap_width + patch_width)
+    entry_width = next(bits for bits in _WIDTHS if bits >= gap_width + patch_width)
     entries, at = _packed(data, at, patches, entry_width)
-    place = 0
+    index = 0
     for entry in entries.tolist():
-        place += entry >> patch_width
-        numbers[place] |= (entry & ((1 << patch_width) - 1)) << width
+        index += entry >> patch_width
+        numbers[index] |= (entry & ((1 << patch_width) - 1)) << width
     return numbers + base, at
 
 
@@ -89,10 +89,9 @@ def _packed(data: bytes, at: int, count: int, width: int) -> tuple[Numbers, int]
 
 
 def _take(data: bytes, at: int, length: int) -> bytes:
-    found = data[at : at + length]
-    if len(found) < length:
+    if at + length > len(data):
         raise ValueError("a run of numbers is cut off")
-    return found
+    return data[at : at + length]
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

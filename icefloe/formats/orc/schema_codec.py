@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any
 
 import pyarrow as pa
 
 from icefloe.errors import InvalidInputError, InvalidTypeError
+from icefloe.formats.file_schema import with_fields
 from icefloe.schema import VARIANT_STORAGE, Schema, type_from_arrow, type_to_arrow, types
 
 _ID, _REQUIRED = b"iceberg.id", b"iceberg.required"
@@ -30,12 +30,12 @@ _ATTRIBUTES: dict[type[types.IcebergType], dict[bytes, bytes]] = {
 }
 
 
-def orc_schema(schema: Schema) -> Any:
+def orc_schema(schema: Schema) -> pa.Schema:
     """The Arrow schema by which pyarrow writes an ORC file with these columns, none of them of type unknown."""
     return pa.schema([_orc_field(field) for field in schema.fields])
 
 
-def _orc_field(field: types.NestedField) -> Any:
+def _orc_field(field: types.NestedField) -> pa.Field:
     attributes = {
         _ID: str(field.field_id).encode(),
         _REQUIRED: b"true" if field.required else b"false",
@@ -46,7 +46,7 @@ def _orc_field(field: types.NestedField) -> Any:
     return pa.field(field.name, _orc_type(field.field_type), True, attributes)
 
 
-def _orc_type(kind: types.IcebergType) -> Any:
+def _orc_type(kind: types.IcebergType) -> pa.DataType:
     match kind:
         case types.TimeType():
             return pa.int64()
@@ -76,39 +76,28 @@ class OrcColumns:
     vague: frozenset[Path]
 
 
-def columns_of_orc(arrow_schema: Any) -> OrcColumns:
+def columns_of_orc(arrow_schema: pa.Schema) -> OrcColumns:
     """The columns of a file from the Arrow schema that pyarrow makes of it."""
     reader = _Reader()
-    fields = [reader.field(field, (place,), field.name) for place, field in enumerate(arrow_schema)]
+    fields = [reader.field(field, (i,), field.name) for i, field in enumerate(arrow_schema)]
     return OrcColumns(Schema(*fields), frozenset(reader.vague))
 
 
 def with_wanted_types(schema: Schema, vague: frozenset[Path], wanted: Schema) -> Schema:
     """The columns with the table's word on times, UUIDs and fixed where the file's writer said nothing of them."""
-    return Schema(*(_retyped(field, (place,), vague, wanted) for place, field in enumerate(schema.fields)))
+    return Schema(*(_retyped(field, (i,), vague, wanted) for i, field in enumerate(schema.fields)))
 
 
 def _retyped(field: types.NestedField, path: Path, vague: frozenset[Path], wanted: Schema) -> types.NestedField:
     kind = field.field_type
     if isinstance(kind, types.NestedType):
-        below = [_retyped(inner, (*path, place), vague, wanted) for place, inner in enumerate(kind.fields)]
-        return replace(field, field_type=_with_fields(kind, below))
+        below = [_retyped(inner, (*path, i), vague, wanted) for i, inner in enumerate(kind.fields)]
+        return replace(field, field_type=with_fields(kind, below))
     if path in vague and field.field_id in wanted.fields_by_id:
-        asked = wanted.fields_by_id[field.field_id].field_type
+        table_type = wanted.fields_by_id[field.field_id].field_type
         fits = types.TimeType if isinstance(kind, types.LongType) else types.UUIDType | types.FixedType
-        return replace(field, field_type=asked) if isinstance(asked, fits) else field
+        return replace(field, field_type=table_type) if isinstance(table_type, fits) else field
     return field
-
-
-def _with_fields(kind: types.NestedType, fields: list[types.NestedField]) -> types.IcebergType:
-    """The type with other fields in the places of its own."""
-    match kind:
-        case types.ListType():
-            return replace(kind, element_type=fields[0].field_type)
-        case types.MapType():
-            return replace(kind, key_type=fields[0].field_type, value_type=fields[1].field_type)
-        case _:
-            return types.StructType(*fields)
 
 
 class _Reader:
@@ -116,7 +105,7 @@ class _Reader:
         self.vague: set[Path] = set()
         self._fresh: Callable[[], int] = count(-1, -1).__next__
 
-    def field(self, field: Any, path: Path, name: str) -> types.NestedField:
+    def field(self, field: pa.Field, path: Path, name: str) -> types.NestedField:
         attributes = field.metadata or {}
         field_id = _number(attributes.get(_ID))
         if field_id is None:
@@ -127,12 +116,12 @@ class _Reader:
         required = attributes.get(_REQUIRED) == b"true" and not isinstance(kind, types.UnknownType)
         return types.NestedField(field_id, field.name, kind, required)
 
-    def type(self, kind: Any, attributes: Mapping[bytes, bytes], path: Path, name: str) -> types.IcebergType:
+    def type(self, kind: pa.DataType, attributes: Mapping[bytes, bytes], path: Path, name: str) -> types.IcebergType:
         if pa.types.is_struct(kind):
             if attributes.get(_STRUCT_TYPE) == b"VARIANT":
                 return types.VariantType()
             return types.StructType(
-                *(self.field(field, (*path, place), f"{name}.{field.name}") for place, field in enumerate(kind))
+                *(self.field(field, (*path, i), f"{name}.{field.name}") for i, field in enumerate(kind))
             )
         if pa.types.is_map(kind):
             key = self.field(kind.key_field, (*path, 0), f"{name}.key")
@@ -143,7 +132,7 @@ class _Reader:
             return types.ListType(element.field_id, element.field_type, element.required)
         return self.leaf(kind, attributes, name)
 
-    def leaf(self, kind: Any, attributes: Mapping[bytes, bytes], name: str) -> types.IcebergType:
+    def leaf(self, kind: pa.DataType, attributes: Mapping[bytes, bytes], name: str) -> types.IcebergType:
         if pa.types.is_timestamp(kind):
             nanos = attributes.get(_UNIT) == b"NANOS"
             if kind.tz is None:

@@ -7,15 +7,15 @@ gives the seconds, with every null and list in its place, and only the other str
 
 import zlib
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.orc as orc
 import zstandard
 
+from icefloe.avro import Source
 from icefloe.errors import InvalidValueError
-from icefloe.formats.orc.footer import OrcTail, fields_of, message, raw_fields, with_footer
+from icefloe.formats.orc.footer import FieldValue, OrcTail, fields_of, message, raw_fields, with_footer
 from icefloe.formats.orc.runs import Numbers, decode_unsigned
 
 _FOOTER_TYPES, _FOOTER_STATISTICS = 4, 7
@@ -46,10 +46,10 @@ def far_types(tail: OrcTail) -> frozenset[int]:
 
 def _kinds(tail: OrcTail) -> list[int]:
     types = (value for number, value in fields_of(tail.footer) if number == _FOOTER_TYPES)
-    return [dict(fields_of(each)).get(_TYPE_KIND, 0) for each in types]
+    return [dict(fields_of(orc_type)).get(_TYPE_KIND, 0) for orc_type in types]
 
 
-def _is_far(statistics: dict[int, Any]) -> bool:
+def _is_far(statistics: dict[int, FieldValue]) -> bool:
     """Bounds are milliseconds: with the fields 3 and 4 in UTC, before these were added with 1 and 2 in the writer's zone."""
     bounds = dict(fields_of(statistics.get(_STATISTICS_TIMESTAMP, b"")))
     return any(abs(_signed(bounds[i])) >= _SAFE_MILLIS for i in (1, 2, 3, 4) if i in bounds)
@@ -62,7 +62,7 @@ def _signed(number: int) -> int:
 class FarTimestamps:
     """An ORC file of which the columns of the types `far` are read as numbers."""
 
-    def __init__(self, source: Any, location: str, tail: OrcTail, far: frozenset[int]) -> None:
+    def __init__(self, source: Source, location: str, tail: OrcTail, far: frozenset[int]) -> None:
         self._source = source
         self._location = location
         self._tail = tail
@@ -70,7 +70,7 @@ class FarTimestamps:
         self._kinds = _kinds(tail)
         self.file = orc.ORCFile(with_footer(source, tail, self._footer()))
 
-    def ticks(self, stripe: int, seconds: Any, type_number: int, per_second: int) -> Any:
+    def ticks(self, stripe: int, seconds: pa.Int64Array, type_number: int, per_second: int) -> pa.Int64Array:
         """An int64 array of so many ticks per second since 1970, from what was read as the seconds of a column."""
         stored = self._stream(stripe, type_number)
         valid = np.asarray(seconds.is_valid())
@@ -83,9 +83,9 @@ class FarTimestamps:
         # Before 1970 most writers count the second from its other end (ORC: Timestamp Columns). pyarrow cuts it towards 1970
         # and writes what is left as a negative number, which needs no correction.
         whole = whole - ((whole < 0) & (nanos > 999_999))
-        found = np.zeros(len(valid), np.int64)
-        found[valid] = _ticks(whole, nanos, per_second, self._location)
-        return pa.array(found, mask=~valid)
+        ticks = np.zeros(len(valid), np.int64)
+        ticks[valid] = _ticks(whole, nanos, per_second, self._location)
+        return pa.array(ticks, mask=~valid)
 
     def _footer(self) -> bytes:
         parts, number = [], 0
@@ -101,14 +101,14 @@ class FarTimestamps:
         """The bytes of the nanoseconds of a column in a stripe, and their encoding."""
         stripe = self._tail.stripes[number]
         footer = self._unpacked(stripe.offset + stripe.index_length + stripe.data_length, stripe.footer_length)
-        at, place = stripe.offset, None
+        at, stream = stripe.offset, None
         encodings = []
         zone = b""
         for field, value in fields_of(footer):
             if field == _STREAM:
                 about = dict(fields_of(value))
                 if about.get(1, 0) == _SECONDARY and about.get(2, 0) == type_number:
-                    place = at, about.get(3, 0)
+                    stream = at, about.get(3, 0)
                 at += about.get(3, 0)
             elif field == _ENCODING:
                 encodings.append(dict(fields_of(value)).get(1, 0))
@@ -119,7 +119,7 @@ class FarTimestamps:
                 f"{self._location}: a timestamp is before 1677 or after 2262 and written in the zone"
                 f" {zone.decode('utf-8', 'replace')}; only UTC is read for those"
             )
-        return (self._unpacked(*place) if place is not None else b""), encodings[type_number]
+        return (self._unpacked(*stream) if stream is not None else b""), encodings[type_number]
 
     def _unpacked(self, offset: int, length: int) -> bytes:
         self._source.seek(offset)
@@ -131,11 +131,11 @@ class FarTimestamps:
 
 def _ticks(whole: Numbers, nanos: Numbers, per_second: int, location: str) -> Numbers:
     """Seconds and nanoseconds as one number; a sum that does not fit has wrapped around to the other sign."""
-    found = whole * per_second + nanos // (1_000_000_000 // per_second)
+    ticks = whole * per_second + nanos // (1_000_000_000 // per_second)
     distance = np.abs(whole)
-    if bool(((distance > 2**63 // per_second + 1) | ((distance > 1) & ((found < 0) != (whole < 0)))).any()):
+    if bool(((distance > 2**63 // per_second + 1) | ((distance > 1) & ((ticks < 0) != (whole < 0)))).any()):
         raise InvalidValueError(f"{location}: a timestamp is outside of the range of its column's type")
-    return found
+    return ticks
 
 
 def _as_long(kind: bytes) -> bytes:

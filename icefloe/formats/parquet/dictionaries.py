@@ -5,7 +5,6 @@ besides: readers of other engines do not know the other encodings everywhere. A 
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,17 +20,16 @@ _REPEATING = 2
 """How often a value of the sample comes on average for a dictionary to be worth it."""
 
 
-def dictionary_columns(rows: Any, properties: Mapping[str, str]) -> list[str]:
+def dictionary_columns(rows: pa.Table, properties: Mapping[str, str]) -> list[str]:
     """The paths of the columns, as Parquet names them, to write with a dictionary; `rows` are a table of the first ones."""
     asked = _asked(properties)
     sample = _sample(rows)
-    found: list[str] = []
-    for field in rows.schema:
-        is_one = not pa.types.is_nested(_plain(field.type))
-        for path, name in _paths(field.type, field.name, field.name):
-            if asked.get(name, not is_one or _repeats(sample.column(field.name))):
-                found.append(path)
-    return found
+    return [
+        path
+        for field in rows.schema
+        for path, name in _paths(field.type, field.name, field.name)
+        if asked.get(name, pa.types.is_nested(_plain(field.type)) or _repeats(sample.column(field.name)))
+    ]
 
 
 def _asked(properties: Mapping[str, str]) -> dict[str, bool]:
@@ -44,15 +42,15 @@ def _asked(properties: Mapping[str, str]) -> dict[str, bool]:
     }
 
 
-def _sample(rows: Any) -> Any:
+def _sample(rows: pa.Table) -> pa.Table:
     if rows.num_rows <= _PLACES * _ROWS_IN_A_ROW:
         return rows
     room = rows.num_rows - _ROWS_IN_A_ROW
-    starts = sorted(int(place * _APART % 1 * room) for place in range(_PLACES))
+    starts = sorted(int(i * _APART % 1 * room) for i in range(_PLACES))
     return pa.concat_tables(rows.slice(start, _ROWS_IN_A_ROW) for start in starts)
 
 
-def _repeats(column: Any) -> bool:
+def _repeats(column: pa.ChunkedArray) -> bool:
     plain = _plain(column.type)
     if pa.types.is_null(plain) or pa.types.is_boolean(plain):
         return False
@@ -60,11 +58,11 @@ def _repeats(column: Any) -> bool:
     return bool(pc.count_distinct(values).as_py() * _REPEATING <= len(values) - values.null_count)
 
 
-def _plain(kind: Any) -> Any:
+def _plain(kind: pa.DataType) -> pa.DataType:
     return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
 
 
-def _paths(kind: Any, path: str, name: str) -> Iterator[tuple[str, str]]:
+def _paths(kind: pa.DataType, path: str, name: str) -> Iterator[tuple[str, str]]:
     """The columns below a field: as Parquet names them, and as the table does."""
     kind = _plain(kind)
     if pa.types.is_struct(kind):

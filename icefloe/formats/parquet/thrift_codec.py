@@ -6,7 +6,7 @@ was read, also where it is newer than this code.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
 I16, I32, I64 = 4, 5, 6
@@ -16,12 +16,16 @@ _DOUBLE_BYTES = 8
 _LONG_LIST = 15
 
 
+ThriftValue: TypeAlias = Any
+"""A struct, a list, a number, or the bytes of anything else, by its kind."""
+
+
 @dataclass(slots=True)
 class ThriftList:
     """The elements of a list or set, all of one kind."""
 
     kind: int
-    values: list[Any]
+    values: list[ThriftValue]
 
 
 class ThriftStruct:
@@ -30,18 +34,17 @@ class ThriftStruct:
     __slots__ = ("_fields",)
 
     def __init__(self) -> None:
-        self._fields: dict[int, tuple[int, Any]] = {}
+        self._fields: dict[int, tuple[int, ThriftValue]] = {}
 
-    def get(self, field: int, default: Any = None) -> Any:
+    def get(self, field: int, default: ThriftValue = None) -> ThriftValue:
         """The value of a field, if it is there."""
-        found = self._fields.get(field)
-        return default if found is None else found[1]
+        return self._fields.get(field, (0, default))[1]
 
-    def set(self, field: int, kind: int, value: Any) -> None:
+    def set(self, field: int, kind: int, value: ThriftValue) -> None:
         """Give a field a value."""
         self._fields[field] = (kind, value)
 
-    def items(self) -> list[tuple[int, tuple[int, Any]]]:
+    def items(self) -> list[tuple[int, tuple[int, ThriftValue]]]:
         """All fields with their kinds and values, by number."""
         return sorted(self._fields.items())
 
@@ -111,12 +114,12 @@ class ThriftReader:
 
     def struct(self) -> ThriftStruct:
         """The next struct, with all that is in it."""
-        found = ThriftStruct()
+        struct = ThriftStruct()
         for field, kind in self.fields():
-            found.set(field, kind, self._value(kind))
-        return found
+            struct.set(field, kind, self._value(kind))
+        return struct
 
-    def _value(self, kind: int, in_list: bool = False) -> Any:
+    def _value(self, kind: int, in_list: bool = False) -> ThriftValue:
         if kind == STRUCT:
             return self.struct()
         if kind in (LIST, SET):
@@ -139,16 +142,16 @@ class ThriftReader:
 
 def write_struct(struct: ThriftStruct) -> bytes:
     """The bytes of a struct."""
-    found = bytearray()
-    _add_struct(found, struct)
-    return bytes(found)
+    out = bytearray()
+    _add_struct(out, struct)
+    return bytes(out)
 
 
 def write_varint(number: int) -> bytes:
     """The bytes of a number without a sign."""
-    found = bytearray()
-    _add_varint(found, number)
-    return bytes(found)
+    out = bytearray()
+    _add_varint(out, number)
+    return bytes(out)
 
 
 def _add_struct(out: bytearray, struct: ThriftStruct) -> None:
@@ -164,7 +167,7 @@ def _add_struct(out: bytearray, struct: ThriftStruct) -> None:
     out.append(0)
 
 
-def _add_value(out: bytearray, kind: int, value: Any) -> None:
+def _add_value(out: bytearray, kind: int, value: ThriftValue) -> None:
     if kind == STRUCT:
         _add_struct(out, value)
     elif kind in (LIST, SET):
@@ -172,8 +175,8 @@ def _add_value(out: bytearray, kind: int, value: Any) -> None:
         out.append(min(count, _LONG_LIST) << 4 | value.kind)
         if count >= _LONG_LIST:
             _add_varint(out, count)
-        for each in value.values:
-            _add_value(out, value.kind, each)
+        for item in value.values:
+            _add_value(out, value.kind, item)
     elif kind in _INTEGERS:
         _add_varint(out, _zigzag(value))
     else:
