@@ -19,7 +19,7 @@ from icefloe.catalog.metadata_files import read_table_metadata
 from icefloe.catalog.namespaces import NamespaceOperations
 from icefloe.catalog.replacement import ReplaceTable
 from icefloe.catalog.views import View, ViewDescription, Views
-from icefloe.commit import BeforeSwap, TableState, next_state, now_ms
+from icefloe.commit import BeforeSwap, Prepared, TableState, next_state, now_ms
 from icefloe.maintenance import Ownership, delete_own, reachable_files
 from icefloe.metadata import TableMetadata, requirements as req, strip_trailing_slash, updates as up
 from icefloe.planning import LOGGING, Reporter, reporter_named
@@ -259,12 +259,7 @@ class Catalog(NamespaceOperations):
 
     @abstractmethod
     def _commit_table(
-        self,
-        identifier: Identifier,
-        base: TableState,
-        requirements: Sequence[req.TableRequirement],
-        updates: Sequence[up.TableUpdate],
-        before_swap: BeforeSwap,
+        self, identifier: Identifier, base: TableState, prepared: Prepared, before_swap: BeforeSwap
     ) -> TableState:
         """One attempt to change a table: see `Committer.commit`."""
 
@@ -400,7 +395,10 @@ class CatalogCommitter:
         before_swap: BeforeSwap,
     ) -> TableState:
         """One attempt to change the table: see `Committer.commit`."""
-        return self._catalog._commit_table(self._identifier, base, requirements, updates, before_swap)
+        return self._commit(base, Prepared(tuple(updates), tuple(requirements)), before_swap)
+
+    def _commit(self, base: TableState, prepared: Prepared, before_swap: BeforeSwap) -> TableState:
+        return self._catalog._commit_table(self._identifier, base, prepared, before_swap)
 
 
 class StagedCommitter(CatalogCommitter):
@@ -417,17 +415,11 @@ class StagedCommitter(CatalogCommitter):
             return super().load()
         return self._catalog._table_state(self._identifier) or TableState(self._staged, None)
 
-    def commit(
-        self,
-        base: TableState,
-        requirements: Sequence[req.TableRequirement],
-        updates: Sequence[up.TableUpdate],
-        before_swap: BeforeSwap,
-    ) -> TableState:
+    def _commit(self, base: TableState, prepared: Prepared, before_swap: BeforeSwap) -> TableState:
         """Create the table; later commits are those of any table."""
         if self._created or base.metadata_location is not None:
-            return super().commit(base, requirements, updates, before_swap)
-        metadata = next_state(base, requirements, updates, now_ms())
+            return super()._commit(base, prepared, before_swap)
+        metadata = next_state(base, prepared.requirements, prepared.updates, now_ms())
         before_swap()
         try:
             state = self._catalog._create_table(self._identifier, metadata)

@@ -6,23 +6,16 @@ for: a version number that became free could be taken once more by a writer that
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NoReturn
 
 from icefloe import errors, properties as props
 from icefloe.catalog.catalog import Catalog
 from icefloe.catalog.identifiers import Identifier, show
 from icefloe.catalog.metadata_files import LOG, compression_for, read_table_metadata
-from icefloe.commit import BeforeSwap, TableState, check_same_table, next_state, now_ms, stale
+from icefloe.commit import BeforeSwap, Prepared, TableState, check_same_table, next_state, now_ms, stale
 from icefloe.maintenance import delete_quietly
-from icefloe.metadata import (
-    MetadataCompression,
-    TableMetadata,
-    encode_metadata_file,
-    requirements as req,
-    updates as up,
-    versioned_file_name,
-)
+from icefloe.metadata import MetadataCompression, TableMetadata, encode_metadata_file, versioned_file_name
 from icefloe.storage import absolute_location, parse_location, same_location
 from icefloe.versions import Feature, require
 
@@ -248,18 +241,13 @@ class HadoopCatalog(Catalog):
             LOG.warning("an empty folder of a dropped table stays behind: %s", error)
 
     def _commit_table(
-        self,
-        identifier: Identifier,
-        base: TableState,
-        requirements: Sequence[req.TableRequirement],
-        updates: Sequence[up.TableUpdate],
-        before_swap: BeforeSwap,
+        self, identifier: Identifier, base: TableState, prepared: Prepared, before_swap: BeforeSwap
     ) -> TableState:
         name = show((self._name, *identifier))
         try:
             version, current = self._current(identifier, base)
             check_same_table(base.metadata, current.metadata, name)
-            changed = next_state(current, requirements, updates, now_ms())
+            changed = next_state(current, prepared.requirements, prepared.updates, now_ms())
             if changed is current.metadata:
                 return current
             self._check_storable(identifier, changed)

@@ -15,7 +15,7 @@ Identifier = tuple[str, ...]
 Name = str | Sequence[str]
 """A name as users give it: a text with dots, or the parts."""
 
-_PART = re.compile(r'"((?:[^"]|"")*)"|`((?:[^`]|``)*)`|([^."`]+)')
+_PART = re.compile(r'"(?:[^"]|"")*"|`(?:[^`]|``)*`|[^."`]+')
 _PLAIN = re.compile(r"[^.\"`\s](?:[^.\"`]*[^.\"`\s])?")
 
 
@@ -42,12 +42,13 @@ def show_part(part: str) -> str:
     return part if _PLAIN.fullmatch(part) else '"' + part.replace('"', '""') + '"'
 
 
-def check_length(text: str, limit: int, what: str) -> None:
-    """Fail if the text is longer than its column in a database."""
+def check_length(text: str, limit: int, noun: str) -> str:
+    """The text, unless it is longer than its column in a database."""
     if len(text) > limit:
         raise InvalidInputError(
-            f"{what} {text[:40]!r}... has {len(text)} characters; this catalog keeps at most {limit}"
+            f"{noun} {text[:40]!r}... has {len(text)} characters; this catalog keeps at most {limit}"
         )
+    return text
 
 
 def _parts(name: object, what: str) -> Identifier:
@@ -73,10 +74,8 @@ def _split(text: str, what: str) -> Identifier:
         if match is None:
             problem = "has an empty part" if text[position : position + 1] in ("", ".") else "has an open quote"
             raise InvalidInputError(f"{what} name {text!r} {problem} at character {position + 1}")
-        double, back, plain = match.groups()
-        parts.append(
-            plain if plain is not None else double.replace('""', '"') if double is not None else back.replace("``", "`")
-        )
+        part, quote = match[0], match[0][0]
+        parts.append(part[1:-1].replace(quote * 2, quote) if quote in '"`' else part)
         position = match.end()
         if position == len(text):
             return tuple(parts)

@@ -14,18 +14,8 @@ from icefloe.storage import Storage, absolute_location
 UNIQUE_TABLE_LOCATION = "unique-table-location"
 """Property that puts a suffix of its own behind every default location, as in the Java library."""
 
-_OWN_PROPERTIES = frozenset(
-    (
-        "type",
-        "uri",
-        "warehouse",
-        "schema_version",
-        "init_catalog_tables",
-        "echo",
-        "pool_pre_ping",
-        UNIQUE_TABLE_LOCATION,
-    )
-)
+_OF_ALL_CATALOGS = {"type", "uri", "warehouse", UNIQUE_TABLE_LOCATION}
+_OF_SQL_CATALOGS = {"schema_version", "init_catalog_tables", "echo", "pool_pre_ping"}
 _OWN_PREFIXES = ("jdbc.", "table-default.", "table-override.")
 _UNSAFE = re.compile(r'[/\\?#%*:|"<>]')
 
@@ -42,11 +32,8 @@ def warehouse_of(name: str, properties: Mapping[str, str]) -> str | None:
 
 def storage_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties that are for files: all that are not for the catalog itself."""
-    return {
-        key: value
-        for key, value in properties.items()
-        if key not in _OWN_PROPERTIES and not key.startswith(_OWN_PREFIXES)
-    }
+    own = _OF_ALL_CATALOGS | _OF_SQL_CATALOGS
+    return {key: value for key, value in properties.items() if key not in own and not key.startswith(_OWN_PREFIXES)}
 
 
 def folder_name(part: str) -> str:

@@ -1,7 +1,7 @@
 """Decides how a catalog commits that keeps, for each name, the location of a metadata file: write, then swap the pointer."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from icefloe import errors
 from icefloe.catalog.catalog import Catalog
@@ -14,9 +14,9 @@ from icefloe.catalog.metadata_files import (
     write_view_metadata,
 )
 from icefloe.catalog.views import View, Views
-from icefloe.commit import BeforeSwap, TableState, next_state, now_ms, stale
+from icefloe.commit import BeforeSwap, Prepared, TableState, next_state, now_ms, stale
 from icefloe.maintenance import delete_quietly
-from icefloe.metadata import TableMetadata, ViewMetadata, requirements as req, updates as up
+from icefloe.metadata import TableMetadata, ViewMetadata
 from icefloe.storage import Storage
 
 TABLE, VIEW = "table", "view"
@@ -190,12 +190,7 @@ class PointerCatalog(Catalog):
         return state
 
     def _commit_table(
-        self,
-        identifier: Identifier,
-        base: TableState,
-        requirements: Sequence[req.TableRequirement],
-        updates: Sequence[up.TableUpdate],
-        before_swap: BeforeSwap,
+        self, identifier: Identifier, base: TableState, prepared: Prepared, before_swap: BeforeSwap
     ) -> TableState:
         """One attempt to change a table: see `Committer.commit`.
 
@@ -209,7 +204,7 @@ class PointerCatalog(Catalog):
                 raise self._no_table(identifier)
             if current != base.metadata_location:
                 raise errors.StaleBaseError(stale(name, base.metadata_location, current))
-            changed = next_state(base, requirements, updates, now_ms())
+            changed = next_state(base, prepared.requirements, prepared.updates, now_ms())
             if changed is base.metadata:
                 return base
             location = write_table_metadata(self._storage, changed, expected)

@@ -99,7 +99,7 @@ class SqlPointers(Pointers):
             "catalog_name": self._catalog,
             "table_namespace": _namespace_text(identifier[:-1]),
             "table_name": identifier[-1],
-            "metadata_location": _checked_location(location),
+            "metadata_location": check_length(location, TEXT_LENGTH, "metadata location"),
             "previous_metadata_location": None,
         }
         if self._tells_views:
@@ -111,7 +111,7 @@ class SqlPointers(Pointers):
         return True
 
     def swap(self, identifier: Identifier, expected: str, location: str) -> bool:
-        values = {"swapped_from": expected, "swapped_to": _checked_location(location)}
+        values = {"swapped_from": expected, "swapped_to": check_length(location, TEXT_LENGTH, "metadata location")}
         return self._changed_one(self._swapping, {**self._name_values(identifier), **values})
 
     def remove(self, identifier: Identifier, expected: str | None = None) -> bool:
@@ -267,22 +267,14 @@ class SqlCatalog(PointerCatalog):
         return sa.and_(_NAMESPACES.c.catalog_name == self._name, _NAMESPACES.c.namespace == _namespace_text(namespace))
 
     def _property_rows(self, namespace: Identifier, properties: dict[str, str]) -> list[dict[str, str]]:
-        rows = []
         for key, value in properties.items():
             if len(key) > NAME_LENGTH or len(value) > TEXT_LENGTH:
                 raise InvalidPropertyError(
                     f"property {key[:40]!r} of namespace {show(namespace)} has a key of {len(key)} and a value of"
                     f" {len(value)} characters; this catalog keeps at most {NAME_LENGTH} and {TEXT_LENGTH}"
                 )
-            rows.append(
-                {
-                    "catalog_name": self._name,
-                    "namespace": _namespace_text(namespace),
-                    "property_key": key,
-                    "property_value": value,
-                }
-            )
-        return rows
+        name = {"catalog_name": self._name, "namespace": _namespace_text(namespace)}
+        return [{**name, "property_key": key, "property_value": value} for key, value in properties.items()]
 
     def __reduce__(self) -> tuple[type["SqlCatalog"], tuple[str, dict[str, str]]]:
         # Absolute, since the other process may be in another folder.
@@ -293,11 +285,6 @@ class SqlCatalog(PointerCatalog):
         return f"SqlCatalog({self._name!r}, uri={str(self._database)!r}, warehouse={self._warehouse!r})"
 
 
-def _checked_location(location: str) -> str:
-    check_length(location, TEXT_LENGTH, "metadata location")
-    return location
-
-
 def _namespace_text(namespace: Identifier) -> str:
     """A namespace as it is kept: with dots between its parts, which can therefore hold none."""
     for part in namespace:
@@ -305,6 +292,4 @@ def _namespace_text(namespace: Identifier) -> str:
             raise InvalidInputError(
                 f"namespace {show(namespace)} has the part {part!r}; a SQL catalog keeps dots between parts only"
             )
-    text = ".".join(namespace)
-    check_length(text, NAME_LENGTH, "namespace")
-    return text
+    return check_length(".".join(namespace), NAME_LENGTH, "namespace")

@@ -455,6 +455,11 @@ def test_views_are_created_changed_and_dropped(catalog: Catalog) -> None:
     assert len(changed.metadata.versions) == 2
     assert changed.metadata.view_uuid == view.metadata.view_uuid
     assert [field.name for field in changed.schema().fields] == ["id", "n"]
+    assert changed.location() == view.location()
+    queries = {"spark": "SELECT 1", "trino": "SELECT 1"}
+    moved = catalog.views.replace("shop.v", "id long", queries, location=f"{view.location()}-moved")
+    assert moved.location() == f"{view.location()}-moved"
+    assert moved.metadata_location.startswith(f"{moved.location()}/metadata/")
     edited = catalog.views.update_properties("shop.v", {"comment"}, {"a": "b"})
     assert edited.properties == {"a": "b"}
     assert catalog.views.rename("shop.v", "other.w").name() == ("other", "w")
