@@ -11,10 +11,8 @@ from icefloe.metadata.codec import (
     metadata_to_object,
 )
 from icefloe.metadata.creation import new_table_metadata
-from icefloe.metadata.encryption import EncryptedKey
 from icefloe.metadata.files import (
     MetadataCompression,
-    compression_of,
     metadata_file_name,
     next_metadata_version,
     parse_metadata_version,
@@ -31,8 +29,7 @@ from icefloe.metadata.retention import (
     unreferenced_snapshots,
 )
 from icefloe.metadata.snapshot import MetadataLogEntry, Operation, Snapshot, SnapshotLogEntry, Summary
-from icefloe.metadata.statistics import BlobMetadata, PartitionStatisticsFile, StatisticsFile
-from icefloe.metadata.table import TableMetadata
+from icefloe.metadata.table import BlobMetadata, EncryptedKey, PartitionStatisticsFile, StatisticsFile, TableMetadata
 from icefloe.metadata.update_codec import (
     check_codable,
     requirement_to_json,

@@ -131,14 +131,13 @@ def _alone(metadata: TableMetadata, update: _LoneUpdate) -> TableMetadata:
         case up.UpgradeFormatVersionUpdate(version):
             return structure.upgrade(metadata, version)
         case up.SetLocationUpdate(location):
-            checked = checked_location(location, metadata.format_version)
-            return metadata if checked == metadata.location else metadata.evolve(location=checked)
+            return metadata.changed(location=checked_location(location, metadata.format_version))
         case up.SetPropertiesUpdate(updates):
             props.refuse_reserved(updates)
-            return _with_properties(metadata, {**metadata.properties, **updates})
+            return metadata.changed(properties={**metadata.properties, **updates})
         case up.RemovePropertiesUpdate(removals):
             left = {key: value for key, value in metadata.properties.items() if key not in removals}
-            return _with_properties(metadata, left)
+            return metadata.changed(properties=left)
         case up.RemoveSchemasUpdate(schema_ids):
             return structure.remove_schemas(metadata, schema_ids)
         case up.RemovePartitionSpecsUpdate(spec_ids):
@@ -210,10 +209,6 @@ def _assign_uuid(metadata: TableMetadata, uuid: str) -> TableMetadata:
             f"the table's UUID is {metadata.table_uuid}; it cannot become {uuid}, since it never changes"
         )
     return metadata
-
-
-def _with_properties(metadata: TableMetadata, properties: dict[str, str]) -> TableMetadata:
-    return metadata if properties == metadata.properties else metadata.evolve(properties=properties)
 
 
 def _check_complete(metadata: TableMetadata) -> None:

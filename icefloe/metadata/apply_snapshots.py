@@ -1,17 +1,12 @@
 """How snapshots, refs, logs, statistics and keys of a table change; every function returns new metadata."""
 
 from collections.abc import Collection
-from typing import TypeVar
 
 from icefloe.errors import AlreadyExistsError, CommitFailed, InvalidMetadataError, NoSuchSnapshotError
-from icefloe.metadata.encryption import EncryptedKey
 from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef
 from icefloe.metadata.snapshot import Snapshot, SnapshotLogEntry
-from icefloe.metadata.statistics import PartitionStatisticsFile, StatisticsFile
-from icefloe.metadata.table import TableMetadata
+from icefloe.metadata.table import EncryptedKey, OfSnapshot, PartitionStatisticsFile, StatisticsFile, TableMetadata
 from icefloe.versions import Feature, allows, require
-
-OfSnapshot = TypeVar("OfSnapshot", StatisticsFile, PartitionStatisticsFile)
 
 CLOCK_TOLERANCE_MS = 60_000
 """How far a time in a log may be before the one in front of it: Java refuses to read logs that go back further."""
@@ -93,24 +88,23 @@ def remove_snapshots(metadata: TableMetadata, snapshot_ids: Collection[int]) -> 
 
 def set_statistics(metadata: TableMetadata, file: StatisticsFile) -> TableMetadata:
     """The table with this as the only statistics file of its snapshot."""
-    return metadata.evolve(statistics=_with_file(metadata.statistics, file))
+    return metadata.evolve(statistics=(*_without_files(metadata.statistics, file.snapshot_id), file))
 
 
 def remove_statistics(metadata: TableMetadata, snapshot_id: int) -> TableMetadata:
     """The table without statistics of a snapshot."""
-    kept = tuple(file for file in metadata.statistics if file.snapshot_id != snapshot_id)
-    return metadata if len(kept) == len(metadata.statistics) else metadata.evolve(statistics=kept)
+    return metadata.changed(statistics=_without_files(metadata.statistics, snapshot_id))
 
 
 def set_partition_statistics(metadata: TableMetadata, file: PartitionStatisticsFile) -> TableMetadata:
     """The table with this as the only partition statistics file of its snapshot."""
-    return metadata.evolve(partition_statistics=_with_file(metadata.partition_statistics, file))
+    others = _without_files(metadata.partition_statistics, file.snapshot_id)
+    return metadata.evolve(partition_statistics=(*others, file))
 
 
 def remove_partition_statistics(metadata: TableMetadata, snapshot_id: int) -> TableMetadata:
     """The table without partition statistics of a snapshot."""
-    kept = tuple(file for file in metadata.partition_statistics if file.snapshot_id != snapshot_id)
-    return metadata if len(kept) == len(metadata.partition_statistics) else metadata.evolve(partition_statistics=kept)
+    return metadata.changed(partition_statistics=_without_files(metadata.partition_statistics, snapshot_id))
 
 
 def add_encryption_key(metadata: TableMetadata, key: EncryptedKey) -> TableMetadata:
@@ -123,8 +117,7 @@ def add_encryption_key(metadata: TableMetadata, key: EncryptedKey) -> TableMetad
 
 def remove_encryption_key(metadata: TableMetadata, key_id: str) -> TableMetadata:
     """The table without an encryption key."""
-    kept = tuple(key for key in metadata.encryption_keys if key.key_id != key_id)
-    return metadata if len(kept) == len(metadata.encryption_keys) else metadata.evolve(encryption_keys=kept)
+    return metadata.changed(encryption_keys=tuple(key for key in metadata.encryption_keys if key.key_id != key_id))
 
 
 def _check_form(metadata: TableMetadata, snapshot: Snapshot) -> None:
@@ -180,7 +173,5 @@ def _log_after_gap(metadata: TableMetadata, gone: Collection[int]) -> tuple[Snap
     return log
 
 
-def _with_file(files: tuple[OfSnapshot, ...], file: OfSnapshot) -> tuple[OfSnapshot, ...]:
-    kept = [other for other in files if other.snapshot_id != file.snapshot_id]
-    kept.append(file)
-    return tuple(kept)
+def _without_files(files: tuple[OfSnapshot, ...], snapshot_id: int) -> tuple[OfSnapshot, ...]:
+    return tuple(file for file in files if file.snapshot_id != snapshot_id)

@@ -12,7 +12,7 @@ from icefloe.errors import (
 from icefloe.metadata.creation import INITIAL_SCHEMA_ID, INITIAL_SPEC_ID, checked_location
 from icefloe.metadata.locations import qualify
 from icefloe.metadata.snapshot import Snapshot
-from icefloe.metadata.table import TableMetadata
+from icefloe.metadata.table import OfSnapshot, TableMetadata
 from icefloe.partitioning import (
     FIRST_ORDER_ID,
     FIRST_PARTITION_FIELD_ID,
@@ -50,7 +50,7 @@ def add_schema(metadata: TableMetadata, schema: Schema) -> tuple[TableMetadata, 
     last_column_id = max(metadata.last_column_id, schema.highest_field_id)
     for known in metadata.schemas:
         if known.same_columns(schema):
-            return _with_last_column_id(metadata, last_column_id), known.schema_id
+            return metadata.changed(last_column_id=last_column_id), known.schema_id
     new_id = max((known.schema_id for known in metadata.schemas), default=INITIAL_SCHEMA_ID - 1) + 1
     added = (*metadata.schemas, schema.with_id(new_id))
     return metadata.evolve(schemas=added, last_column_id=last_column_id), new_id
@@ -58,10 +58,8 @@ def add_schema(metadata: TableMetadata, schema: Schema) -> tuple[TableMetadata, 
 
 def set_current_schema(metadata: TableMetadata, schema_id: int) -> TableMetadata:
     """The table with another current schema."""
-    if schema_id == metadata.current_schema_id:
-        return metadata
     _check_known(schema_id, metadata.schemas_by_id, "schema")
-    return metadata.evolve(current_schema_id=schema_id)
+    return metadata.changed(current_schema_id=schema_id)
 
 
 def remove_schemas(metadata: TableMetadata, schema_ids: Collection[int]) -> TableMetadata:
@@ -69,7 +67,7 @@ def remove_schemas(metadata: TableMetadata, schema_ids: Collection[int]) -> Tabl
     if metadata.current_schema_id in schema_ids:
         raise IncompatibleChangeError(f"schema {metadata.current_schema_id} is the current one and cannot be removed")
     kept = tuple(schema for schema in metadata.schemas if schema.schema_id not in schema_ids)
-    return metadata if len(kept) == len(metadata.schemas) else metadata.evolve(schemas=kept)
+    return metadata.changed(schemas=kept)
 
 
 def add_spec(metadata: TableMetadata, spec: PartitionSpec) -> tuple[TableMetadata, int]:
@@ -87,10 +85,8 @@ def add_spec(metadata: TableMetadata, spec: PartitionSpec) -> tuple[TableMetadat
 
 def set_default_spec(metadata: TableMetadata, spec_id: int) -> TableMetadata:
     """The table with another default partition spec."""
-    if spec_id == metadata.default_spec_id:
-        return metadata
     _check_known(spec_id, metadata.specs_by_id, "partition spec")
-    return metadata.evolve(default_spec_id=spec_id)
+    return metadata.changed(default_spec_id=spec_id)
 
 
 def remove_specs(metadata: TableMetadata, spec_ids: Collection[int]) -> TableMetadata:
@@ -100,7 +96,7 @@ def remove_specs(metadata: TableMetadata, spec_ids: Collection[int]) -> TableMet
             f"partition spec {metadata.default_spec_id} is the default one and cannot be removed"
         )
     kept = tuple(spec for spec in metadata.partition_specs if spec.spec_id not in spec_ids)
-    return metadata if len(kept) == len(metadata.partition_specs) else metadata.evolve(partition_specs=kept)
+    return metadata.changed(partition_specs=kept)
 
 
 def add_sort_order(metadata: TableMetadata, order: SortOrder) -> tuple[TableMetadata, int]:
@@ -116,14 +112,8 @@ def add_sort_order(metadata: TableMetadata, order: SortOrder) -> tuple[TableMeta
 
 def set_default_sort_order(metadata: TableMetadata, order_id: int) -> TableMetadata:
     """The table with another default sort order."""
-    if order_id == metadata.default_sort_order_id:
-        return metadata
     _check_known(order_id, metadata.sort_orders_by_id, "sort order")
-    return metadata.evolve(default_sort_order_id=order_id)
-
-
-def _with_last_column_id(metadata: TableMetadata, last_column_id: int) -> TableMetadata:
-    return metadata if last_column_id == metadata.last_column_id else metadata.evolve(last_column_id=last_column_id)
+    return metadata.changed(default_sort_order_id=order_id)
 
 
 def _check_known(wanted: int, known: Collection[int], what: str) -> None:
@@ -172,14 +162,13 @@ def _with_absolute_paths(metadata: TableMetadata) -> TableMetadata:
     return metadata.evolve(
         location=location,
         snapshots=tuple(qualified(snapshot) for snapshot in metadata.snapshots),
-        statistics=tuple(
-            replace(file, statistics_path=qualify(location, file.statistics_path)) for file in metadata.statistics
-        ),
-        partition_statistics=tuple(
-            replace(file, statistics_path=qualify(location, file.statistics_path))
-            for file in metadata.partition_statistics
-        ),
+        statistics=tuple(_qualified(file, location) for file in metadata.statistics),
+        partition_statistics=tuple(_qualified(file, location) for file in metadata.partition_statistics),
         metadata_log=tuple(
             replace(entry, metadata_file=qualify(location, entry.metadata_file)) for entry in metadata.metadata_log
         ),
     )
+
+
+def _qualified(file: OfSnapshot, location: str) -> OfSnapshot:
+    return replace(file, statistics_path=qualify(location, file.statistics_path))

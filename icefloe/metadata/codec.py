@@ -8,57 +8,28 @@ import gzip
 import io
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from icefloe.errors import InvalidMetadataError
+from icefloe.metadata import wire_codec as wires
 from icefloe.metadata.check_codec import check_document, check_member
 from icefloe.metadata.files import MetadataCompression
 from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
 from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef, branch
 from icefloe.metadata.snapshot import MetadataLogEntry, SnapshotLogEntry
 from icefloe.metadata.table import TableMetadata
-from icefloe.metadata.wire_codec import (
-    JSON,
-    EncryptedKeyWire,
-    Int,
-    Long,
-    MetadataLogWire,
-    PartitionStatisticsWire,
-    RefWire,
-    SnapshotLogWire,
-    SnapshotWire,
-    StatisticsWire,
-    WireStruct,
-    key_from_wire,
-    key_to_json,
-    named,
-    partition_statistics_from_wire,
-    partition_statistics_to_json,
-    present,
-    read_wire,
-    ref_from_wire,
-    ref_to_json,
-    snapshot_to_json,
-    snapshots_from_wires,
-    statistics_from_wire,
-    statistics_to_json,
-)
+from icefloe.metadata.wire_codec import Int, Long, WireStruct, named, present
 from icefloe.partitioning import (
     NO_PARTITION_FIELD_ID,
     UNSORTED,
     UNSORTED_ORDER_ID,
     PartitionSpec,
     SortOrder,
-    fields_from_json,
-    fields_to_json,
-    order_from_json,
-    order_to_json,
-    spec_from_json,
-    spec_to_json as partition_spec_to_json,
+    codec as structure,
 )
-from icefloe.schema import Schema, schema_from_json, schema_to_json
+from icefloe.schema import JSON, Schema, schema_from_json, schema_to_json
 from icefloe.versions import Feature, allows, check_version
 
 _WHAT = "table metadata"
@@ -72,7 +43,7 @@ Part = TypeVar("Part")
 
 
 class _VersionWire(msgspec.Struct, rename="kebab"):
-    format_version: Any = None
+    format_version: object = None
 
 
 class _MetadataWire(WireStruct):
@@ -93,23 +64,23 @@ class _MetadataWire(WireStruct):
     default_sort_order_id: Int | None = None
     properties: dict[str, str] | None = None
     current_snapshot_id: Long | None = None
-    snapshots: list[SnapshotWire] | None = None
-    snapshot_log: list[SnapshotLogWire] | None = None
-    metadata_log: list[MetadataLogWire] | None = None
-    refs: dict[str, RefWire] | None = None
-    statistics: list[StatisticsWire] | None = None
-    partition_statistics: list[PartitionStatisticsWire] | None = None
+    snapshots: list[wires.SnapshotWire] | None = None
+    snapshot_log: list[wires.SnapshotLogWire] | None = None
+    metadata_log: list[wires.MetadataLogWire] | None = None
+    refs: dict[str, wires.RefWire] | None = None
+    statistics: list[wires.StatisticsWire] | None = None
+    partition_statistics: list[wires.PartitionStatisticsWire] | None = None
     next_row_id: Long | None = None
-    encryption_keys: list[EncryptedKeyWire] | None = None
+    encryption_keys: list[wires.EncryptedKeyWire] | None = None
 
 
-def metadata_from_json(document: str | bytes | Mapping[str, Any]) -> TableMetadata:
+def metadata_from_json(document: str | bytes | JSON) -> TableMetadata:
     """The table metadata of a JSON text, or of a parsed JSON object."""
     try:
-        wire = read_wire(document, _MetadataWire, _WHAT)
+        wire = wires.read_wire(document, _MetadataWire, _WHAT)
     except InvalidMetadataError:
         # A future version may differ anywhere; that it is one says more than what differs.
-        version = read_wire(document, _VersionWire, _WHAT).format_version
+        version = wires.read_wire(document, _VersionWire, _WHAT).format_version
         if isinstance(version, int):
             check_version(version, f"{_WHAT}: format-version")
         raise
@@ -144,14 +115,16 @@ def metadata_to_object(metadata: TableMetadata) -> JSON:
     if allows(version, Feature.ROW_LINEAGE):
         document["next-row-id"] = metadata.next_row_id
     if metadata.encryption_keys and allows(version, Feature.ENCRYPTION_KEYS):
-        document["encryption-keys"] = [key_to_json(key) for key in metadata.encryption_keys]
+        document["encryption-keys"] = [wires.key_to_json(key) for key in metadata.encryption_keys]
     # v1 has no `refs`: `main` is the current snapshot. Other refs would be lost without the map, so
     # then it is written all the same, as Java does.
     if allows(version, Feature.REFS) or metadata.refs != _implied_refs(metadata.current_snapshot_id):
-        document["refs"] = {name: ref_to_json(ref) for name, ref in metadata.refs.items()}
-    document["snapshots"] = [snapshot_to_json(snapshot, version) for snapshot in metadata.snapshots]
-    document["statistics"] = [statistics_to_json(file) for file in metadata.statistics]
-    document["partition-statistics"] = [partition_statistics_to_json(file) for file in metadata.partition_statistics]
+        document["refs"] = {name: wires.ref_to_json(ref) for name, ref in metadata.refs.items()}
+    document["snapshots"] = [wires.snapshot_to_json(snapshot, version) for snapshot in metadata.snapshots]
+    document["statistics"] = [wires.statistics_to_json(file) for file in metadata.statistics]
+    document["partition-statistics"] = [
+        wires.partition_statistics_to_json(file) for file in metadata.partition_statistics
+    ]
     document["snapshot-log"] = [
         {"timestamp-ms": entry.timestamp_ms, "snapshot-id": entry.snapshot_id} for entry in metadata.snapshot_log
     ]
@@ -207,12 +180,12 @@ def _structure_to_json(metadata: TableMetadata) -> JSON:
     document["current-schema-id"] = metadata.current_schema_id
     document["schemas"] = [schema_to_json(schema) for schema in metadata.schemas]
     if single:
-        document["partition-spec"] = fields_to_json(metadata.spec(), version)
+        document["partition-spec"] = structure.fields_to_json(metadata.spec(), version)
     document["default-spec-id"] = metadata.default_spec_id
-    document["partition-specs"] = [partition_spec_to_json(spec, version) for spec in metadata.partition_specs]
+    document["partition-specs"] = [structure.spec_to_json(spec, version) for spec in metadata.partition_specs]
     document["last-partition-id"] = metadata.last_partition_id
     document["default-sort-order-id"] = metadata.default_sort_order_id
-    document["sort-orders"] = [order_to_json(order, version) for order in metadata.sort_orders]
+    document["sort-orders"] = [structure.order_to_json(order, version) for order in metadata.sort_orders]
     return document
 
 
@@ -243,14 +216,16 @@ def _from_wire(wire: _MetadataWire, version: int) -> TableMetadata:
         last_sequence_number=_need(wire.last_sequence_number, "last-sequence-number", version) if numbered else 0,
         properties=wire.properties or {},
         current_snapshot_id=current_snapshot_id,
-        snapshots=snapshots_from_wires(wire.snapshots or [], f"{_WHAT}: snapshots"),
+        snapshots=wires.snapshots_from_wires(wire.snapshots or [], f"{_WHAT}: snapshots"),
         snapshot_log=msgspec.convert(wire.snapshot_log or (), type=tuple[SnapshotLogEntry, ...], from_attributes=True),
         metadata_log=tuple([MetadataLogEntry(e.metadata_file, e.timestamp_ms) for e in wire.metadata_log or ()]),
         refs=_refs(wire.refs or {}, current_snapshot_id),
-        statistics=_each("statistics", statistics_from_wire, wire.statistics),
-        partition_statistics=_each("partition-statistics", partition_statistics_from_wire, wire.partition_statistics),
+        statistics=_each("statistics", wires.statistics_from_wire, wire.statistics),
+        partition_statistics=_each(
+            "partition-statistics", wires.partition_statistics_from_wire, wire.partition_statistics
+        ),
         next_row_id=_need(wire.next_row_id, "next-row-id", version) if lineage else 0,
-        encryption_keys=_each("encryption-keys", key_from_wire, wire.encryption_keys),
+        encryption_keys=_each("encryption-keys", wires.key_from_wire, wire.encryption_keys),
     )
 
 
@@ -267,8 +242,8 @@ def _schemas(wire: _MetadataWire, version: int) -> tuple[tuple[Schema, ...], int
 def _specs(wire: _MetadataWire, version: int) -> tuple[tuple[PartitionSpec, ...], int]:
     single = wire.partition_spec
     if wire.partition_specs is None and single is not None and not allows(version, Feature.SCHEMA_LISTS_REQUIRED):
-        return (named(f"{_WHAT}: `partition-spec`", fields_from_json, single),), _INITIAL_SPEC_ID
-    specs = _each("partition-specs", spec_from_json, _need(wire.partition_specs, "partition-specs", version))
+        return (named(f"{_WHAT}: `partition-spec`", structure.fields_from_json, single),), _INITIAL_SPEC_ID
+    specs = _each("partition-specs", structure.spec_from_json, _need(wire.partition_specs, "partition-specs", version))
     return specs, _need(wire.default_spec_id, "default-spec-id", version)
 
 
@@ -281,7 +256,7 @@ def _last_partition_id(wire: _MetadataWire, specs: Iterable[PartitionSpec], vers
 def _orders(wire: _MetadataWire, version: int) -> tuple[tuple[SortOrder, ...], int]:
     if wire.sort_orders is None and not allows(version, Feature.SCHEMA_LISTS_REQUIRED):
         return (UNSORTED,), UNSORTED_ORDER_ID
-    orders = _each("sort-orders", order_from_json, _need(wire.sort_orders, "sort-orders", version))
+    orders = _each("sort-orders", structure.order_from_json, _need(wire.sort_orders, "sort-orders", version))
     default_id = _need(wire.default_sort_order_id, "default-sort-order-id", version)
     # Order 0 means unsorted whether it is listed or not (spec: Sorting).
     if default_id == UNSORTED_ORDER_ID and UNSORTED not in orders:
@@ -295,8 +270,8 @@ def _need(value: Part | None, field: str, version: int) -> Part:
     return value
 
 
-def _refs(wires: Mapping[str, RefWire], current_snapshot_id: int | None) -> dict[str, SnapshotRef]:
-    refs = {name: named(f"{_WHAT}: `refs.{name}`", ref_from_wire, wire) for name, wire in wires.items()}
+def _refs(named_refs: Mapping[str, wires.RefWire], current_snapshot_id: int | None) -> dict[str, SnapshotRef]:
+    refs = {name: named(f"{_WHAT}: `refs.{name}`", wires.ref_from_wire, ref) for name, ref in named_refs.items()}
     return refs if MAIN_BRANCH in refs else refs | _implied_refs(current_snapshot_id)
 
 
@@ -304,5 +279,5 @@ def _implied_refs(current_snapshot_id: int | None) -> dict[str, SnapshotRef]:
     return {} if current_snapshot_id is None else {MAIN_BRANCH: branch(current_snapshot_id)}
 
 
-def _each(field: str, read: Callable[[Wire], Part], wires: Iterable[Wire] | None) -> tuple[Part, ...]:
-    return tuple([named(f"{_WHAT}: `{field}[{position}]`", read, wire) for position, wire in enumerate(wires or ())])
+def _each(field: str, read: Callable[[Wire], Part], parts: Iterable[Wire] | None) -> tuple[Part, ...]:
+    return tuple([named(f"{_WHAT}: `{field}[{position}]`", read, part) for position, part in enumerate(parts or ())])

@@ -3,8 +3,6 @@
 import re
 from enum import StrEnum
 
-from icefloe.errors import InvalidLocationError
-
 
 class MetadataCompression(StrEnum):
     """How a metadata file is compressed."""
@@ -42,14 +40,6 @@ def next_metadata_version(location: str | None) -> int:
     version = parse_metadata_version(location)
     # A foreign name carries no number; versions then count from the start again, as the uuid keeps names apart.
     return 0 if version is None else version + 1
-
-
-def compression_of(location: str) -> MetadataCompression:
-    """The compression according to a metadata file's name; the older form `.metadata.json.gz` is recognized too."""
-    if ".metadata.json" not in location:
-        raise InvalidLocationError(f"{location!r} is not a metadata file; names end in `.metadata.json`")
-    packed = location.endswith((".gz.metadata.json", ".metadata.json.gz"))
-    return MetadataCompression.GZIP if packed else MetadataCompression.NONE
 
 
 def _extension(compression: MetadataCompression) -> str:

@@ -6,16 +6,15 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from icefloe.errors import NoSuchObjectError, NoSuchSnapshotError
-from icefloe.metadata.encryption import EncryptedKey
 from icefloe.metadata.locations import resolve_location
 from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef
 from icefloe.metadata.snapshot import INITIAL_SEQUENCE_NUMBER, MetadataLogEntry, Snapshot, SnapshotLogEntry
-from icefloe.metadata.statistics import PartitionStatisticsFile, StatisticsFile
 from icefloe.partitioning import PartitionSpec, SortOrder, partition_type
 from icefloe.schema import Schema, StructType
 from icefloe.versions import Feature, allows
 
 Item = TypeVar("Item")
+OfSnapshot = TypeVar("OfSnapshot", "StatisticsFile", "PartitionStatisticsFile")
 
 _INDEXES = {
     "schemas_by_id": "schemas",
@@ -24,6 +23,48 @@ _INDEXES = {
     "sort_orders_by_id": "sort_orders",
     "snapshots_by_id": "snapshots",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class BlobMetadata:
+    """One blob of a statistics file: its type, the snapshot that it describes, and the columns."""
+
+    blob_type: str
+    snapshot_id: int
+    sequence_number: int
+    fields: tuple[int, ...]
+    properties: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsFile:
+    """A Puffin file with statistics of one snapshot; readers may ignore it."""
+
+    snapshot_id: int
+    statistics_path: str
+    file_size_in_bytes: int
+    file_footer_size_in_bytes: int
+    blob_metadata: tuple[BlobMetadata, ...] = ()
+    key_metadata: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatisticsFile:
+    """A file with counts per partition of one snapshot."""
+
+    snapshot_id: int
+    statistics_path: str
+    file_size_in_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptedKey:
+    """A key-encryption key or the key metadata of a manifest list, itself encrypted by the key that `encrypted_by_id` names."""
+
+    key_id: str
+    encrypted_key_metadata: bytes
+    encrypted_by_id: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -59,10 +100,10 @@ class TableMetadata:
     next_row_id: int = 0
     encryption_keys: tuple[EncryptedKey, ...] = ()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
 
     def evolve(self, **changes: Any) -> "TableMetadata":
@@ -73,6 +114,11 @@ class TableMetadata:
                 changed.__dict__[index] = self.__dict__[index]
         return changed
 
+    def changed(self, **changes: object) -> "TableMetadata":
+        """The same metadata with other values in these fields; this metadata itself if it has those values already."""
+        is_same = all(getattr(self, name) == value for name, value in changes.items())
+        return self if is_same else self.evolve(**changes)
+
     @cached_property
     def schemas_by_id(self) -> dict[int, Schema]:
         """The schemas by their ids."""
@@ -81,7 +127,7 @@ class TableMetadata:
     @cached_property
     def schemas_newest_first(self) -> tuple[Schema, ...]:
         """The schemas from the highest id down: where to look for a column that the current one lacks."""
-        return tuple(sorted(self.schemas, key=lambda each: each.schema_id, reverse=True))
+        return tuple(sorted(self.schemas, key=lambda schema: schema.schema_id, reverse=True))
 
     @cached_property
     def specs_by_id(self) -> dict[int, PartitionSpec]:

@@ -1,37 +1,20 @@
-"""The JSON form of updates and requirements, both ways (REST: TableUpdate, ViewUpdate, TableRequirement, ViewRequirement)."""
+"""The JSON form of updates and requirements, both ways (REST: TableUpdate, ViewUpdate, TableRequirement, ViewRequirement).
+
+An object names its action or type; its other keys are the names of the value's fields, with dashes.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 from icefloe.errors import InvalidMetadataError
-from icefloe.metadata import requirements as r, updates as u
-from icefloe.metadata.refs import SnapshotRef
+from icefloe.metadata import requirements as r, updates as u, wire_codec as wires
 from icefloe.metadata.view_codec import view_version_from_json, view_version_to_json
-from icefloe.metadata.wire_codec import (
-    JSON,
-    EncryptedKeyWire,
-    Int,
-    Long,
-    PartitionStatisticsWire,
-    RefWire,
-    StatisticsWire,
-    convert_wire,
-    key_from_wire,
-    key_to_json,
-    named,
-    partition_statistics_from_wire,
-    partition_statistics_to_json,
-    ref_from_wire,
-    ref_to_json,
-    snapshot_from_json,
-    snapshot_to_json,
-    statistics_from_wire,
-    statistics_to_json,
-)
+from icefloe.metadata.wire_codec import Int, Long
 from icefloe.partitioning import PartitionSpec, SortOrder, order_from_json, order_to_json, spec_from_json, spec_to_json
-from icefloe.schema import schema_from_json, schema_to_json
+from icefloe.schema import JSON, schema_from_json, schema_to_json
 from icefloe.versions import ALL_VERSIONS
 
 Value = TypeVar("Value")
@@ -40,91 +23,82 @@ _ACTION = "action"
 _TYPE = "type"
 _NEWEST = ALL_VERSIONS[-1]
 
+_COMMON_UPDATES: dict[str, type[u.CommonUpdate]] = {
+    "assign-uuid": u.AssignUUIDUpdate,
+    "upgrade-format-version": u.UpgradeFormatVersionUpdate,
+    "add-schema": u.AddSchemaUpdate,
+    "set-location": u.SetLocationUpdate,
+    "set-properties": u.SetPropertiesUpdate,
+    "remove-properties": u.RemovePropertiesUpdate,
+}
+_TABLE_UPDATES: dict[str, type[u.TableUpdate]] = {
+    **_COMMON_UPDATES,
+    "set-current-schema": u.SetCurrentSchemaUpdate,
+    "add-spec": u.AddPartitionSpecUpdate,
+    "set-default-spec": u.SetDefaultSpecUpdate,
+    "add-sort-order": u.AddSortOrderUpdate,
+    "set-default-sort-order": u.SetDefaultSortOrderUpdate,
+    "add-snapshot": u.AddSnapshotUpdate,
+    "set-snapshot-ref": u.SetSnapshotRefUpdate,
+    "remove-snapshots": u.RemoveSnapshotsUpdate,
+    "remove-snapshot-ref": u.RemoveSnapshotRefUpdate,
+    "set-statistics": u.SetStatisticsUpdate,
+    "remove-statistics": u.RemoveStatisticsUpdate,
+    "set-partition-statistics": u.SetPartitionStatisticsUpdate,
+    "remove-partition-statistics": u.RemovePartitionStatisticsUpdate,
+    "remove-partition-specs": u.RemovePartitionSpecsUpdate,
+    "remove-schemas": u.RemoveSchemasUpdate,
+    "add-encryption-key": u.AddEncryptionKeyUpdate,
+    "remove-encryption-key": u.RemoveEncryptionKeyUpdate,
+}
+_VIEW_UPDATES: dict[str, type[u.ViewUpdate]] = {
+    **_COMMON_UPDATES,
+    "add-view-version": u.AddViewVersionUpdate,
+    "set-current-view-version": u.SetCurrentViewVersionUpdate,
+}
+_TABLE_REQUIREMENTS: dict[str, type[r.TableRequirement]] = {
+    "assert-create": r.AssertCreate,
+    "assert-table-uuid": r.AssertTableUUID,
+    "assert-ref-snapshot-id": r.AssertRefSnapshotId,
+    "assert-last-assigned-field-id": r.AssertLastAssignedFieldId,
+    "assert-current-schema-id": r.AssertCurrentSchemaId,
+    "assert-last-assigned-partition-id": r.AssertLastAssignedPartitionId,
+    "assert-default-spec-id": r.AssertDefaultSpecId,
+    "assert-default-sort-order-id": r.AssertDefaultSortOrderId,
+}
+_VIEW_REQUIREMENTS: dict[str, type[r.ViewRequirement]] = {
+    "assert-create": r.AssertCreate,
+    "assert-view-uuid": r.AssertViewUUID,
+}
+_NAMES: dict[type, str] = {
+    value_class: name
+    for classes in (_TABLE_UPDATES, _VIEW_UPDATES, _TABLE_REQUIREMENTS, _VIEW_REQUIREMENTS)
+    for name, value_class in classes.items()
+}
+
 
 def update_to_json(update: u.Update) -> JSON:
     """An update as a JSON object."""
     match update:
-        case u.AssignUUIDUpdate(uuid):
-            return {_ACTION: "assign-uuid", "uuid": uuid}
-        case u.UpgradeFormatVersionUpdate(version):
-            return {_ACTION: "upgrade-format-version", "format-version": version}
+        case u.SetSnapshotRefUpdate(name, ref):
+            return {_ACTION: _NAMES[type(update)], "ref-name": name, **wires.ref_to_json(ref)}
         case u.AddSchemaUpdate(schema):
             # Deprecated, but older servers ask for it.
-            last = schema.highest_field_id
-            return {_ACTION: "add-schema", "schema": schema_to_json(schema), "last-column-id": last}
-        case u.SetCurrentSchemaUpdate(schema_id):
-            return {_ACTION: "set-current-schema", "schema-id": schema_id}
-        case u.AddPartitionSpecUpdate(spec):
-            return {_ACTION: "add-spec", "spec": spec_to_json(spec, _NEWEST)}
-        case u.SetDefaultSpecUpdate(spec_id):
-            return {_ACTION: "set-default-spec", "spec-id": spec_id}
-        case u.AddSortOrderUpdate(order):
-            return {_ACTION: "add-sort-order", "sort-order": order_to_json(order, _NEWEST)}
-        case u.SetDefaultSortOrderUpdate(order_id):
-            return {_ACTION: "set-default-sort-order", "sort-order-id": order_id}
-        case u.SetLocationUpdate(location):
-            return {_ACTION: "set-location", "location": location}
-        case u.SetPropertiesUpdate(updates):
-            return {_ACTION: "set-properties", "updates": dict(updates)}
-        case u.RemovePropertiesUpdate(removals):
-            return {_ACTION: "remove-properties", "removals": list(removals)}
-        case u.RemovePartitionSpecsUpdate(spec_ids):
-            return {_ACTION: "remove-partition-specs", "spec-ids": list(spec_ids)}
-        case u.RemoveSchemasUpdate(schema_ids):
-            return {_ACTION: "remove-schemas", "schema-ids": list(schema_ids)}
-        case u.AddViewVersionUpdate(version):
-            return {_ACTION: "add-view-version", "view-version": view_version_to_json(version)}
-        case u.SetCurrentViewVersionUpdate(version_id):
-            return {_ACTION: "set-current-view-version", "view-version-id": version_id}
-        case _:
-            return _snapshot_update_to_json(update)
-
-
-_SnapshotUpdate = (
-    u.AddSnapshotUpdate
-    | u.SetSnapshotRefUpdate
-    | u.RemoveSnapshotsUpdate
-    | u.RemoveSnapshotRefUpdate
-    | u.SetStatisticsUpdate
-    | u.RemoveStatisticsUpdate
-    | u.SetPartitionStatisticsUpdate
-    | u.RemovePartitionStatisticsUpdate
-    | u.AddEncryptionKeyUpdate
-    | u.RemoveEncryptionKeyUpdate
-)
-
-
-def _snapshot_update_to_json(update: _SnapshotUpdate) -> JSON:
-    match update:
-        case u.AddSnapshotUpdate(snapshot):
-            return {_ACTION: "add-snapshot", "snapshot": snapshot_to_json(snapshot)}
-        case u.SetSnapshotRefUpdate(name, ref):
-            return {_ACTION: "set-snapshot-ref", "ref-name": name, **ref_to_json(ref)}
-        case u.RemoveSnapshotsUpdate(snapshot_ids):
-            return {_ACTION: "remove-snapshots", "snapshot-ids": list(snapshot_ids)}
-        case u.RemoveSnapshotRefUpdate(name):
-            return {_ACTION: "remove-snapshot-ref", "ref-name": name}
+            return {**_write(update, _ACTION), "last-column-id": schema.highest_field_id}
         case u.SetStatisticsUpdate(statistics):
-            return {
-                _ACTION: "set-statistics",
-                "snapshot-id": statistics.snapshot_id,
-                "statistics": statistics_to_json(statistics),
-            }
-        case u.RemoveStatisticsUpdate(snapshot_id):
-            return {_ACTION: "remove-statistics", "snapshot-id": snapshot_id}
-        case u.SetPartitionStatisticsUpdate(file):
-            return {_ACTION: "set-partition-statistics", "partition-statistics": partition_statistics_to_json(file)}
-        case u.RemovePartitionStatisticsUpdate(snapshot_id):
-            return {_ACTION: "remove-partition-statistics", "snapshot-id": snapshot_id}
-        case u.AddEncryptionKeyUpdate(key):
-            return {_ACTION: "add-encryption-key", "encryption-key": key_to_json(key)}
-        case u.RemoveEncryptionKeyUpdate(key_id):
-            return {_ACTION: "remove-encryption-key", "key-id": key_id}
+            return {**_write(update, _ACTION), "snapshot-id": statistics.snapshot_id}
+        case _:
+            return _write(update, _ACTION)
 
 
 def table_update_from_json(document: object) -> u.TableUpdate:
     """The update of a table that a JSON object describes; an action that is not one is an error."""
-    return _read(document, _ACTION, _COMMON_UPDATES | _TABLE_UPDATES, "table update")
+    return _read(document, _ACTION, _TABLE_UPDATES, "table update")
+
+
+def view_update_from_json(document: object) -> u.ViewUpdate:
+    """The update of a view that a JSON object describes; an action that is not one is an error."""
+    return _read(document, _ACTION, _VIEW_UPDATES, "view update")
 
 
 def check_codable(updates: Iterable[u.TableUpdate]) -> None:
@@ -140,32 +114,9 @@ def check_codable(updates: Iterable[u.TableUpdate]) -> None:
         table_update_from_json(document)
 
 
-def view_update_from_json(document: object) -> u.ViewUpdate:
-    """The update of a view that a JSON object describes; an action that is not one is an error."""
-    return _read(document, _ACTION, _COMMON_UPDATES | _VIEW_UPDATES, "view update")
-
-
 def requirement_to_json(requirement: r.Requirement) -> JSON:
     """A requirement as a JSON object."""
-    match requirement:
-        case r.AssertCreate():
-            return {_TYPE: "assert-create"}
-        case r.AssertTableUUID(uuid):
-            return {_TYPE: "assert-table-uuid", "uuid": uuid}
-        case r.AssertViewUUID(uuid):
-            return {_TYPE: "assert-view-uuid", "uuid": uuid}
-        case r.AssertRefSnapshotId(ref, snapshot_id):
-            return {_TYPE: "assert-ref-snapshot-id", "ref": ref, "snapshot-id": snapshot_id}
-        case r.AssertLastAssignedFieldId(last):
-            return {_TYPE: "assert-last-assigned-field-id", "last-assigned-field-id": last}
-        case r.AssertCurrentSchemaId(schema_id):
-            return {_TYPE: "assert-current-schema-id", "current-schema-id": schema_id}
-        case r.AssertLastAssignedPartitionId(last):
-            return {_TYPE: "assert-last-assigned-partition-id", "last-assigned-partition-id": last}
-        case r.AssertDefaultSpecId(spec_id):
-            return {_TYPE: "assert-default-spec-id", "default-spec-id": spec_id}
-        case r.AssertDefaultSortOrderId(order_id):
-            return {_TYPE: "assert-default-sort-order-id", "default-sort-order-id": order_id}
+    return _write(requirement, _TYPE)
 
 
 def table_requirement_from_json(document: object) -> r.TableRequirement:
@@ -178,107 +129,88 @@ def view_requirement_from_json(document: object) -> r.ViewRequirement:
     return _read(document, _TYPE, _VIEW_REQUIREMENTS, "view requirement")
 
 
-class _Object:
-    """A JSON object whose fields are read by name and type; errors name the field."""
-
-    def __init__(self, document: Mapping[str, Any], what: str) -> None:
-        self.document = document
-        self.what = what
-
-    def get(self, key: str, value_type: type[Value], *older: str) -> Value:
-        """The value of a required field, which older writers may have named differently."""
-        for name in (key, *older):
-            if self.document.get(name) is not None:
-                return convert_wire(self.document[name], value_type, f"{self.what}: `{name}`")
-        raise InvalidMetadataError(f"{self.what}: `{key}` is missing; it is required")
-
-    def part(self, key: str, read: Callable[[Any], Value]) -> Value:
-        """A required field that holds an object, read by a function of its own."""
-        return named(f"{self.what}: `{key}`", read, self.get(key, dict))
-
-    def wire(self, key: str, wire_type: type[Any], read: Callable[[Any], Value]) -> Value:
-        """A required field that holds an object of this form."""
-        return named(f"{self.what}: `{key}`", read, self.get(key, wire_type))
-
-
-def _read(document: object, tag: str, readers: Mapping[str, Callable[[_Object], Value]], what: str) -> Value:
-    if not isinstance(document, Mapping):
-        raise InvalidMetadataError(f"a {what} is {document!r:.100}; it must be a JSON object")
-    name = document.get(tag)
-    if not isinstance(name, str):
-        raise InvalidMetadataError(f"a {what} has the `{tag}` {name!r:.100}; it must be a string")
-    if (read := readers.get(name.lower())) is None:
-        raise InvalidMetadataError(f"{name!r:.100} is not a `{tag}` of a {what}; known: {', '.join(readers)}")
-    return read(_Object(document, name.lower()))
+def _unchanged(value: Value) -> Value:
+    return value
 
 
 def _spec(document: object) -> PartitionSpec:
     return spec_from_json(document, default_id=0)
 
 
-def _order(document: object) -> SortOrder:
-    assert isinstance(document, Mapping)
+def _order(document: JSON) -> SortOrder:
     return order_from_json(document, default_id=1 if document.get("fields") else 0)
 
 
-def _ref(fields: _Object) -> SnapshotRef:
-    return named(fields.what, ref_from_wire, convert_wire(fields.document, RefWire, fields.what))
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How a field is read from a JSON value of the type, and written."""
+
+    wire_type: Any
+    read: Callable[[Any], object] = _unchanged
+    write: Callable[[Any], object] = _unchanged
 
 
-def _ref_snapshot_id(fields: _Object) -> int | None:
-    return None if fields.document.get("snapshot-id") is None else fields.get("snapshot-id", Long)
-
-
-_COMMON_UPDATES: dict[str, Callable[[_Object], u.CommonUpdate]] = {
-    "assign-uuid": lambda o: u.AssignUUIDUpdate(o.get("uuid", str)),
-    "upgrade-format-version": lambda o: u.UpgradeFormatVersionUpdate(o.get("format-version", Int)),
-    "add-schema": lambda o: u.AddSchemaUpdate(o.part("schema", schema_from_json)),
-    "set-location": lambda o: u.SetLocationUpdate(o.get("location", str)),
-    "set-properties": lambda o: u.SetPropertiesUpdate(o.get("updates", dict[str, str], "updated")),
-    "remove-properties": lambda o: u.RemovePropertiesUpdate(tuple(o.get("removals", list[str], "removed"))),
-}
-
-_TABLE_UPDATES: dict[str, Callable[[_Object], u.TableUpdate]] = {
-    "set-current-schema": lambda o: u.SetCurrentSchemaUpdate(o.get("schema-id", Int)),
-    "add-spec": lambda o: u.AddPartitionSpecUpdate(o.part("spec", _spec)),
-    "set-default-spec": lambda o: u.SetDefaultSpecUpdate(o.get("spec-id", Int)),
-    "add-sort-order": lambda o: u.AddSortOrderUpdate(o.part("sort-order", _order)),
-    "set-default-sort-order": lambda o: u.SetDefaultSortOrderUpdate(o.get("sort-order-id", Int)),
-    "add-snapshot": lambda o: u.AddSnapshotUpdate(snapshot_from_json(o.get("snapshot", dict), f"{o.what}: snapshot")),
-    "set-snapshot-ref": lambda o: u.SetSnapshotRefUpdate(o.get("ref-name", str), _ref(o)),
-    "remove-snapshots": lambda o: u.RemoveSnapshotsUpdate(tuple(o.get("snapshot-ids", list[Long]))),
-    "remove-snapshot-ref": lambda o: u.RemoveSnapshotRefUpdate(o.get("ref-name", str)),
-    "set-statistics": lambda o: u.SetStatisticsUpdate(o.wire("statistics", StatisticsWire, statistics_from_wire)),
-    "remove-statistics": lambda o: u.RemoveStatisticsUpdate(o.get("snapshot-id", Long)),
-    "set-partition-statistics": lambda o: u.SetPartitionStatisticsUpdate(
-        o.wire("partition-statistics", PartitionStatisticsWire, partition_statistics_from_wire)
+_TEXT, _INT, _INTS, _LONG = _Form(str), _Form(Int), _Form(list[Int], tuple, list), _Form(Long)
+_FORMS = {
+    **dict.fromkeys(("uuid", "location", "ref", "ref_name", "key_id"), _TEXT),
+    **dict.fromkeys(("format_version", "schema_id", "spec_id", "sort_order_id", "view_version_id"), _INT),
+    **dict.fromkeys(("current_schema_id", "default_spec_id", "default_sort_order_id"), _INT),
+    **dict.fromkeys(("last_assigned_field_id", "last_assigned_partition_id"), _INT),
+    "snapshot_id": _LONG,
+    "snapshot_ids": _Form(list[Long], tuple, list),
+    "spec_ids": _INTS,
+    "schema_ids": _INTS,
+    "updates": _Form(dict[str, str], write=dict),
+    "removals": _Form(list[str], tuple, list),
+    "schema": _Form(dict, schema_from_json, schema_to_json),
+    "spec": _Form(dict, _spec, lambda spec: spec_to_json(spec, _NEWEST)),
+    "sort_order": _Form(dict, _order, lambda order: order_to_json(order, _NEWEST)),
+    "snapshot": _Form(dict, wires.snapshot_from_json, wires.snapshot_to_json),
+    "statistics": _Form(wires.StatisticsWire, wires.statistics_from_wire, wires.statistics_to_json),
+    "partition_statistics": _Form(
+        wires.PartitionStatisticsWire, wires.partition_statistics_from_wire, wires.partition_statistics_to_json
     ),
-    "remove-partition-statistics": lambda o: u.RemovePartitionStatisticsUpdate(o.get("snapshot-id", Long)),
-    "remove-partition-specs": lambda o: u.RemovePartitionSpecsUpdate(tuple(o.get("spec-ids", list[Int]))),
-    "remove-schemas": lambda o: u.RemoveSchemasUpdate(tuple(o.get("schema-ids", list[Int]))),
-    "add-encryption-key": lambda o: u.AddEncryptionKeyUpdate(o.wire("encryption-key", EncryptedKeyWire, key_from_wire)),
-    "remove-encryption-key": lambda o: u.RemoveEncryptionKeyUpdate(o.get("key-id", str)),
+    "encryption_key": _Form(wires.EncryptedKeyWire, wires.key_from_wire, wires.key_to_json),
+    "view_version": _Form(dict, view_version_from_json, view_version_to_json),
 }
+_OLDER_KEYS = {"updates": "updated", "removals": "removed"}
+"""What older writers call a key."""
 
-_VIEW_UPDATES: dict[str, Callable[[_Object], u.ViewUpdate]] = {
-    "add-view-version": lambda o: u.AddViewVersionUpdate(o.part("view-version", view_version_from_json)),
-    "set-current-view-version": lambda o: u.SetCurrentViewVersionUpdate(o.get("view-version-id", Int)),
-}
 
-_TABLE_REQUIREMENTS: dict[str, Callable[[_Object], r.TableRequirement]] = {
-    "assert-create": lambda _: r.AssertCreate(),
-    "assert-table-uuid": lambda o: r.AssertTableUUID(o.get("uuid", str)),
-    "assert-ref-snapshot-id": lambda o: r.AssertRefSnapshotId(o.get("ref", str), _ref_snapshot_id(o)),
-    "assert-last-assigned-field-id": lambda o: r.AssertLastAssignedFieldId(o.get("last-assigned-field-id", Int)),
-    "assert-current-schema-id": lambda o: r.AssertCurrentSchemaId(o.get("current-schema-id", Int)),
-    "assert-last-assigned-partition-id": lambda o: r.AssertLastAssignedPartitionId(
-        o.get("last-assigned-partition-id", Int)
-    ),
-    "assert-default-spec-id": lambda o: r.AssertDefaultSpecId(o.get("default-spec-id", Int)),
-    "assert-default-sort-order-id": lambda o: r.AssertDefaultSortOrderId(o.get("default-sort-order-id", Int)),
-}
+def _write(value: u.Update | r.Requirement, tag: str) -> JSON:
+    document: JSON = {tag: _NAMES[type(value)]}
+    for field in fields(value):
+        content = getattr(value, field.name)
+        document[_key(field.name)] = None if content is None else _FORMS[field.name].write(content)
+    return document
 
-_VIEW_REQUIREMENTS: dict[str, Callable[[_Object], r.ViewRequirement]] = {
-    "assert-create": lambda _: r.AssertCreate(),
-    "assert-view-uuid": lambda o: r.AssertViewUUID(o.get("uuid", str)),
-}
+
+def _read(document: object, tag: str, classes: Mapping[str, type[Value]], what: str) -> Value:
+    if not isinstance(document, Mapping):
+        raise InvalidMetadataError(f"a {what} is {document!r:.100}; it must be a JSON object")
+    name = document.get(tag)
+    if not isinstance(name, str):
+        raise InvalidMetadataError(f"a {what} has the `{tag}` {name!r:.100}; it must be a string")
+    if (value_class := classes.get(name.lower())) is None:
+        raise InvalidMetadataError(f"{name!r:.100} is not a `{tag}` of a {what}; known: {', '.join(classes)}")
+    values = [
+        _field(document, field.name, value_class, name.lower())
+        for field in fields(value_class)  # type: ignore[arg-type]  # every class here is a dataclass
+    ]
+    return cast(Any, value_class)(*values)  # type: ignore[no-any-return]  # of the class
+
+
+def _field(document: Mapping[str, Any], name: str, value_class: type, what: str) -> object:
+    if value_class is u.SetSnapshotRefUpdate and name == "ref":
+        return wires.named(what, wires.ref_from_wire, wires.convert_wire(document, wires.RefWire, what))
+    for key in (_key(name), _OLDER_KEYS.get(name, "")):
+        if document.get(key) is not None:
+            form, where = _FORMS[name], f"{what}: `{key}`"
+            return wires.named(where, form.read, wires.convert_wire(document[key], form.wire_type, where))
+    if value_class is r.AssertRefSnapshotId and name == "snapshot_id":
+        return None
+    raise InvalidMetadataError(f"{what}: `{_key(name)}` is missing; it is required")
+
+
+def _key(name: str) -> str:
+    return name.replace("_", "-")

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from icefloe.metadata.encryption import EncryptedKey
 from icefloe.metadata.refs import SnapshotRef
 from icefloe.metadata.snapshot import Snapshot
-from icefloe.metadata.statistics import PartitionStatisticsFile, StatisticsFile
+from icefloe.metadata.table import EncryptedKey, PartitionStatisticsFile, StatisticsFile
 from icefloe.metadata.view import ViewVersion
 from icefloe.partitioning import PartitionSpec, SortOrder
 from icefloe.schema import Schema
@@ -167,7 +166,7 @@ class RemoveSchemasUpdate:
 class AddEncryptionKeyUpdate:
     """Add an encryption key; one of the same id stays."""
 
-    key: EncryptedKey
+    encryption_key: EncryptedKey
 
 
 @dataclass(frozen=True, slots=True)

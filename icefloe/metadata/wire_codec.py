@@ -12,10 +12,9 @@ from typing import Annotated, Any, TypeVar, cast
 import msgspec
 
 from icefloe.errors import InvalidInputError, InvalidMetadataError
-from icefloe.metadata.encryption import EncryptedKey
 from icefloe.metadata.refs import SnapshotRef, SnapshotRefType
 from icefloe.metadata.snapshot import INITIAL_SEQUENCE_NUMBER, Operation, Snapshot, Summary
-from icefloe.metadata.statistics import BlobMetadata, PartitionStatisticsFile, StatisticsFile
+from icefloe.metadata.table import BlobMetadata, EncryptedKey, PartitionStatisticsFile, StatisticsFile
 from icefloe.schema import JSON
 from icefloe.versions import Feature, allows
 

@@ -6,7 +6,6 @@ from hypothesis import given, strategies as st
 from icefloe.errors import InvalidLocationError
 from icefloe.metadata import (
     MetadataCompression,
-    compression_of,
     is_absolute,
     metadata_file_name,
     next_metadata_version,
@@ -116,14 +115,11 @@ def test_names_of_metadata_files() -> None:
 
 
 @given(st.integers(0, 10**12), st.uuids().map(str), st.sampled_from(MetadataCompression), st.booleans())
-def test_a_name_tells_version_and_compression(
-    version: int, uuid: str, compression: MetadataCompression, file_system: bool
-) -> None:
+def test_a_name_tells_the_version(version: int, uuid: str, compression: MetadataCompression, file_system: bool) -> None:
     name = versioned_file_name(version, compression) if file_system else metadata_file_name(version, uuid, compression)
     for location in (name, f"s3://bucket/db/5-x/metadata/{name}"):
         assert parse_metadata_version(location) == version
         assert next_metadata_version(location) == version + 1
-        assert compression_of(location) is compression
 
 
 @pytest.mark.parametrize(
@@ -147,9 +143,3 @@ def test_names_of_others(location: str, version: int | None) -> None:
 def test_versions_count_from_zero() -> None:
     assert next_metadata_version(None) == 0
     assert next_metadata_version("s3://b/strange.json") == 0
-
-
-def test_compression_by_name() -> None:
-    assert compression_of("s3://b/v3.metadata.json.gz") is MetadataCompression.GZIP
-    with pytest.raises(InvalidLocationError, match=r"x\.json"):
-        compression_of("s3://b/x.json")

@@ -258,7 +258,7 @@ def test_fields_that_are_missing_or_of_the_wrong_type(update: up.Update, documen
         ({}, "action"),
         ({"action": 1}, "action"),
         ({"action": "dance"}, "dance.*assign-uuid"),
-        ({"action": "add-snapshot", "snapshot": {"snapshot-id": 1}}, "add-snapshot: snapshot.*timestamp-ms"),
+        ({"action": "add-snapshot", "snapshot": {"snapshot-id": 1}}, "add-snapshot: `snapshot`.*timestamp-ms"),
         ({"action": "add-snapshot", "snapshot": {"snapshot-id": 1, "timestamp-ms": 1}}, "manifest list"),
         ({"action": "set-snapshot-ref", "ref-name": "b", "snapshot-id": 1, "type": "x"}, "type.*branch, tag"),
         ({"action": "add-schema", "schema": {"type": "struct"}}, "add-schema: `schema`.*fields"),
