@@ -1,10 +1,9 @@
-"""What is kept of the live files of a manifest once it was read: numbers and hashes, about 80 bytes for a file."""
+"""What is remembered of the live files of a manifest: numbers and hashes, about 80 bytes for a file."""
 
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from enum import IntEnum
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +19,11 @@ Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 UNKNOWN = -1
-"""Stands for a number that is not there."""
+"""Stands for a missing number."""
 
 
 class FileKind(IntEnum):
-    """What a file is, deletion vectors told apart from position delete files."""
+    """What a file is; deletion vectors are not position delete files here."""
 
     DATA = int(FileContent.DATA)
     POSITION_DELETES = int(FileContent.POSITION_DELETES)
@@ -58,7 +57,7 @@ class Digest:
     kind: npt.NDArray[np.int8]
     path: Numbers
     name: Numbers
-    """The path, and for a deletion vector its place in the file too."""
+    """The path, and for a deletion vector its offset in the file too."""
     target: Numbers
     """The one data file that a delete is about; 0 if there is none, or several."""
     partition: Numbers
@@ -72,45 +71,46 @@ class Digest:
     is_global: Mask
     """Whether it is of a spec without partitions."""
     manifest: npt.NDArray[np.int32]
-    place: npt.NDArray[np.int32]
+    index: npt.NDArray[np.int32]
     """Which entry of the manifest it is."""
 
     def __len__(self) -> int:
         return len(self.path)
 
-    def take(self, chosen: Any) -> "Digest":
+    def take(self, chosen: Numbers | Mask) -> "Digest":
         """Some of the files, by position or mask."""
-        return Digest(*(getattr(self, each.name)[chosen] for each in fields(self)))
+        return Digest(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
     def of(self, *kinds: FileKind) -> "Digest":
         """The files of these kinds."""
-        return self.take(np.isin(self.kind, [int(each) for each in kinds]))
+        return self.take(np.isin(self.kind, kinds))
 
 
 def joined(parts: Iterable[Digest]) -> Digest:
     """The files of several manifests."""
-    found = list(parts) or [_nothing()]
-    return Digest(*(np.concatenate([getattr(part, each.name) for part in found]) for each in fields(Digest)))
+    digests = list(parts)
+    if not digests:
+        return Digest(*(np.zeros(0, np.int64) for _ in fields(Digest)))  # type: ignore[arg-type]  # the rest has no rows
+    return Digest(*(np.concatenate([getattr(digest, field.name) for digest in digests]) for field in fields(Digest)))
 
 
-def hashes(texts: Any) -> Numbers:
-    """A 64-bit hash of each text of an Arrow column; 0 for null."""
-    found = texts.to_pylist()
-    return np.fromiter((0 if each is None else hash(each) for each in found), np.int64, len(found))
+def hashes(texts: pa.Array) -> Numbers:
+    """A 64-bit hash of each text; 0 for null."""
+    return np.fromiter((0 if text is None else hash(text) for text in texts.to_pylist()), np.int64, len(texts))
 
 
-def sample_places(paths: Any, sample: float) -> Mask:
+def is_in_sample(paths: pa.Array, sample: float) -> Mask:
     """Whether each path is in the sample: the same ones every time, since it goes by the path alone."""
     if sample >= 1:
         return np.ones(len(paths), bool)
     limit = int(sample * 2**32)
-    return np.fromiter((zlib.crc32(each.encode()) < limit for each in paths.to_pylist()), bool, len(paths))
+    return np.fromiter((zlib.crc32(path.encode()) < limit for path in paths.to_pylist()), bool, len(paths))
 
 
 def digest_of(columns: ManifestColumns, manifest: int, is_global: bool) -> Digest:
-    """The live files of a manifest, whose number is given to find them again."""
-    places = np.flatnonzero(columns.is_live.to_numpy(zero_copy_only=False))
-    live = columns.take(pa.array(places))
+    """The live files of a manifest, with its number to find them again."""
+    indices = np.flatnonzero(columns.is_live.to_numpy(zero_copy_only=False))
+    live = columns.take(pa.array(indices))
     kinds = kinds_of(live)
     paths = hashes(identities(live.column("file_path")))
     offsets = _numbers(live.column("content_offset"))
@@ -134,7 +134,7 @@ def digest_of(columns: ManifestColumns, manifest: int, is_global: bool) -> Diges
         status == int(EntryStatus.ADDED),
         np.full(len(live), is_global),
         np.full(len(live), manifest, np.int32),
-        places.astype(np.int32),
+        indices.astype(np.int32),
     )
 
 
@@ -146,7 +146,7 @@ def kinds_of(columns: ManifestColumns) -> npt.NDArray[np.int8]:
     return np.where(is_vector, np.int8(FileKind.VECTOR), content)
 
 
-def scopes(columns: ManifestColumns) -> Any:
+def scopes(columns: ManifestColumns) -> pa.Array:
     """The data file that each delete is about: the one it names, or the only one within the bounds of its paths."""
     named = columns.column("referenced_data_file")
     lower, upper = (
@@ -165,16 +165,24 @@ def _mixed(first: Numbers, second: Numbers) -> Numbers:
 
 
 def recorded(digest: Digest) -> Numbers:
-    """A hash of a file's name and of what is recorded of it, so that records that differ are told apart."""
+    """A hash of a file's name and of what is recorded of it: it differs for records that differ."""
     return _mixed(_mixed(digest.name, digest.rows), digest.file_size * 31 + 7)
 
 
-def _numbers(column: Any) -> Numbers:
-    found: Numbers = pc.fill_null(column, UNKNOWN).to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+def _numbers(column: pa.Array) -> Numbers:
+    numbers: Numbers = pc.fill_null(column, UNKNOWN).to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers
 
 
-def _nothing() -> Digest:
-    none: Any = np.zeros(0, np.int64)
-    kinds = {"kind": np.int8, "is_added": np.bool_, "is_global": np.bool_, "manifest": np.int32, "place": np.int32}
-    return Digest(**{each.name: none.astype(kinds.get(each.name, np.int64)) for each in fields(Digest)})
+class HashTable:
+    """Numbers by the hash of a path."""
+
+    def __init__(self, keys: Numbers, values: Numbers) -> None:
+        self._keys, first = np.unique(keys, return_index=True)
+        self._values = values[first]
+
+    def get(self, path: str) -> int | None:
+        """The number of a path, if there is one."""
+        key = hash(path)
+        at = int(np.searchsorted(self._keys, key))
+        return int(self._values[at]) if at < len(self._keys) and self._keys[at] == key else None

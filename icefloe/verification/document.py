@@ -21,52 +21,44 @@ def check_document(subject: Subject) -> None:
 
 
 def _ids(metadata: TableMetadata) -> Iterator[Problem]:
-    if metadata.current_schema_id not in metadata.schemas_by_id:
-        yield (
-            Code.SCHEMA_UNRESOLVED,
-            f"the current schema id is {metadata.current_schema_id}; the table has no such schema",
-        )
-    if metadata.default_spec_id not in metadata.specs_by_id:
-        yield Code.SPEC_UNRESOLVED, f"the default spec id is {metadata.default_spec_id}; the table has no such spec"
-    if metadata.default_sort_order_id not in metadata.sort_orders_by_id:
-        yield (
-            Code.SORT_ORDER_UNRESOLVED,
-            f"the default sort order id is {metadata.default_sort_order_id}; the table has no such order",
-        )
+    schema, spec, order = metadata.current_schema_id, metadata.default_spec_id, metadata.default_sort_order_id
+    if schema not in metadata.schemas_by_id:
+        yield Code.SCHEMA_UNRESOLVED, f"the current schema id is {schema}; the table has no such schema"
+    if spec not in metadata.specs_by_id:
+        yield Code.SPEC_UNRESOLVED, f"the default spec id is {spec}; the table has no such spec"
+    if order not in metadata.sort_orders_by_id:
+        yield Code.SORT_ORDER_UNRESOLVED, f"the default sort order id is {order}; the table has no such order"
     for snapshot in metadata.snapshots:
         if snapshot.schema_id is not None and snapshot.schema_id not in metadata.schemas_by_id:
             message = f"its schema id is {snapshot.schema_id}; the table has no such schema"
             yield Code.SCHEMA_UNRESOLVED, message, None, snapshot.snapshot_id
-    highest = max((schema.highest_field_id for schema in metadata.schemas), default=0)
-    if highest > metadata.last_column_id:
-        yield Code.LAST_ASSIGNED_ID, f"the last column id is {metadata.last_column_id}, but a column has {highest}"
-    highest = max((spec.last_field_id for spec in metadata.partition_specs), default=0)
-    if highest > metadata.last_partition_id:
-        yield (
-            Code.LAST_ASSIGNED_ID,
-            f"the last partition field id is {metadata.last_partition_id}, but a field has {highest}",
-        )
+    highest, last = max((each.highest_field_id for each in metadata.schemas), default=0), metadata.last_column_id
+    if highest > last:
+        yield Code.LAST_ASSIGNED_ID, f"the last column id is {last}, but a column has {highest}"
+    highest, last = (
+        max((each.last_field_id for each in metadata.partition_specs), default=0),
+        metadata.last_partition_id,
+    )
+    if highest > last:
+        yield Code.LAST_ASSIGNED_ID, f"the last partition field id is {last}, but a field has {highest}"
 
 
 def _columns(metadata: TableMetadata) -> Iterator[Problem]:
-    """Sources of the default spec and order are columns of today; others may be columns that were dropped."""
-    current = metadata.schemas_by_id.get(metadata.current_schema_id)
-    known = {field_id for schema in metadata.schemas for field_id in schema.fields_by_id}
+    """Sources of the default spec and order are current columns; others may be columns that were dropped."""
+    every = {field_id for schema in metadata.schemas for field_id in schema.fields_by_id}
+    schema = metadata.schemas_by_id.get(metadata.current_schema_id)
+    current = every if schema is None else schema.fields_by_id.keys()
     for spec in metadata.partition_specs:
-        is_default = current is not None and spec.spec_id == metadata.default_spec_id
-        columns = current.fields_by_id.keys() if is_default and current is not None else known
+        columns = current if spec.spec_id == metadata.default_spec_id else every
         for field in spec.fields:
-            missing = [each for each in field.source_ids if each not in columns]
+            missing = [source for source in field.source_ids if source not in columns]
             if missing and not isinstance(field.transform, tr.VoidTransform):
-                yield (
-                    Code.COLUMN_UNRESOLVED,
-                    f"partition field {field.name!r} of spec {spec.spec_id} is of column {missing[0]}",
-                )
+                message = f"partition field {field.name!r} of spec {spec.spec_id} is of column {missing[0]}"
+                yield Code.COLUMN_UNRESOLVED, message
     for order in metadata.sort_orders:
-        is_default = current is not None and order.order_id == metadata.default_sort_order_id
-        columns = current.fields_by_id.keys() if is_default and current is not None else known
+        columns = current if order.order_id == metadata.default_sort_order_id else every
         for key in order.fields:
-            if missing := [each for each in key.source_ids if each not in columns]:
+            if missing := [source for source in key.source_ids if source not in columns]:
                 yield Code.COLUMN_UNRESOLVED, f"sort order {order.order_id} sorts by column {missing[0]}"
 
 
@@ -78,17 +70,14 @@ def _refs(metadata: TableMetadata) -> Iterator[Problem]:
         yield Code.CURRENT_SNAPSHOT, f"the current snapshot id is {current}, but `main` is at {main.snapshot_id}"
     for name, ref in metadata.refs.items():
         if ref.snapshot_id not in metadata.snapshots_by_id:
-            yield (
-                Code.REF_UNRESOLVED,
-                f"the {ref.ref_type} {name!r} is at snapshot {ref.snapshot_id}; the table has no such snapshot",
-            )
+            message = f"the {ref.ref_type} {name!r} is at snapshot {ref.snapshot_id}; the table has no such snapshot"
+            yield Code.REF_UNRESOLVED, message
 
 
 def _logs(metadata: TableMetadata) -> Iterator[Problem]:
     for entry in metadata.snapshot_log:
         if entry.snapshot_id not in metadata.snapshots_by_id:
-            message = f"the snapshot log names snapshot {entry.snapshot_id}, which is not there"
-            yield Code.LOG_UNRESOLVED, message
+            yield Code.LOG_UNRESOLVED, f"the snapshot log names snapshot {entry.snapshot_id}, which does not exist"
 
 
 def _sequence_numbers(metadata: TableMetadata) -> Iterator[Problem]:
@@ -115,29 +104,24 @@ def _row_ids(metadata: TableMetadata) -> Iterator[Problem]:
     if not allows(metadata.format_version, Feature.ROW_LINEAGE):
         return
     ranges = sorted(
-        (each.first_row_id, each.first_row_id + (each.added_rows or 0), each.snapshot_id)
-        for each in metadata.snapshots
-        if each.first_row_id is not None
+        (snapshot.first_row_id, snapshot.first_row_id + (snapshot.added_rows or 0), snapshot.snapshot_id)
+        for snapshot in metadata.snapshots
+        if snapshot.first_row_id is not None
     )
     for _, end, snapshot_id in ranges:
         if end > metadata.next_row_id:
             message = f"it reserves row ids up to {end}; the next row id of the table is {metadata.next_row_id}"
             yield Code.SNAPSHOT_ROW_IDS, message, None, snapshot_id
-    taken = [each for each in ranges if each[1] > each[0]]
-    for (_, end, before), (start, _, snapshot_id) in pairwise(taken):
+    for (_, end, before), (start, _, snapshot_id) in pairwise(each for each in ranges if each[1] > each[0]):
         if start < end:
             message = f"it reserves row ids from {start} on; snapshot {before} has those below {end}"
             yield Code.SNAPSHOT_ROW_IDS, message, None, snapshot_id
 
 
 def _statistics(metadata: TableMetadata) -> Iterator[Problem]:
-    files = [(each.snapshot_id, each.statistics_path) for each in metadata.statistics]
-    files += [(each.snapshot_id, each.statistics_path) for each in metadata.partition_statistics]
+    files = [(file.snapshot_id, file.statistics_path) for file in metadata.statistics]
+    files += [(file.snapshot_id, file.statistics_path) for file in metadata.partition_statistics]
     for snapshot_id, path in files:
         if snapshot_id not in metadata.snapshots_by_id:
-            yield (
-                Code.STATISTICS_UNRESOLVED,
-                f"they are of snapshot {snapshot_id}, which is not there",
-                path,
-                snapshot_id,
-            )
+            message = f"they are of snapshot {snapshot_id}, which does not exist"
+            yield Code.STATISTICS_UNRESOLVED, message, path, snapshot_id

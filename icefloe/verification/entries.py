@@ -1,6 +1,6 @@
 """Whether the entries of one manifest are what its list says of it, and each one what an entry must be."""
 
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +35,6 @@ class EntryCheck:
         self._columns = columns
         self._snapshot_id = snapshot_id
         self._is_inline = is_inline
-        self._status = columns.column("status").to_numpy(zero_copy_only=False)
         self._kinds = kinds_of(columns)
 
     def run(self) -> None:
@@ -51,67 +50,46 @@ class EntryCheck:
     def _say(self, code: Code, message: str) -> None:
         self._subject.findings.add(code, message, self._manifest.manifest_path, self._snapshot_id)
 
-    def _each(self, code: Code, is_wrong: Any, message: str) -> None:
+    def _each(self, code: Code, is_wrong: Mask, message: str) -> None:
         """One finding for each entry that is marked."""
-        wrong = np.flatnonzero(is_wrong)
-        for place in wrong.tolist():
-            if self._subject.findings.is_full(code):
-                self._subject.findings.count(code, 1)
-                continue
-            path = self._columns.column("file_path")[place].as_py()
-            self._subject.findings.add(code, message, path, self._snapshot_id)
+        self._subject.findings.add_each(code, is_wrong, message, self._path, self._snapshot_id)
+
+    def _path(self, index: int) -> str:
+        return str(self._columns.column("file_path")[index].as_py())
 
     def _counts(self) -> None:
-        counted = [(name, getattr(self._manifest, name), count) for name, count in count_entries(self._columns).items()]
         wrong = [
-            f"{name} is {said} and should be {count}" for name, said, count in counted if said not in (None, count)
+            f"{name} is {recorded} and should be {count}"
+            for name, count in count_entries(self._columns).items()
+            if (recorded := getattr(self._manifest, name)) not in (None, count)
         ]
         if wrong:
             self._say(Code.MANIFEST_COUNTS, ", ".join(wrong))
 
     def _summaries(self) -> None:
         summaries = self._manifest.partitions
-        kinds = self._columns.partition_type.fields
+        fields = self._columns.partition_type.fields
         if summaries is None:
             return
-        if len(summaries) != len(kinds):
-            self._say(Code.MANIFEST_SUMMARY, f"it has {len(summaries)} partition summaries for {len(kinds)} fields")
+        if len(summaries) != len(fields):
+            self._say(Code.MANIFEST_SUMMARY, f"it has {len(summaries)} partition summaries for {len(fields)} fields")
             return
         live = self._columns.is_live
-        for field, summary in zip(kinds, summaries, strict=True):
+        for field, summary in zip(fields, summaries, strict=True):
             column = self._columns.partition.get(field.field_id)
             if column is not None and not isinstance(field.field_type, UnknownType):
                 self._summary(field, summary, column.filter(live))
 
-    def _summary(self, field: NestedField, said: PartitionFieldSummary, values: Any) -> None:
-        found = summarize(values, field.field_type)
-        about = f"the summary of partition field {field.name!r}"
-        if found.contains_null and not said.contains_null:
-            self._say(Code.MANIFEST_SUMMARY, f"{about} says that there is no null, but there is")
-        if found.contains_nan and said.contains_nan is False:
-            self._say(Code.MANIFEST_SUMMARY, f"{about} says that there is no NaN, but there is")
-        if found.lower_bound is None or found.upper_bound is None:
-            return
-        if said.lower_bound is None or said.upper_bound is None:
-            self._say(Code.MANIFEST_SUMMARY, f"{about} has no bounds, but there are values")
-            return
-        kind = field.field_type
-        try:
-            is_low = _value(said.lower_bound, kind) <= _value(found.lower_bound, kind)
-            is_high = _value(said.upper_bound, kind) >= _value(found.upper_bound, kind)
-        except InvalidValueError as error:
-            self._say(Code.MANIFEST_SUMMARY, f"{about} has bounds that are not of type {kind}: {error}")
-            return
-        if not (is_low and is_high) and not (isinstance(kind, UUIDType) and _are_between_signed(values, said)):
-            self._say(Code.MANIFEST_SUMMARY, f"{about} has bounds that exclude partitions of the manifest")
+    def _summary(self, field: NestedField, recorded: PartitionFieldSummary, values: pa.Array) -> None:
+        for problem in _summary_problems(field.field_type, recorded, values):
+            self._say(Code.MANIFEST_SUMMARY, f"the summary of partition field {field.name!r} {problem}")
 
     def _sequence_numbers(self) -> None:
         smallest = min_sequence_number(self._columns)
         if 0 <= smallest < self._manifest.min_sequence_number:
-            said = self._manifest.min_sequence_number
-            self._say(
-                Code.MANIFEST_SEQUENCE, f"its smallest sequence number is {smallest}, not {said} as its list says"
-            )
+            recorded = self._manifest.min_sequence_number
+            message = f"its smallest sequence number is {smallest}, not {recorded} as its list says"
+            self._say(Code.MANIFEST_SEQUENCE, message)
         numbers, added = (self._columns.column(name) for name in ("sequence_number", "file_sequence_number"))
         unknown = pc.or_(pc.is_null(numbers), pc.is_null(added))
         self._each(Code.ENTRY_SEQUENCE, _mask(unknown), "it is not new in its manifest and has no sequence number")
@@ -126,13 +104,10 @@ class EntryCheck:
             # Nothing says who wrote a manifest that a snapshot of v1 names itself.
             return
         owner = self._manifest.added_snapshot_id
-        is_other = _mask(pc.not_equal(self._columns.column("snapshot_id"), owner))
-        is_existing = self._status == int(EntryStatus.EXISTING)
-        self._each(
-            Code.ENTRY_SNAPSHOT,
-            is_other & ~is_existing,
-            f"it was added or deleted by another snapshot than {owner}, which wrote its manifest",
-        )
+        is_other = pc.not_equal(self._columns.column("snapshot_id"), owner)
+        is_changed = pc.not_equal(self._columns.column("status"), int(EntryStatus.EXISTING))
+        message = f"it was added or deleted by another snapshot than {owner}, which wrote its manifest"
+        self._each(Code.ENTRY_SNAPSHOT, _mask(pc.and_(is_other, is_changed)), message)
 
     def _ids(self) -> None:
         orders = self._columns.column("sort_order_id")
@@ -141,11 +116,10 @@ class EntryCheck:
         self._each(Code.SORT_ORDER_UNRESOLVED, _mask(is_lost), "its sort order id names no sort order of the table")
         keys = self._columns.column("equality_ids")
         ids = pc.unique(keys.flatten()).to_pylist() if keys.null_count < len(keys) else []
-        if lost := [each for each in ids if each not in self._subject.column_ids]:
-            is_wrong = np.array([bool({*(each or ())} & {*lost}) for each in keys.to_pylist()])
-            self._each(
-                Code.COLUMN_UNRESOLVED, is_wrong, f"it deletes by columns {lost}, which no schema of the table has"
-            )
+        if lost := [field_id for field_id in ids if field_id not in self._subject.column_ids]:
+            is_wrong = np.array([not {*lost}.isdisjoint(own or ()) for own in keys.to_pylist()])
+            message = f"it deletes by columns {lost}, which no schema of the table has"
+            self._each(Code.COLUMN_UNRESOLVED, is_wrong, message)
 
     def _delete_fields(self) -> None:
         version, code = self._subject.metadata.format_version, Code.DELETE_FILE_FIELDS
@@ -168,28 +142,45 @@ class EntryCheck:
         is_inside = np.zeros(len(paths), bool)
         for folder in self._subject.folders:
             is_inside |= _mask(pc.starts_with(paths, folder))
-        live: Mask = self._columns.is_live.to_numpy(zero_copy_only=False)
-        is_outside = live & ~is_inside
-        for place in np.flatnonzero(is_outside).tolist():
-            is_outside[place] = not self._subject.is_inside(paths[place].as_py())
+        is_outside = _mask(self._columns.is_live) & ~is_inside
+        for index in np.flatnonzero(is_outside).tolist():
+            is_outside[index] = not self._subject.is_inside(self._path(index))
         self._each(Code.OUTSIDE_LOCATION, is_outside, "it is outside of the table's locations")
 
 
-def _are_between_signed(uuids: Any, said: PartitionFieldSummary) -> bool:
+def _summary_problems(field_type: IcebergType, recorded: PartitionFieldSummary, values: pa.Array) -> Iterator[str]:
+    """What is wrong with a summary of these partition values."""
+    actual = summarize(values, field_type)
+    if actual.contains_null and not recorded.contains_null:
+        yield "says that there is no null, but there is"
+    if actual.contains_nan and recorded.contains_nan is False:
+        yield "says that there is no NaN, but there is"
+    if actual.lower_bound is None or actual.upper_bound is None:
+        return
+    if recorded.lower_bound is None or recorded.upper_bound is None:
+        yield "has no bounds, but there are values"
+        return
+    try:
+        is_low = decode_bound(recorded.lower_bound, field_type) <= decode_bound(actual.lower_bound, field_type)
+        is_high = decode_bound(recorded.upper_bound, field_type) >= decode_bound(actual.upper_bound, field_type)
+    except InvalidValueError as error:
+        yield f"has bounds that are not of type {field_type}: {error}"
+        return
+    if not (is_low and is_high) and not (isinstance(field_type, UUIDType) and _are_between_signed(values, recorded)):
+        yield "has bounds that exclude partitions of the manifest"
+
+
+def _are_between_signed(uuids: pa.Array, recorded: PartitionFieldSummary) -> bool:
     """Whether uuids are within bounds in the order of Java, which compares two signed halves; readers allow for it."""
-    lower, upper = (_signed_halves(bytes(bound or b"")) for bound in (said.lower_bound, said.upper_bound))
-    found = pc.unique(uuids.cast(pa.binary(16))).to_pylist()
-    return all(lower <= _signed_halves(each) <= upper for each in found if each is not None)
+    lower, upper = (_signed_halves(bytes(bound or b"")) for bound in (recorded.lower_bound, recorded.upper_bound))
+    values = pc.unique(uuids.drop_null().cast(pa.binary(16))).to_pylist()
+    return all(lower <= _signed_halves(value) <= upper for value in values)
 
 
 def _signed_halves(raw: bytes) -> tuple[int, int]:
     return int.from_bytes(raw[:8], signed=True), int.from_bytes(raw[8:], signed=True)
 
 
-def _value(data: bytes, kind: IcebergType) -> Any:
-    return decode_bound(data, kind)
-
-
-def _mask(column: Any) -> Mask:
-    found: Mask = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
-    return found
+def _mask(column: pa.Array) -> Mask:
+    mask: Mask = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
+    return mask

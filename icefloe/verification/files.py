@@ -1,11 +1,12 @@
-"""Whether the files that manifests and metadata name are there, of their recorded length, and hold what is said of them."""
+"""Whether the files that manifests and metadata name exist with their recorded length, and hold what is said of them."""
 
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from itertools import islice
 
 import numpy as np
 
@@ -15,14 +16,11 @@ from icefloe.formats.deletion_vector_codec import read_vector
 from icefloe.formats.position_deletes import read_position_deletes
 from icefloe.formats.puffin.files import read_footer
 from icefloe.manifests import DataFile, FileContent
-from icefloe.storage import identity
+from icefloe.storage import Storage, identity
 from icefloe.verification.codes import Code, Level
 from icefloe.verification.contents import Contents
-from icefloe.verification.digest import Digest, FileKind
-from icefloe.verification.listing import WORTH_IT, Listing
+from icefloe.verification.digest import Digest, FileKind, HashTable
 from icefloe.verification.subject import Subject
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +31,6 @@ class StoredFile:
     snapshot_id: int
     looks_inside: bool
 
-    @property
-    def location(self) -> str:
-        """Where it is."""
-        return self.entries[0].file_path
-
 
 def stored_files(entries: Iterable[DataFile], looks_inside: Sequence[bool], snapshot_id: int) -> Iterator[StoredFile]:
     """The entries of a manifest by the file that they are in."""
@@ -47,40 +40,26 @@ def stored_files(entries: Iterable[DataFile], looks_inside: Sequence[bool], snap
             together.setdefault((file.file_path, file.file_size_in_bytes), ([], looks))[0].append(file)
         else:
             yield StoredFile((file,), snapshot_id, looks)
-    for found, looks in together.values():
-        yield StoredFile(tuple(found), snapshot_id, looks)
-
-
-class RowsOf:
-    """The number of rows of data files, by the hash of their path."""
-
-    def __init__(self, files: Digest) -> None:
-        data = files.of(FileKind.DATA)
-        self._paths, first = np.unique(data.path, return_index=True)
-        self._rows = data.rows[first]
-
-    def __call__(self, path: str) -> int | None:
-        """How many rows a data file has, if it is one of the table."""
-        wanted = hash(identity(path))
-        at = int(np.searchsorted(self._paths, wanted))
-        return int(self._rows[at]) if at < len(self._paths) and self._paths[at] == wanted else None
+    for vectors, looks in together.values():
+        yield StoredFile(tuple(vectors), snapshot_id, looks)
 
 
 class FileCheck:
     """Asks storage for files, and looks into them; threads share it."""
 
-    def __init__(self, subject: Subject, rows_of: RowsOf) -> None:
+    def __init__(self, subject: Subject, files: Digest) -> None:
         self._subject = subject
-        self._rows_of = rows_of
+        data = files.of(FileKind.DATA)
+        self._rows = HashTable(data.path, data.rows)
         self._contents = Contents(subject)
-        self._listing = Listing()
+        self._lengths = listed_lengths(subject.storage, (), 0)
         self._lock = threading.Lock()
         self.done: Counter[str] = Counter()
 
     def expect(self, files: int) -> None:
         """So many files will be asked for: if they are many, folders are listed first."""
         if files >= WORTH_IT:
-            self._listing = Listing(self._subject.storage, self._subject.folders, files)
+            self._lengths = listed_lengths(self._subject.storage, self._subject.folders, files)
 
     def check(self, stored: StoredFile) -> None:
         """Check one file."""
@@ -98,15 +77,16 @@ class FileCheck:
             else:
                 self._check_rows(first, stored.snapshot_id)
         except IcefloeError as error:
-            self._unreadable(stored, error)
+            self._subject.findings.add(Code.FILE_UNREADABLE, _problem(error), first.file_path, stored.snapshot_id)
         self._count("footers", 1)
 
     def check_stored(
         self, location: str, length: int | None, snapshot_id: int | None = None, missing: Code = Code.FILE_MISSING
     ) -> bool:
-        """Whether a file is there with that length."""
+        """Whether a file exists with that length."""
         self._count("files", 1)
-        if self._listing.has(location, length):
+        listed = self._lengths.get(location)
+        if listed is not None and length in (None, listed):
             return True
         findings = self._subject.findings
         try:
@@ -124,16 +104,12 @@ class FileCheck:
 
     def check_puffin_footer(self, location: str, length: int, footer_length: int, snapshot_id: int) -> None:
         """Whether a statistics file has its footer."""
+        read_range = partial(self._subject.storage.read_range, location)
         try:
-            read_footer(
-                partial(self._subject.storage.read_range, location), length, location, footer_size=footer_length
-            )
+            read_footer(read_range, length, location, footer_size=footer_length)
         except IcefloeError as error:
             self._subject.findings.add(Code.FILE_UNREADABLE, _problem(error), location, snapshot_id)
         self._count("footers", 1)
-
-    def _unreadable(self, stored: StoredFile, error: IcefloeError) -> None:
-        self._subject.findings.add(Code.FILE_UNREADABLE, _problem(error), stored.location, stored.snapshot_id)
 
     def _check_rows(self, file: DataFile, snapshot_id: int) -> None:
         problems, rows = self._contents.problems(file, snapshot_id)
@@ -145,20 +121,20 @@ class FileCheck:
 
     def _check_positions(self, file: DataFile, snapshot_id: int) -> None:
         with open_file(file, self._subject.storage) as source:
-            found = read_position_deletes(source, file.file_path, file.file_format)
+            positions = read_position_deletes(source, file.file_path, file.file_format)
         is_reaching = False
-        for path, vector in found.items():
-            rows = self._rows_of(self._subject.resolved(path))
+        for path, vector in positions.items():
+            rows = self._rows.get(identity(self._subject.resolved(path)))
             is_reaching |= rows is not None
             if rows is not None and vector.highest is not None and vector.highest >= rows:
                 message = f"it deletes position {vector.highest} of {path}, which has {rows} rows"
                 self._subject.findings.add(Code.DELETE_POSITIONS, message, file.file_path, snapshot_id)
-        if found and not is_reaching:
+        if positions and not is_reaching:
             message = "none of the data files that it names is in the table"
             self._subject.findings.add(Code.DELETE_DANGLING, message, file.file_path, snapshot_id)
 
     def _check_vectors(self, stored: StoredFile) -> None:
-        location, size = stored.location, stored.entries[0].file_size_in_bytes
+        location, size = stored.entries[0].file_path, stored.entries[0].file_size_in_bytes
         read_range = partial(self._subject.storage.read_range, location)
         blobs = {(blob.offset, blob.length) for blob in read_footer(read_range, size, location).blobs}
         for vector in stored.entries:
@@ -169,7 +145,7 @@ class FileCheck:
             if (offset, length) not in blobs:
                 problem = f"no blob of {length} bytes is at {offset}, where its manifest says that the vector is"
             else:
-                rows = self._rows_of(vector.referenced_data_file)
+                rows = self._rows.get(identity(vector.referenced_data_file))
                 try:
                     read_vector(read_range, offset, length, location, cardinality=vector.record_count, row_count=rows)
                 except CorruptFileError as error:
@@ -185,3 +161,29 @@ class FileCheck:
 
 def _problem(error: IcefloeError) -> str:
     return str(getattr(error, "problem", error))
+
+
+# -- a listing of the table's folders: a store is asked only for the files that it leaves open
+
+
+WORTH_IT = 1000
+"""A listing has about so many files in one answer: for fewer, asking for each one is as cheap."""
+
+_MOST_LISTED = 4
+"""A folder may hold much more than the table: beyond so many times its files, listing would cost more than it saves."""
+
+
+def listed_lengths(storage: Storage, folders: Sequence[str], files: int) -> HashTable:
+    """The lengths of files in the folders. That one is missing here says nothing."""
+    pairs = np.array(list(islice(_lengths(storage, folders), _MOST_LISTED * files)), np.int64).reshape(-1, 2)
+    return HashTable(pairs[:, 0], pairs[:, 1])
+
+
+def _lengths(storage: Storage, folders: Sequence[str]) -> Iterator[tuple[int, int]]:
+    for folder in folders:
+        # One that is inside of another is listed with it.
+        if any(other != folder and folder.startswith(other) for other in folders):
+            continue
+        with suppress(IcefloeError):
+            for file in storage.list_prefix(folder):
+                yield hash(file.location), file.size

@@ -1,9 +1,12 @@
-"""What a check found: findings and figures as values, and as text to read."""
+"""The result of a check: findings and figures as values, and as text to read."""
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
 
 from icefloe.errors import CorruptTableError
 from icefloe.verification.codes import Code, Level, Severity
@@ -77,17 +80,17 @@ class VerificationReport:
     @property
     def errors(self) -> tuple[Finding, ...]:
         """The findings that are errors."""
-        return tuple(each for each in self.findings if each.severity is Severity.ERROR)
+        return tuple(finding for finding in self.findings if finding.severity is Severity.ERROR)
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
         """The findings that are warnings."""
-        return tuple(each for each in self.findings if each.severity is Severity.WARNING)
+        return tuple(finding for finding in self.findings if finding.severity is Severity.WARNING)
 
     @property
     def codes(self) -> frozenset[Code]:
         """The kinds of findings that there are."""
-        return frozenset(each.code for each in self.findings)
+        return frozenset(finding.code for finding in self.findings)
 
     def raise_if_broken(self) -> None:
         """Fail with the whole report if there is an error."""
@@ -115,10 +118,10 @@ class VerificationReport:
                 yield from self._shown(code)
 
     def _shown(self, code: Code) -> Iterator[str]:
-        found = [each for each in self.findings if each.code is code]
-        yield from (f"  {each.described()}" for each in found[:_SHOWN])
-        if self.counts[code] > len(found[:_SHOWN]):
-            yield f"  ... and {self.counts[code] - len(found[:_SHOWN])} more"
+        shown = [finding for finding in self.findings if finding.code is code][:_SHOWN]
+        yield from (f"  {finding.described()}" for finding in shown)
+        if self.counts[code] > len(shown):
+            yield f"  ... and {self.counts[code] - len(shown)} more"
 
 
 class Findings:
@@ -127,35 +130,42 @@ class Findings:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = threading.Lock()
-        self._found: dict[tuple[object, ...], Finding] = {}
+        self._findings: dict[tuple[object, ...], Finding] = {}
         self.counts: Counter[Code] = Counter()
 
     def add(self, code: Code, message: str, location: str | None = None, snapshot_id: int | None = None) -> None:
         """One more finding."""
-        found = Finding(code, message, location, snapshot_id)
         key = (code, message, snapshot_id if location is None else location)
         with self._lock:
-            if key in self._found:
+            if key in self._findings:
                 return
             self.counts[code] += 1
             if self.counts[code] <= self._limit:
-                self._found[key] = found
+                self._findings[key] = Finding(code, message, location, snapshot_id)
 
-    def is_full(self, code: Code) -> bool:
-        """Whether more findings of a code would only be counted."""
-        return self.counts[code] >= self._limit
-
-    def count(self, code: Code, more: int) -> None:
-        """Findings that are not worth the work of naming their files."""
-        with self._lock:
-            self.counts[code] += more
+    def add_each(
+        self,
+        code: Code,
+        is_wrong: npt.NDArray[np.bool_],
+        message: str | Callable[[int], str],
+        path_of: Callable[[int], str],
+        snapshot_id: int | None = None,
+    ) -> None:
+        """A finding for each file that is marked; beyond the limit they are not worth the work of naming their files."""
+        for index in np.flatnonzero(is_wrong).tolist():
+            if self.counts[code] < self._limit:
+                text = message if isinstance(message, str) else message(index)
+                self.add(code, text, path_of(index), snapshot_id)
+            else:
+                with self._lock:
+                    self.counts[code] += 1
 
     def sorted(self) -> tuple[Finding, ...]:
         """All findings: errors first, then by code, snapshot and file."""
-        order = {code: place for place, code in enumerate(Code)}
+        order = {code: rank for rank, code in enumerate(Code)}
 
-        def key(each: Finding) -> tuple[bool, int, int, str, str]:
-            is_warning = each.severity is Severity.WARNING
-            return is_warning, order[each.code], each.snapshot_id or 0, each.location or "", each.message
+        def key(finding: Finding) -> tuple[bool, int, int, str, str]:
+            is_warning = finding.severity is Severity.WARNING
+            return is_warning, order[finding.code], finding.snapshot_id or 0, finding.location or "", finding.message
 
-        return tuple(sorted(self._found.values(), key=key))
+        return tuple(sorted(self._findings.values(), key=key))

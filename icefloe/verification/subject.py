@@ -59,30 +59,29 @@ class Subject:
 
     def _schema_of(self, snapshot_id: int) -> Schema:
         schemas, snapshot = self.metadata.schemas_by_id, self.metadata.snapshot_by_id(snapshot_id)
-        newest = max(self.metadata.schemas, key=lambda each: each.schema_id)
-        current = schemas.get(self.metadata.current_schema_id, newest)
+        current = schemas.get(self.metadata.current_schema_id, self.metadata.schemas_newest_first[0])
         # Snapshots of v1 need not say in which schema they are.
         return current if snapshot is None or snapshot.schema_id is None else schemas.get(snapshot.schema_id, current)
 
     def _all_columns(self, own: Schema) -> Schema:
-        found: dict[int, NestedField] = {}
+        columns: dict[int, NestedField] = {}
         names: set[str] = set()
         known: set[int] = set()
         newest_first = self.metadata.schemas_newest_first
-        older = (each for each in newest_first if each.schema_id < own.schema_id)
-        newer = (each for each in reversed(newest_first) if each.schema_id > own.schema_id)
+        older = (schema for schema in newest_first if schema.schema_id < own.schema_id)
+        newer = (schema for schema in reversed(newest_first) if schema.schema_id > own.schema_id)
         for schema in (own, *older, *newer):
             for field in schema.fields:
                 inner = Schema(field).fields_by_id.keys()
-                if field.field_id in found or inner & known:
+                if field.field_id in columns or inner & known:
                     continue
                 name = field.name
                 while name in names:
                     name = f"{name} ({field.field_id})"
                 names.add(name)
                 known |= inner
-                found[field.field_id] = replace(field, name=name, required=False)
-        return Schema(*found.values())
+                columns[field.field_id] = replace(field, name=name, required=False)
+        return Schema(*columns.values())
 
     @cached_property
     def column_ids(self) -> frozenset[int]:
@@ -93,19 +92,16 @@ class Subject:
     def folders(self) -> tuple[str, ...]:
         """Where files of the table may be: its location, those that it had as far as the log tells, and those registered."""
         metadata = self.metadata
-        found = [metadata.location, *self.locations]
-        found += [
-            resolve_location(metadata.location, each)
-            for each in (props.DATA_PATH.of(metadata.properties), props.METADATA_PATH.of(metadata.properties))
-            if each is not None
-        ]
-        logged = [each.metadata_file for each in metadata.metadata_log]
+        configured = (props.DATA_PATH.of(metadata.properties), props.METADATA_PATH.of(metadata.properties))
+        roots = [metadata.location, *self.locations]
+        roots += [resolve_location(metadata.location, path) for path in configured if path is not None]
+        logged = [entry.metadata_file for entry in metadata.metadata_log]
         if self.metadata_location is not None:
             logged.append(self.metadata_location)
-        folders = [self.resolved(each).rpartition("/")[0] for each in logged]
+        folders = [self.resolved(path).rpartition("/")[0] for path in logged]
         # A metadata file that is elsewhere says nothing of where the table is.
-        found += [each.removesuffix("/metadata") for each in folders if each.endswith("/metadata")]
-        return tuple(dict.fromkeys(f"{strip_trailing_slash(each)}/" for each in found if each))
+        roots += [folder.removesuffix("/metadata") for folder in folders if folder.endswith("/metadata")]
+        return tuple(dict.fromkeys(f"{strip_trailing_slash(root)}/" for root in roots if root))
 
     @cached_property
     def _parsed_folders(self) -> tuple[tuple[str, str, str], ...]:
@@ -121,10 +117,10 @@ class Subject:
 
 def _parts(location: str) -> tuple[str, str, str]:
     try:
-        found = parse_location(location)
+        parsed = parse_location(location)
     except InvalidLocationError:
         return "", "", location
-    return found.scheme, found.authority, found.path
+    return parsed.scheme, parsed.authority, parsed.path
 
 
 def choose_snapshots(
@@ -136,16 +132,16 @@ def choose_snapshots(
     if snapshot_id is not None:
         return (metadata.snapshot(snapshot_id),), False
     if ref is not None:
-        found = metadata.snapshot_of_ref(ref)
-        return (() if found is None else (found,)), False
+        head = metadata.snapshot_of_ref(ref)
+        return (() if head is None else (head,)), False
     if snapshots == ALL_SNAPSHOTS:
         return metadata.snapshots, True
     if snapshots != SNAPSHOTS_OF_REFS:
         raise InvalidInputError(
             f"snapshots is {snapshots!r}; it must be {ALL_SNAPSHOTS!r} or {SNAPSHOTS_OF_REFS!r}, those of branches and tags"
         )
-    heads = {each.snapshot_id for each in metadata.refs.values()} | {metadata.current_snapshot_id}
-    return tuple(each for each in metadata.snapshots if each.snapshot_id in heads), True
+    heads = {ref.snapshot_id for ref in metadata.refs.values()} | {metadata.current_snapshot_id}
+    return tuple(snapshot for snapshot in metadata.snapshots if snapshot.snapshot_id in heads), True
 
 
 def check_sample(sample: object) -> float:
@@ -165,7 +161,6 @@ def check_level(level: object) -> Level:
 
 def check_locations(locations: Sequence[str]) -> tuple[str, ...]:
     """Locations beside the table's own."""
-    given: object = locations
-    if isinstance(given, str) or not all(isinstance(each, str) for each in locations):
+    if isinstance(locations, str) or not all(isinstance(location, str) for location in locations):
         raise InvalidInputError(f"locations are {locations!r}; give a list of texts")
     return tuple(locations)

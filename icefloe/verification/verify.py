@@ -14,15 +14,13 @@ from icefloe.parallel import for_each, in_order
 from icefloe.planning import default_workers
 from icefloe.storage import Storage
 from icefloe.verification.codes import Code, Level
-from icefloe.verification.digest import Digest, digest_of, joined, recorded, sample_places, wanted_of
+from icefloe.verification.digest import Digest, digest_of, is_in_sample, joined, recorded, wanted_of
 from icefloe.verification.document import check_document
 from icefloe.verification.entries import EntryCheck
-from icefloe.verification.files import FileCheck, RowsOf, StoredFile, stored_files
-from icefloe.verification.history import check_added_again, check_row_ids, snapshots_of
+from icefloe.verification.files import FileCheck, StoredFile, stored_files
 from icefloe.verification.progress import Listener, Stage, listener_or_bar
 from icefloe.verification.report import Figures, Findings, VerificationReport
-from icefloe.verification.row_ids import check_ids_of_rows
-from icefloe.verification.snapshots import SnapshotCheck
+from icefloe.verification.snapshots import SnapshotCheck, check_added_again, check_ids_of_rows, check_row_ids
 from icefloe.verification.subject import (
     ALL_SNAPSHOTS,
     Subject,
@@ -83,6 +81,7 @@ class _Run:
         self._manifests: list[ManifestFile] = []
         self._listed: dict[int, list[int]] = {}
         self._owners: dict[int, int] = {}
+        """The first snapshot that lists each manifest, by the manifest's number."""
         self._entries = 0
         self._paths = lru_cache(maxsize=4)(self._read_paths)
 
@@ -97,7 +96,7 @@ class _Run:
         digests.clear()
         check_row_ids(subject, everything, self._path_of)
         check_added_again(subject, everything, self._manifests, self._path_of)
-        files = FileCheck(subject, RowsOf(everything))
+        files = FileCheck(subject, everything)
         if subject.level.includes(Level.FILES):
             files.expect(len(everything) + len(self._manifests))
             self._check_metadata_files(files)
@@ -125,35 +124,34 @@ class _Run:
             except IcefloeError as error:
                 self._unreadable(error, snapshot.manifest_list, snapshot.snapshot_id)
             else:
-                self._listed[snapshot.snapshot_id] = [
-                    self._numbers.setdefault(each, len(self._numbers)) for each in manifests
-                ]
-                for each in manifests:
-                    self._check_listed(each, snapshot.snapshot_id, snapshot.sequence_number)
+                numbers = [self._numbers.setdefault(manifest, len(self._numbers)) for manifest in manifests]
+                self._listed[snapshot.snapshot_id] = numbers
+                for number, manifest in zip(numbers, manifests, strict=True):
+                    self._owners.setdefault(number, snapshot.snapshot_id)
+                    self._check_listed(manifest, snapshot.snapshot_id, snapshot.sequence_number)
             stage.step()
-        self._owners = snapshots_of(self._listed)
         self._manifests = list(self._numbers)
 
     def _check_listed(self, manifest: ManifestFile, snapshot_id: int, sequence_number: int) -> None:
-        findings, place = self._subject.findings, manifest.manifest_path
+        findings, path = self._subject.findings, manifest.manifest_path
         if manifest.sequence_number > sequence_number:
             message = f"its sequence number {manifest.sequence_number} is above {sequence_number}, that of the snapshot"
-            findings.add(Code.MANIFEST_SEQUENCE, message, place, snapshot_id)
-        if not self._subject.is_inside(place):
-            findings.add(Code.OUTSIDE_LOCATION, "it is outside of the table's locations", place, snapshot_id)
+            findings.add(Code.MANIFEST_SEQUENCE, message, path, snapshot_id)
+        if not self._subject.is_inside(path):
+            findings.add(Code.OUTSIDE_LOCATION, "it is outside of the table's locations", path, snapshot_id)
 
     def _read_manifests(self) -> dict[int, Digest]:
-        """The live files of all manifests; those that cannot be read are said and left out."""
-        found: dict[int, Digest] = {}
+        """The live files of all manifests; those that cannot be read are reported and left out."""
+        digests: dict[int, Digest] = {}
         numbers = range(len(self._manifests))
         stage = Stage("manifests", len(numbers), self._subject.listener)
         results = in_order(self._read_manifest, numbers, self._subject.workers)
         for number, (digest, entries) in enumerate(results):
             self._entries += entries
             if digest is not None:
-                found[number] = digest
+                digests[number] = digest
             stage.step()
-        return found
+        return digests
 
     def _read_manifest(self, number: int) -> tuple[Digest | None, int]:
         subject, snapshot_id, manifest = self._subject, self._owners[number], self._manifests[number]
@@ -181,14 +179,14 @@ class _Run:
     def _check_snapshots(self, digests: dict[int, Digest]) -> None:
         for snapshot in self._subject.snapshots:
             numbers = self._listed.get(snapshot.snapshot_id)
-            # What is missing would make half of what is there look wrong.
+            # What is missing would make half of the rest look wrong.
             if numbers is not None and all(number in digests for number in numbers):
                 files = joined(digests[number] for number in numbers)
                 SnapshotCheck(self._subject, snapshot, files, self._path_of).run()
 
-    def _path_of(self, manifest: int, place: int) -> str:
+    def _path_of(self, manifest: int, index: int) -> str:
         """The path of a file that something is wrong with, from its manifest, which is read again."""
-        return str(self._paths(manifest).column("file_path")[place].as_py())
+        return str(self._paths(manifest).column("file_path")[index].as_py())
 
     def _read_paths(self, number: int) -> ManifestColumns:
         return self._subject.source(self._owners[number]).read(self._manifests[number], WITHOUT_METRICS)
@@ -196,32 +194,33 @@ class _Run:
     def _check_metadata_files(self, files: FileCheck) -> None:
         subject = self._subject
         metadata = subject.metadata
-        said = {each.location for each in subject.findings.sorted() if each.code in _UNREADABLE}
-        paths = {each.manifest_path: number for each, number in self._numbers.items() if each.manifest_path not in said}
+        reported = {finding.location for finding in subject.findings.sorted() if finding.code in _UNREADABLE}
+        numbers = {manifest.manifest_path: number for manifest, number in self._numbers.items()}
 
         def check_manifest(number: int) -> None:
             manifest = self._manifests[number]
-            files.check_stored(manifest.manifest_path, manifest.manifest_length, self._owners[number])
+            if manifest.manifest_path not in reported:
+                files.check_stored(manifest.manifest_path, manifest.manifest_length, self._owners[number])
 
-        for_each(check_manifest, paths.values(), subject.workers, "icefloe-verify")
+        for_each(check_manifest, numbers.values(), subject.workers, "icefloe-verify")
         if not subject.is_whole:
             return
         if subject.metadata_location is not None:
             files.check_stored(subject.metadata_location, None)
         for entry in metadata.metadata_log:
             files.check_stored(subject.resolved(entry.metadata_file), None, None, Code.LOG_UNRESOLVED)
-        for each in metadata.statistics:
-            place, size = subject.resolved(each.statistics_path), each.file_size_in_bytes
-            is_plain = each.key_metadata is None and subject.level.includes(Level.FOOTERS)
-            if files.check_stored(place, size, each.snapshot_id) and is_plain:
-                files.check_puffin_footer(place, size, each.file_footer_size_in_bytes, each.snapshot_id)
+        for file in metadata.statistics:
+            location, size = subject.resolved(file.statistics_path), file.file_size_in_bytes
+            is_plain = file.key_metadata is None and subject.level.includes(Level.FOOTERS)
+            if files.check_stored(location, size, file.snapshot_id) and is_plain:
+                files.check_puffin_footer(location, size, file.file_footer_size_in_bytes, file.snapshot_id)
         for other in metadata.partition_statistics:
             files.check_stored(subject.resolved(other.statistics_path), other.file_size_in_bytes, other.snapshot_id)
 
     def _check_files(self, files: FileCheck, everything: Digest) -> None:
         """Each file once, though many manifests may name it."""
         first = np.unique(recorded(everything), return_index=True)[1]
-        chosen = everything.take(first[np.lexsort((everything.place[first], everything.manifest[first]))])
+        chosen = everything.take(first[np.lexsort((everything.index[first], everything.manifest[first]))])
         stage = Stage("files", len(chosen), self._subject.listener)
 
         def work(stored: StoredFile) -> None:
@@ -237,8 +236,8 @@ class _Run:
         numbers, starts = np.unique(chosen.manifest, return_index=True)
         ends = [*starts.tolist(), len(chosen)][1:]
         for number, start, end in zip(numbers.tolist(), starts.tolist(), ends, strict=True):
-            places = chosen.place[start:end]
+            indices = pa.array(chosen.index[start:end])
             snapshot_id = self._owners[number]
-            columns = subject.source(snapshot_id).read(self._manifests[number], wanted).take(pa.array(places))
-            looks = sample_places(columns.column("file_path"), subject.sample).tolist()
+            columns = subject.source(snapshot_id).read(self._manifests[number], wanted).take(indices)
+            looks = is_in_sample(columns.column("file_path"), subject.sample).tolist()
             yield from stored_files(columns.files(), looks, snapshot_id)

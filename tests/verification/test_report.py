@@ -24,7 +24,7 @@ from icefloe.verification import (
     silent,
     verify,
 )
-from icefloe.verification.listing import WORTH_IT
+from icefloe.verification.files import WORTH_IT
 from icefloe.verification.verify import MOST_FINDINGS
 from tests.verification.tables import Damaged, create, filled, rows
 
@@ -62,7 +62,7 @@ def test_a_broken_table() -> None:
     assert not report.ok
     assert report.errors == report.findings
     assert str(finding).startswith("error: file-missing: memory://")
-    assert "file-missing (1): a file is not there" in str(report)
+    assert "file-missing (1): a file does not exist" in str(report)
     with pytest.raises(CorruptTableError, match="file-missing"):
         report.raise_if_broken()
 
