@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator
 from functools import cached_property
-from typing import IO
 
 import pyarrow as pa
 
@@ -19,6 +18,7 @@ from icefloe.formats.position_deletes import POSITION_DELETE_SCHEMA
 from icefloe.manifests import DataFile, FileContent
 from icefloe.partitioning import PartitionSpec, transforms as tr
 from icefloe.schema import GeoPoint, NameMapping, Schema, Value, decode_bound, parse_name_mapping, reserved, types
+from icefloe.storage import Input
 from icefloe.verification.codes import Code, Level
 from icefloe.verification.subject import Subject
 
@@ -77,11 +77,11 @@ class Contents:
         schemas = self._subject.metadata.schemas
         return len(schemas) == max(schema.schema_id for schema in schemas) + 1
 
-    def _reader(self, file: DataFile, source: IO[bytes], schema: Schema) -> FileReader:
+    def _reader(self, file: DataFile, source: Input, schema: Schema) -> FileReader:
         constants = partition_constants(file, self._subject.metadata) if file.content is FileContent.DATA else None
         return file_reader(file.file_format, source, file.file_path, schema, mapping=self._mapping, constants=constants)
 
-    def _by_footer(self, file: DataFile, source: IO[bytes], reader: FileReader, schema: Schema) -> Iterator[Problem]:
+    def _by_footer(self, file: DataFile, source: Input, reader: FileReader, schema: Schema) -> Iterator[Problem]:
         if not isinstance(reader, ParquetFileReader):
             source.seek(0)
             counter = self._reader(file, source, Schema(reserved.POS))
