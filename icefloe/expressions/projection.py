@@ -26,18 +26,14 @@ _OPEN_EDGES: dict[type[ex.LiteralPredicate], int] = {ex.LessThan: -1, ex.Greater
 _CLOSED_EDGES: dict[type[ex.LiteralPredicate], int] = {ex.LessThanOrEqual: 1, ex.GreaterThanOrEqual: -1}
 
 
-def inclusive_projection(
-    expression: ex.Expression, spec: PartitionSpec, schema: Schema, case_sensitive: bool = True
-) -> ex.Expression:
+def inclusive_projection(expression: ex.Expression, spec: PartitionSpec, schema: Schema) -> ex.Expression:
     """A predicate on the partition tuple that holds for the partition of every row that matches."""
-    return project(bind(expression, schema, case_sensitive), lambda test: project_inclusive(test, spec))
+    return project(bind(expression, schema), lambda test: project_inclusive(test, spec))
 
 
-def strict_projection(
-    expression: ex.Expression, spec: PartitionSpec, schema: Schema, case_sensitive: bool = True
-) -> ex.Expression:
+def strict_projection(expression: ex.Expression, spec: PartitionSpec, schema: Schema) -> ex.Expression:
     """A predicate on the partition tuple that holds only where every row matches."""
-    return project(bind(expression, schema, case_sensitive), lambda test: project_strict(test, spec))
+    return project(bind(expression, schema), lambda test: project_strict(test, spec))
 
 
 def project_inclusive(predicate: ex.Predicate, spec: PartitionSpec) -> ex.Expression:
@@ -61,10 +57,8 @@ class Residuals:
     A test that the partition guarantees becomes true, one that it rules out becomes false; the rest stay. Without a schema, the predicate is bound already.
     """
 
-    def __init__(
-        self, expression: ex.Expression, spec: PartitionSpec, schema: Schema | None = None, case_sensitive: bool = True
-    ) -> None:
-        self.expression = expression if schema is None else bind(expression, schema, case_sensitive)
+    def __init__(self, expression: ex.Expression, spec: PartitionSpec, schema: Schema | None = None) -> None:
+        self.expression = expression if schema is None else bind(expression, schema)
         self._projections = {
             predicate: (project_strict(predicate, spec), project_inclusive(predicate, spec))
             for predicate in predicates(self.expression)

@@ -1,4 +1,4 @@
-"""Checks that the parts of a table metadata document fit together; errors name the offending field."""
+"""Checks that the parts of a document of table or view metadata fit together; errors name the offending field."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -8,11 +8,14 @@ from icefloe.errors import InvalidMetadataError
 from icefloe.metadata.locations import is_absolute
 from icefloe.metadata.refs import MAIN_BRANCH
 from icefloe.metadata.table import TableMetadata
+from icefloe.metadata.view import ViewMetadata
 from icefloe.partitioning import transforms as tr
 from icefloe.versions import Feature, allows
 
+_TABLE, _VIEW = "table metadata", "view metadata"
 
-def check_document(metadata: TableMetadata) -> None:
+
+def check_table(metadata: TableMetadata) -> None:
     """Fail unless ids are unique and everything referenced by id exists."""
     _check_unique("schemas", "schema-id", (schema.schema_id for schema in metadata.schemas))
     _check_unique("partition-specs", "spec-id", (spec.spec_id for spec in metadata.partition_specs))
@@ -27,6 +30,15 @@ def check_document(metadata: TableMetadata) -> None:
     _check_location(metadata)
     if metadata.next_row_id < 0:
         _refuse("next-row-id", f"is {metadata.next_row_id}; it must not be negative")
+
+
+def check_view(view: ViewMetadata) -> None:
+    """Fail unless ids are unique and the current version and its schema exist."""
+    version_ids, schema_ids = [version.version_id for version in view.versions], [s.schema_id for s in view.schemas]
+    _check_unique("versions", "version-id", version_ids, _VIEW)
+    _check_unique("schemas", "schema-id", schema_ids, _VIEW)
+    check_member("current-version-id", view.current_version_id, "versions", version_ids, _VIEW)
+    check_member("schema-id", view.version().schema_id, "schemas", schema_ids, _VIEW)
 
 
 def _check_snapshots(metadata: TableMetadata) -> None:
@@ -87,18 +99,18 @@ def _check_location(metadata: TableMetadata) -> None:
         _refuse("location", f"is {location!r}; in v{metadata.format_version} it must start with a scheme")
 
 
-def _check_unique(field: str, key: str, ids: Iterable[object]) -> None:
+def _check_unique(field: str, key: str, ids: Iterable[object], what: str = _TABLE) -> None:
     [(most, count)] = Counter(ids).most_common(1) or [(None, 1)]
     if count > 1:
-        _refuse(field, f"has {count} entries with `{key}` {most}; ids must be unique")
+        _refuse(field, f"has {count} entries with `{key}` {most}; ids must be unique", what)
 
 
-def check_member(field: str, value: int, holder: str, members: Collection[int]) -> None:
+def check_member(field: str, value: int, holder: str, members: Collection[int], what: str = _TABLE) -> None:
     """Fail unless the id in a field is in the list that it refers to."""
     if value not in members:
         known = ", ".join(map(str, list(members)[:20])) or "nothing"
-        _refuse(field, f"is {value}, which is not in `{holder}`; there is {known}")
+        _refuse(field, f"is {value}, which is not in `{holder}`; there is {known}", what)
 
 
-def _refuse(field: str, problem: str) -> NoReturn:
-    raise InvalidMetadataError(f"table metadata: `{field}` {problem}")
+def _refuse(field: str, problem: str, what: str = _TABLE) -> NoReturn:
+    raise InvalidMetadataError(f"{what}: `{field}` {problem}")

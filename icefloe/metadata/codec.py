@@ -14,7 +14,7 @@ import msgspec
 
 from icefloe.errors import InvalidMetadataError
 from icefloe.metadata import wire_codec as wires
-from icefloe.metadata.check_codec import check_document, check_member
+from icefloe.metadata.check_codec import check_member, check_table
 from icefloe.metadata.files import MetadataCompression
 from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
 from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef, branch
@@ -86,7 +86,7 @@ def metadata_from_json(document: str | bytes | JSON) -> TableMetadata:
         raise
     version = check_version(wire.format_version, f"{_WHAT}: format-version")
     metadata = _from_wire(wire, version)
-    check_document(metadata)
+    check_table(metadata)
     return metadata
 
 

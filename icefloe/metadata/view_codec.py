@@ -1,25 +1,16 @@
 """The JSON form of views, both ways (view spec: Appendix A)."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import msgspec
 
 from icefloe.errors import InvalidMetadataError
+from icefloe.metadata import view as v
+from icefloe.metadata.check_codec import check_view
 from icefloe.metadata.codec import pack_metadata_file, unpack_metadata_file
 from icefloe.metadata.files import MetadataCompression
 from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
-from icefloe.metadata.view import (
-    OtherViewRepresentation,
-    SQLViewRepresentation,
-    ViewMetadata,
-    ViewRepresentation,
-    ViewVersion,
-    ViewVersionLogEntry,
-    check_view_format_version,
-)
-from icefloe.metadata.wire_codec import JSON, Int, Long, WireStruct, convert_wire, named, present, read_wire
-from icefloe.schema import schema_from_json, schema_to_json
+from icefloe.metadata.view import ViewMetadata, ViewVersion
+from icefloe.metadata.wire_codec import Int, Long, WireStruct, convert_wire, named, present, read_wire
+from icefloe.schema import JSON, schema_from_json, schema_to_json
 
 _WHAT = "view metadata"
 _SQL = "sql"
@@ -56,10 +47,10 @@ class _SQLWire(WireStruct):
     dialect: str
 
 
-def view_from_json(document: str | bytes | Mapping[str, Any]) -> ViewMetadata:
+def view_from_json(document: str | bytes | JSON) -> ViewMetadata:
     """The view of a JSON text, or of a parsed JSON object."""
     wire = read_wire(document, _ViewWire, _WHAT)
-    check_view_format_version(wire.format_version)
+    v.check_view_format_version(wire.format_version)
     schemas = tuple(
         named(f"{_WHAT}: `schemas[{position}]`", schema_from_json, schema)
         for position, schema in enumerate(wire.schemas)
@@ -74,11 +65,11 @@ def view_from_json(document: str | bytes | Mapping[str, Any]) -> ViewMetadata:
         schemas=schemas,
         current_version_id=wire.current_version_id,
         versions=versions,
-        version_log=tuple(ViewVersionLogEntry(entry.version_id, entry.timestamp_ms) for entry in wire.version_log),
+        version_log=tuple(v.ViewVersionLogEntry(entry.version_id, entry.timestamp_ms) for entry in wire.version_log),
         properties=wire.properties or {},
         format_version=wire.format_version,
     )
-    _check_document(view)
+    check_view(view)
     return view
 
 
@@ -116,9 +107,9 @@ def encode_view_file(view: ViewMetadata, compression: MetadataCompression = Meta
     return pack_metadata_file(view_to_json(view), compression)
 
 
-def view_version_from_json(document: object, what: str = "view-version") -> ViewVersion:
+def view_version_from_json(document: object) -> ViewVersion:
     """Reads a standalone view version, as in a REST update."""
-    return named(what, _version_from_wire, convert_wire(document, _VersionWire, what))
+    return named("view-version", _version_from_wire, convert_wire(document, _VersionWire, "view-version"))
 
 
 def view_version_to_json(version: ViewVersion) -> JSON:
@@ -139,48 +130,27 @@ def _version_from_wire(wire: _VersionWire) -> ViewVersion:
         wire.version_id,
         wire.schema_id,
         wire.timestamp_ms,
-        tuple(
-            _representation_from_json(representation, position)
-            for position, representation in enumerate(wire.representations)
-        ),
+        tuple(_representation_from_json(query, position) for position, query in enumerate(wire.representations)),
         tuple(wire.default_namespace),
         wire.default_catalog,
         wire.summary,
     )
 
 
-def _representation_from_json(document: JSON, position: int) -> ViewRepresentation:
+def _representation_from_json(document: JSON, position: int) -> v.ViewRepresentation:
     what = f"`representations[{position}]`"
     type_name = document.get("type")
     if not isinstance(type_name, str):
         raise InvalidMetadataError(f"{what}: `type` is {type_name!r:.100}; it must be a string")
     if type_name.lower() != _SQL:
-        return OtherViewRepresentation(type_name, {key: value for key, value in document.items() if key != "type"})
+        return v.OtherViewRepresentation(type_name, {key: value for key, value in document.items() if key != "type"})
     wire = convert_wire(document, _SQLWire, what)
-    return SQLViewRepresentation(wire.sql, wire.dialect)
+    return v.SQLViewRepresentation(wire.sql, wire.dialect)
 
 
-def _representation_to_json(representation: ViewRepresentation) -> JSON:
+def _representation_to_json(representation: v.ViewRepresentation) -> JSON:
     match representation:
-        case SQLViewRepresentation(sql, dialect):
+        case v.SQLViewRepresentation(sql, dialect):
             return {"type": _SQL, "sql": sql, "dialect": dialect}
-        case OtherViewRepresentation(type_name, content):
+        case v.OtherViewRepresentation(type_name, content):
             return {"type": type_name, **content}
-
-
-def _check_document(view: ViewMetadata) -> None:
-    version_ids = [version.version_id for version in view.versions]
-    schema_ids = [schema.schema_id for schema in view.schemas]
-    if len(set(version_ids)) != len(version_ids):
-        raise InvalidMetadataError(f"{_WHAT}: `versions` has ids {version_ids}; they must be unique")
-    if len(set(schema_ids)) != len(schema_ids):
-        raise InvalidMetadataError(f"{_WHAT}: `schemas` has ids {schema_ids}; they must be unique")
-    if view.current_version_id not in version_ids:
-        raise InvalidMetadataError(
-            f"{_WHAT}: `current-version-id` is {view.current_version_id}, which is not in `versions`; there is {version_ids}"
-        )
-    if view.version().schema_id not in schema_ids:
-        raise InvalidMetadataError(
-            f"{_WHAT}: `schema-id` of version {view.current_version_id} is {view.version().schema_id}, which is not in"
-            f" `schemas`; there is {schema_ids}"
-        )

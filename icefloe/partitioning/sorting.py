@@ -8,7 +8,7 @@ from enum import Enum
 from icefloe.errors import InvalidSortOrderError
 from icefloe.partitioning import transforms as tr
 from icefloe.partitioning.terms import find_source, parse_term, rebind_sources, source_problem, written
-from icefloe.schema import IcebergType, Schema
+from icefloe.schema import Schema
 
 UNSORTED_ORDER_ID = 0
 FIRST_ORDER_ID = 1
@@ -68,13 +68,6 @@ class SortField:
         """The source column, the first one if there are several."""
         return self.source_ids[0]
 
-    def satisfies(self, other: "SortField", source_type: IcebergType | None = None) -> bool:
-        """Whether rows sorted by this field are sorted by the other too; `source_type` is the source type, if known."""
-        return self == other or (
-            (self.source_ids, self.direction, self.null_order) == (other.source_ids, other.direction, other.null_order)
-            and self.transform.satisfies_order_of(other.transform, source_type)
-        )
-
     def __str__(self) -> str:
         return f"{self.transform}({', '.join(map(str, self.source_ids))}) {self.direction} {self.null_order}"
 
@@ -113,15 +106,6 @@ class SortOrder:
     def same_order(self, other: "SortOrder") -> bool:
         """Whether the orders are equal except for their ids."""
         return self.fields == other.fields
-
-    def satisfies(self, other: "SortOrder", schema: Schema | None = None) -> bool:
-        """Whether rows in this order are in the other one too."""
-        if len(other) > len(self):
-            return False
-        return all(
-            mine.satisfies(theirs, _source_type(mine, schema))
-            for mine, theirs in zip(self.fields, other.fields, strict=False)
-        )
 
     def with_id(self, order_id: int) -> "SortOrder":
         """The same keys under another id; unsorted keeps id 0."""
@@ -183,8 +167,3 @@ def _parse_sort_field(text: str, schema: Schema, case_sensitive: bool) -> SortFi
     direction = SortDirection[match[2].upper()] if match[2] else SortDirection.ASC
     null_order = NullOrder[f"NULLS_{match[3].upper()}"] if match[3] else None
     return SortField(find_source(term, schema, case_sensitive).field_id, term.transform, direction, null_order)
-
-
-def _source_type(field: SortField, schema: Schema | None) -> IcebergType | None:
-    source = schema.fields_by_id.get(field.source_id) if schema is not None else None
-    return source.field_type if source is not None else None

@@ -76,24 +76,6 @@ class Transform:
         """A partition value as text for people and paths; `source_type` is the type of the source column."""
         return human_value(value, self.result_type(source_type))
 
-    def satisfies_order_of(self, other: "Transform", source_type: types.IcebergType | None = None) -> bool:
-        """Whether rows sorted by this transform are sorted by the other too; `source_type` is the source type, if known.
-
-        Sorting by value also sorts by every order-preserving transform, and by a finer unit of time also by coarser ones. A
-        longer prefix also sorts by a shorter one, but a width of numbers only by its multiples.
-        """
-        match self, other:
-            case IdentityTransform(), _:
-                return other.preserves_order
-            case TimeTransform(), TimeTransform():
-                return self.rank <= other.rank
-            case TruncateTransform(), TruncateTransform() if isinstance(source_type, _TEXT_TYPES):
-                return self.width >= other.width
-            case TruncateTransform(), TruncateTransform() if source_type is not None:
-                return other.width % self.width == 0
-            case _:
-                return self == other
-
 
 @dataclass(frozen=True, slots=True)
 class IdentityTransform(Transform):
@@ -174,8 +156,6 @@ class TimeTransform(Transform):
     source_types: ClassVar[tuple[type[types.IcebergType], ...]] = (types.DateType, *TIMESTAMP_TYPES)
     own_type: ClassVar[types.IcebergType | None] = types.IntegerType()
     unit: ClassVar[str]
-    rank: ClassVar[int]
-    """Coarser units have higher ranks."""
 
     def _apply(self, value: int, source_type: types.IcebergType) -> int:
         is_date = isinstance(source_type, types.DateType)
@@ -193,7 +173,6 @@ class YearTransform(TimeTransform):
     """Years since 1970."""
 
     unit = "year"
-    rank = 3
 
     def _of_days(self, days: int) -> int:
         return civil_from_days(days)[0] - EPOCH_YEAR
@@ -207,7 +186,6 @@ class MonthTransform(TimeTransform):
     """Months since 1970-01."""
 
     unit = "month"
-    rank = 2
 
     def _of_days(self, days: int) -> int:
         year, month, _ = civil_from_days(days)
@@ -223,7 +201,6 @@ class DayTransform(TimeTransform):
 
     own_type = types.DateType()
     unit = "day"
-    rank = 1
 
     def _of_days(self, days: int) -> int:
         return index(days)
@@ -235,7 +212,6 @@ class HourTransform(TimeTransform):
 
     source_types = TIMESTAMP_TYPES
     unit = "hour"
-    rank = 0
 
     def _apply(self, value: int, source_type: types.IcebergType) -> int:
         hours = value // per_hour(source_type)

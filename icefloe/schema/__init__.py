@@ -40,9 +40,10 @@ from icefloe.schema.name_mapping import (
     NameMapping,
     apply_name_mapping,
     create_name_mapping,
+    format_name_mapping,
+    parse_name_mapping,
     update_name_mapping,
 )
-from icefloe.schema.name_mapping_codec import format_name_mapping, parse_name_mapping
 from icefloe.schema.projection import (
     Constant,
     Default,

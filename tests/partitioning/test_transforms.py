@@ -368,57 +368,6 @@ def test_what_preserves_order_does(case: tuple[types.IcebergType, tr.Transform, 
     assert results == sorted(results)
 
 
-@given(
-    ORDERED.flatmap(
-        lambda kind: st.tuples(
-            st.just(kind),
-            transforms_of(kind).flatmap(lambda mine: st.tuples(st.just(mine), st.just(mine) | transforms_of(kind))),
-            st.lists(values_of(kind), min_size=2, max_size=8),
-        )
-    )
-)
-def test_what_satisfies_an_order_has_it(
-    case: tuple[types.IcebergType, tuple[tr.Transform, tr.Transform], list[Any]],
-) -> None:
-    kind, (mine, other), items = case
-    if not mine.satisfies_order_of(other, kind) or isinstance(mine, tr.VoidTransform):
-        return
-    try:
-        items = sorted(items, key=lambda value: mine.apply(value, kind))
-        results = [other.apply(value, kind) for value in items]
-    except InvalidValueError:
-        return
-    assert results == sorted(results)
-
-
-@pytest.mark.parametrize(
-    ("mine", "other", "kind", "expected"),
-    [
-        (tr.HourTransform(), tr.DayTransform(), None, True),
-        (tr.DayTransform(), tr.YearTransform(), None, True),
-        (tr.YearTransform(), tr.YearTransform(), None, True),
-        (tr.MonthTransform(), tr.DayTransform(), None, False),
-        (tr.DayTransform(), tr.IdentityTransform(), None, False),
-        (tr.IdentityTransform(), tr.HourTransform(), None, True),
-        (tr.IdentityTransform(), tr.BucketTransform(4), None, False),
-        (tr.BucketTransform(4), tr.BucketTransform(4), None, True),
-        (tr.BucketTransform(8), tr.BucketTransform(4), None, False),
-        (tr.TruncateTransform(8), tr.TruncateTransform(4), types.StringType(), True),
-        (tr.TruncateTransform(4), tr.TruncateTransform(8), types.StringType(), False),
-        (tr.TruncateTransform(4), tr.TruncateTransform(8), types.LongType(), True),
-        (tr.TruncateTransform(8), tr.TruncateTransform(4), types.LongType(), False),
-        (tr.TruncateTransform(4), tr.TruncateTransform(6), types.LongType(), False),
-        (tr.TruncateTransform(8), tr.TruncateTransform(4), None, False),
-        (tr.TruncateTransform(8), tr.IdentityTransform(), types.StringType(), False),
-    ],
-    ids=str,
-)
-def test_which_orders_are_satisfied(
-    mine: tr.Transform, other: tr.Transform, kind: types.IcebergType | None, expected: bool
-) -> None:
-    assert mine.satisfies_order_of(other, kind) is expected
-
-
 @pytest.mark.parametrize(
     ("transform", "kind", "value", "text"),
     [

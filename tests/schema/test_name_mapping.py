@@ -23,7 +23,7 @@ from icefloe.schema import (
     types,
     update_name_mapping,
 )
-from icefloe.schema.name_mapping_codec import name_mapping_from_json, name_mapping_to_json
+from icefloe.schema.name_mapping import name_mapping_from_json, name_mapping_to_json
 from tests.strategies import schemas
 
 # The example of the spec, Appendix C.
