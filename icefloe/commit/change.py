@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Protocol, TypeVar, cast
 
 from icefloe import properties as props
@@ -55,18 +56,14 @@ class Workbench:
         """The snapshots that this commit makes, each with its parent in the first attempt."""
         self.row_files: list[DataFile] = []
         """The files of rows, data and deletes, that were written for this commit; not by this."""
-        self._manifests = 0
-        self._vectors = 0
+        self.failure: BaseException | None = None
+        """Why a file could not be written, once that was waited for; nothing can be committed from then on."""
+        self._manifest_numbers = count()
+        self._vector_numbers = count()
         self._written: dict[str, None] = {}
         self._memory: dict[Hashable, object] = {}
         self._lock = threading.Lock()
         self._pending: dict[str, Future[None]] = {}
-        self._failure: BaseException | None = None
-
-    @property
-    def failure(self) -> BaseException | None:
-        """Why a file could not be written, once that was waited for; nothing can be committed from then on."""
-        return self._failure
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -89,15 +86,15 @@ class Workbench:
     def settle(self) -> None:
         """Wait until every file is written, whole and durable. A failure is final: what was made relies on the file."""
         self._finish()
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
 
     def _finish(self) -> None:
         """Wait for what is being written, and remember the first error."""
         with self._lock:
             pending, self._pending = self._pending, {}
         for error in [writing.exception() for writing in pending.values()]:
-            self._failure = self._failure or error
+            self.failure = self.failure or error
 
     def discard(self, locations: Iterable[str]) -> bool:
         """Delete files of this commit; whether all of them are gone. It never fails: files may stay behind."""
@@ -131,10 +128,7 @@ class Workbench:
 
     def manifest_names(self, metadata: TableMetadata) -> Iterator[str]:
         """Locations for new manifests, without end."""
-        while True:
-            with self._lock:
-                number, self._manifests = self._manifests, self._manifests + 1
-            yield f"{metadata_folder(metadata)}/{self.commit_uuid}-m{number}.avro"
+        return (f"{metadata_folder(metadata)}/{self.commit_uuid}-m{number}.avro" for number in self._manifest_numbers)
 
     def list_name(self, metadata: TableMetadata, snapshot_id: int) -> str:
         """The location of the manifest list of this attempt."""
@@ -142,9 +136,7 @@ class Workbench:
 
     def vectors_name(self, metadata: TableMetadata) -> str:
         """A location for a new file of deletion vectors."""
-        with self._lock:
-            number, self._vectors = self._vectors, self._vectors + 1
-        return f"{table_location(metadata)}/data/{self.commit_uuid}-deletes-{number}.puffin"
+        return f"{table_location(metadata)}/data/{self.commit_uuid}-deletes-{next(self._vector_numbers)}.puffin"
 
 
 _pool: tuple[int, ThreadPoolExecutor] | None = None

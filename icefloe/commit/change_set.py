@@ -1,12 +1,13 @@
 """Several changes, one commit: each is prepared on what the ones before it leave, and nothing is visible before the end."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
 from icefloe.commit.change import Caches, Change, PreparedChanges, Workbench
 from icefloe.commit.committer import Committer, TableState, check_same_table
-from icefloe.commit.parent import manifests_of, read_entries
+from icefloe.commit.parent import Parent
+from icefloe.commit.partitions import normal_paths
 from icefloe.commit.report import report_commit
 from icefloe.commit.retry import CommitLoop, Committed, Outcome, Timing, result_of
 from icefloe.errors import InvalidInputError, LocationNotFoundError
@@ -14,7 +15,6 @@ from icefloe.manifests import WITHOUT_METRICS, DataFile, FileContent, ManifestCo
 from icefloe.metadata import Snapshot, TableMetadata, updates as up
 from icefloe.planning import LoggingReporter, Reporter
 from icefloe.storage import Storage, identity
-from icefloe.storage.identities import identities
 from icefloe.versions import Feature, allows
 
 
@@ -40,8 +40,7 @@ class ChangeSet:
         self._reporter = reporter or LoggingReporter()
         self._bench = Workbench(committer.storage, caches or Caches(), self._timing.clock_ms)
         self._changes = PreparedChanges(base.metadata, self._bench)
-        self._outcome: Outcome | None = None
-        self._was_sent = False
+        self._is_open = True
 
     @property
     def table_metadata(self) -> TableMetadata:
@@ -58,11 +57,6 @@ class ChangeSet:
     def row_files(self) -> list[DataFile]:
         """Data and delete files of the changes; who writes one puts it here, so that it goes if the commit does not happen."""
         return self._bench.row_files
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it was neither committed nor given up."""
-        return self._outcome is None and not self._was_sent
 
     def add(self, change: Change) -> Snapshot | None:
         """One more change, prepared on what those before it leave: the snapshot that it makes, if any.
@@ -108,15 +102,14 @@ class ChangeSet:
         """The same, with the outcome as a value instead of an error."""
         self._check_open()
         # From here on only the loop knows what happened, even if it is torn away from us.
-        self._was_sent = True
+        self._is_open = False
         started = self._timing.clock_ms()
-        self._outcome = CommitLoop(self._committer, self._bench, self._changes, self._timing).run(self.base)
+        outcome = CommitLoop(self._committer, self._bench, self._changes, self._timing).run(self.base)
         seconds = (self._timing.clock_ms() - started) / 1000
-        if isinstance(self._outcome, Committed):
-            left_out = _position_deletes_left_out(self._outcome, self._bench, self._changes.snapshot_ids)
-            self._bench.discard(left_out | _of_failed_attempts(self._outcome, self._bench))
-        report_commit(self._outcome, self.base.metadata, self._committer.name, seconds, self._reporter)
-        return self._outcome
+        if isinstance(outcome, Committed):
+            self._bench.discard(_leftovers(outcome, self._bench))
+        report_commit(outcome, self.base.metadata, self._committer.name, seconds, self._reporter)
+        return outcome
 
     def discard(self, files: Iterable[DataFile]) -> None:
         """Delete files of rows that no change needs any more."""
@@ -124,12 +117,12 @@ class ChangeSet:
 
     def abandon(self) -> None:
         """Give it up: nothing was sent to the catalog, so that its files can go."""
-        if self.is_open:
+        if self._is_open:
             self._bench.discard_all()
             self._changes = PreparedChanges(self.base.metadata, self._bench)
 
     def _check_open(self) -> None:
-        if not self.is_open:
+        if not self._is_open:
             raise InvalidInputError("the transaction is over; begin another one")
 
     def __enter__(self) -> Self:
@@ -139,47 +132,39 @@ class ChangeSet:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            if self.is_open:
+            if self._is_open:
                 self.commit()
         elif issubclass(kind, Exception):
             self.abandon()
 
 
-def _of_failed_attempts(outcome: Committed, bench: Workbench) -> set[str]:
-    """Manifests and manifest lists that only failed attempts needed."""
-    metadata = outcome.state.metadata
-    leftovers = {location for location in bench.written if location.endswith(".avro")}
-    if bench.attempt == 1 or not leftovers:
-        return set()
-    try:
-        for snapshot in map(metadata.snapshot_by_id, outcome.snapshot_ids):
-            if snapshot is None or snapshot.manifest_list is None:
-                return set()
-            manifests = (manifest.manifest_path for manifest in manifests_of(snapshot, metadata, bench))
-            leftovers -= {metadata.resolve(snapshot.manifest_list), *manifests}
-    except Exception:  # noqa: BLE001 - the commit happened; what cannot be read only keeps leftovers alive
-        return set()
-    return leftovers
+def _leftovers(outcome: Committed, bench: Workbench) -> set[str]:
+    """The files that were written for a commit that happened, and that none of its snapshots names; none if in doubt.
 
-
-def _position_deletes_left_out(outcome: Committed, bench: Workbench, snapshot_ids: Sequence[int]) -> set[str]:
-    """The position delete files that were written for these snapshots, and that the commit did without.
-
-    If the table was upgraded meanwhile, it has taken what they hold as deletion vectors.
+    Manifests and manifest lists are left over by failed attempts; position delete files if the table was upgraded
+    meanwhile, and has taken what they hold as deletion vectors.
     """
     metadata = outcome.state.metadata
-    positions = (file for file in bench.row_files if file.content is FileContent.POSITION_DELETES)
-    unnamed = {identity(file.file_path): file.file_path for file in positions if not file.is_deletion_vector}
-    if not unnamed or allows(metadata.format_version, Feature.NEW_POSITION_DELETE_FILES):
+    leftovers = {path for path in bench.written if path.endswith(".avro")} if bench.attempt > 1 else set()
+    positions: dict[str, str] = {}
+    if not allows(metadata.format_version, Feature.NEW_POSITION_DELETE_FILES):
+        deletes = (file for file in bench.row_files if file.content is FileContent.POSITION_DELETES)
+        positions = {identity(file.file_path): file.file_path for file in deletes if not file.is_deletion_vector}
+    if not leftovers and not positions:
         return set()
+    parent = Parent(metadata, bench)
     try:
-        # A transaction may delete rows first and upgrade the table then: what is named stays, whatever the version.
-        for snapshot in map(metadata.snapshot, snapshot_ids):
-            for manifest in manifests_of(snapshot, metadata, bench):
-                if manifest.content is ManifestContent.DELETES:
-                    columns = read_entries(manifest, metadata, bench, WITHOUT_METRICS)
-                    for path in unnamed.keys() & set(identities(columns.column("file_path")).to_pylist()):
-                        del unnamed[path]
+        for snapshot in map(metadata.snapshot, outcome.snapshot_ids):
+            if snapshot.manifest_list is None:
+                return set()
+            leftovers.discard(metadata.resolve(snapshot.manifest_list))
+            for manifest in parent.manifests_of(snapshot):
+                leftovers.discard(manifest.manifest_path)
+                # A transaction may delete rows first and upgrade the table then: what is named stays.
+                if positions and manifest.content is ManifestContent.DELETES:
+                    named = normal_paths([parent.read(manifest, WITHOUT_METRICS)])
+                    for path in positions.keys() & set(named.to_pylist()):
+                        del positions[path]
     except Exception:  # noqa: BLE001 - the commit happened; what cannot be read only keeps leftovers alive
         return set()
-    return set(unnamed.values())
+    return leftovers.union(positions.values())

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from icefloe import properties as props
 from icefloe.commit.change import Change, Prepared, Workbench
-from icefloe.commit.parent import manifests_of, read_entries
+from icefloe.commit.parent import Parent
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
 from icefloe.manifests import WITHOUT_METRICS, ManifestContent, ManifestFile
 from icefloe.metadata import (
@@ -93,17 +93,18 @@ class CleanMetadata(Change):
         """The updates; no branch, tag or default may move meanwhile, since what it moves to may need what goes."""
         specs = {metadata.default_spec_id}
         schemas: set[int | None] = {metadata.current_schema_id}
+        parent = Parent(metadata, bench)
         manifests: set[ManifestFile] = set()
         for snapshot in metadata.snapshots:
             schemas.add(snapshot.schema_id)
-            manifests.update(manifests_of(snapshot, metadata, bench))
+            manifests.update(parent.manifests_of(snapshot))
         specs.update(manifest.partition_spec_id for manifest in manifests)
         unused_specs = tuple(spec_id for spec_id in metadata.specs_by_id if spec_id not in specs)
         unused_schemas = tuple(schema_id for schema_id in metadata.schemas_by_id if schema_id not in schemas)
         if unused_schemas:
             fields = (field for spec_id in specs for field in metadata.spec(spec_id).fields)
             needed = {field.source_id for field in fields if _has_type_of_column(field.transform)}
-            needed |= _equality_ids(manifests, metadata, bench)
+            needed |= _equality_ids(parent, manifests)
             schemas |= _last_schemas(needed, metadata, schemas)
             unused_schemas = tuple(schema_id for schema_id in unused_schemas if schema_id not in schemas)
         updates: list[up.TableUpdate] = []
@@ -128,12 +129,12 @@ def _has_type_of_column(transform: tr.Transform) -> bool:
     return not is_void and isinstance(transform.result_type(UnknownType()), UnknownType)
 
 
-def _equality_ids(manifests: Iterable[ManifestFile], metadata: TableMetadata, bench: Workbench) -> set[int]:
+def _equality_ids(parent: Parent, manifests: Iterable[ManifestFile]) -> set[int]:
     """The columns that live equality delete files compare."""
     field_ids: set[int] = set()
     for manifest in manifests:
         if manifest.content is ManifestContent.DELETES and manifest.has_live_files:
-            columns = read_entries(manifest, metadata, bench, WITHOUT_METRICS)
+            columns = parent.read(manifest, WITHOUT_METRICS)
             lists = columns.filter(columns.is_live).column("equality_ids")
             field_ids.update(pc.unique(pc.list_flatten(lists)).to_pylist())
     return field_ids

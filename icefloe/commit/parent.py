@@ -6,15 +6,18 @@ from icefloe.commit.change import Workbench
 from icefloe.manifests import EVERYTHING, ManifestColumns, ManifestContent, ManifestFile, SnapshotManifests, Wanted
 from icefloe.metadata import Snapshot, TableMetadata
 
+_NO_SNAPSHOT = -(1 << 63)
+"""An id that no snapshot has."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """A table's metadata, the snapshot that a commit builds on, and the id that the new snapshot will have."""
+    """A table's metadata, the snapshot that a commit builds on, and the id that the new snapshot will have, if any."""
 
     metadata: TableMetadata
-    snapshot: Snapshot | None
-    snapshot_id: int
     bench: Workbench
+    snapshot: Snapshot | None = None
+    snapshot_id: int = _NO_SNAPSHOT
 
     def manifests(self, content: ManifestContent | None = None) -> tuple[ManifestFile, ...]:
         """The manifests of the parent that hold live files, of one kind or all."""
@@ -25,36 +28,21 @@ class Parent:
         )
 
     def manifests_of(self, snapshot: Snapshot | None) -> tuple[ManifestFile, ...]:
-        """All manifests of a snapshot of the table."""
-        return () if snapshot is None else manifests_of(snapshot, self.metadata, self.bench)
+        """All manifests of a snapshot of the table, with their counts; read once, since lists never change."""
+        return () if snapshot is None else self._source().counted(snapshot)
 
     def read(self, manifest: ManifestFile, wanted: Wanted = EVERYTHING) -> ManifestColumns:
-        """The entries of a manifest, deleted ones among them, with all that they inherit."""
-        is_own = manifest.added_snapshot_id == self.snapshot_id
-        return read_entries(manifest, self.metadata, self.bench, wanted, committed=not is_own)
+        """The entries of a manifest, deleted ones among them, with all that they inherit.
 
+        Entries without metrics are kept for the next time; those of manifests of this commit still wait for their numbers.
+        """
+        return self._source().entries(
+            manifest,
+            wanted,
+            self.metadata.partition_type(manifest.partition_spec_id),
+            committed=manifest.added_snapshot_id != self.snapshot_id,
+            keep=not wanted.metrics,
+        )
 
-def manifests_of(snapshot: Snapshot, metadata: TableMetadata, bench: Workbench) -> tuple[ManifestFile, ...]:
-    """The manifests of a snapshot with all their counts; read once, since lists never change."""
-    return _manifests(metadata, bench).counted(snapshot)
-
-
-def read_entries(
-    manifest: ManifestFile,
-    metadata: TableMetadata,
-    bench: Workbench,
-    wanted: Wanted = EVERYTHING,
-    *,
-    committed: bool = True,
-) -> ManifestColumns:
-    """The entries of a manifest; those that were decoded without metrics are kept for the next time.
-
-    `committed` is off for manifests of the commit itself, whose entries still wait for their numbers.
-    """
-    partition_type = metadata.partition_type(manifest.partition_spec_id)
-    keep = not wanted.metrics
-    return _manifests(metadata, bench).entries(manifest, wanted, partition_type, committed=committed, keep=keep)
-
-
-def _manifests(metadata: TableMetadata, bench: Workbench) -> SnapshotManifests:
-    return SnapshotManifests(metadata, bench.read, bench.storage.limits, bench.caches.manifests)
+    def _source(self) -> SnapshotManifests:
+        return SnapshotManifests(self.metadata, self.bench.read, self.bench.storage.limits, self.bench.caches.manifests)

@@ -97,7 +97,7 @@ class SnapshotChange:
         self._check_branch(metadata)
         bench.first_parents.setdefault(self._snapshot_id, None if head is None else head.snapshot_id)
         with_all, added_specs = with_specs(metadata, self.operation.added)
-        parent = Parent(with_all, head, self._snapshot_id, bench)
+        parent = Parent(with_all, bench, head, self._snapshot_id)
         delta = self.operation.apply(parent)
         if delta is None:
             return Prepared()

@@ -1,50 +1,37 @@
 """What a commit did: how it ended, how often it was tried, and what it added and removed."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 
 from icefloe.commit.retry import Committed, Outcome
 from icefloe.metadata import Snapshot, TableMetadata, summary as keys
 from icefloe.planning import Reporter, deliver
 
 
+def _count(key: str) -> int:
+    """A count, and where a summary has it."""
+    return field(default=0, metadata={"key": key})
+
+
 @dataclass(frozen=True, slots=True)
 class CommitCounts:
     """What a snapshot says that it changed; what it does not say is 0."""
 
-    added_data_files: int = 0
-    removed_data_files: int = 0
-    added_delete_files: int = 0
+    added_data_files: int = _count(keys.ADDED_DATA_FILES)
+    removed_data_files: int = _count(keys.DELETED_DATA_FILES)
+    added_delete_files: int = _count(keys.ADDED_DELETE_FILES)
     """Deletion vectors among them."""
-    removed_delete_files: int = 0
-    added_deletion_vectors: int = 0
-    removed_deletion_vectors: int = 0
-    added_records: int = 0
-    removed_records: int = 0
-    added_bytes: int = 0
-    removed_bytes: int = 0
-    manifests_created: int = 0
-    manifests_kept: int = 0
-    manifests_replaced: int = 0
-    entries_processed: int = 0
-
-
-_KEYS = {
-    "added_data_files": keys.ADDED_DATA_FILES,
-    "removed_data_files": keys.DELETED_DATA_FILES,
-    "added_delete_files": keys.ADDED_DELETE_FILES,
-    "removed_delete_files": keys.REMOVED_DELETE_FILES,
-    "added_deletion_vectors": keys.ADDED_DVS,
-    "removed_deletion_vectors": keys.REMOVED_DVS,
-    "added_records": keys.ADDED_RECORDS,
-    "removed_records": keys.DELETED_RECORDS,
-    "added_bytes": keys.ADDED_FILES_SIZE,
-    "removed_bytes": keys.REMOVED_FILES_SIZE,
-    "manifests_created": keys.MANIFESTS_CREATED,
-    "manifests_kept": keys.MANIFESTS_KEPT,
-    "manifests_replaced": keys.MANIFESTS_REPLACED,
-    "entries_processed": keys.ENTRIES_PROCESSED,
-}
+    removed_delete_files: int = _count(keys.REMOVED_DELETE_FILES)
+    added_deletion_vectors: int = _count(keys.ADDED_DVS)
+    removed_deletion_vectors: int = _count(keys.REMOVED_DVS)
+    added_records: int = _count(keys.ADDED_RECORDS)
+    removed_records: int = _count(keys.DELETED_RECORDS)
+    added_bytes: int = _count(keys.ADDED_FILES_SIZE)
+    removed_bytes: int = _count(keys.REMOVED_FILES_SIZE)
+    manifests_created: int = _count(keys.MANIFESTS_CREATED)
+    manifests_kept: int = _count(keys.MANIFESTS_KEPT)
+    manifests_replaced: int = _count(keys.MANIFESTS_REPLACED)
+    entries_processed: int = _count(keys.ENTRIES_PROCESSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +70,7 @@ class CommitReport:
 
 def commit_counts(summary: Mapping[str, str]) -> CommitCounts:
     """The counts of a snapshot's summary; nonsense in it counts as nothing."""
-    texts = {name: summary.get(key, "") for name, key in _KEYS.items()}
+    texts = {count.name: summary.get(count.metadata["key"], "") for count in fields(CommitCounts)}
     return CommitCounts(**{name: int(text) for name, text in texts.items() if text.isascii() and text.isdecimal()})
 
 

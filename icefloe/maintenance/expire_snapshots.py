@@ -5,19 +5,40 @@ is an error any more: files that cannot be told to be unneeded stay behind, with
 """
 
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from typing import Protocol, Self
 
-from icefloe.commit import CleanMetadata, Expire
+from icefloe.commit import ChangeSet, CleanMetadata, Expire
 from icefloe.errors import LocationNotFoundError
-from icefloe.maintenance.deleting import LOG, delete_quietly
-from icefloe.maintenance.maintained import MaintainedTable
-from icefloe.maintenance.ownership import Ownership, note_foreign
+from icefloe.maintenance.ownership import LOG, Ownership, delete_quietly, note_foreign
 from icefloe.maintenance.reachable import live_content, manifest_lists_of, manifests_of, statistics_of
 from icefloe.manifests import FileContent, ManifestFile
 from icefloe.metadata import TableMetadata
 from icefloe.storage import Storage, deletion_key
 
 _ATTEMPTS = 3
+
+
+class MaintainedTable(Protocol):
+    """A handle of a table."""
+
+    def name(self) -> tuple[str, ...]:
+        """Its identifier."""
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The metadata as the handle knows it."""
+
+    @property
+    def storage(self) -> Storage:
+        """Where its files are."""
+
+    def refresh(self) -> Self:
+        """The same handle at the newest state."""
+
+    def transaction(self) -> AbstractContextManager[ChangeSet]:
+        """Changes that are committed together, when the block ends at the latest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,43 +89,43 @@ def expire_snapshots(
             tx.add(CleanMetadata())
         done = tx.commit()
     before = (done.base or done.state).metadata
-    made = done.state.metadata.snapshots_by_id
-    gone = tuple(each.snapshot_id for each in before.snapshots if each.snapshot_id not in made)
-    if not gone or not delete_files:
-        return ExpiredFiles(gone)
+    after = done.state.metadata.snapshots_by_id
+    expired = tuple(snapshot.snapshot_id for snapshot in before.snapshots if snapshot.snapshot_id not in after)
+    if not expired or not delete_files:
+        return ExpiredFiles(expired)
     try:
-        unneeded, foreign = _unneeded_now(table, before, gone)
+        unneeded, foreign = _unneeded_now(table, before, expired)
     except Exception as error:  # noqa: BLE001 - the commit happened, whatever is the matter with files
-        LOG.warning("files of %d expired snapshots stay behind: %s", len(gone), error)
-        return ExpiredFiles(gone, problem=str(error))
-    return replace(_delete(unneeded, gone, table.storage), left_alone=foreign)
+        LOG.warning("files of %d expired snapshots stay behind: %s", len(expired), error)
+        return ExpiredFiles(expired, problem=str(error))
+    return replace(_delete(unneeded, expired, table.storage), left_alone=foreign)
 
 
 def _unneeded_now(
-    table: MaintainedTable, before: TableMetadata, gone: tuple[int, ...], attempts: int = _ATTEMPTS
+    table: MaintainedTable, before: TableMetadata, expired: tuple[int, ...], attempts: int = _ATTEMPTS
 ) -> tuple[_Unneeded, tuple[str, ...]]:
     """What the table does not need any more, as it is now, and what of that is not its own."""
     # Others may have committed meanwhile, so what is still needed is read anew (FAILURES, rule 8).
     after = table.refresh().metadata
     try:
-        unneeded = _unneeded(before, after, gone, table.storage)
+        unneeded = _unneeded(before, after, expired, table.storage)
     except LocationNotFoundError:
         # What is missing may have expired since the table was read, with files that others delete.
         if attempts == 1:
             raise
-        return _unneeded_now(table, before, gone, attempts - 1)
+        return _unneeded_now(table, before, expired, attempts - 1)
     return _owned(unneeded, Ownership.of(after, None, before))
 
 
-def _unneeded(before: TableMetadata, after: TableMetadata, gone: Iterable[int], storage: Storage) -> _Unneeded:
-    kept = manifests_of(after, after.snapshots, storage)
-    leaving = _manifests_leaving(before, gone, storage)
-    manifests = {path: leaving[path] for path in _certain(leaving, kept)}
+def _unneeded(before: TableMetadata, after: TableMetadata, expired: Iterable[int], storage: Storage) -> _Unneeded:
+    needed = manifests_of(after, after.snapshots, storage)
+    leaving = _manifests_leaving(before, expired, storage)
+    manifests = {path: leaving[path] for path in _certain(leaving, needed)}
     doomed = dict(_content_leaving(before, manifests.values(), storage))
     key = deletion_key(doomed)
-    content = {key(path): (path, kind) for path, kind in doomed.items()}
+    content = {key(path): (path, holding) for path, holding in doomed.items()}
     if content:
-        for paths, _ in live_content(after, kept.values(), storage):
+        for paths, _ in live_content(after, needed.values(), storage):
             for path in content.keys() & set(map(key, paths)):
                 del content[path]
     return _Unneeded(
@@ -119,7 +140,7 @@ def _certain(paths: Collection[str], needed: Iterable[str]) -> frozenset[str]:
     """The paths that are certain to be none of those that are needed."""
     key = deletion_key(paths)
     possible = set(map(key, needed))
-    return frozenset(each for each in paths if key(each) not in possible)
+    return frozenset(path for path in paths if key(path) not in possible)
 
 
 def _owned(unneeded: _Unneeded, ownership: Ownership) -> tuple[_Unneeded, tuple[str, ...]]:
@@ -134,45 +155,42 @@ def _owned(unneeded: _Unneeded, ownership: Ownership) -> tuple[_Unneeded, tuple[
     return _Unneeded({path: unneeded.content[path] for path in content}, *groups), tuple(foreign)
 
 
-def _manifests_leaving(before: TableMetadata, gone: Iterable[int], storage: Storage) -> dict[str, ManifestFile]:
-    """The manifests of snapshots that left; of one whose list is gone, somebody else has deleted all that was to be."""
-    found: dict[str, ManifestFile] = {}
-    for each in gone:
+def _manifests_leaving(before: TableMetadata, expired: Iterable[int], storage: Storage) -> dict[str, ManifestFile]:
+    """The manifests of expired snapshots; of one whose list is missing, somebody else has deleted all that was to be."""
+    manifests: dict[str, ManifestFile] = {}
+    for snapshot_id in expired:
         try:
-            found |= manifests_of(before, [before.snapshot(each)], storage)
+            manifests |= manifests_of(before, [before.snapshot(snapshot_id)], storage)
         except LocationNotFoundError as error:
             LOG.warning("files of an expired snapshot are deleted by others, or stay behind: %s", error)
-    return found
+    return manifests
 
 
 def _content_leaving(
     before: TableMetadata, manifests: Iterable[ManifestFile], storage: Storage
 ) -> Iterator[tuple[str, int]]:
-    """The files of these manifests, with what they hold; one that is gone was deleted by others, after its files."""
-    asked = list(manifests)
+    """The files of these manifests, with what they hold; a missing one was deleted by others, after its files."""
+    leaving = list(manifests)
     try:
-        parts = list(live_content(before, asked, storage))
+        parts = list(live_content(before, leaving, storage))
     except LocationNotFoundError as error:
-        if len(asked) > 1:
-            for each in asked:
-                yield from _content_leaving(before, [each], storage)
+        if len(leaving) > 1:
+            for manifest in leaving:
+                yield from _content_leaving(before, [manifest], storage)
         else:
             LOG.warning("files of an expired snapshot are deleted by others, or stay behind: %s", error)
         return
-    for paths, kinds in parts:
-        yield from zip(paths, kinds, strict=True)
+    for paths, contents in parts:
+        yield from zip(paths, contents, strict=True)
 
 
-def _delete(unneeded: _Unneeded, gone: tuple[int, ...], storage: Storage) -> ExpiredFiles:
+def _delete(unneeded: _Unneeded, expired: tuple[int, ...], storage: Storage) -> ExpiredFiles:
     """Delete what leads to others last, so that an interrupted expiry leaves nothing that points to nothing."""
     why = "needed by no snapshot any more"
     stayed = delete_quietly(storage, unneeded.content, why)
-    deleted = [kind for path, kind in unneeded.content.items() if path not in stayed]
+    deleted = [content for path, content in unneeded.content.items() if path not in stayed]
     counts = [
         len(group) - len(delete_quietly(storage, group, why))
         for group in (unneeded.manifests, unneeded.manifest_lists, unneeded.statistics)
     ]
-    by_kind = [
-        deleted.count(kind) for kind in (FileContent.DATA, FileContent.POSITION_DELETES, FileContent.EQUALITY_DELETES)
-    ]
-    return ExpiredFiles(gone, *by_kind, *counts)
+    return ExpiredFiles(expired, *map(deleted.count, FileContent), *counts)

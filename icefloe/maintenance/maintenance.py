@@ -6,8 +6,7 @@ from types import TracebackType
 from typing import Self, overload
 
 from icefloe.commit import Expire
-from icefloe.maintenance.expire_snapshots import ExpiredFiles, expire_snapshots
-from icefloe.maintenance.maintained import MaintainedTable
+from icefloe.maintenance.expire_snapshots import ExpiredFiles, MaintainedTable, expire_snapshots
 from icefloe.planning import milliseconds
 
 

@@ -1,4 +1,4 @@
-"""Which files a table may delete: those beneath its own locations; others may belong to somebody else.
+"""Which files a table may delete, and how: those beneath its own locations; others may belong to somebody else.
 
 Metadata may name files anywhere, since tables are made of files that lay elsewhere before; reading them needs no leave.
 They are deleted only if the table's property `gc.foreign-files.enabled` says so.
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from icefloe import properties as props
 from icefloe.commit import metadata_folder
 from icefloe.errors import InvalidLocationError
-from icefloe.maintenance.deleting import delete_quietly
 from icefloe.metadata import TableMetadata, resolve_location
 from icefloe.storage import Storage, is_beneath
 
@@ -44,9 +43,22 @@ class Ownership:
         """The files that may be deleted, and the others."""
         own: list[str] = []
         foreign: list[str] = []
-        for each in locations:
-            (own if self.owns(each) else foreign).append(each)
+        for location in locations:
+            (own if self.owns(location) else foreign).append(location)
         return own, foreign
+
+
+def delete_quietly(storage: Storage, locations: Iterable[str], why: str) -> frozenset[str]:
+    """Delete files; a failure is noted in the log, and changes nothing. Which files stayed behind."""
+    asked = tuple(locations)
+    try:
+        left = list(storage.delete(asked))
+    except Exception as error:  # noqa: BLE001 - what was decided before stands, whatever happens to leftovers
+        LOG.warning("files that are %s stay behind: %s", why, error)
+        return frozenset(asked)
+    for failure in left:
+        LOG.warning("a file that is %s stays behind: %s", why, failure.error)
+    return frozenset(failure.location for failure in left)
 
 
 def delete_own(storage: Storage, ownership: Ownership, locations: Iterable[str], why: str) -> frozenset[str]:

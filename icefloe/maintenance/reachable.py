@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from icefloe.manifests import ManifestFile, SnapshotManifests, wanted
 from icefloe.metadata import Snapshot, TableMetadata
 from icefloe.parallel import in_order
-from icefloe.storage import Storage, identity
-from icefloe.storage.identities import identities
+from icefloe.storage import Storage, identities, identity
 
 _WORKERS = 4
 
@@ -39,20 +38,21 @@ def reachable_files(metadata: TableMetadata, metadata_location: str | None, stor
     content: set[str] = set()
     for paths, _ in live_content(metadata, manifests.values(), storage):
         content.update(paths)
-    log = (*(each.metadata_file for each in metadata.metadata_log), metadata_location)
+    log = (*(entry.metadata_file for entry in metadata.metadata_log), metadata_location)
     return ReachableFiles(
         frozenset(content),
         frozenset(manifests),
         manifest_lists_of(metadata),
         statistics_of(metadata),
-        tuple(dict.fromkeys(_place(metadata, each) for each in log if each is not None)),
+        tuple(dict.fromkeys(_location(metadata, path) for path in log if path is not None)),
     )
 
 
 def manifests_of(metadata: TableMetadata, snapshots: Iterable[Snapshot], storage: Storage) -> dict[str, ManifestFile]:
     """The manifests of some snapshots by location, each once."""
     source = SnapshotManifests(metadata, storage.read, storage.limits)
-    return {identity(each.manifest_path): each for snapshot in snapshots for each in source.of(snapshot)}
+    manifests = (manifest for snapshot in snapshots for manifest in source.of(snapshot))
+    return {identity(manifest.manifest_path): manifest for manifest in manifests}
 
 
 def live_content(
@@ -68,15 +68,16 @@ def live_content(
 
 def manifest_lists_of(metadata: TableMetadata) -> frozenset[str]:
     """The manifest lists of all snapshots."""
-    return frozenset(_place(metadata, each.manifest_list) for each in metadata.snapshots if each.manifest_list)
+    paths = (snapshot.manifest_list for snapshot in metadata.snapshots)
+    return frozenset(_location(metadata, path) for path in paths if path)
 
 
 def statistics_of(metadata: TableMetadata) -> frozenset[str]:
     """The statistics files, of the table and of partitions."""
-    named = [each.statistics_path for each in metadata.statistics]
-    named += [each.statistics_path for each in metadata.partition_statistics]
-    return frozenset(_place(metadata, each) for each in named)
+    paths = [file.statistics_path for file in metadata.statistics]
+    paths += [file.statistics_path for file in metadata.partition_statistics]
+    return frozenset(_location(metadata, path) for path in paths)
 
 
-def _place(metadata: TableMetadata, path: str) -> str:
+def _location(metadata: TableMetadata, path: str) -> str:
     return identity(metadata.resolve(path))

@@ -6,7 +6,7 @@ from typing import Any
 
 from icefloe.catalog import Catalog
 from icefloe.commit import Caches, Expire, Planned, StatisticsChange
-from icefloe.commit.parent import read_entries
+from icefloe.commit.parent import Parent
 from icefloe.data import write_data_files
 from icefloe.manifests import WITHOUT_METRICS, DataFile
 from icefloe.metadata import StatisticsFile, resolve_location
@@ -292,7 +292,7 @@ def check_whole(catalog: Catalog, name: str) -> None:
     for snapshot in table.snapshots():
         for manifest in manifests(table, snapshot.snapshot_id, _CACHES):
             needed.add(manifest.manifest_path)
-            columns = read_entries(manifest, metadata, bench_of(table, _CACHES), WITHOUT_METRICS)
+            columns = Parent(metadata, bench_of(table, _CACHES)).read(manifest, WITHOUT_METRICS)
             needed.update(columns.filter(columns.is_live).column("file_path").to_pylist())
     missing = sorted(each for each in needed if not catalog.storage.exists(each))
     assert not missing, f"live files are gone: {missing}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from icefloe.commit import BeforeSwap, Caches, Committer, TableState, Timing, Workbench, check_same_table, next_state
-from icefloe.commit.parent import manifests_of, read_entries
+from icefloe.commit.parent import Parent
 from icefloe.errors import CommitFailed
 from icefloe.manifests import DataFile, FileContent, ManifestContent, ManifestEntry, ManifestFile
 from icefloe.metadata import TableMetadata, new_table_metadata, requirements as req, updates as up
@@ -168,7 +168,7 @@ def manifests(table: Table, snapshot_id: int | None = None, caches: Caches | Non
     """The manifests of a snapshot, read from storage by nobody's cache unless one is given."""
     metadata = table.metadata
     snapshot = metadata.current_snapshot() if snapshot_id is None else metadata.snapshot(snapshot_id)
-    return () if snapshot is None else manifests_of(snapshot, metadata, bench_of(table, caches))
+    return Parent(metadata, bench_of(table, caches)).manifests_of(snapshot)
 
 
 def entries(
@@ -178,7 +178,7 @@ def entries(
     found = []
     for manifest in manifests(table, snapshot_id):
         if content is None or manifest.content is content:
-            columns = read_entries(manifest, table.metadata, bench_of(table))
+            columns = Parent(table.metadata, bench_of(table)).read(manifest)
             found += [each for each in columns.entries() if each.is_live or not live]
     return found
 

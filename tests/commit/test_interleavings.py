@@ -12,7 +12,7 @@ from functools import cache
 import pytest
 
 from icefloe.commit import Caches, Isolation, Planned, TableState
-from icefloe.commit.parent import read_entries
+from icefloe.commit.parent import Parent
 from icefloe.commit.vectors import load_vector
 from icefloe.errors import CommitFailed, CommitStateUnknown, ValidationError
 from icefloe.manifests import WITHOUT_METRICS, FileContent
@@ -176,7 +176,7 @@ def content(table: Table) -> tuple[list[str], list[tuple[object, ...]]]:
     files = (
         file
         for manifest in manifests(table, caches=SHARED)
-        for columns in [read_entries(manifest, table.metadata, bench, WITHOUT_METRICS)]
+        for columns in [Parent(table.metadata, bench).read(manifest, WITHOUT_METRICS)]
         for file in columns.filter(columns.is_live).files()
     )
     for file in files:

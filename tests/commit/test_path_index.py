@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from icefloe.commit.parent import manifests_of, read_entries
+from icefloe.commit.parent import Parent
 from icefloe.commit.path_index import PathIndex, hashes_of
 from icefloe.errors import ValidationError
 from tests.commit.tables import bench_of, data_file, new_table
@@ -68,9 +68,10 @@ def test_the_paths_of_each_manifest_of_a_large_commit_are_known() -> None:
     table, _ = new_table(2, properties={"commit.manifest.target-size-bytes": "1000"})
     table.update_snapshot().fast_append([data_file(f"memory://d/{number:060}") for number in range(4000)])
     index = table._caches.paths
-    manifests = manifests_of(table.metadata.snapshots[-1], table.metadata, bench_of(table))
+    parent = Parent(table.metadata, bench_of(table))
+    manifests = parent.manifests_of(table.metadata.snapshots[-1])
     assert len(manifests) > 1
     for manifest in manifests:
-        held = read_entries(manifest, table.metadata, bench_of(table)).column("file_path")
+        held = parent.read(manifest).column("file_path")
         for path in (held[0], held[-1]):
             assert index.may_hold(hashes_of(pa.array([path.as_py()]))) == {manifest.manifest_path}
