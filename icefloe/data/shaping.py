@@ -7,7 +7,6 @@ a zone are never taken for each other.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -150,7 +149,7 @@ def _variant(array: pa.Array, arrow_type: pa.DataType, path: str) -> pa.Array:
     return array if array.type.equals(arrow_type, check_metadata=True) else unshred(array, path)
 
 
-def _offsets(lengths: npt.NDArray[np.integer[Any]]) -> pa.Array:
+def _offsets(lengths: npt.NDArray[np.integer]) -> pa.Array:
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     if offsets[-1] > np.iinfo(np.int32).max:

@@ -12,14 +12,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import pyarrow as pa
 
 from icefloe import properties as props
 from icefloe.data.arranging import Partition, group_rows, sort_rows
 from icefloe.data.file_rolling import RollingWriter, WritePlan
-from icefloe.data.incoming import incoming_tables
+from icefloe.data.incoming import RowsInput, incoming_tables
 from icefloe.data.locations import NewLocations
 from icefloe.data.scanning import default_workers
 from icefloe.data.shaping import shape_table
@@ -57,7 +57,7 @@ class WriteRequest:
 
 
 def write_data_files(
-    data: Any,
+    data: RowsInput,
     metadata: TableMetadata,
     storage: Storage,
     *,

@@ -2,7 +2,7 @@
 
 Copy-on-write or merge-on-read is by the table's properties; v1 has no delete files, so it always copies. A file without rows
 left is only removed. Merge-on-read writes deletion vectors where the table's version has them, and position delete files in
-v2 (spec: Row-level Deletes). A change says to the commit which rows it has read, so that conflicts are found as narrowly as
+v2 (spec: Row-level Deletes). A change says to the commit which rows it has read, so that conflicts are detected as narrowly as
 can be.
 """
 

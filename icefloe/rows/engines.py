@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from icefloe.data import WriteRequest, write_data_files
+from icefloe.data import RowsInput, WriteRequest, write_data_files
 from icefloe.errors import NotInstalledError
 from icefloe.expressions import Expression
 from icefloe.manifests import DataFile
@@ -64,7 +64,7 @@ class ArrowEngine:
         """The rows of a scan by file and position."""
         return list(find_matching_rows(chosen.plan_files(), branch.context))
 
-    def write(self, data: Any, request: WriteRequest) -> list[DataFile]:
+    def write(self, data: RowsInput, request: WriteRequest) -> list[DataFile]:
         """Write the data by several threads."""
         return write_data_files(
             data, request.metadata, request.storage, lineage=request.lineage, written=request.written

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pyarrow as pa
 
 from icefloe import properties as props
 from icefloe.commit import Append, Overwrite, ReplacePartitions
-from icefloe.data import incoming_tables, shape_table
+from icefloe.data import RowsInput, incoming_tables, shape_table
 from icefloe.errors import InvalidInputError, LocationNotFoundError
 from icefloe.expressions import Expression, as_expression
 from icefloe.manifests import DataFile
@@ -31,14 +30,14 @@ class RowOperations:
         """The table that the changes are planned on."""
         return self.branch.metadata
 
-    def append(self, data: Any) -> Snapshot | None:
+    def append(self, data: RowsInput) -> Snapshot | None:
         """Add rows."""
         files = self._write(data)
         # Files that were just written have names of their own: no other commit can have them.
         merge = props.MANIFEST_MERGE_ENABLED.of(self.metadata.properties)
         return self.branch.add(Append(self.metadata, files, merge=merge, check_duplicates=False)) if files else None
 
-    def dynamic_partition_overwrite(self, data: Any) -> Snapshot | None:
+    def dynamic_partition_overwrite(self, data: RowsInput) -> Snapshot | None:
         """Add rows in place of all others of their partitions."""
         # Rows of an engine may come from the table itself; those in memory are what they are.
         planned = replace(DELETE.planned(self.branch), read_nothing=engine_for(data) is ARROW)
@@ -47,7 +46,7 @@ class RowOperations:
             return None
         return self.branch.add(ReplacePartitions(self.metadata, files, planned, check_duplicates=False))
 
-    def fill(self, data: Any) -> Snapshot | None:
+    def fill(self, data: RowsInput) -> Snapshot | None:
         """Make the data all the rows of a table that was just replaced: the snapshot says that others went, as Java's does."""
         files = self._write(data)
         return self.branch.add(Overwrite(self.metadata, None, add=files, row_filter=True, check_duplicates=False))
@@ -56,13 +55,13 @@ class RowOperations:
         """Delete the rows that match."""
         return self._replace(row_filter, (), case_sensitive)
 
-    def overwrite(self, data: Any, row_filter: str | Expression, case_sensitive: bool = True) -> Snapshot | None:
+    def overwrite(self, data: RowsInput, row_filter: str | Expression, case_sensitive: bool = True) -> Snapshot | None:
         """Delete the rows that match, and add others, in one step."""
         return self._replace(row_filter, self._write(data), case_sensitive)
 
     def upsert(
         self,
-        data: Any,
+        data: RowsInput,
         join_cols: Sequence[str] | None = None,
         when_matched_update_all: bool = True,
         when_not_matched_insert_all: bool = True,
@@ -117,5 +116,5 @@ class RowOperations:
         changes.discard(changes.row_files[written:])
         return run(replace(self, branch=newest).change(statement))
 
-    def _write(self, data: Any) -> list[DataFile]:
+    def _write(self, data: RowsInput) -> list[DataFile]:
         return engine_for(data).write(data, self.branch.request(properties=self.write_properties))

@@ -158,7 +158,7 @@ def find_key_matches(
             rows = np.flatnonzero(numbers >= 0)
             if len(rows):
                 positions = batch.column(reserved.POS.name).to_numpy()[rows]
-                ids = _row_ids(batch)[rows] if lineage else np.empty(0, np.int64)
+                ids = batch.column(reserved.ROW_ID.name).fill_null(_NO_ID).to_numpy()[rows] if lineage else rows[:0]
                 parts.append((positions, incoming.indices[numbers[rows]], ids))
         if not parts:
             return None
@@ -170,11 +170,6 @@ def find_key_matches(
     _ = incoming.indices
     for task, parts in search_files(tasks, search):
         yield KeyMatches(task, *(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-
-
-def _row_ids(batch: pa.RecordBatch) -> Numbers:
-    ids: Numbers = batch.column(reserved.ROW_ID.name).fill_null(_NO_ID).to_numpy()
-    return ids
 
 
 def _compared(
@@ -234,7 +229,7 @@ class Upsert:
     """
 
     rows: pa.Table
-    replaced: tuple[MatchedRows, ...]
+    replaced: list[MatchedRows]
     leaves_rows: bool
 
 
@@ -263,13 +258,10 @@ def plan_upsert(
         ids = np.full(len(counts), _NO_ID)
         np.minimum.at(ids, indices, row_ids)
         rows = rows.append_column(reserved.ROW_ID.name, pa.array(ids, mask=ids == _NO_ID))
-    replaced = _replaced(matches, is_unchanged, context) if updates else ()
+    replaced = [
+        MatchedRows(match.task, DeletionVector.from_positions(positions), context)
+        for match in (matches if updates else ())
+        if len(positions := match.positions[~is_unchanged[match.indices]])
+    ]
     written = rows if is_written.all() else rows.filter(pa.array(is_written))
-    return Upsert(written, tuple(replaced), bool((is_matched & ~is_written).any()))
-
-
-def _replaced(matches: Iterable[KeyMatches], is_unchanged: Mask, context: ReadContext) -> Iterator[MatchedRows]:
-    for match in matches:
-        positions = match.positions[~is_unchanged[match.indices]]
-        if len(positions):
-            yield MatchedRows(match.task, DeletionVector.from_positions(positions), context)
+    return Upsert(written, replaced, bool((is_matched & ~is_written).any()))

@@ -6,11 +6,12 @@ Conditions and values are texts or Columns over the aliases `t`, the target, and
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pyspark.sql import (
     Column,
     DataFrame,
+    SparkSession,
     functions as F,  # noqa: N812 - its usual name
 )
 
@@ -24,15 +25,15 @@ from icefloe.spark.sql.context import mentioned_metadata
 from icefloe.spark.user_side import quoted_name
 from icefloe.table import Table
 
-Condition: TypeAlias = str | Any
-Values: TypeAlias = Mapping[str, Any]
+Condition: TypeAlias = str | Column
+Values: TypeAlias = Mapping[str, object]
 
 
 @dataclass(frozen=True)
 class MergeBuilder:
     """A merge built clause by clause; each call returns a new one, and `execute` runs it."""
 
-    spark: Any
+    spark: SparkSession
     table: Table
     source: DataFrame | None = None
     on: Condition | Sequence[str] | None = None
@@ -53,28 +54,25 @@ class MergeBuilder:
 
     def when_matched_update(self, values: Values | None = None, condition: Condition | None = None) -> "MergeBuilder":
         """Update the target row: the columns named, or all of them from the source."""
-        clause = Clause(Action.UPDATE, _column(condition), assignments_of(values))
-        return replace(self, matched=(*self.matched, clause))
+        return replace(self, matched=_with(self.matched, Action.UPDATE, condition, values))
 
     def when_matched_delete(self, condition: Condition | None = None) -> "MergeBuilder":
         """Delete the target row."""
-        return replace(self, matched=(*self.matched, Clause(Action.DELETE, _column(condition))))
+        return replace(self, matched=_with(self.matched, Action.DELETE, condition))
 
     def when_not_matched_insert(
         self, values: Values | None = None, condition: Condition | None = None
     ) -> "MergeBuilder":
         """Add a row for a source row that no target row matches: the columns named, or all of them."""
-        clause = Clause(Action.INSERT, _column(condition), assignments_of(values))
-        return replace(self, not_matched=(*self.not_matched, clause))
+        return replace(self, not_matched=_with(self.not_matched, Action.INSERT, condition, values))
 
     def when_not_matched_by_source_update(self, values: Values, condition: Condition | None = None) -> "MergeBuilder":
         """Update a target row that no source row matches."""
-        clause = Clause(Action.UPDATE, _column(condition), assignments_of(values))
-        return replace(self, by_source=(*self.by_source, clause))
+        return replace(self, by_source=_with(self.by_source, Action.UPDATE, condition, values))
 
     def when_not_matched_by_source_delete(self, condition: Condition | None = None) -> "MergeBuilder":
         """Delete a target row that no source row matches."""
-        return replace(self, by_source=(*self.by_source, Clause(Action.DELETE, _column(condition))))
+        return replace(self, by_source=_with(self.by_source, Action.DELETE, condition))
 
     def with_schema_evolution(self) -> "MergeBuilder":
         """Add the columns of the source that the table lacks, and widen types, in the same commit."""
@@ -123,12 +121,16 @@ class MergeBuilder:
         return reduce(Column.__and__, pairs)
 
 
+def _with(
+    clauses: tuple[Clause, ...], action: Action, condition: Condition | None, values: Values | None = None
+) -> tuple[Clause, ...]:
+    """The clauses and one more."""
+    column = None if condition is None else _as_column(condition)
+    return (*clauses, Clause(action, column, assignments_of(values)))
+
+
 def _as_column(condition: Condition) -> Column:
     return F.expr(condition) if isinstance(condition, str) else condition
-
-
-def _column(condition: Condition | None) -> Column | None:
-    return None if condition is None else _as_column(condition)
 
 
 def assignments_of(values: Values | None) -> tuple[Assignment, ...] | None:

@@ -1,8 +1,8 @@
 """Conditions over a table's frame as predicates of ours, for pruning and for narrow conflict detection."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
+from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import (
@@ -34,7 +34,7 @@ def implied_filter(frame: DataFrame, condition: Column | None, schema: Schema) -
         return AlwaysTrue()
     columns: Mapping[str, types.NestedField] = {field.name: field for field in schema.fields}
     try:
-        plan: Any = frame.filter(condition)._jdf.queryExecution().analyzed()
+        plan: JavaObject = frame.filter(condition)._jdf.queryExecution().analyzed()
     except PySparkException:
         return AlwaysTrue()
     rules = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.optimizer
@@ -53,16 +53,16 @@ def check_deterministic(frame: DataFrame, conditions: Iterable[Column | None], s
     """Raise if a condition over the frame, or a query in it, is not deterministic."""
     for condition in conditions:
         if condition is not None and not _analyzed(frame, condition).deterministic():
-            raise _chooses_anew(condition, statement)
+            raise _not_deterministic(condition, statement)
 
 
 def check_deterministic_join(joined: DataFrame, condition: Column, statement: str) -> None:
     """Raise if the condition of this join is not deterministic."""
     if not all(conjunct.deterministic() for conjunct in _conjuncts(joined)):
-        raise _chooses_anew(condition, statement)
+        raise _not_deterministic(condition, statement)
 
 
-def _chooses_anew(condition: Column, statement: str) -> InvalidInputError:
+def _not_deterministic(condition: Column, statement: str) -> InvalidInputError:
     return InvalidInputError(
         f"{statement}: the condition {condition} is not deterministic, so it chooses other rows each time it is"
         " asked; choose the rows beforehand, into a table, and name that in the condition"
@@ -79,13 +79,13 @@ def is_lasting(frame: DataFrame, condition: Column) -> bool:
 def asks_python(frame: DataFrame, columns: Iterable[Column]) -> bool:
     """Whether a column over the frame calls a Python function, which Spark calls for every row, whatever `CASE` is around."""
     pattern = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF()
-    expressions: Any = frame.select(*columns)._jdf.queryExecution().analyzed().expressions()
+    expressions: JavaObject = frame.select(*columns)._jdf.queryExecution().analyzed().expressions()
     return any(expressions.apply(index).containsPattern(pattern) for index in range(expressions.size()))
 
 
-def _analyzed(frame: DataFrame, condition: Column) -> Any:
+def _analyzed(frame: DataFrame, condition: Column) -> JavaObject:
     """The condition as Catalyst understands it."""
-    plan: Any = frame.filter(condition)._jdf.queryExecution().analyzed()
+    plan: JavaObject = frame.filter(condition)._jdf.queryExecution().analyzed()
     # Hidden columns are dropped again above the filter.
     while plan.getClass().getSimpleName() != "Filter":
         plan = plan.children().head()
@@ -96,7 +96,7 @@ def key_filter(joined: DataFrame, target: DataFrame, source: DataFrame, schema: 
     """A predicate that all target rows match that some source row can match in the join of both: what its condition says of
     the target alone, and ranges of keys."""
     columns: Mapping[str, types.NestedField] = {field.name: field for field in schema.fields}
-    of_target: Any = target._jdf.queryExecution().analyzed().outputSet()
+    of_target: JavaObject = target._jdf.queryExecution().analyzed().outputSet()
     pairs = []
     own = []
     for part in _conjuncts(joined):
@@ -109,8 +109,8 @@ def key_filter(joined: DataFrame, target: DataFrame, source: DataFrame, schema: 
     return conjunction(table_filter(own, columns), *_ranges(source, pairs))
 
 
-def _conjuncts(joined: DataFrame) -> Iterator[Any]:
-    plan: Any = joined._jdf.queryExecution().analyzed()
+def _conjuncts(joined: DataFrame) -> Iterator[JavaObject]:
+    plan: JavaObject = joined._jdf.queryExecution().analyzed()
     condition = plan.condition()
     pending = [condition.get()] if condition.isDefined() else []
     while pending:
@@ -122,8 +122,8 @@ def _conjuncts(joined: DataFrame) -> Iterator[Any]:
 
 
 def _equality(
-    part: Any, target: DataFrame, source: DataFrame, columns: Mapping[str, types.NestedField]
-) -> tuple[types.NestedField, Any] | None:
+    part: JavaObject, target: DataFrame, source: DataFrame, columns: Mapping[str, types.NestedField]
+) -> tuple[types.NestedField, JavaObject] | None:
     """A column of the target that must equal an expression over the source."""
     if part.getClass().getSimpleName() != "EqualTo":
         return None
@@ -140,7 +140,7 @@ def _equality(
     return None
 
 
-def _ranges(source: DataFrame, pairs: list[tuple[types.NestedField, Any]]) -> list[Expression]:
+def _ranges(source: DataFrame, pairs: list[tuple[types.NestedField, JavaObject]]) -> list[Expression]:
     if not pairs:
         return []
     make = source.sparkSession._jvm.org.apache.spark.sql.classic.ExpressionUtils

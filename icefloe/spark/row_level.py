@@ -221,7 +221,7 @@ def are_few_positions(spark: SparkSession, count: int) -> bool:
 
 
 @contextmanager
-def kept(frame: DataFrame) -> Iterator[DataFrame]:
+def persisted(frame: DataFrame) -> Iterator[DataFrame]:
     """A frame that is computed once, and again only if Spark loses part of it, which must yield the same rows."""
     held = frame.persist(StorageLevel.MEMORY_AND_DISK)
     try:

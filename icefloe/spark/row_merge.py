@@ -40,18 +40,16 @@ from icefloe.spark.row_level import (
     held_bytes,
     is_small,
     is_true,
-    kept,
+    persisted,
 )
 from icefloe.spark.row_positions import FILE, POS, Gathered, gathered
 from icefloe.spark.row_statements import (
     Assignment,
     aliased,
-    check_assignments,
     default_column,
     exact_assignments,
     new_values,
     old_values,
-    resolved_path,
     with_old,
 )
 from icefloe.spark.shaping import frame_columns
@@ -185,8 +183,8 @@ class _Merging:
     def check_left_out(self) -> None:
         """Raise if new rows have no value for a column that needs one."""
         for clause in self.merge.not_matched:
-            given = {resolved_path(assignment.path, self.schema)[0] for assignment in self._assignments(clause)}
-            check_left_out(self.change.spark, self.schema, given, self.change.assigner().table)
+            names = {assignment.path[0] for assignment in self._assignments(clause)}
+            check_left_out(self.change.spark, self.schema, names, self.change.table)
 
     def read_filter(self) -> Expression:
         """A filter that matches all rows that the merge reads, from its join keys where possible."""
@@ -214,11 +212,8 @@ class _Merging:
 
     def clause_of(self, clauses: Sequence[Clause], first: int = 0) -> Column:
         """The index of the first clause whose condition is true."""
-        choice: Column | None = None
-        for index, clause in enumerate(clauses, first):
-            test, here = is_true(clause.condition), lit(index)
-            choice = when(test, here) if choice is None else choice.when(test, here)
-        return lit(_NOTHING) if choice is None else choice.otherwise(lit(_NOTHING))
+        tests = {index: is_true(clause.condition) for index, clause in enumerate(clauses, first)}
+        return _choice(tests, {index: lit(index) for index in tests}, lit(_NOTHING))
 
     def values(
         self, rows: DataFrame, clauses: Sequence[Clause], action: Column, first: int = 0
@@ -243,8 +238,8 @@ class _Merging:
     def star(self) -> dict[str, Column]:
         """Each column of the table from the source's column of the same name, where there is one."""
         key = _key(self.source)
-        given = {key(name): f"{NEW}{index}" for index, name in enumerate(_names(self.source))}
-        return {name: col(given[key(name)]) for name in self.change.columns if key(name) in given}
+        copies = {key(name): f"{NEW}{index}" for index, name in enumerate(_names(self.source))}
+        return {name: col(copies[key(name)]) for name in self.change.columns if key(name) in copies}
 
     def inserts(self, matched: DataFrame) -> DataFrame | None:
         """The rows to add: those of the source that nothing matched, by the clauses for them."""
@@ -255,28 +250,26 @@ class _Merging:
         rest = rest.withColumn(ACTION, self.clause_of(clauses)).filter(col(ACTION) != _NOTHING)
         # One choice for each column, and not a query for each clause: a row then falls to one of them, whatever they ask.
         rest, inserted = self._inserted(rest, clauses)
-        given = dict(enumerate(inserted))
-        tests = {index: col(ACTION) == index for index in given}
-        columns = [self._insert(field, given, tests).alias(field.name) for field in self.schema.fields]
+        columns = [self._insert(field, inserted).alias(field.name) for field in self.schema.fields]
         if self.change.rule.has_lineage:
             columns += [lit(None).cast("bigint").alias(name) for name in LINEAGE]
         return rest.select(*columns)
 
-    def _insert(
-        self, field: NestedField, given: Mapping[int, dict[str, Column]], tests: Mapping[int, Column]
-    ) -> Column:
-        """The value of a column in new rows; a single clause applies to all of them."""
-        values = {index: columns[field.name] for index, columns in given.items() if field.name in columns}
-        if len(given) == len(values) == 1:
+    def _insert(self, field: NestedField, inserted: Sequence[Mapping[str, Column]]) -> Column:
+        """The value of a column in new rows; a single clause applies to all of them, and what none gives is the default."""
+        values = {index: columns[field.name] for index, columns in enumerate(inserted) if field.name in columns}
+        if len(inserted) == len(values) == 1:
             return values[0]
-        return _choice(tests, values, self._default(field))
+        tests = {index: col(ACTION) == index for index in values}
+        default = default_column(write_default(field), field.field_type, mapping_of(self.change.spark))
+        return _choice(tests, values, default)
 
     def _inserted(self, rows: DataFrame, clauses: Sequence[Clause]) -> tuple[DataFrame, list[dict[str, Column]]]:
         """For each clause, its values for the table's columns, over the rows to add."""
         assigner = self.change.assigner(evolves=self.merge.evolves)
         shown = []
         for clause in clauses:
-            values = {resolved_path(item.path, self.schema): item.value for item in self._assignments(clause)}
+            values = {assignment.path: assignment.value for assignment in self._assignments(clause)}
             if nested := [path for path in values if len(path) > 1]:
                 raise InvalidInputError(f"INSERT of a MERGE gives whole columns, not {'.'.join(nested[0])!r}")
             shown.append(assigner.shown(rows, values))
@@ -284,24 +277,20 @@ class _Merging:
         resolved = iter(expressions)
         return wider, [assigner.inserted({path[0]: next(resolved) for path in columns}) for columns in shown]
 
-    def _default(self, field: NestedField) -> Column:
-        """The value of a column that a new row leaves out."""
-        return default_column(write_default(field), field.field_type, mapping_of(self.change.spark))
-
 
 # -- from pairs of rows to a commit
 
 
 def _run(merging: _Merging, read: Expression, spark: SparkSession) -> Snapshot | None:
     change = merging.change
-    with kept(_decided(merging, read, is_static=change.spark is not spark)) as decided:
+    with persisted(_decided(merging, read, is_static=change.spark is not spark)) as decided:
         matches = gathered(decided, col(ACTION) != _NOTHING)
         _check_cardinality(matches, merging.merge.matched)
         positions = matches.by_file()
         rows = _Rows(merging, decided, matches, spark)
         replaced = positions if change.rule.copies else None
         # A source row whose match is left alone is not inserted: that must be right when it is committed, too.
-        return change.commit(positions, lambda: rows.made(replaced), read, relies_on_read=matches.leaves_rows())
+        return change.commit(positions, lambda: rows.frame(replaced), read, relies_on_read=matches.leaves_rows())
 
 
 @dataclass(frozen=True)
@@ -319,8 +308,8 @@ class _Rows:
         change = self.merging.change
         return change.spark is not self.spark and are_few_positions(change.spark, len(self.matches))
 
-    def made(self, replaced: Mapping[str, DeletionVector] | None = None) -> DataFrame | None:
-        """The rows as they are to be; with those that stay of files that are replaced, where others change at these places."""
+    def frame(self, replaced: Mapping[str, DeletionVector] | None = None) -> DataFrame | None:
+        """The rows as they are to be; with those that stay of files that are replaced, where others change at these positions."""
         change = self.merging.change
         others = change.rows_but(replaced, self.decided.filter(col(ACTION) != _NOTHING)) if replaced else None
         rows = _union([others, _updates(self.decided, self.merging.target_clauses, change), self._inserts()])
@@ -337,7 +326,7 @@ class _Rows:
 
 
 def _decided(merging: _Merging, read: Expression, *, is_static: bool) -> DataFrame:
-    """Each pair of a target row and a source row, and each target row without one that a clause is for: with the place of
+    """Each pair of a target row and a source row, and each target row without one that a clause is for: with the index of
     its clause, and what the target row is to be."""
     change, merge = merging.change, merging.merge
     target = merging.target(change.frame(change.scan(None if isinstance(read, AlwaysTrue) else read)))
@@ -371,22 +360,22 @@ def _first_columns(rows: DataFrame, count: int) -> list[Column]:
     return [column for _, column in frame_columns(rows)[:count]]
 
 
-def _named(values: Mapping[str, Column], by_place: str | None = None) -> list[Column]:
-    """Columns under their names, or under names of ours by their places."""
+def _named(values: Mapping[str, Column], prefix: str | None = None) -> list[Column]:
+    """Columns under their names, or under names of ours by their index."""
     return [
-        column.alias(name if by_place is None else f"{by_place}{index}")
+        column.alias(name if prefix is None else f"{prefix}{index}")
         for index, (name, column) in enumerate(values.items())
     ]
 
 
 def _updates(rows: DataFrame, clauses: Sequence[Clause], change: FrameChange) -> DataFrame | None:
-    places = [index for index, clause in enumerate(clauses) if clause.action is Action.UPDATE]
-    if not places:
+    updates = [index for index, clause in enumerate(clauses) if clause.action is Action.UPDATE]
+    if not updates:
         return None
     columns = [col(quoted_name(name)) for name in change.columns]
     if change.rule.has_lineage:
         columns += [col(LINEAGE[0]), lit(None).cast("bigint").alias(LINEAGE[1])]
-    return rows.filter(col(ACTION).isin(places)).select(*columns)
+    return rows.filter(col(ACTION).isin(updates)).select(*columns)
 
 
 # -- parts of both
@@ -399,18 +388,14 @@ def _check(merge: Merge, source: DataFrame, schema: Schema) -> None:
     known = {key(name) for name in source.columns}
     if len(known) < len(source.columns):
         raise InvalidInputError(f"the source has a column twice: {', '.join(source.columns)}")
-    for clause in (*merge.matched, *merge.not_matched, *merge.by_source):
-        if clause.action is Action.DELETE:
-            continue
-        if clause.assignments is not None:
-            check_assignments(clause.assignments, schema)
-            continue
-        missing = [field.name for field in schema.fields if key(field.name) not in known]
-        if missing and not merge.evolves:
-            raise InvalidInputError(
-                f"MERGE ... *: the source has no column {missing[0]!r}; it has {', '.join(source.columns)}."
-                " Name the columns, or say WITH SCHEMA EVOLUTION"
-            )
+    clauses = (*merge.matched, *merge.not_matched, *merge.by_source)
+    has_star = any(clause.action is not Action.DELETE and clause.assignments is None for clause in clauses)
+    missing = [field.name for field in schema.fields if key(field.name) not in known]
+    if has_star and missing and not merge.evolves:
+        raise InvalidInputError(
+            f"MERGE ... *: the source has no column {missing[0]!r}; it has {', '.join(source.columns)}."
+            " Name the columns, or say WITH SCHEMA EVOLUTION"
+        )
 
 
 def _check_cardinality(matches: Gathered, clauses: Sequence[Clause]) -> None:
@@ -427,21 +412,17 @@ def _check_cardinality(matches: Gathered, clauses: Sequence[Clause]) -> None:
 
 def _with_exact_names(merge: Merge, change: FrameChange) -> Merge:
     """The merge with the columns that it assigns as the table writes them."""
-    schema = change.schema
 
-    def exact(clauses: tuple[Clause, ...]) -> tuple[Clause, ...]:
-        return tuple(
-            clause
-            if clause.assignments is None
-            else replace(
-                clause, assignments=exact_assignments(clause.assignments, schema, change.spark, merge.target_alias)
-            )
-            for clause in clauses
-        )
+    def exact(clause: Clause) -> Clause:
+        if clause.assignments is None:
+            return clause
+        assignments = exact_assignments(clause.assignments, change.schema, change.spark, merge.target_alias)
+        return replace(clause, assignments=assignments)
 
-    return replace(
-        merge, matched=exact(merge.matched), not_matched=exact(merge.not_matched), by_source=exact(merge.by_source)
+    matched, not_matched, by_source = (
+        tuple(map(exact, clauses)) for clauses in (merge.matched, merge.not_matched, merge.by_source)
     )
+    return replace(merge, matched=matched, not_matched=not_matched, by_source=by_source)
 
 
 def _key(frame: DataFrame) -> Callable[[str], str]:

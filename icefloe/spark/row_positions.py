@@ -43,7 +43,7 @@ class Gathered:
         return any(not is_chosen for _, is_chosen, _ in self.lists)
 
     def twice(self) -> tuple[int, str, int] | None:
-        """How many rows are there more than once, and the place of one of them."""
+        """How many rows are there more than once, and where one of them is."""
         count, example = 0, None
         for name, lists in self._lists(lambda _: True).items():
             positions, times = np.unique(np.concatenate(lists), return_counts=True)
@@ -65,8 +65,8 @@ def gathered(rows: DataFrame, chosen: Column | None = None) -> Gathered:
     """Where rows are, and which of them are chosen; eight bytes a row reach the driver, and each file's name a few times."""
     gateway = Gateway(rows.sparkSession)
     flag = lit(True) if chosen is None else chosen
-    chunk = gateway.cached("chunks of places", lambda: F.shiftright(POS, _CHUNK_BITS))
-    listed = gateway.cached("lists of places", lambda: F.collect_list(POS).alias(POS))
+    chunk = gateway.cached("chunks of positions", lambda: F.shiftright(POS, _CHUNK_BITS))
+    listed = gateway.cached("lists of positions", lambda: F.collect_list(POS).alias(POS))
     groups = rows.groupBy(col(FILE), flag.alias(_CHOSEN), chunk).agg(listed).select(FILE, _CHOSEN, POS).toArrow()
     lists = []
     for batch in groups.to_batches():

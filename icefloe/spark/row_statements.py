@@ -2,23 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pyspark.sql import (
     Column,
     DataFrame,
+    SparkSession,
     functions as F,  # noqa: N812 - its usual name
 )
 
-from icefloe.errors import InvalidInputError, NoSuchColumnError
+from icefloe.errors import InvalidInputError
 from icefloe.metadata import Snapshot
 from icefloe.rows import DELETE, UPDATE
-from icefloe.schema import IcebergType, Schema, StructType, reserved
+from icefloe.schema import IcebergType, Schema, StructType, Value, reserved
 from icefloe.spark.column_names import Qualifier, column_path
 from icefloe.spark.gateway import Gateway, col, lit, without_call_sites
 from icefloe.spark.literals import sql_literal
 from icefloe.spark.row_filters import asks_python, check_deterministic, implied_filter, is_lasting
-from icefloe.spark.row_level import LINEAGE, FrameChange, TargetTable, is_true, kept
+from icefloe.spark.row_level import LINEAGE, FrameChange, TargetTable, is_true, persisted
 from icefloe.spark.row_positions import FILE, POS, gathered
 from icefloe.spark.spark_sessions import in_session, is_case_sensitive, static_session
 from icefloe.spark.store_assignment import Assigner
@@ -62,7 +62,7 @@ def _delete(change: FrameChange, condition: Column, alias: Qualifier | None) -> 
             return change.plain(aliased(change.rows_of(touched), alias).filter(~is_true(condition)))
 
         return change.commit(touched, rest, read) if touched else None
-    with kept(chosen.select(FILE, POS)) as deleted:
+    with persisted(chosen.select(FILE, POS)) as deleted:
         files = _files(deleted)
         return change.commit(files, lambda: change.others(files, deleted), read) if files else None
 
@@ -79,7 +79,6 @@ def _update(
     change: FrameChange, assignments: Sequence[Assignment], condition: Column | None, alias: Qualifier | None
 ) -> Snapshot | None:
     assignments = exact_assignments(assignments, change.schema, change.spark, alias)
-    check_assignments(assignments, change.schema)
     rows = aliased(with_old(change.frame(change.scan()), change.columns), alias)
     check_deterministic(rows, (condition,), "UPDATE")
     read = implied_filter(rows, condition, change.schema)
@@ -94,7 +93,7 @@ def _update(
             return updated(again, assignments, change, condition=condition)
 
         return change.commit(touched, all_rows, read) if touched else None
-    with kept(updated(chosen, assignments, change, FILE, POS)) as new:
+    with persisted(updated(chosen, assignments, change, FILE, POS)) as new:
         if not change.rule.copies:
             positions = gathered(in_session(new, static_session(change.spark))).by_file()
             return change.commit(positions, lambda: new.drop(FILE, POS), read) if positions else None
@@ -153,7 +152,7 @@ def new_values(
     asked: list[Column] = []
     shown = []
     for clause in clauses:
-        values = {resolved_path(assignment.path, assigner.schema): assignment.value for assignment in clause}
+        values = {assignment.path: assignment.value for assignment in clause}
         shown.append(assigner.shown(rows, values))
         asked += [*(old[path[0]] for path in values), *shown[-1].values()]
     wider, expressions = assigner.resolved(rows, asked)
@@ -164,7 +163,7 @@ def new_values(
     return wider, new
 
 
-def default_column(value: Any, field_type: IcebergType, mapping: TypeMapping) -> Column:
+def default_column(value: Value, field_type: IcebergType, mapping: TypeMapping) -> Column:
     """A default of a type as a column of the type that users see."""
     shown = user_type(field_type, mapping)
     if value is None:
@@ -179,44 +178,20 @@ def default_column(value: Any, field_type: IcebergType, mapping: TypeMapping) ->
 
 
 def exact_assignments(
-    assignments: Sequence[Assignment], schema: Schema, spark: Any, alias: Qualifier | None
+    assignments: Sequence[Assignment], schema: Schema, spark: SparkSession, alias: Qualifier | None
 ) -> tuple[Assignment, ...]:
-    """The assignments with their columns as the table writes them, and not qualified."""
+    """The assignments with their columns as the table writes them, and not qualified; none of them assigned twice."""
     sensitive = is_case_sensitive(spark)
-    return tuple(
-        replace(assignment, path=column_path(assignment.path, schema, sensitive, alias)) for assignment in assignments
-    )
-
-
-def resolved_path(path: Sequence[str], schema: Schema) -> tuple[str, ...]:
-    """A path as the table writes it; an exact match wins over names in another case."""
-    names: list[str] = []
-    fields = schema.fields
-    for part in path:
-        match = [field for field in fields if field.name == part] or [
-            field for field in fields if field.name.lower() == part.lower()
-        ]
-        if len(match) != 1:
-            raise NoSuchColumnError(
-                f"no column {'.'.join(path)!r}; there are {', '.join(field.name for field in fields)}"
-            )
-        names.append(match[0].name)
-        field_type = match[0].field_type
-        fields = field_type.fields if isinstance(field_type, StructType) else ()
-    return tuple(names)
-
-
-def check_assignments(assignments: Sequence[Assignment], schema: Schema) -> None:
-    """Raise if a column is assigned twice, or together with a part of it."""
-    seen: list[tuple[str, ...]] = []
+    exact: list[Assignment] = []
     for assignment in assignments:
-        path = resolved_path(assignment.path, schema)
-        for other in seen:
-            if path[: len(other)] == other or other[: len(path)] == path:
+        path = column_path(assignment.path, schema, sensitive, alias)
+        for other in exact:
+            if path[: len(other.path)] == other.path or other.path[: len(path)] == path:
                 raise InvalidInputError(f"column {'.'.join(path)!r} is assigned twice")
-        seen.append(path)
-    if not seen:
+        exact.append(replace(assignment, path=path))
+    if not exact:
         raise InvalidInputError("an update assigns at least one column")
+    return tuple(exact)
 
 
 def aliased(rows: DataFrame, alias: Qualifier | None) -> DataFrame:
