@@ -80,9 +80,9 @@ def default_workers() -> int:
     return min(_MOST_WORKERS, 2 * (os.cpu_count() or 1))
 
 
-def to_arrow(scan: TableScan, *, workers: int | None = None) -> pa.Table:
+def to_arrow(scan: TableScan) -> pa.Table:
     """All rows of the scan as a table, in the order of the plan."""
-    batches = _batches(scan, scan.plan_files(), scan.projection(), workers, None)
+    batches = _batches(scan, scan.plan_files(), scan.projection(), None)
     return pa.Table.from_batches(list(batches), schema=schema_to_arrow(scan.projection()))
 
 
@@ -90,11 +90,11 @@ def to_arrow_batch_reader(
     scan: TableScan, *, workers: int | None = None, read_ahead_bytes: int = READ_AHEAD_BYTES
 ) -> pa.RecordBatchReader:
     """The rows as a stream: nothing is read before it is asked, and little ahead of that."""
-    batches = _batches(scan, scan.plan_files(), scan.projection(), workers, read_ahead_bytes)
+    batches = _batches(scan, scan.plan_files(), scan.projection(), read_ahead_bytes, workers)
     return pa.RecordBatchReader.from_batches(schema_to_arrow(scan.projection()), batches)
 
 
-def count(scan: TableScan, *, workers: int | None = None) -> int:
+def count(scan: TableScan) -> int:
     """How many rows the scan has: from metadata where that is exact, and by reading the other files only."""
     total = 0
     context = ReadContext(scan.metadata, scan.storage)
@@ -110,7 +110,7 @@ def count(scan: TableScan, *, workers: int | None = None) -> int:
             if scan.limit is not None and total >= scan.limit:
                 return
 
-    for batch in _batches(scan, unknown(), Schema(reserved.POS), workers, READ_AHEAD_BYTES):
+    for batch in _batches(scan, unknown(), Schema(reserved.POS), READ_AHEAD_BYTES):
         total += batch.num_rows
     return total if scan.limit is None else min(total, scan.limit)
 
@@ -119,8 +119,8 @@ def _batches(
     scan: TableScan,
     tasks: Iterable[FileScanTask],
     columns: Schema,
-    workers: int | None,
     read_ahead_bytes: int | None,
+    workers: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     snapshot = scan.snapshot()
     return read_tasks(

@@ -97,34 +97,28 @@ class RowChange:
         """
         if not matches and not added:
             return None
-        branch = self.branch
-        planned = self.statement.planned(branch).reading(read, relies_on_read=relies_on_read)
+        planned = self.statement.planned(self.branch).reading(read, relies_on_read=relies_on_read)
         if self.copies or not matches:
             # Even without a match the commit must look for rows that others have added meanwhile.
-            return branch.add(
-                Overwrite(
-                    self.metadata,
-                    planned,
-                    add=added,
-                    remove=[match.task.file for match in matches],
-                    check_duplicates=False,
-                )
-            )
+            removed = [match.task.file for match in matches]
+            operation = Overwrite(self.metadata, planned, add=added, remove=removed, check_duplicates=False)
+            return self.branch.add(operation)
+        return self.branch.add(self._row_delta(matches, added, planned))
+
+    def _row_delta(self, matches: Sequence[MatchedRows], added: Sequence[DataFile], planned: Planned) -> RowDelta:
         if props.ENCRYPTION_KEY_ID.of(self.metadata.properties) is not None:
             raise StateError("the table is encrypted; delete files of encrypted tables cannot be written yet")
         partly = {match.path: match for match in matches if not match.is_whole_file}
         has_vectors = allows(self.metadata.format_version, Feature.DELETION_VECTORS)
-        return branch.add(
-            RowDelta(
-                self.metadata,
-                planned,
-                add=added,
-                # Positions, not files: the commit writes the vectors, merged with those that others add meanwhile.
-                vectors={path: match.positions for path, match in partly.items()} if has_vectors else None,
-                deletes=() if has_vectors else _write_deletes(partly.values(), branch),
-                remove=[match.task.file for match in matches if match.path not in partly],
-                check_duplicates=False,
-            )
+        return RowDelta(
+            self.metadata,
+            planned,
+            add=added,
+            # Positions, not files: the commit writes the vectors, merged with those that others add meanwhile.
+            vectors={path: match.positions for path, match in partly.items()} if has_vectors else None,
+            deletes=() if has_vectors else _write_deletes(partly.values(), self.branch),
+            remove=[match.task.file for match in matches if match.path not in partly],
+            check_duplicates=False,
         )
 
 

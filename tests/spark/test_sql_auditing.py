@@ -65,6 +65,16 @@ def test_statements_read_and_change_the_branch(ice: Session, setting: Any, mode:
     assert ids(ice, f"SELECT id FROM {table}.branch_audit") == [2, 50, 103, 151]
 
 
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_a_branch_among_snapshot_properties_is_read_and_changed(ice: Session, mode: str) -> None:
+    table = create(ice, f"noted_{mode[0]}", 1, 2, mode=mode)
+    ice.sql(f"ALTER TABLE {table} CREATE BRANCH audit").collect()
+    ice.sql(f"INSERT INTO {table}.branch_audit VALUES (5, 0)").collect()
+    ice.delete(table, "id >= 2", snapshot_properties={"wap.branch": "audit"})
+    assert ids(ice, f"SELECT id FROM {table}.branch_audit") == [1]
+    assert ids(ice, f"SELECT id FROM {table}") == [1, 2]
+
+
 def test_what_is_named_comes_before_the_setting(ice: Session, setting: Any) -> None:
     table = create(ice, "named", 1)
     ice.sql(f"ALTER TABLE {table} CREATE BRANCH other").collect()
