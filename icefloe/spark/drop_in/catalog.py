@@ -2,6 +2,8 @@
 
 # ruff: noqa: N802, N803 - the names are Spark's
 
+from collections.abc import Callable
+
 from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 from pyspark.sql.catalog import Catalog, CatalogMetadata, Column, Database, Table
@@ -20,7 +22,7 @@ from icefloe.table import Table as OurTable
 _COMMENT = "comment"
 
 
-class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
+class DropInCatalog(Catalog):  # type: ignore[misc]  # mypy knows nothing of PySpark
     """Spark's catalog functions, which ask us first; functions and temporary views stay Spark's."""
 
     def __init__(self, spark: SparkSession, names: DropInNames) -> None:
@@ -105,7 +107,7 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
 
     def getTable(self, tableName: str) -> Table:
         """A table or view."""
-        target = self._table(tableName, None)
+        target = self._table(tableName)
         if target is None:
             return super().getTable(tableName)
         catalog, *namespace, name = target.full
@@ -130,15 +132,11 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
 
     def refreshTable(self, tableName: str) -> None:
         """Cache the newest rows of a cached table; frames and queries read the newest snapshot anyway."""
-        target = self._table(tableName, None)
-        if target is None:
-            super().refreshTable(tableName)
-        else:
-            self._spark.sql(f"REFRESH TABLE {target.quoted}")
+        self._run("REFRESH", tableName, super().refreshTable)
 
     def cacheTable(self, tableName: str, storageLevel: StorageLevel | None = None) -> None:
         """Cache the rows of a table or view, at their first use."""
-        target = self._table(tableName, None)
+        target = self._table(tableName)
         if target is None:
             super().cacheTable(tableName, storageLevel)
             return
@@ -148,20 +146,23 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
 
     def uncacheTable(self, tableName: str) -> None:
         """Uncache the rows of a table or view."""
-        target = self._table(tableName, None)
-        if target is None:
-            super().uncacheTable(tableName)
-        else:
-            self._spark.sql(f"UNCACHE TABLE {target.quoted}")
+        self._run("UNCACHE", tableName, super().uncacheTable)
 
     def isCached(self, tableName: str) -> bool:
         """Whether the newest snapshot of a table or view is cached."""
-        target = self._table(tableName, None)
+        target = self._table(tableName)
         if target is None:
             return bool(super().isCached(tableName))
         return is_cached(self._spark.table(tableName), Gateway(self._spark))
 
     # -- parts
+
+    def _run(self, verb: str, name: str, sparks: Callable[[str], None]) -> None:
+        target = self._table(name)
+        if target is None:
+            sparks(name)
+        else:
+            self._spark.sql(f"{verb} TABLE {target.quoted}")
 
     def _namespace(self, name: str | None) -> ResolvedName | None:
         names = self._ours.names
@@ -177,7 +178,7 @@ class DropInCatalog(Catalog):  # type: ignore[misc]  # PySpark is Any to mypy
                 return ResolvedName(catalog, parts)
         return None
 
-    def _table(self, name: str, namespace: str | None) -> ResolvedName | None:
+    def _table(self, name: str, namespace: str | None = None) -> ResolvedName | None:
         parts = (*(() if namespace is None else self._ours.parts(namespace)), *self._ours.parts(name))
         if len(parts) == 1 and (self._ours.names.current is None or super().tableExists(name)):
             return None

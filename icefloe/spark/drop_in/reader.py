@@ -112,7 +112,7 @@ def _millis(text: str, spark: SparkSession) -> int:
     return int(millis)
 
 
-class Options(OptionUtils):  # type: ignore[misc]  # PySpark is Any to mypy
+class Options(OptionUtils):  # type: ignore[misc]  # mypy knows nothing of PySpark
     """A reader or writer of ours: it takes several options one by one."""
 
     def options(self, **options: object) -> Self:
@@ -122,7 +122,7 @@ class Options(OptionUtils):  # type: ignore[misc]  # PySpark is Any to mypy
         return self
 
 
-class DropInReader(Options, DataFrameReader):  # type: ignore[misc]  # PySpark is Any to mypy
+class DropInReader(Options, DataFrameReader):  # type: ignore[misc]  # mypy knows nothing of PySpark
     """Spark's reader, which asks us first for tables, and for the format `iceberg`."""
 
     def __init__(self, spark: SparkSession, names: DropInNames) -> None:

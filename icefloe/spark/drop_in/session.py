@@ -18,16 +18,15 @@ from pyspark.sql.merge import MergeIntoWriter
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
 
 from icefloe.spark.drop_in.catalog import DropInCatalog
-from icefloe.spark.drop_in.merge import DropInMerge
 from icefloe.spark.drop_in.reader import DropInNames, DropInReader
-from icefloe.spark.drop_in.writers import DropInWriter, DropInWriterV2
+from icefloe.spark.drop_in.writers import DropInMerge, DropInWriter, DropInWriterV2
 
 _NAMES = "_icefloe_names"
 _LOCK = threading.Lock()
 _LIVE: list[object] = []
 
 
-class DropInSession(SparkSession):  # type: ignore[misc]  # PySpark is Any to mypy
+class DropInSession(SparkSession):  # type: ignore[misc]  # mypy knows nothing of PySpark
     """A session whose own calls know our catalogs; only ever the class of one that was a plain session before."""
 
     _icefloe_names: DropInNames

@@ -1,22 +1,27 @@
-"""`df.write` and `df.writeTo` on a session whose calls know our catalogs."""
+"""`df.write`, `df.writeTo` and `df.mergeInto` on a session whose calls know our catalogs; our own writes and merges run them."""
 
 # ruff: noqa: A002, N802, N803 - the names are Spark's
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Self
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql.merge import MergeIntoWriter
 from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
 
 from icefloe.catalog import show
 from icefloe.errors import InvalidInputError, TableAlreadyExistsError
 from icefloe.spark.drop_in.reader import ICEBERG, DropInNames, Options, table_name
+from icefloe.spark.merging import MergeBuilder, Values
 from icefloe.spark.sql.conditions import predicate_of
+from icefloe.spark.sql.context import plan_of
 from icefloe.spark.sql.names import ResolvedName
 from icefloe.spark.store_assignment import store_assigned
 from icefloe.spark.user_side import quoted_name
 from icefloe.spark.writing import TableWrite
 
+_Columns = str | Sequence[str] | None
 _FORMATS = (ICEBERG, "parquet", "orc", "avro")
 _OVERWRITE_MODE = "overwrite-mode"
 _OVERWRITE_SETTING = "spark.sql.sources.partitionOverwriteMode"
@@ -24,7 +29,7 @@ _WITHOUT_EFFECT = ("check-ordering", "handle-timestamp-without-timezone", "path"
 """Options for the Java library that have no effect here."""
 
 
-class DropInWriterV2(Options, DataFrameWriterV2):  # type: ignore[misc]  # PySpark is Any to mypy
+class DropInWriterV2(Options, DataFrameWriterV2):  # type: ignore[misc]  # mypy knows nothing of PySpark
     """Spark's `writeTo` for a table of ours, without any of Spark's own code."""
 
     def __init__(self, frame: DataFrame, target: ResolvedName, names: DropInNames) -> None:
@@ -88,7 +93,7 @@ class DropInWriterV2(Options, DataFrameWriterV2):  # type: ignore[misc]  # PySpa
         self._write.overwrite_partitions()
 
 
-class DropInWriter(Options, DataFrameWriter):  # type: ignore[misc]  # PySpark is Any to mypy
+class DropInWriter(Options, DataFrameWriter):  # type: ignore[misc]  # mypy knows nothing of PySpark
     """Spark's `write`, which asks us first for tables, and for the format `iceberg`."""
 
     def __init__(self, frame: DataFrame, names: DropInNames) -> None:
@@ -129,7 +134,7 @@ class DropInWriter(Options, DataFrameWriter):  # type: ignore[misc]  # PySpark i
         name: str,
         format: str | None = None,
         mode: str | None = None,
-        partitionBy: str | Sequence[str] | None = None,
+        partitionBy: _Columns = None,
         **options: object,
     ) -> None:
         """Create, replace or append to a table, depending on the mode."""
@@ -151,7 +156,7 @@ class DropInWriter(Options, DataFrameWriter):  # type: ignore[misc]  # PySpark i
         path: str | None = None,
         format: str | None = None,
         mode: str | None = None,
-        partitionBy: str | Sequence[str] | None = None,
+        partitionBy: _Columns = None,
         **options: object,
     ) -> None:
         """Write to a path; to a table by its name if the format is `iceberg`."""
@@ -182,9 +187,7 @@ class DropInWriter(Options, DataFrameWriter):  # type: ignore[misc]  # PySpark i
         verb = "OVERWRITE" if self._mode == "overwrite" else "INTO"
         self._spark.sql(f"INSERT {verb} {target.quoted} SELECT * FROM {{icefloe_frame}}", icefloe_frame=self._df)
 
-    def _settings(
-        self, format: str | None, mode: str | None, by: str | Sequence[str] | None, options: Mapping[str, object]
-    ) -> None:
+    def _settings(self, format: str | None, mode: str | None, by: _Columns, options: Mapping[str, object]) -> None:
         self.options(**options)
         self.mode(mode)
         if by is not None:
@@ -215,6 +218,95 @@ class DropInWriter(Options, DataFrameWriter):  # type: ignore[misc]  # PySpark i
             raise TableAlreadyExistsError(
                 f"table {show(target.parts)} already exists in catalog {target.catalog.name!r}; choose mode append or overwrite"
             )
+
+
+class DropInMerge(MergeIntoWriter):  # type: ignore[misc]  # mypy knows nothing of PySpark
+    """Spark's `mergeInto` for a table of ours. Columns of the table are `t.c` by its last name, those of the source by its alias."""
+
+    def __init__(self, frame: DataFrame, target: ResolvedName, condition: Column, names: DropInNames) -> None:
+        target, branch = names.with_branch(target)
+        self._named, table, plan = target.parts[-1], target.load_table(), plan_of(frame)
+        alias = str(plan.alias()) if plan.nodeName() == "SubqueryAlias" else None
+        self._merge = MergeBuilder(frame.sparkSession, table, frame, condition, self._named, alias, branch=branch)
+
+    def whenMatched(self, condition: Column | None = None) -> "_OnTarget":
+        """The action for a target row that a source row matches."""
+        return _OnTarget(self, condition, self._merge.when_matched_update, self._merge.when_matched_delete)
+
+    def whenNotMatched(self, condition: Column | None = None) -> "_OnSource":
+        """The action for a source row that no target row matches."""
+        return _OnSource(self, condition, self._merge.when_not_matched_insert)
+
+    def whenNotMatchedBySource(self, condition: Column | None = None) -> "_WithoutSource":
+        """The action for a target row that no source row matches."""
+        merge = self._merge
+        return _WithoutSource(
+            self, condition, merge.when_not_matched_by_source_update, merge.when_not_matched_by_source_delete
+        )
+
+    def withSchemaEvolution(self) -> "DropInMerge":
+        """Add the columns of the source that the table lacks."""
+        return self._with(self._merge.with_schema_evolution())
+
+    def merge(self) -> None:
+        """Run the merge in one commit."""
+        self._merge.execute()
+
+    def _with(self, merge: MergeBuilder) -> "DropInMerge":
+        self._merge = merge
+        return self
+
+    def _values(self, assignments: Mapping[str, Column]) -> Values:
+        """By columns of the table, which may be named with it."""
+        columns = {field.name.lower() for field in self._merge.table.schema().fields}
+        prefix = f"{self._named}."
+        return {
+            name.removeprefix(prefix) if self._named.lower() not in columns else name: value
+            for name, value in assignments.items()
+        }
+
+
+@dataclass
+class _OnTarget:
+    _writer: DropInMerge
+    _condition: Column | None
+    _update: Callable[..., MergeBuilder]
+    _delete: Callable[..., MergeBuilder]
+
+    def updateAll(self) -> DropInMerge:
+        """Every column from the source's of the same name."""
+        return self._writer._with(self._update(None, self._condition))
+
+    def update(self, assignments: Mapping[str, Column]) -> DropInMerge:
+        """The columns that are named."""
+        return self._writer._with(self._update(self._writer._values(assignments), self._condition))
+
+    def delete(self) -> DropInMerge:
+        """Delete the row."""
+        return self._writer._with(self._delete(self._condition))
+
+
+class _WithoutSource(_OnTarget):
+    def updateAll(self) -> DropInMerge:
+        """There is no row to take values from."""
+        raise InvalidInputError(
+            "whenNotMatchedBySource().updateAll(): no row of the source matches, so there is none to take values from; use update({...})"
+        )
+
+
+@dataclass
+class _OnSource:
+    _writer: DropInMerge
+    _condition: Column | None
+    _insert: Callable[..., MergeBuilder]
+
+    def insertAll(self) -> DropInMerge:
+        """Every column from the source's of the same name."""
+        return self._writer._with(self._insert(None, self._condition))
+
+    def insert(self, assignments: Mapping[str, Column]) -> DropInMerge:
+        """The columns that are named; the others get their defaults."""
+        return self._writer._with(self._insert(self._writer._values(assignments), self._condition))
 
 
 def _file_format(provider: str) -> str:

@@ -36,19 +36,20 @@ def insert(node: JavaObject, target: Source, context: SqlContext, *, is_checked:
     table = target.load_table()
     partition = entries(context.gateway, node.partitionSpec())
     static = _static_partition(partition, table, context)
-    names = items(node.userSpecifiedCols())
+    listed = items(node.userSpecifiedCols())
     query = resolve(node.query(), context)
     if _DEFAULT.search(context.mentions):
-        query = _with_defaults(node, query, _filled_columns(names, table, static, context), context)
+        columns = _filled_columns(listed, static, table.schema(), context.is_case_sensitive)
+        query = _with_defaults(node, query, [table.schema().find_field(name) for name in columns], context)
     frame = context.frame_of(query)
-    if (names or frame.columns) != [field.name for field in table.schema().fields]:
+    if (listed or frame.columns) != [field.name for field in table.schema().fields]:
         check_policy(context.spark)
-    frame = _named(frame, table, static, by_name=node.byName(), listed=names)
+    frame = _named(frame, table, static, by_name=node.byName(), listed=listed)
     where = _replaced_rows(node, table, context)
     evolves = bool(argument(node, "withSchemaEvolution", False))
 
     def assigned(schema: Schema) -> DataFrame:
-        by_position = not node.byName() and not node.userSpecifiedCols().size()
+        by_position = not node.byName() and not listed
         return store_assigned(frame, schema, ".".join(table.name()), by_position=by_position, evolves=evolves)
 
     if is_checked and not evolves:
@@ -85,13 +86,16 @@ def _replaced_rows(node: JavaObject, table: Table, context: SqlContext) -> str |
 
 
 def _filled_columns(
-    names: Sequence[str], table: Table, static: Mapping[str, str | None], context: SqlContext
-) -> list[types.NestedField]:
+    listed: Sequence[str], static: Mapping[str, str | None], schema: Schema, case_sensitive: bool
+) -> list[str]:
     """The columns that the query of an INSERT fills, in the order of the query."""
-    schema = table.schema()
-    if names:
-        return [schema.find_field(_column_named(name, schema, context.is_case_sensitive)) for name in names]
-    return [field for field in schema.fields if field.name not in static]
+    names = [column_path((name,), schema, case_sensitive)[0] for name in listed]
+    if twice := [name for name in names if name in static]:
+        raise InvalidInputError(
+            f"[STATIC_PARTITION_COLUMN_IN_INSERT_COLUMN_LIST] {twice[0]!r} has a value in PARTITION, and is in the"
+            " list of columns; leave it out of one of them"
+        )
+    return names or [field.name for field in schema.fields if field.name not in static]
 
 
 def _static_partition(partition: Mapping[str, JavaObject], table: Table, context: SqlContext) -> dict[str, str | None]:
@@ -134,13 +138,7 @@ def _named(
         for name in frame.columns:
             schema.find_id(name, sensitive)
     else:
-        names = [_column_named(name, schema, sensitive) for name in listed]
-        if twice := [name for name in names if name in static]:
-            raise InvalidInputError(
-                f"[STATIC_PARTITION_COLUMN_IN_INSERT_COLUMN_LIST] {twice[0]!r} has a value in PARTITION, and is in the"
-                " list of columns; leave it out of one of them"
-            )
-        names = names or [field.name for field in schema.fields if field.name not in static]
+        names = _filled_columns(listed, static, schema, sensitive)
         if len(frame.columns) != len(names):
             raise InvalidInputError(
                 f"INSERT INTO {'.'.join(table.name())}: the data has {len(frame.columns)} columns"
@@ -152,10 +150,6 @@ def _named(
         shown = user_type(schema.find_type(name), mapping_of(frame.sparkSession))
         frame = frame.withColumn(name, functions.lit(value).cast(shown))
     return frame
-
-
-def _column_named(name: str, schema: Schema, case_sensitive: bool) -> str:
-    return column_path((name,), schema, case_sensitive)[0]
 
 
 def _renamed(frame: DataFrame, schema: Schema) -> DataFrame:

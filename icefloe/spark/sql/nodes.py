@@ -1,7 +1,7 @@
 """How the nodes that Spark's parser makes are read and rebuilt from Python, whatever they mean."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from py4j.java_gateway import JavaObject
@@ -152,9 +152,3 @@ def _rewritten(rewrite: Rewrite, transform: Callable[[Rewrite], JavaObject]) -> 
         if rewrite.problem is not None:
             raise rewrite.problem from None
         raise
-
-
-def tuple_of(gateway: Gateway, values: Iterable[object]) -> JavaObject:
-    """A Scala tuple of two or three."""
-    elements = tuple(values)
-    return (gateway.jvm.scala.Tuple2 if len(elements) == 2 else gateway.jvm.scala.Tuple3)(*elements)

@@ -64,7 +64,7 @@ def with_default(text: str, catalog: str) -> str:
 
 
 class SqlDoor:
-    """SQL texts of one Spark session; `installed` is how it becomes the session's parser."""
+    """SQL texts of one Spark session; `install` makes it the session's parser."""
 
     def __init__(self, spark: SparkSession, names: Names, read: ReadSource) -> None:
         self._gateway = Gateway(spark).callbacks()

@@ -74,7 +74,8 @@ def _with(node: JavaObject, context: SqlContext, hidden: frozenset[str]) -> Java
 def _cte(relation: JavaObject, body: JavaObject, context: SqlContext) -> JavaObject:
     """A common table expression with another query."""
     name, _, *others = nodes.arguments(relation).values()
-    return nodes.tuple_of(context.gateway, (name, body, *others))
+    scala = context.gateway.jvm.scala
+    return (scala.Tuple3 if others else scala.Tuple2)(name, body, *others)
 
 
 def _relation(node: JavaObject, context: SqlContext, hidden: frozenset[str]) -> JavaObject:

@@ -114,8 +114,7 @@ def _query_frame(query: JavaObject, target: ResolvedName, context: SqlContext) -
 def _temporary_parts(query: JavaObject, frame: DataFrame, context: SqlContext) -> str | None:
     """The first temporary view, function or variable that a query uses."""
     descriptions: list[str] = []
-    catalog = context.state.catalog()
-    identifier = context.catalyst.FunctionIdentifier
+    catalog, identifier = context.state.catalog(), context.catalyst.FunctionIdentifier
 
     def look_at_node(node: JavaObject) -> JavaObject:
         if class_of(node) == "View" and node.isTempView():
@@ -125,16 +124,14 @@ def _temporary_parts(query: JavaObject, frame: DataFrame, context: SqlContext) -
     def look_at_expression(expression: JavaObject) -> JavaObject:
         if class_of(expression) == "VariableReference":
             descriptions.append(f"variable {expression.identifier().name()}")
-        return expression
-
-    def look_at_call(expression: JavaObject) -> JavaObject:
         name = items(expression.nameParts()) if class_of(expression) == "UnresolvedFunction" else []
         if len(name) == 1 and catalog.isTemporaryFunction(identifier(name[0])):
             descriptions.append(f"temporary function {name[0]}")
         return expression
 
-    nodes.rebuilt(frame._jdf.queryExecution().analyzed(), look_at_node)
-    nodes.rebuilt(query, lambda node: nodes.rebuilt_expressions(node, look_at_call))
+    # Views and variables are known once the query is analysed, and functions by their names only before.
+    for plan in (frame._jdf.queryExecution().analyzed(), query):
+        nodes.rebuilt(plan, look_at_node)
     return descriptions[0] if descriptions else None
 
 
