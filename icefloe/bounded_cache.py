@@ -22,17 +22,17 @@ class BoundedCache(Generic[Key, Value]):
         self._weigh = weigh
         self._keeps_newest = keeps_newest
         self._lock = threading.Lock()
-        self._kept: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
+        self._entries: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
         self._busy: dict[Key, threading.Lock] = {}
         self._weight = 0
 
     def find(self, key: Key) -> Value | None:
         """The value that is kept under the key, if any."""
         with self._lock:
-            entry = self._kept.get(key)
+            entry = self._entries.get(key)
             if entry is None:
                 return None
-            self._kept.move_to_end(key)
+            self._entries.move_to_end(key)
             return entry[0]
 
     def keep(self, key: Key, value: Value, weight: int | None = None) -> None:
@@ -42,10 +42,10 @@ class BoundedCache(Generic[Key, Value]):
             self._drop(key)
             if weight > self.capacity and not self._keeps_newest:
                 return
-            self._kept[key] = (value, weight)
+            self._entries[key] = (value, weight)
             self._weight += weight
-            while self._weight > self.capacity and len(self._kept) > 1:
-                self._drop(next(iter(self._kept)))
+            while self._weight > self.capacity and len(self._entries) > 1:
+                self._drop(next(iter(self._entries)))
 
     def load(self, key: Key, make: Callable[[], Value], weight: int | None = None) -> Value:
         """The value that is kept under the key, or what `make` gives; threads that ask at the same time make it once."""
@@ -68,26 +68,26 @@ class BoundedCache(Generic[Key, Value]):
     def pop(self, key: Key) -> Value | None:
         """Let go of the value of a key, and give it."""
         with self._lock:
-            entry = self._kept.get(key)
+            entry = self._entries.get(key)
             self._drop(key)
             return None if entry is None else entry[0]
 
     def clear(self) -> None:
         """Let go of everything."""
         with self._lock:
-            self._kept.clear()
+            self._entries.clear()
             self._weight = 0
 
     def _drop(self, key: Key) -> None:
-        entry = self._kept.pop(key, None)
+        entry = self._entries.pop(key, None)
         if entry is not None:
             self._weight -= entry[1]
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
     def __contains__(self, key: Key) -> bool:
-        return key in self._kept
+        return key in self._entries
 
     @property
     def weight(self) -> int:

@@ -14,7 +14,7 @@
     │   ├── InvalidPropertyError            a setting with a value that means nothing
     │   └── UnsupportedVersionError         a format version, or a feature that the table's version lacks
     ├── CorruptFileError                    bytes that are not what the format says; carries the location
-    ├── CorruptTableError                   a check found that the parts of a table do not fit together; says which
+    ├── CorruptTableError                   the parts of a table do not fit together; says which
     ├── StateError                          good input, wrong against the state of table or catalog
     │   ├── NoSuchObjectError (LookupError)
     │   │   ├── NoSuchTableError, NoSuchViewError, NoSuchNamespaceError
@@ -30,7 +30,7 @@
     ├── CommitStateUnknown                  the outcome is not known: never delete files on it
     ├── StorageError (OSError)              a store refused or failed; carries the location, never credentials
     │   ├── LocationNotFoundError (FileNotFoundError)
-    │   ├── LocationExistsError (FileExistsError)   an exclusive create found the file there
+    │   ├── LocationExistsError (FileExistsError)   the file of an exclusive create exists
     │   └── NothingStoredError          a write that failed, and for certain left nothing, as on a full disk
     └── NotInstalledError                   an optional package or program is missing; says how to get it
 
@@ -62,8 +62,8 @@ def without_credentials(text: str) -> str:
     return _SECRETS.sub(r"\1***", text) if "=" in text else text
 
 
-def _without_user(found: re.Match[str]) -> str:
-    whole, scheme = found[0], found[1]
+def _without_user(match: re.Match[str]) -> str:
+    whole, scheme = match[0], match[1]
     is_container = scheme.lower() in _CONTAINERS and ":" not in whole[len(scheme) + 1 :]
     return whole if is_container or whole.endswith(_EXAMPLE) else f"{scheme}://***@"
 
@@ -72,7 +72,7 @@ class IcefloeError(Exception):
     """Root of every error that icefloe raises on purpose."""
 
     def __init__(self, *args: object) -> None:
-        super().__init__(*(without_credentials(each) if isinstance(each, str) else each for each in args))
+        super().__init__(*(without_credentials(part) if isinstance(part, str) else part for part in args))
 
 
 class InvalidInputError(IcefloeError, ValueError):
@@ -224,7 +224,7 @@ class LocationNotFoundError(StorageError, FileNotFoundError):
 
 
 class LocationExistsError(StorageError, FileExistsError):
-    """An exclusive create found something at the location."""
+    """The location of an exclusive create is taken."""
 
 
 class NothingStoredError(StorageError):

@@ -133,5 +133,5 @@ def _column(term: BoundTerm, rows: Rows) -> Column:
         return transform_array(term.transform, column, reference.field_type)
     if isinstance(term.field_type, types.NestedType | types.VariantType):
         return column
-    wanted = storage_type(term.field_type)
-    return column if column.type == wanted else pc.cast(column, wanted)
+    target = storage_type(term.field_type)
+    return column if column.type == target else pc.cast(column, target)

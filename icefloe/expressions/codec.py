@@ -113,7 +113,11 @@ def _predicate_to_term_json(predicate: ex.Predicate) -> JSON:
         case ex.LiteralPredicate(literal=constant):
             return {TYPE: name, TERM: term, VALUE: value_to_json(constant.value, constant.field_type)}
         case ex.SetPredicate(literals=constants):
-            return {TYPE: name, TERM: term, VALUES: [value_to_json(one.value, one.field_type) for one in constants]}
+            return {
+                TYPE: name,
+                TERM: term,
+                VALUES: [value_to_json(constant.value, constant.field_type) for constant in constants],
+            }
         case _:
             return {TYPE: name, TERM: term}
 
@@ -164,9 +168,9 @@ def _literal_to_json(constant: te.Literal) -> object:
 
 def _literals_to_json(constants: tuple[te.Literal, ...]) -> object:
     field_type = constants[0].field_type
-    if isinstance(field_type, _NATURAL) or any(one.field_type != field_type for one in constants):
-        return [_literal_to_json(one) for one in constants]
-    values = [value_to_json(one.value, field_type) for one in constants]
+    if isinstance(field_type, _NATURAL) or any(constant.field_type != field_type for constant in constants):
+        return [_literal_to_json(constant) for constant in constants]
+    values = [value_to_json(constant.value, field_type) for constant in constants]
     return {TYPE: LITERALS, VALUES: values, DATA_TYPE: type_to_json(field_type)}
 
 
@@ -212,7 +216,7 @@ class _Reader:
             return self.comparison(comparison, node)
         if make := _SETS.get(name):
             term = self.term(node, CHILD)
-            return make(term, [self.literal(one, term) for one in _constants(_get(node, VALUES))])
+            return make(term, [self.literal(constant, term) for constant in _constants(_get(node, VALUES))])
         known = ", ".join(("and", "or", "not", *_UNARY, *_COMPARISONS, *_SETS))
         raise InvalidExpressionError(f"{name!r} is not a type of predicates; those are {known}")
 
@@ -362,11 +366,11 @@ def _constants(document: object) -> list[_Constant]:
     if not isinstance(document, list):
         raise InvalidExpressionError(f"{_shown(document)} is not a list of constants")
     if data_type is not None:
-        return [_Constant(one, data_type) for one in document]
-    operands = [_operand(one) for one in document]
-    if not all(isinstance(one, _Constant) for one in operands):
+        return [_Constant(value, data_type) for value in document]
+    operands = [_operand(part) for part in document]
+    if not all(isinstance(operand, _Constant) for operand in operands):
         raise InvalidExpressionError(f"{_shown(document)} has a column among its constants")
-    return [one for one in operands if isinstance(one, _Constant)]
+    return [operand for operand in operands if isinstance(operand, _Constant)]
 
 
 def _object(document: object, what: str) -> Mapping[str, object]:

@@ -210,8 +210,8 @@ def _comparable(bounds: Column | None, field_type: IcebergType) -> pa.Array | No
     array = _one_array(bounds)
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    wanted = storage_type(field_type)
-    return array if array.type == wanted else array.cast(wanted)
+    target = storage_type(field_type)
+    return array if array.type == target else array.cast(target)
 
 
 def _one_array(array: Column) -> pa.Array:

@@ -125,16 +125,16 @@ def _flat(children: Iterable[ex.Expression], chain: type[ex.And] | type[ex.Or]) 
 
 def _merged(children: list[ex.Expression], is_and: bool) -> list[ex.Expression]:
     """Equalities of one term in an `or`, inequalities in an `and`, merged into one test at the position of the first."""
-    wanted = (ex.NotEqualTo, ex.NotIn) if is_and else (ex.EqualTo, ex.In)
+    mergeable = (ex.NotEqualTo, ex.NotIn) if is_and else (ex.EqualTo, ex.In)
     groups: dict[Term, list[ex.LiteralPredicate | ex.SetPredicate]] = {}
     for child in children:
-        if isinstance(child, wanted):
+        if isinstance(child, mergeable):
             groups.setdefault(child.term, []).append(child)
     if all(len(group) == 1 for group in groups.values()):
         return children
     merged: list[ex.Expression] = []
     for child in children:
-        if not isinstance(child, wanted):
+        if not isinstance(child, mergeable):
             merged.append(child)
         elif group := groups.pop(child.term, None):
             constants = [constant for test in group for constant in test.literals]

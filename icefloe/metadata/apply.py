@@ -86,9 +86,8 @@ def with_previous(
 ) -> TableMetadata:
     """The metadata with the file of its base as the newest entry of the metadata log, which keeps only the newest entries."""
     limit = props.METADATA_PREVIOUS_VERSIONS_MAX.of(metadata.properties) if max_entries is None else max_entries
-    kept = max(1, limit)
     log = (*base.metadata_log, MetadataLogEntry(base_location, base.last_updated_ms))
-    return metadata.evolve(metadata_log=log[-kept:])
+    return metadata.evolve(metadata_log=log[-max(1, limit) :])
 
 
 def step(applied: Applied, update: up.TableUpdate, now_ms: int) -> Applied:
@@ -104,14 +103,14 @@ def step(applied: Applied, update: up.TableUpdate, now_ms: int) -> Applied:
         case up.AddSortOrderUpdate(order):
             changed, order_id = structure.add_sort_order(metadata, order)
             return replace(applied, metadata=changed, last_order_id=order_id)
-        case up.SetCurrentSchemaUpdate(wanted):
-            schema_id = _added(wanted, applied.last_schema_id, "schema")
+        case up.SetCurrentSchemaUpdate(requested_id):
+            schema_id = _added(requested_id, applied.last_schema_id, "schema")
             return replace(applied, metadata=structure.set_current_schema(metadata, schema_id))
-        case up.SetDefaultSpecUpdate(wanted):
-            spec_id = _added(wanted, applied.last_spec_id, "partition spec")
+        case up.SetDefaultSpecUpdate(requested_id):
+            spec_id = _added(requested_id, applied.last_spec_id, "partition spec")
             return replace(applied, metadata=structure.set_default_spec(metadata, spec_id))
-        case up.SetDefaultSortOrderUpdate(wanted):
-            order_id = _added(wanted, applied.last_order_id, "sort order")
+        case up.SetDefaultSortOrderUpdate(requested_id):
+            order_id = _added(requested_id, applied.last_order_id, "sort order")
             return replace(applied, metadata=structure.set_default_sort_order(metadata, order_id))
         case up.AddSnapshotUpdate(snapshot):
             added = applied.added_snapshot_ids | {snapshot.snapshot_id}
@@ -136,8 +135,8 @@ def _alone(metadata: TableMetadata, update: _LoneUpdate) -> TableMetadata:
             props.refuse_reserved(updates)
             return metadata.changed(properties={**metadata.properties, **updates})
         case up.RemovePropertiesUpdate(removals):
-            left = {key: value for key, value in metadata.properties.items() if key not in removals}
-            return metadata.changed(properties=left)
+            remaining = {key: value for key, value in metadata.properties.items() if key not in removals}
+            return metadata.changed(properties=remaining)
         case up.RemoveSchemasUpdate(schema_ids):
             return structure.remove_schemas(metadata, schema_ids)
         case up.RemovePartitionSpecsUpdate(spec_ids):
@@ -169,9 +168,9 @@ def _foreign(update: Never) -> InvalidInputError:
 
 def _nothing(updates: Iterable[up.TableUpdate]) -> TableMetadata:
     """An empty table; its version is the one that the commit sets, so that v1 can be created too."""
-    wanted = [update.format_version for update in updates if isinstance(update, up.UpgradeFormatVersionUpdate)]
+    versions = [update.format_version for update in updates if isinstance(update, up.UpgradeFormatVersionUpdate)]
     return TableMetadata(
-        format_version=check_version(wanted[0], "format version") if wanted else DEFAULT_VERSION,
+        format_version=check_version(versions[0], "format version") if versions else DEFAULT_VERSION,
         table_uuid=None,
         location=None,
         last_updated_ms=0,
@@ -186,9 +185,9 @@ def _nothing(updates: Iterable[up.TableUpdate]) -> TableMetadata:
     )
 
 
-def _added(wanted: int, last: int | None, what: str) -> int:
-    if wanted != up.LAST_ADDED:
-        return wanted
+def _added(requested_id: int, last: int | None, what: str) -> int:
+    if requested_id != up.LAST_ADDED:
+        return requested_id
     if last is None:
         raise InvalidInputError(f"the {what} added last is requested, but this commit adds no {what}")
     return last
@@ -215,14 +214,14 @@ def _check_complete(metadata: TableMetadata) -> None:
     version = metadata.format_version
     missing = [
         what
-        for what, there in (
+        for what, is_present in (
             ("a UUID", metadata.table_uuid is not None or not allows(version, Feature.TABLE_UUID_REQUIRED)),
             ("a location", metadata.location is not None or allows(version, Feature.OPTIONAL_LOCATION)),
             ("a current schema", metadata.current_schema_id in metadata.schemas_by_id),
             ("a default partition spec", metadata.default_spec_id in metadata.specs_by_id),
             ("a default sort order", metadata.default_sort_order_id in metadata.sort_orders_by_id),
         )
-        if not there
+        if not is_present
     ]
     if missing:
         raise InvalidMetadataError(f"after the updates the v{version} table has no {missing[0].split(' ', 1)[1]}")

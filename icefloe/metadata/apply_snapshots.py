@@ -72,17 +72,17 @@ def remove_ref(metadata: TableMetadata, name: str) -> TableMetadata:
 
 def remove_snapshots(metadata: TableMetadata, snapshot_ids: Collection[int]) -> TableMetadata:
     """The table without these snapshots, their statistics, the refs to them, and the history that ends with them."""
-    gone = frozenset(snapshot_ids) & metadata.snapshots_by_id.keys()
-    if not gone:
+    removed = frozenset(snapshot_ids) & metadata.snapshots_by_id.keys()
+    if not removed:
         return metadata
     current = metadata.current_snapshot_id
     return metadata.evolve(
-        snapshots=tuple(snapshot for snapshot in metadata.snapshots if snapshot.snapshot_id not in gone),
-        refs={name: ref for name, ref in metadata.refs.items() if ref.snapshot_id not in gone},
-        current_snapshot_id=None if current in gone else current,
-        statistics=tuple(file for file in metadata.statistics if file.snapshot_id not in gone),
-        partition_statistics=tuple(file for file in metadata.partition_statistics if file.snapshot_id not in gone),
-        snapshot_log=_log_after_gap(metadata, gone),
+        snapshots=tuple(snapshot for snapshot in metadata.snapshots if snapshot.snapshot_id not in removed),
+        refs={name: ref for name, ref in metadata.refs.items() if ref.snapshot_id not in removed},
+        current_snapshot_id=None if current in removed else current,
+        statistics=tuple(file for file in metadata.statistics if file.snapshot_id not in removed),
+        partition_statistics=tuple(file for file in metadata.partition_statistics if file.snapshot_id not in removed),
+        snapshot_log=_log_after_gap(metadata, removed),
     )
 
 
@@ -163,12 +163,12 @@ def _next_row_id(metadata: TableMetadata, snapshot: Snapshot) -> int:
     return snapshot.first_row_id + snapshot.added_rows
 
 
-def _log_after_gap(metadata: TableMetadata, gone: Collection[int]) -> tuple[SnapshotLogEntry, ...]:
+def _log_after_gap(metadata: TableMetadata, removed: Collection[int]) -> tuple[SnapshotLogEntry, ...]:
     """The log after its last entry of a removed snapshot: with gaps it would claim that other snapshots were current then."""
     log = metadata.snapshot_log
     for position in range(len(log) - 1, -1, -1):
         snapshot_id = log[position].snapshot_id
-        if snapshot_id in gone or snapshot_id not in metadata.snapshots_by_id:
+        if snapshot_id in removed or snapshot_id not in metadata.snapshots_by_id:
             return log[position + 1 :]
     return log
 

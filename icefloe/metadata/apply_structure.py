@@ -6,7 +6,6 @@ from dataclasses import replace
 from icefloe.errors import (
     IncompatibleChangeError,
     InvalidPartitionSpecError,
-    NoSuchObjectError,
     UnsupportedVersionError,
 )
 from icefloe.metadata.creation import INITIAL_SCHEMA_ID, INITIAL_SPEC_ID, checked_location
@@ -58,7 +57,7 @@ def add_schema(metadata: TableMetadata, schema: Schema) -> tuple[TableMetadata, 
 
 def set_current_schema(metadata: TableMetadata, schema_id: int) -> TableMetadata:
     """The table with another current schema."""
-    _check_known(schema_id, metadata.schemas_by_id, "schema")
+    metadata.schema(schema_id)  # it must exist
     return metadata.changed(current_schema_id=schema_id)
 
 
@@ -66,8 +65,8 @@ def remove_schemas(metadata: TableMetadata, schema_ids: Collection[int]) -> Tabl
     """The table without these schemas."""
     if metadata.current_schema_id in schema_ids:
         raise IncompatibleChangeError(f"schema {metadata.current_schema_id} is the current one and cannot be removed")
-    kept = tuple(schema for schema in metadata.schemas if schema.schema_id not in schema_ids)
-    return metadata.changed(schemas=kept)
+    remaining = tuple(schema for schema in metadata.schemas if schema.schema_id not in schema_ids)
+    return metadata.changed(schemas=remaining)
 
 
 def add_spec(metadata: TableMetadata, spec: PartitionSpec) -> tuple[TableMetadata, int]:
@@ -85,7 +84,7 @@ def add_spec(metadata: TableMetadata, spec: PartitionSpec) -> tuple[TableMetadat
 
 def set_default_spec(metadata: TableMetadata, spec_id: int) -> TableMetadata:
     """The table with another default partition spec."""
-    _check_known(spec_id, metadata.specs_by_id, "partition spec")
+    metadata.spec(spec_id)  # it must exist
     return metadata.changed(default_spec_id=spec_id)
 
 
@@ -95,8 +94,8 @@ def remove_specs(metadata: TableMetadata, spec_ids: Collection[int]) -> TableMet
         raise IncompatibleChangeError(
             f"partition spec {metadata.default_spec_id} is the default one and cannot be removed"
         )
-    kept = tuple(spec for spec in metadata.partition_specs if spec.spec_id not in spec_ids)
-    return metadata.changed(partition_specs=kept)
+    remaining = tuple(spec for spec in metadata.partition_specs if spec.spec_id not in spec_ids)
+    return metadata.changed(partition_specs=remaining)
 
 
 def add_sort_order(metadata: TableMetadata, order: SortOrder) -> tuple[TableMetadata, int]:
@@ -112,22 +111,17 @@ def add_sort_order(metadata: TableMetadata, order: SortOrder) -> tuple[TableMeta
 
 def set_default_sort_order(metadata: TableMetadata, order_id: int) -> TableMetadata:
     """The table with another default sort order."""
-    _check_known(order_id, metadata.sort_orders_by_id, "sort order")
+    metadata.sort_order(order_id)  # it must exist
     return metadata.changed(default_sort_order_id=order_id)
-
-
-def _check_known(wanted: int, known: Collection[int], what: str) -> None:
-    if wanted not in known:
-        raise NoSuchObjectError(f"no {what} with id {wanted}; ids are {', '.join(map(str, known)) or 'none'}")
 
 
 def _check_field_ids(metadata: TableMetadata, spec: PartitionSpec) -> None:
     ids = [field.field_id for field in spec.fields]
     if not allows(metadata.format_version, Feature.PARTITION_FIELD_IDS):
         # v1 readers number the fields of a spec themselves, so the ids must be what they will come to.
-        wanted = list(range(FIRST_PARTITION_FIELD_ID, FIRST_PARTITION_FIELD_ID + len(ids)))
-        if ids != wanted:
-            raise InvalidPartitionSpecError(f"the partition field ids of a v1 table are {ids}; they must be {wanted}")
+        expected = list(range(FIRST_PARTITION_FIELD_ID, FIRST_PARTITION_FIELD_ID + len(ids)))
+        if ids != expected:
+            raise InvalidPartitionSpecError(f"the partition field ids of a v1 table are {ids}; they must be {expected}")
         return
     known: dict[int, list[PartitionField]] = {}
     for other in metadata.partition_specs:

@@ -62,8 +62,8 @@ def _step(applied: _Applied, update: up.ViewUpdate, now_ms: int) -> _Applied:
             return replace(applied, view=changed, last_schema_id=schema_id)
         case up.AddViewVersionUpdate(version):
             return _add_version(applied, version)
-        case up.SetCurrentViewVersionUpdate(wanted):
-            return _set_current(applied, wanted, now_ms)
+        case up.SetCurrentViewVersionUpdate(version_id):
+            return _set_current(applied, version_id, now_ms)
         case up.AssignUUIDUpdate(uuid):
             if view.view_uuid and view.view_uuid.lower() != uuid.lower():
                 raise IncompatibleChangeError(
@@ -128,31 +128,31 @@ def _add_version(applied: _Applied, version: ViewVersion) -> _Applied:
     )
 
 
-def _set_current(applied: _Applied, wanted: int, now_ms: int) -> _Applied:
+def _set_current(applied: _Applied, version_id: int, now_ms: int) -> _Applied:
     view = applied.view
-    if wanted == up.LAST_ADDED:
+    if version_id == up.LAST_ADDED:
         if applied.last_version_id is None:
             raise InvalidInputError("the view version added last is requested, but this commit adds none")
-        wanted = applied.last_version_id
-    if wanted == view.current_version_id:
+        version_id = applied.last_version_id
+    if version_id == view.current_version_id:
         return applied
-    version = view.version(wanted)
-    changed_ms = version.timestamp_ms if wanted in applied.added_version_ids else now_ms
+    version = view.version(version_id)
+    changed_ms = version.timestamp_ms if version_id in applied.added_version_ids else now_ms
     return replace(
         applied,
-        view=replace(view, current_version_id=wanted),
-        log_entry=ViewVersionLogEntry(wanted, changed_ms),
+        view=replace(view, current_version_id=version_id),
+        log_entry=ViewVersionLogEntry(version_id, changed_ms),
     )
 
 
 def _check_complete(view: ViewMetadata) -> None:
-    for what, there in (
+    for what, is_present in (
         ("UUID", view.view_uuid),
         ("location", view.location),
         ("version", view.versions),
         ("current version", view.current_version_id != _NOT_SET),
     ):
-        if not there:
+        if not is_present:
             raise InvalidMetadataError(f"after the updates the v{VIEW_FORMAT_VERSION} view has no {what}")
 
 
@@ -166,18 +166,18 @@ def _check_dialects_kept(before: ViewVersion, after: ViewVersion) -> None:
 
 def _trimmed(view: ViewMetadata, added: frozenset[int]) -> ViewMetadata:
     """The view with its newest versions only: as many as the property says, and never fewer than the commit added."""
-    kept_count = max(props.VIEW_VERSION_HISTORY_SIZE.of(view.properties), len(added | {view.current_version_id}))
-    if len(view.versions) <= kept_count:
+    limit = max(props.VIEW_VERSION_HISTORY_SIZE.of(view.properties), len(added | {view.current_version_id}))
+    if len(view.versions) <= limit:
         return view
     others = sorted(
         (version.version_id for version in view.versions if version.version_id != view.current_version_id), reverse=True
     )
-    kept = {view.current_version_id, *others[: kept_count - 1]}
+    remaining = {view.current_version_id, *others[: limit - 1]}
     log = view.version_log
     for position in range(len(log) - 1, -1, -1):
-        if log[position].version_id not in kept:
+        if log[position].version_id not in remaining:
             log = log[position + 1 :]
             break
     return replace(
-        view, versions=tuple(version for version in view.versions if version.version_id in kept), version_log=log
+        view, versions=tuple(version for version in view.versions if version.version_id in remaining), version_log=log
     )

@@ -21,8 +21,8 @@ class AssertCreate:
     def check(self, state: State) -> None:
         """Fail if there is."""
         if state is not None:
-            kind = "view" if isinstance(state, ViewMetadata) else "table"
-            _lost(f"no {kind}", "it exists")
+            noun = "view" if isinstance(state, ViewMetadata) else "table"
+            _lost(f"no {noun}", "it exists")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ class AssertRefSnapshotId:
         snapshot_id = None if ref is None else ref.snapshot_id
         if snapshot_id != self.snapshot_id:
             name = f"{'ref' if ref is None else ref.ref_type.value} {self.ref!r}"
-            wanted = "not to exist" if self.snapshot_id is None else f"to be at snapshot {self.snapshot_id}"
-            _lost(f"{name} {wanted}", "it does not exist" if snapshot_id is None else f"it is at {snapshot_id}")
+            expected = "not to exist" if self.snapshot_id is None else f"to be at snapshot {self.snapshot_id}"
+            _lost(f"{name} {expected}", "it does not exist" if snapshot_id is None else f"it is at {snapshot_id}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,10 +235,10 @@ def _table(state: State, requirement: Requirement) -> TableMetadata:
     return state
 
 
-def _same(what: str, wanted: int, actual: int) -> None:
-    if wanted != actual:
-        _lost(f"{what} to be {wanted}", f"it is {actual}")
+def _same(what: str, expected: int, actual: int) -> None:
+    if expected != actual:
+        _lost(f"{what} to be {expected}", f"it is {actual}")
 
 
-def _lost(wanted: str, actual: str) -> NoReturn:
-    raise CommitFailed(f"requirement failed: expected {wanted}, but {actual}")
+def _lost(expected: str, actual: str) -> NoReturn:
+    raise CommitFailed(f"requirement failed: expected {expected}, but {actual}")

@@ -161,11 +161,11 @@ class TableMetadata:
 
     def schema(self, schema_id: int | None = None) -> Schema:
         """The current schema, or the one of that id."""
-        return _one(self.schemas_by_id, self.current_schema_id if schema_id is None else schema_id, "schema")
+        return by_id(self.schemas_by_id, self.current_schema_id if schema_id is None else schema_id, "schema")
 
     def spec(self, spec_id: int | None = None) -> PartitionSpec:
         """The default partition spec, or the one of that id."""
-        return _one(self.specs_by_id, self.default_spec_id if spec_id is None else spec_id, "partition spec")
+        return by_id(self.specs_by_id, self.default_spec_id if spec_id is None else spec_id, "partition spec")
 
     def partition_type(self, spec_id: int) -> StructType:
         """The type of the partition tuple of a spec; columns that the current schema lost are of the newest that had them."""
@@ -173,7 +173,7 @@ class TableMetadata:
 
     def sort_order(self, order_id: int | None = None) -> SortOrder:
         """The default sort order, or the one of that id."""
-        return _one(self.sort_orders_by_id, self.default_sort_order_id if order_id is None else order_id, "sort order")
+        return by_id(self.sort_orders_by_id, self.default_sort_order_id if order_id is None else order_id, "sort order")
 
     def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
         """The snapshot of that id, if the table has it."""
@@ -234,7 +234,8 @@ class TableMetadata:
         return any(ancestor.snapshot_id == snapshot_id for ancestor in self.ancestors(of))
 
 
-def _one(by_id: Mapping[int, Item], wanted: int, what: str) -> Item:
-    if wanted not in by_id:
-        raise NoSuchObjectError(f"no {what} with id {wanted}; ids are {', '.join(map(str, by_id)) or 'none'}")
-    return by_id[wanted]
+def by_id(items: Mapping[int, Item], item_id: int, what: str) -> Item:
+    """The item of that id, or an error that lists the ids."""
+    if item_id not in items:
+        raise NoSuchObjectError(f"no {what} with id {item_id}; ids are {', '.join(map(str, items)) or 'none'}")
+    return items[item_id]

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from icefloe.errors import InvalidMetadataError, NoSuchObjectError, UnsupportedVersionError
+from icefloe.errors import InvalidMetadataError, UnsupportedVersionError
+from icefloe.metadata.table import by_id
 from icefloe.schema import Schema
 
 VIEW_FORMAT_VERSION = 1
@@ -24,7 +24,7 @@ class OtherViewRepresentation:
     """An unknown representation of the view, kept as it is."""
 
     representation_type: str
-    content: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    content: Mapping[str, object] = field(default_factory=dict, hash=False)
 
 
 ViewRepresentation = SQLViewRepresentation | OtherViewRepresentation
@@ -61,8 +61,8 @@ class ViewVersion:
     def sql_for(self, dialect: str) -> SQLViewRepresentation | None:
         """The query in that dialect, ignoring case; the first query if there is none."""
         queries = [query for query in self.representations if isinstance(query, SQLViewRepresentation)]
-        wanted = [query for query in queries if query.dialect.lower() == dialect.lower()]
-        return next(iter(wanted or queries), None)
+        matching = [query for query in queries if query.dialect.lower() == dialect.lower()]
+        return next(iter(matching or queries), None)
 
     def behaves_like(self, other: "ViewVersion") -> bool:
         """Whether the versions are the same except for their ids and times."""
@@ -95,21 +95,13 @@ class ViewMetadata:
 
     def version(self, version_id: int | None = None) -> ViewVersion:
         """The current version, or the one of that id."""
-        wanted = self.current_version_id if version_id is None else version_id
-        for version in self.versions:
-            if version.version_id == wanted:
-                return version
-        known = ", ".join(str(version.version_id) for version in self.versions) or "none"
-        raise NoSuchObjectError(f"no view version with id {wanted}; ids are {known}")
+        versions = {version.version_id: version for version in self.versions}
+        return by_id(versions, self.current_version_id if version_id is None else version_id, "view version")
 
     def schema(self, version_id: int | None = None) -> Schema:
         """The schema of the current version, or of the one of that id."""
-        wanted = self.version(version_id).schema_id
-        for schema in self.schemas:
-            if schema.schema_id == wanted:
-                return schema
-        known = ", ".join(str(schema.schema_id) for schema in self.schemas) or "none"
-        raise NoSuchObjectError(f"no view schema with id {wanted}; ids are {known}")
+        schemas = {schema.schema_id: schema for schema in self.schemas}
+        return by_id(schemas, self.version(version_id).schema_id, "view schema")
 
 
 def check_view_format_version(version: int) -> None:

@@ -159,9 +159,9 @@ def snapshots_from_wires(wires: list[SnapshotWire], what: str) -> tuple[Snapshot
         # What is put here is what the snapshot holds, not what the JSON held.
         target = cast(Any, wire)
         if wire.summary is not None:
-            given = bool(wire.summary)
+            has_content = bool(wire.summary)
             operation = wire.summary.pop(_OPERATION, Operation.OVERWRITE)
-            target.summary = Summary(_OPERATIONS.get(operation, operation), wire.summary) if given else None
+            target.summary = Summary(_OPERATIONS.get(operation, operation), wire.summary) if has_content else None
         if wire.manifests is not None and wire.manifest_list is not None:
             target.manifests = None
         if wire.sequence_number is None:

@@ -76,7 +76,7 @@ def encode(value: types.Value, field_type: types.IcebergType) -> bytes:
 
 
 def decode(data: bytes, field_type: types.IcebergType) -> types.Value:
-    """The decoded value, promoted to the type if the bytes were written for a narrower one."""
+    """The decoded value, promoted to the type if the bytes were written for a narrower form."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise InvalidValueError(f"{data!r} is not the binary form of a {field_type}; give bytes")
     data = bytes(data)
@@ -106,7 +106,7 @@ def decode(data: bytes, field_type: types.IcebergType) -> types.Value:
 
 def _decode_number(data: bytes, field_type: types.IcebergType) -> int | float:
     layout, narrow = _FORMATS[type(field_type)], _FORMATS_BEFORE_PROMOTION.get(type(field_type))
-    _check_length(data, field_type, *(struct.calcsize(one) for one in (narrow, layout) if one is not None))
+    _check_length(data, field_type, *(struct.calcsize(form) for form in (narrow, layout) if form is not None))
     if narrow is None or len(data) == struct.calcsize(layout):
         return struct.unpack(layout, data)[0]  # type: ignore[no-any-return]  # a number, by the layout
     value = struct.unpack(narrow, data)[0]
@@ -114,7 +114,7 @@ def _decode_number(data: bytes, field_type: types.IcebergType) -> int | float:
 
 
 def _no_form(field_type: types.IcebergType) -> InvalidValueError:
-    return InvalidValueError(f"{field_type} has no binary single-value form; primitive types but unknown have one")
+    return InvalidValueError(f"{field_type} has no binary single-value form; primitive types but unknown have form")
 
 
 def _check_length(data: bytes, field_type: types.IcebergType, *lengths: int) -> None:
@@ -143,7 +143,7 @@ def _encode_unscaled(number: int) -> bytes:
 
 def _decode_decimal(data: bytes, field_type: types.DecimalType) -> Decimal:
     if not data:
-        raise InvalidValueError(f"the binary form of {field_type} is empty; it has at least one byte")
+        raise InvalidValueError(f"the binary form of {field_type} is empty; it has at least form byte")
     number = int.from_bytes(data, "big", signed=True)
     if abs(number) >= 10**field_type.precision:
         raise InvalidValueError(
@@ -207,7 +207,9 @@ def encode_array(values: Array, field_type: types.IcebergType) -> pa.Array:
     sizes[1:][slice(None) if valid is None else valid] = lengths
     offsets = np.cumsum(sizes)
     if offsets[-1] > np.iinfo(np.int32).max:
-        raise InvalidValueError(f"{len(array)} values of {field_type} are too many for one array; encode them in parts")
+        raise InvalidValueError(
+            f"{len(array)} values of {field_type} are too many for form array; encode them in parts"
+        )
     buffers = [_bitmap(valid), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(raw))]
     return pa.Array.from_buffers(pa.binary(), len(array), buffers)
 
@@ -289,7 +291,7 @@ def _decode_decimals(raw: Bytes, offsets: Numbers, field_type: types.DecimalType
     decimals = np.empty((len(lengths), 16), np.uint8)
     for length in np.unique(lengths).tolist():
         if not length:
-            raise InvalidValueError(f"the binary form of {field_type} is empty; it has at least one byte")
+            raise InvalidValueError(f"the binary form of {field_type} is empty; it has at least form byte")
         rows = np.flatnonzero(lengths == length)
         big_endian = _gather(raw, offsets[rows], length)
         fill = np.where(big_endian[:, :1] & 0x80, 0xFF, 0).astype(np.uint8)

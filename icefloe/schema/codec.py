@@ -206,6 +206,6 @@ def _is_list(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
-def _wrong(what: str, wanted: str, value: object) -> InvalidSchemaError:
+def _wrong(what: str, expected: str, value: object) -> InvalidSchemaError:
     shown = "missing" if value is None else f"{value!r:.200}"
-    return InvalidSchemaError(f"{what} is {shown}; it must be {wanted}")
+    return InvalidSchemaError(f"{what} is {shown}; it must be {expected}")

@@ -290,10 +290,16 @@ class SchemaUpdate:
     def _find(self, path: Path, action: str) -> types.NestedField:
         field_id = self._tree.find(path)
         if field_id is None:
-            gone = self._schema.find_id(show(path), self._case_sensitive) is not None
-            why = "this update deletes it" if gone else f"columns are {', '.join(self._schema.column_names) or 'none'}"
-            error = IncompatibleChangeError if gone else NoSuchColumnError
-            raise error(f"cannot {action} {show(path)!r}: " + (why if gone else f"there is no such column; {why}"))
+            is_deleted = self._schema.find_id(show(path), self._case_sensitive) is not None
+            why = (
+                "this update deletes it"
+                if is_deleted
+                else f"columns are {', '.join(self._schema.column_names) or 'none'}"
+            )
+            error = IncompatibleChangeError if is_deleted else NoSuchColumnError
+            raise error(
+                f"cannot {action} {show(path)!r}: " + (why if is_deleted else f"there is no such column; {why}")
+            )
         self._check_changeable(field_id, action)
         return self._tree.field(field_id)
 

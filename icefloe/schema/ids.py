@@ -18,11 +18,11 @@ def assign_fresh_ids(schema: Schema, next_id: int = 1, base: Schema | None = Non
     the Java library and PyIceberg give them.
     """
     counter = count(next_id)
-    kept = {name: field_id for field_id, name in base.names_by_id.items()} if base is not None else {}
+    base_ids = {name: field_id for field_id, name in base.names_by_id.items()} if base is not None else {}
     fresh: dict[int, int] = {}
 
     def new_id(old: int) -> int:
-        known = kept.get(schema.names_by_id[old])
+        known = base_ids.get(schema.names_by_id[old])
         fresh[old] = next(counter) if known is None else known
         return fresh[old]
 

@@ -221,5 +221,5 @@ def _mapped_from_json(document: object, what: str) -> MappedField:
     return MappedField(field_id, tuple(dict.fromkeys(names)), fields)
 
 
-def _wrong(what: str, wanted: str, value: object) -> InvalidSchemaError:
-    return InvalidSchemaError(f"{what} is {value!r:.200}; it must be {wanted}")
+def _wrong(what: str, expected: str, value: object) -> InvalidSchemaError:
+    return InvalidSchemaError(f"{what} is {value!r:.200}; it must be {expected}")

@@ -1,4 +1,4 @@
-"""How the wanted columns are read from a data file: by field id, never by name (spec: Column Projection)."""
+"""How the requested columns are read from a data file: by field id, never by name (spec: Column Projection)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -68,7 +68,7 @@ class Null:
 
 @dataclass(frozen=True, slots=True)
 class ProjectField:
-    """A wanted field and where its values come from."""
+    """A requested field and where its values come from."""
 
     field: types.NestedField
     source: "FromFile | Constant | Default | Null"
@@ -76,7 +76,7 @@ class ProjectField:
 
 @dataclass(frozen=True, slots=True)
 class ProjectStruct:
-    """A struct of wanted fields, in the order wanted; null where the file's struct is null.
+    """A struct of requested fields, in the order requested; null where the file's struct is null.
 
     If no field comes from the file, a reader must still read some other field to know which structs are null.
     """
@@ -87,13 +87,15 @@ class ProjectStruct:
 ValuePlan: TypeAlias = Keep | Promote | ProjectStruct | ProjectList | ProjectMap
 
 
-def plan_projection(wanted: Schema, file: Schema, constants: Mapping[int, types.Value] | None = None) -> ProjectStruct:
-    """How to build rows of `wanted` from rows of a file with the schema `file`.
+def plan_projection(
+    requested: Schema, file: Schema, constants: Mapping[int, types.Value] | None = None
+) -> ProjectStruct:
+    """How to build rows of `requested` from rows of a file with the schema `file`.
 
     `constants` are values by field id for fields that the file lacks, first of all its identity partition values.
     A required field without any value, or a type change that is not a promotion, is an error.
     """
-    return _project_fields(wanted.fields, file.fields, constants or {}, "")
+    return _project_fields(requested.fields, file.fields, constants or {}, "")
 
 
 def default_value(field: types.NestedField) -> types.Value:
@@ -111,28 +113,28 @@ def select(schema: Schema, names: Iterable[str], case_sensitive: bool = True) ->
 
     A nested name keeps that field in its parents; the name of a struct keeps all of it.
     """
-    wanted = tuple(names)
-    if "*" in wanted:
+    requested = tuple(names)
+    if "*" in requested:
         return schema
-    return select_ids(schema, [schema.find_field(name, case_sensitive).field_id for name in wanted])
+    return select_ids(schema, [schema.find_field(name, case_sensitive).field_id for name in requested])
 
 
 def select_ids(schema: Schema, field_ids: Iterable[int]) -> Schema:
     """The schema with only the fields of these ids, what is in them, and the parents they need."""
-    wanted = frozenset(field_ids)
-    for field_id in wanted:
+    requested = frozenset(field_ids)
+    for field_id in requested:
         schema.find_field(field_id)
-    fields = _select_fields(schema.fields, wanted)
-    kept = Schema(*fields).fields_by_id
+    fields = _select_fields(schema.fields, requested)
+    selected = Schema(*fields).fields_by_id
     return Schema(
         *fields,
         schema_id=schema.schema_id,
-        identifier_field_ids=[field_id for field_id in schema.identifier_field_ids if field_id in kept],
+        identifier_field_ids=[field_id for field_id in schema.identifier_field_ids if field_id in selected],
     )
 
 
 def _project_fields(
-    wanted: tuple[types.NestedField, ...],
+    requested: tuple[types.NestedField, ...],
     present: tuple[types.NestedField, ...],
     constants: Mapping[int, types.Value],
     around: str,
@@ -141,7 +143,7 @@ def _project_fields(
     return ProjectStruct(
         tuple(
             ProjectField(field, _source(field, stored.get(field.field_id), constants, around + field.name))
-            for field in wanted
+            for field in requested
         )
     )
 
@@ -171,37 +173,37 @@ def _source(
 
 
 def _project_type(
-    wanted: types.IcebergType, present: types.IcebergType, constants: Mapping[int, types.Value], name: str
+    requested: types.IcebergType, present: types.IcebergType, constants: Mapping[int, types.Value], name: str
 ) -> ValuePlan:
-    if not isinstance(wanted, types.NestedType):
-        return _project_leaf(wanted, present, name)
-    match wanted, present:
+    if not isinstance(requested, types.NestedType):
+        return _project_leaf(requested, present, name)
+    match requested, present:
         case types.StructType(), types.StructType():
-            plan = _project_fields(wanted.fields, present.fields, constants, f"{name}.")
+            plan = _project_fields(requested.fields, present.fields, constants, f"{name}.")
             return Keep() if _is_same(plan, present) else plan
         # An element, key or value lasts as long as its list or map, so it needs no id in the file to be known.
         case types.ListType(), types.ListType():
-            element = _project_type(wanted.element_type, present.element_type, constants, f"{name}.element")
+            element = _project_type(requested.element_type, present.element_type, constants, f"{name}.element")
             return element if isinstance(element, Keep) else ProjectList(element)
         case types.MapType(), types.MapType():
-            key = _project_type(wanted.key_type, present.key_type, constants, f"{name}.key")
-            value = _project_type(wanted.value_type, present.value_type, constants, f"{name}.value")
+            key = _project_type(requested.key_type, present.key_type, constants, f"{name}.key")
+            value = _project_type(requested.value_type, present.value_type, constants, f"{name}.value")
             return Keep() if isinstance(key, Keep) and isinstance(value, Keep) else ProjectMap(key, value)
         case _:
-            raise _cannot_read(wanted, present, name)
+            raise _cannot_read(requested, present, name)
 
 
-def _project_leaf(wanted: types.IcebergType, present: types.IcebergType, name: str) -> ValuePlan:
-    if wanted == present:
+def _project_leaf(requested: types.IcebergType, present: types.IcebergType, name: str) -> ValuePlan:
+    if requested == present:
         return Keep()
-    if is_promotion(present, wanted) or _same_bytes(present, wanted):
-        return Promote(present, wanted)
-    raise _cannot_read(wanted, present, name)
+    if is_promotion(present, requested) or _same_bytes(present, requested):
+        return Promote(present, requested)
+    raise _cannot_read(requested, present, name)
 
 
-def _same_bytes(present: types.IcebergType, wanted: types.IcebergType) -> bool:
-    """Whether a file written without the type's annotation holds the wanted values all the same."""
-    match present, wanted:
+def _same_bytes(present: types.IcebergType, requested: types.IcebergType) -> bool:
+    """Whether a file written without the type's annotation holds the requested values all the same."""
+    match present, requested:
         case types.FixedType(length=16), types.UUIDType():
             return True
         case types.BinaryType(), types.StringType() | types.GeometryType() | types.GeographyType():
@@ -210,8 +212,8 @@ def _same_bytes(present: types.IcebergType, wanted: types.IcebergType) -> bool:
             return False
 
 
-def _cannot_read(wanted: types.IcebergType, present: types.IcebergType, name: str) -> IncompatibleChangeError:
-    return IncompatibleChangeError(f"column {name!r} is {present} in the file, which cannot be read as {wanted}")
+def _cannot_read(requested: types.IcebergType, present: types.IcebergType, name: str) -> IncompatibleChangeError:
+    return IncompatibleChangeError(f"column {name!r} is {present} in the file, which cannot be read as {requested}")
 
 
 def _is_same(plan: ProjectStruct, present: types.StructType) -> bool:
@@ -224,34 +226,34 @@ def _is_same(plan: ProjectStruct, present: types.StructType) -> bool:
     )
 
 
-def _select_fields(fields: tuple[types.NestedField, ...], wanted: frozenset[int]) -> list[types.NestedField]:
+def _select_fields(fields: tuple[types.NestedField, ...], requested: frozenset[int]) -> list[types.NestedField]:
     selected = []
     for field in fields:
-        if field.field_id in wanted:
+        if field.field_id in requested:
             selected.append(field)
-        elif (field_type := _select_type(field.field_type, wanted)) is not None:
+        elif (field_type := _select_type(field.field_type, requested)) is not None:
             selected.append(replace(field, field_type=field_type))
     return selected
 
 
-def _select_type(field_type: types.IcebergType, wanted: frozenset[int]) -> types.IcebergType | None:
-    """The selected part of a type that is not wanted as a whole, or None if nothing in it is wanted."""
+def _select_type(field_type: types.IcebergType, requested: frozenset[int]) -> types.IcebergType | None:
+    """The selected part of a type that is not requested as a whole, or None if nothing in it is requested."""
     match field_type:
         case types.StructType():
-            fields = _select_fields(field_type.fields, wanted)
+            fields = _select_fields(field_type.fields, requested)
             return types.StructType(*fields) if fields else None
         case types.ListType():
-            if field_type.element_id in wanted:
+            if field_type.element_id in requested:
                 return field_type
-            element = _select_type(field_type.element_type, wanted)
+            element = _select_type(field_type.element_type, requested)
             return None if element is None else replace(field_type, element_type=element)
         case types.MapType():
-            if field_type.value_id in wanted:
+            if field_type.value_id in requested:
                 return field_type
-            value = _select_type(field_type.value_type, wanted)
+            value = _select_type(field_type.value_type, requested)
             if value is not None:  # the key of a map is never cut
                 return replace(field_type, value_type=value)
-            if field_type.key_id in wanted or _select_type(field_type.key_type, wanted) is not None:
+            if field_type.key_id in requested or _select_type(field_type.key_type, requested) is not None:
                 return field_type
             return None
         case _:

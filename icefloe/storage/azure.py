@@ -20,9 +20,11 @@ _CREDENTIAL_TYPES = {
 def open_container(authority: str, properties: Mapping[str, str]) -> Bucket:
     """The container that `container@host`, or `container` alone, names; nothing is sent yet."""
     container, _, host = authority.rpartition("@") if "@" in authority else (authority, "", "")
-    given = _connection_string(first_of(properties, f"adls.connection-string.{host}", "adls.connection-string"))
+    connection = _connection_string(first_of(properties, f"adls.connection-string.{host}", "adls.connection-string"))
     named = (
-        first_of(properties, "adls.account-name", "adls.auth.shared-key.account.name") or given.get("AccountName") or ""
+        first_of(properties, "adls.account-name", "adls.auth.shared-key.account.name")
+        or connection.get("AccountName")
+        or ""
     )
     account = host.split(".", 1)[0] or named
     if not account:
@@ -31,8 +33,8 @@ def open_container(authority: str, properties: Mapping[str, str]) -> Bucket:
             "or write the location as abfss://container@account.dfs.core.windows.net/path"
         )
     config: dict[str, str | bool] = {"container_name": container, "account_name": account}
-    config.update(_credentials(account, host, named, properties, given))
-    endpoint = _endpoint(account, host, properties, given)
+    config.update(_credentials(account, host, named, properties, connection))
+    endpoint = _endpoint(account, host, properties, connection)
     if endpoint:
         config["endpoint"] = endpoint
     client = client_options(bool(endpoint and endpoint.startswith("http:")))
@@ -46,7 +48,7 @@ def open_container(authority: str, properties: Mapping[str, str]) -> Bucket:
 
     return Bucket(
         open_store=open_store,
-        secrets=secrets_of(properties, *given.values()),
+        secrets=secrets_of(properties, *connection.values()),
         known_conditional=endpoint is None or ".core." in endpoint,
         advice="check adls.account-key, adls.sas-token, adls.token or adls.tenant-id with adls.client-id and "
         "adls.client-secret, or the AZURE_* variables",
@@ -54,19 +56,19 @@ def open_container(authority: str, properties: Mapping[str, str]) -> Bucket:
 
 
 def _credentials(
-    account: str, host: str, named: str, properties: Mapping[str, str], given: Mapping[str, str]
+    account: str, host: str, named: str, properties: Mapping[str, str], connection: Mapping[str, str]
 ) -> dict[str, str | bool]:
     if flag(properties, "adls.anon"):
         return {"skip_signature": True}
-    key = first_of(properties, "adls.account-key", "adls.auth.shared-key.account.key") or given.get("AccountKey")
+    key = first_of(properties, "adls.account-key", "adls.auth.shared-key.account.key") or connection.get("AccountKey")
     own_token = first_of(properties, f"adls.sas-token.{host}", f"adls.sas-token.{account}")
-    sas = own_token or properties.get("adls.sas-token") or given.get("SharedAccessSignature")
+    sas = own_token or properties.get("adls.sas-token") or connection.get("SharedAccessSignature")
     if (key or sas) and not own_token and named and named != account:
         raise InvalidPropertyError(
             f"the key in adls.* belongs to the account {named!r}, but the location is in {account!r}; "
             f"set adls.sas-token.{host} for it"
         )
-    wanted = {
+    settings = {
         "account_key": None if own_token else key,
         "sas_key": sas.removeprefix("?") if sas else None,
         "tenant_id": properties.get("adls.tenant-id"),
@@ -74,18 +76,18 @@ def _credentials(
         "client_secret": properties.get("adls.client-secret"),
         "token": properties.get("adls.token"),
     }
-    config: dict[str, str | bool] = {name: value for name, value in wanted.items() if value}
+    config: dict[str, str | bool] = {name: value for name, value in settings.items() if value}
     credential_type = next((value for name, value in _CREDENTIAL_TYPES.items() if name in config), None)
     # Explicit, so that a credential of the environment does not override it.
     return {**config, "credential_type": credential_type} if credential_type else config
 
 
-def _endpoint(account: str, host: str, properties: Mapping[str, str], given: Mapping[str, str]) -> str | None:
+def _endpoint(account: str, host: str, properties: Mapping[str, str], connection: Mapping[str, str]) -> str | None:
     scheme = properties.get("adls.blob-storage-scheme") or "https"
     if scheme not in ("http", "https"):
         raise InvalidPropertyError(f"adls.blob-storage-scheme {scheme!r}; http or https is expected")
-    if given.get("BlobEndpoint"):
-        return given["BlobEndpoint"].rstrip("/")
+    if connection.get("BlobEndpoint"):
+        return connection["BlobEndpoint"].rstrip("/")
     if properties.get("adls.account-host"):
         return f"{scheme}://{properties['adls.account-host']}"
     authority = properties.get("adls.blob-storage-authority")

@@ -161,8 +161,8 @@ def is_beneath(folder: str, location: str) -> bool:
 
 def absolute_location(text: str | os.PathLike[str]) -> str:
     """A user's location, fully qualified: a local path becomes `file:///...`; others stay as they are."""
-    given = os.fspath(text)
-    if given and not _SCHEME.match(given):
-        return f"file://{_file_path(os.path.abspath(os.path.expanduser(given)))}"
-    parse_location(given)
-    return given
+    location = os.fspath(text)
+    if location and not _SCHEME.match(location):
+        return f"file://{_file_path(os.path.abspath(os.path.expanduser(location)))}"
+    parse_location(location)
+    return location

@@ -136,10 +136,10 @@ class ObjectFiles(Files):
         store, key = self._resolve(location)
         for offset, length in ranges:
             protocol.check_range(location, offset, length)
-        wanted = [(offset, length) for offset, length in ranges if length]
-        if not wanted:
+        non_empty = [(offset, length) for offset, length in ranges if length]
+        if not non_empty:
             return [b""] * len(ranges)
-        starts, lengths = zip(*wanted, strict=True)
+        starts, lengths = zip(*non_empty, strict=True)
         parts = iter(
             self._attempt(location, lambda: obstore.get_ranges(store, key, starts=starts, lengths=lengths, coalesce=0))
         )

@@ -78,7 +78,7 @@ class Storage:
         for location in locations:
             files, parsed = self._resolve(location)
             groups.setdefault(id(files), (files, []))[1].append(parsed)
-        return [failure for files, places in groups.values() for failure in files.delete(places)]
+        return [failure for files, group in groups.values() for failure in files.delete(group)]
 
     def list_prefix(self, location: str) -> Iterator[FileInfo]:
         """Every file beneath the location, taken as a folder, as a stream in no particular order."""

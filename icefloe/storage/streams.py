@@ -62,15 +62,15 @@ class RangedInput(Input):
     def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Load (offset, length) ranges that will be read soon, and drop those loaded before."""
         with self._lock:
-            wanted = joined_ranges([(at, length) for at, length in ranges if self._cached(at, length) is None])
-            pieces = [_pieces(offset, length) for offset, length in wanted]
+            missing = joined_ranges([(at, length) for at, length in ranges if self._cached(at, length) is None])
+            pieces = [_pieces(offset, length) for offset, length in missing]
             fetched = iter(self._files.read_ranges(self._location, [piece for block in pieces for piece in block]))
             self._blocks = [(block[0][0], b"".join(next(fetched) for _ in block)) for block in pieces]
 
     def read(self, length: int | None = -1, /) -> bytes:
         with self._lock:
-            wanted = self._size - self._position if length is None or length < 0 else length
-            data = self.read_at(self._position, wanted)
+            remaining = self._size - self._position if length is None or length < 0 else length
+            data = self.read_at(self._position, remaining)
             self._position += len(data)
             return data
 
@@ -119,7 +119,7 @@ def prefetch(handle: object, ranges: Iterable[tuple[int, int]]) -> None:
 def joined_ranges(ranges: Sequence[tuple[int, int]], gap: int = JOINED_GAP) -> list[tuple[int, int]]:
     """The ranges in order of offset, with neighbours joined."""
     joined: list[tuple[int, int]] = []
-    for offset, length in sorted(wanted for wanted in ranges if wanted[1]):
+    for offset, length in sorted(part for part in ranges if part[1]):
         if joined and offset <= joined[-1][0] + joined[-1][1] + gap:
             start, before = joined[-1]
             joined[-1] = (start, max(before, offset + length - start))
