@@ -1,4 +1,4 @@
-"""Write, audit, publish by the settings of a session: which branch is read and changed where a name says no more than the table.
+"""Write, audit, publish by the settings of a session: which branch is read and changed where only a table is named.
 
 As in Java's Spark integration: a branch or snapshot that is named comes first; tables without `write.wap.enabled` take no
 notice; a branch that is not there yet is read as `main` and created by the first change.

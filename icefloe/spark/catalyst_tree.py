@@ -1,4 +1,4 @@
-"""A Catalyst expression as a tree that Python can walk: read by one call, with the way back to the real one."""
+"""A Catalyst expression as a tree that Python can walk: read by one call, with a way back to the original."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ _CATALYST = "org.apache.spark.sql.catalyst.expressions."
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A Catalyst expression: the name of its class, what its JSON says of it, its children, and the way to the real one."""
+    """A Catalyst expression: the name of its class, its JSON, its children, and a way to the original."""
 
     name: str
     facts: JSON

@@ -49,7 +49,7 @@ class TableSource(DataSource):  # type: ignore[misc]  # PySpark is Any to mypy
     """Tables of the catalogs that the options name: `catalog`, and its properties behind `catalog.`."""
 
     catalogs: ClassVar[Mapping[str, Mapping[str, str]]] = {}
-    """Properties of catalogs by name, for which no options are needed; names without a catalog are in the first one."""
+    """Properties of catalogs that need no options, by name; names without a catalog are in the first one."""
 
     @classmethod
     def name(cls) -> str:
@@ -147,7 +147,7 @@ class TableStream(_PartReader, DataSourceStreamReader):  # type: ignore[misc]  #
 
 
 def _runs(snapshots: list[Snapshot], first: int | None, options: Mapping[str, str]) -> Iterator[tuple[int | None, int]]:
-    """What is read of the snapshots, as a range from after one to another: all from a time on, if none must be refused."""
+    """The range of snapshots to read, from after one up to another: all from a time on, if none of them must be refused."""
     since = _number(options, FROM_TIMESTAMP)
     index = 0
     while since is not None and index < len(snapshots) and snapshots[index].timestamp_ms < since:

@@ -1,6 +1,6 @@
-"""What Spark reads as one list of files with their constants, and which of them a predicate keeps: computed inside the JVM.
+"""Files with their constants in the form that Spark lists them, and which of them match a predicate: computed in the JVM.
 
-Calls from Python cost the more the more files there are. So paths and sizes reach Hadoop in one call, as Hadoop's own
+A call from Python for each file would be slow. So paths and sizes reach Hadoop in one call, as Hadoop's own
 messages; constants reach Catalyst in one call, in the serialization format of Spark and Java; and method handles put Spark's
 own methods together once, which Java then calls for each file.
 """
@@ -46,7 +46,7 @@ _OBJECT, _ARRAY, _CLASS, _REFERENCE, _END, _NULL = b"\x73", b"\x75", b"\x72", b"
 _SHORT_BLOCK, _LONG_BLOCK = b"\x77", b"\x7a"
 _SERIALIZABLE, _EXTERNALIZABLE = b"\x02", b"\x0c"
 _CLASS_OF_ROWS = struct.pack(">i", 0x7E0002)
-"""The third thing in the stream, after the array's class and the array."""
+"""The third object in the stream, after the array's class and the array."""
 
 # -- files
 
@@ -87,7 +87,7 @@ def _varint(number: int) -> bytes:
 def partition_directories(
     gateway: Gateway, rows: Sequence[JavaObject], statuses: JavaArray, sizes: Sequence[int]
 ) -> JavaObject:
-    """A Scala `Seq` of `PartitionDirectory`: each row of constants with as many of the files, in order, as its size says."""
+    """A Scala `Seq` of `PartitionDirectory`: each row of constants with the next files, as many as its size."""
     if len(sizes) < 2:
         apply = gateway.jvm.org.apache.spark.sql.execution.datasources.PartitionDirectory.apply
         return gateway.seq([apply(rows[0], statuses)] if sizes else ())

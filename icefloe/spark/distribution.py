@@ -33,7 +33,7 @@ from icefloe.storage import Storage
 
 FANOUT = "write.spark.fanout.enabled"
 _MOVED_PER_STORED = 3
-"""Bytes that are moved for one byte in a Parquet file, about; too many make larger parts, which are cut by rows again."""
+"""About how many bytes are moved for a byte in a Parquet file; an estimate too high gives larger parts, which are split by rows."""
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 """How Spark names the folder of null."""
 _LONGEST = 100
@@ -42,7 +42,7 @@ _LONGEST = 100
 
 @dataclass(frozen=True)
 class Distribution:
-    """The mode of a write after all rules; `order` has only keys that rows can be sorted by."""
+    """The mode of a write once all rules are applied; `order` has only keys that rows can be sorted by."""
 
     mode: str
     order: SortOrder
@@ -238,7 +238,7 @@ def _decoded(text: str, field_type: types.IcebergType) -> Value | None:
 
 
 def _first_value(names: list[str], field_type: types.IcebergType, location: str, storage: Storage) -> Value | None:
-    """The value of a column in the first row of a file; its partition value is that of all rows."""
+    """The value of a column in the first row of a file, whose rows all have the same partition value."""
     file = pq.ParquetFile(storage.open_input(location))
     batch = next(file.iter_batches(batch_size=1, columns=[".".join(names)]))
     array = batch.column(0)

@@ -36,7 +36,7 @@ _READS_SHREDDED = "spark.sql.variant.allowReadingShredded"
 FIRST_WITH_VARIANT_MARKS = (4, 1)
 """The first Spark whose Parquet library knows variants and geometries."""
 FIRST_WITH_NESTED_IDS = (4, 1)
-"""The first Spark that finds the types of fields inside of structs by field id, and knows when a struct is null without them."""
+"""The first Spark that finds the types of fields inside of structs by field id, and knows without them when a struct is null."""
 _KNOWN_TO_ALL = ("file", "hdfs")
 """Schemes that every Hadoop knows."""
 _WRITTEN_TYPES = (
@@ -182,7 +182,7 @@ def _why_not_read(gateway: Gateway, scan: TableScan, shape: SnapshotShape) -> st
 
 
 def _unknown_store(gateway: Gateway, scheme: str) -> str | None:
-    """That Spark's Hadoop knows no file system for a scheme, if so."""
+    """A sentence if Spark's Hadoop knows no file system for a scheme."""
     if scheme in _KNOWN_TO_ALL:
         return None
     configuration = gateway.spark._jsparkSession.sessionState().newHadoopConf()

@@ -75,13 +75,13 @@ def partition_constants(
 
 @dataclass(frozen=True, slots=True)
 class IndexLabel:
-    """What `explain()` shows, and what two indexes that give the same files have in common."""
+    """What `explain()` shows, and what indexes of the same files have in common."""
 
     table: str
     snapshot_id: int | None
     part: str
     identity: str
-    """Tells apart what the rest does not show: the table's uuid, its schema, filters, constants."""
+    """Distinguishes what the rest does not show: the table's uuid, its schema, filters, constants."""
 
     def __str__(self) -> str:
         return f"icefloe {self.table}, snapshot {self.snapshot_id}, engine native, {self.part} [{self.identity}]"
@@ -162,7 +162,7 @@ class ScanFileIndex:
         return self._gateway.none()
 
     def toString(self) -> str:  # noqa: N802  # Java's name
-        """The label, by which equal indexes are known."""
+        """The label, by which equal indexes are recognized."""
         return str(self._files.label)
 
     def hashCode(self) -> int:  # noqa: N802  # Java's name
@@ -180,7 +180,7 @@ class ScanFileIndex:
 
         implements = ("org.apache.spark.sql.execution.datasources.FileIndex",)
 
-    # -- how
+    # -- planning
 
     def _shown(self) -> str:
         # Short, as Spark shows no more than a hundred characters of it.
@@ -229,18 +229,18 @@ class ScanFileIndex:
         return constant_rows(self._gateway, [constant.data_type for constant in self._files.constants], facts)
 
     def _is_always_true(self, predicate: JavaObject) -> bool:
-        """Whether it only says, as Spark adds by itself, that a constant which every file has is not null."""
+        """Whether it only says that a constant of every file is not null, as Spark adds on its own."""
         shape = [node.name for node in tree(predicate).walk()]
         return shape == ["IsNotNull", "AttributeReference"] and self._asked(predicate)[1][0].is_always
 
     def _asked(self, predicate: JavaObject) -> tuple[list[JavaObject], list[Constant]]:
-        """The attributes of a predicate, and the constants that they are."""
+        """The attributes of a predicate, and their constants."""
         attributes = items(predicate.references().toSeq())
         by_name = {constant.name: constant for constant in self._files.constants}
         return attributes, [by_name[attribute.name()] for attribute in attributes]
 
     def _matching(self, tasks: Sequence[FileScanTask], predicate: JavaObject) -> Sequence[FileScanTask]:
-        """The files for which a Catalyst predicate on constant columns is true, asked by Catalyst itself."""
+        """The files for which a Catalyst predicate on constant columns is true, evaluated by Catalyst itself."""
         attributes, constants = self._asked(predicate)
         expressions = self._gateway.expressions
         known = getattr(expressions, "package$AttributeSeq")(self._gateway.seq(attributes))

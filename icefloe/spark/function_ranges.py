@@ -1,4 +1,4 @@
-"""Which values of a column a function of time can have come from: `year(ts)` from 2020 on is `ts` from a moment on.
+"""Which values of a column a function of time can come from: `year(ts)` from 2020 on is `ts` from a moment on.
 
 A range of results becomes a range of the column that holds at least all values with such results. It is exact wherever the
 offset of the time zone does not change near its ends; where it does, it is wider by the change. Spark takes zones and their
@@ -136,7 +136,7 @@ def range_filter(field: types.NestedField, results: Range) -> ex.Expression:
 
 
 def days_of(year: int, month: int) -> int:
-    """Days from 1970-01-01 to the first of a month; of any year, and of a month of another year if it is not in 1 to 12."""
+    """Days from 1970-01-01 to the first of a month; a month outside of 1 to 12 is one of another year."""
     year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
     # Years that begin in March have the leap day at their end.
     year, month = (year, month - 3) if month > 2 else (year - 1, month + 9)

@@ -46,7 +46,7 @@ class Returned:
 
 
 def is_at_least(spark: SparkSession, version: tuple[int, int]) -> bool:
-    """Whether a session's Spark is at least of a version."""
+    """Whether a session's Spark is of a version or newer."""
     match = re.match(r"(\d+)\.(\d+)", str(spark.version))
     return match is None or tuple(map(int, match.groups())) >= version
 
@@ -278,7 +278,7 @@ class Gateway:
         return self.frame(self.jvm.org.apache.spark.sql.classic.Dataset.ofRows(self.spark._jsparkSession, plan))
 
     def named_plan(self, plan: JavaObject, name: Sequence[str]) -> JavaObject:
-        """A logical plan under a name of one or more parts, by the last of which, or more, its columns can be qualified."""
+        """A logical plan under a name of one or more parts, whose last parts its columns can be qualified by."""
         *around, last = name
         catalyst = self.jvm.org.apache.spark.sql.catalyst
         alias = self.cached(("alias", tuple(name)), lambda: catalyst.AliasIdentifier(last, self.seq(around)))
@@ -335,11 +335,11 @@ class Gateway:
         return self.column(self.expressions.KnownNotNull(self.expression(column)))
 
     def nullable(self, column: Column) -> Column:
-        """The same column, which Spark cannot look into."""
+        """The same column, opaque to Spark's optimizer."""
         return self.column(self.expressions.KnownNullable(self.expression(column)))
 
     def with_fields(self, column: Column, dropped: Iterable[str], added: Iterable[tuple[str, Column]]) -> Column:
-        """A struct without some of its fields and with others, null where it is null; Spark sees through it."""
+        """A struct without some of its fields and with others, null where it is null; Spark's optimizer sees through it."""
         changes = [self.expressions.DropField(name) for name in dropped]
         changes += [self.expressions.WithField(name, self.expression(column)) for name, column in added]
         return self.column(self.expressions.UpdateFields(self.expression(column), self.seq(changes)))

@@ -19,10 +19,10 @@ from icefloe.metadata import TableMetadata
 from icefloe.schema import types
 
 PREFIX = "__icefloe_"
-"""Names that begin so are ours."""
+"""Begins the names that are ours."""
 _SPARKS_OWN = "_metadata"
 _ROOT = 0
-"""In place of the id of the field around, for columns; fields have ids from 1."""
+"""Stands for the id of the enclosing field of columns; fields have ids from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class InnerColumns:
 
 
 def inner_columns(fields: Sequence[types.NestedField], metadata: TableMetadata) -> InnerColumns:
-    """The columns of a relation. Those that are named by us already, being in no schema, keep their names."""
+    """The columns of a relation. Those that we named, being in no schema, keep their names."""
     names = _Names(metadata)
     together = Counter(field.name.lower() for field in fields)
     columns, whole = [], set()
@@ -114,7 +114,7 @@ class _Names:
 
 
 def _names_in_files(field: types.NestedField) -> Iterable[str]:
-    """The name, and the one that Java's writers make of it."""
+    """The name, and its form in files of Java's writers."""
     return {field.name, avro_name(field.name)}
 
 

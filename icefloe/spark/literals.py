@@ -1,4 +1,4 @@
-"""A value of a table as a literal of Spark's SQL, and back: how defaults ride in the metadata of Spark's fields."""
+"""A value of a table as a literal of Spark's SQL, and back: the form of defaults in the metadata of Spark's fields."""
 
 import re
 import uuid

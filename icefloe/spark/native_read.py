@@ -39,7 +39,7 @@ _OPTIONS = {
 
 ROW_INDEX = "_tmp_metadata_row_index"
 """A column that no file has, and that Spark's Parquet reader fills with the position of each row. `_metadata.row_index` is
-made of it too, but in a struct for each row, which takes longer than all else that deletes cost."""
+the same in a struct for each row, which takes longer than all the rest of applying deletes."""
 _UNKNOWN_SIZE = 1 << 40
 _BITS = f"{PREFIX}deleted"
 _SCOPE = f"{PREFIX}scope"
@@ -49,7 +49,7 @@ _EVERYWHERE = ""
 
 @dataclass(frozen=True)
 class NativeScan:
-    """One scan on its way to a DataFrame; `hidden` are rows to pass over, by file."""
+    """A scan that becomes a DataFrame; `hidden` are rows to skip, by file."""
 
     gateway: Gateway
     scan: TableScan
@@ -107,7 +107,7 @@ class NativeScan:
         )
 
     def _extra(self, kind: FileKind) -> list[types.NestedField]:
-        """Columns to read that the table's schema lacks: lineage, and dropped ones that deletes still compare."""
+        """Columns to read beyond the table's schema: lineage, positions, and dropped columns that deletes compare."""
         extra = [*filter(self._selects, (reserved.ROW_ID, reserved.LAST_UPDATED_SEQUENCE_NUMBER))]
         if kind is not FileKind.CLEAN or self._selects(reserved.POS) or self._selects(reserved.ROW_ID):
             extra.append(_optional(reserved.POS))
@@ -206,7 +206,7 @@ class NativeScan:
         return rows.join(keys, reduce(Column.__and__, [*equal, later, here]), "left_anti")
 
     def _keys(self, columns: "_Columns", group: KeyDeletes, group_index: int) -> DataFrame:
-        """The keys of a group of equality deletes, with where and when they hold."""
+        """The keys of a group of equality deletes, with their scope and sequence number."""
         tops = {columns.top(field_id).field_id: columns.top(field_id) for field_id in group.field_ids}
         schema = select_ids(Schema(*map(_optional, tops.values())), group.field_ids)
         fields = [replace(field, name=f"{PREFIX}key_{field.field_id}") for field in schema.fields]
@@ -282,7 +282,7 @@ def total_size(snapshot: Snapshot) -> int:
 
 
 class _Columns:
-    """The columns of a relation: those of a schema and some more, each under a name that is safe inside."""
+    """The columns of a relation: those of a schema and some more, each under a safe inner name."""
 
     def __init__(
         self, gateway: Gateway, schema: Schema, metadata: TableMetadata, extra: Sequence[types.NestedField]
@@ -307,7 +307,7 @@ class _Columns:
                 # What fills a column that a file lacks.
                 field.metadata[CURRENT_DEFAULT] = field.metadata[EXISTS_DEFAULT]
             if field.name == ROW_INDEX:
-                # Spark's reader knows it by name, and looks for nothing else where it is to look for an id.
+                # Spark's reader knows it by name, unless it has an id to look for.
                 field.metadata = {}
         return schema
 

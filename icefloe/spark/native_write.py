@@ -54,7 +54,7 @@ _PARTS = "spark.sql.shuffle.partitions"
 _FEWEST_PARTS = "spark.sql.adaptive.coalescePartitions.minPartitionNum"
 _HASHED_A_CORE = 16
 _MOST_HASHED = 256
-"""Large clusters are set up for large shuffles; beyond this many parts that is left to them."""
+"""Large clusters are configured for large shuffles, so more parts than this are left to their settings."""
 _JOINED_A_CORE = 4
 _OPEN_FILES = 100
 """How many files a task of a fanout write holds open before it sorts the rest of its rows."""
@@ -170,7 +170,7 @@ def _bloom_filters(properties: props.Properties) -> Iterator[tuple[str, str]]:
 def _data_files(
     folder: str, columns: PartitionColumns, distribution: Distribution, request: WriteRequest
 ) -> list[DataFile]:
-    """The files of the folder, which is listed once; their footers are read side by side."""
+    """The files of the folder, which is listed once; their footers are read in parallel."""
     metadata, storage = request.metadata, request.storage
     schema = stored_schema(metadata.schema())
     modes = metrics_modes(schema, metadata.properties, distribution.order)
@@ -206,7 +206,7 @@ def _data_files(
 def _rows_per_file(
     frame: DataFrame, request: WriteRequest, mode: str, write: Callable[[DataFrame, str], None], folder: str
 ) -> int | None:
-    """The most rows of a file, or None where nothing is known, or where files will be smaller anyway."""
+    """The most rows of a file; None if that is unknown, or if files will be smaller anyway."""
     target = props.WRITE_TARGET_FILE_SIZE_BYTES.of(request.metadata.properties)
     size = _row_bytes(request.metadata)
     if size is None and _may_exceed(frame, target, mode):

@@ -22,7 +22,7 @@ from icefloe.spark.function_ranges import Range, days_of, function_type, range_f
 T = TypeVar("T")
 Columns: TypeAlias = Mapping[str, types.NestedField]
 _MOST_VALUES = 10_000
-"""How many values of an IN are looked at; more would rarely rule out a file."""
+"""How many values of an IN are considered; more would rarely rule out a file."""
 
 _UUID_TEXT_PARTS = 9
 """Five groups of digits, and the dashes between them."""

@@ -51,20 +51,20 @@ class SnapshotShape:
     """What is known of a snapshot before a query is planned."""
 
     formats: frozenset[str] = frozenset()
-    """Of data files, as far as they were looked at, and of equality delete files."""
+    """Of the data files that were looked at, and of equality delete files."""
     has_position_deletes: bool = False
     has_encrypted_files: bool = False
     key_deletes: tuple[KeyDeletes, ...] = ()
 
     @property
     def kinds(self) -> tuple[FileKind, ...]:
-        """The kinds of files that there may be."""
+        """The kinds of files that may exist."""
         with_deletes = self.kinds_with_deletes if self.has_position_deletes else self.kinds_with_deletes[1:]
         return (FileKind.CLEAN, *with_deletes)
 
     @property
     def kinds_with_deletes(self) -> tuple[FileKind, ...]:
-        """The kinds where every file has rows to pass over."""
+        """The kinds whose files all have rows to skip."""
         return (FileKind.POSITIONS, FileKind.KEYS) if self.key_deletes else (FileKind.POSITIONS,)
 
 
@@ -111,7 +111,7 @@ def _live_deletes(source: ManifestSource, manifests: Sequence[ManifestFile]) -> 
 class ScanPlans:
     """Plans one scan for the filters of queries; the relations of a DataFrame, and threads, share it.
 
-    `hidden` are rows to pass over besides those that are deleted, by file; with them, every file counts as one with deletes.
+    `hidden` are rows to skip besides the deleted ones, by file; with them, every file counts as one with deletes.
     """
 
     def __init__(self, scan: TableScan, hidden: Mapping[str, DeletionVector] | None = None) -> None:
@@ -137,7 +137,7 @@ class ScanPlans:
         return tasks
 
     def bitmap(self, task: FileScanTask) -> bytes:
-        """A bit for each row of the task's file, set where it is deleted by position; in whole words, and one too many.
+        """A bit for each row of the task's file, set where it is deleted by position; in whole words, with one to spare.
 
         Spark's test of a bit reads memory unchecked, so every row of the file must have one.
         """

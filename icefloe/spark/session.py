@@ -154,7 +154,7 @@ class Session:
 
         Args:
             text: a statement, or a script.
-            args: values of its parameters, by name (`:since`) or by place (`?`).
+            args: values of its parameters, by name (`:since`) or by position (`?`).
             frames: DataFrames that the text names in braces.
 
         >>> ice.sql("SELECT region, sum(total) AS total FROM shop.orders GROUP BY region ORDER BY region").collect()
@@ -190,7 +190,7 @@ class Session:
         Args:
             name: the table.
             condition: SQL, with functions and subqueries as Spark has them, or a column of Spark.
-            branch: the branch to change, in place of `main`.
+            branch: the branch to change, instead of `main`.
             snapshot_properties: properties for the summary of the new snapshot.
 
         >>> snapshot = ice.delete("shop.orders", "total < 15")
@@ -209,13 +209,13 @@ class Session:
         branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> Snapshot | None:
-        """Give columns other values in the rows for which a condition is true, in all rows without one.
+        """Set columns to new values in the rows for which a condition is true, or in all rows.
 
         Args:
             name: the table.
-            values: new values by column: SQL as text, or columns of Spark.
+            values: new values by column: SQL as text, columns of Spark, or constants.
             condition: SQL, or a column of Spark.
-            branch: the branch to change, in place of `main`.
+            branch: the branch to change, instead of `main`.
             snapshot_properties: properties for the summary of the new snapshot.
 
         >>> snapshot = ice.update("shop.orders", {"total": "total * 2"}, "region = 'us'")
@@ -264,7 +264,7 @@ class Session:
     def _with_origin(
         self, frame: DataFrame, source: Source, table: Table, metadata_columns: Sequence[str]
     ) -> DataFrame:
-        """The frame with its origin, so that views of it stay fresh."""
+        """The frame with its origin, so that views of it stay current."""
         if self._door is None:
             return frame
         return with_origin(frame, Origin.of(source, table, tuple(metadata_columns)), Gateway(self.spark))

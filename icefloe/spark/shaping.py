@@ -1,4 +1,4 @@
-"""How a DataFrame becomes rows of a table: by name, types only where no value is lost, what is missing filled.
+"""How a DataFrame becomes rows of a table: columns match by name, are cast only where no value is lost, and are filled if missing.
 
 All errors that the two schemas can show are raised before a job runs. What only values can tell (a number that does not fit,
 null in a required column, a text that is no uuid) fails the job with a sentence that names the column; see `error_in`.
@@ -51,7 +51,7 @@ _MARK = re.compile(r"icefloe<<(.*?)>>", re.DOTALL)
 
 
 def marked(message: str) -> str:
-    """A sentence that `error_in` finds again in whatever Spark makes of it."""
+    """A sentence that `error_in` recognizes in Spark's error."""
     return f"icefloe<<{message}>>"
 
 
@@ -71,7 +71,7 @@ def shape_frame(frame: DataFrame, schema: Schema, *, lists_as_they_are: bool = F
     rows = frame
     for field, column in zip(schema.fields, shaped, strict=True):
         if isinstance(field.field_type, types.UnknownType):
-            # It is not stored, so that nothing would ask for its values, which may be errors; all others are null.
+            # It is not stored, so nothing else would evaluate it, and its values may be errors; all others are null.
             rows = rows.filter(column.isNull())
     return rows.select(*map(shaper.named, schema.fields, shaped))
 
@@ -102,7 +102,7 @@ def stored_type(field_type: types.IcebergType, mapping: TypeMapping) -> spark_ty
 
 
 def match_names(names: Sequence[str], known: Sequence[str], around: str, case_sensitive: bool) -> dict[str, int]:
-    """For each known name, its index in the data's names; raises for names that are there twice or unknown."""
+    """For each known name, its index in the data's names; raises for duplicate or unknown names."""
     key: Callable[[str], str] = str if case_sensitive else str.lower
     indexes: dict[str, int] = {}
     by_key: dict[str, list[str]] = {}
@@ -197,7 +197,7 @@ class _Shaper:
     ) -> Column:
         """A column of values of the type."""
         if isinstance(data_type, spark_types.NullType):
-            # Not a plain null: `raise_error` and `assert_true` are of this type, and must be asked.
+            # Not a plain null: `raise_error` and `assert_true` are of this type, and must be evaluated.
             return column.cast(stored_type(field_type, self.mapping))
         match field_type:
             case types.StructType() if isinstance(data_type, spark_types.StructType):

@@ -1,4 +1,4 @@
-"""What a column gets for a value of another type where SQL stores it: by Spark's own rules of store assignment.
+"""How SQL stores a value in a column of another type: by Spark's own rules of store assignment.
 
 `spark.sql.storeAssignmentPolicy` chooses among them: ANSI, the default, refuses some types and fails on values that do not fit;
 STRICT takes narrower types alone; LEGACY is one that Spark refuses for tables like these.
@@ -30,17 +30,17 @@ _LEFT_OUT_IS_NULL = "spark.sql.defaultColumn.useNullsForMissingDefaultValues"
 _FILLS_INSERTS = "spark.sql.insertNestedTypeCoercion.enabled"
 _FILLS_MERGES = "spark.sql.mergeNestedTypeCoercion.enabled"
 _KNOWS_STARS = (4, 1)
-"""From this Spark on, its rules for assignments ask whether they come of a `*`, and whether missing fields are filled."""
+"""From this Spark on, its rules for assignments take whether they come from a `*`, and whether missing fields are filled."""
 _VALUE = "__icefloe_value_"
 _NOT_OF_ONE_ROW = ("Aggregate", "Window", "Generate")
-"""What Spark makes of functions whose value depends on other rows, or that give several."""
+"""Plan nodes of functions whose value depends on other rows, or that return several."""
 _STACK = "\n\nJVM stacktrace"
 _REFUSED = re.compile(r"\[\S+\] Cannot write incompatible data for the table .*?: (.*?)\s*SQLSTATE: \w+", re.DOTALL)
-"""What Spark says of data that it does not take, about the table and the column."""
+"""Spark's error about data that it refuses, with what it says about the table and the column."""
 
 
 def check_policy(spark: SparkSession) -> None:
-    """Raise under the policy that Spark only allows for its oldest kind of tables."""
+    """Raise under the policy that Spark allows only for v1 data sources."""
     if str(spark.conf.get(_POLICY)).lower() == "legacy":
         raise InvalidInputError(
             f"{_POLICY}=LEGACY is not for Iceberg tables, in Spark either; set it to ANSI or STRICT"
@@ -166,7 +166,7 @@ class _AcceptedTypes:
 
 
 def _node_names_above(base: JavaObject, plan: JavaObject) -> Iterator[str]:
-    """The names of the nodes that a query over rows put on top of the plan of those."""
+    """The names of the nodes that a query over rows adds on top of their plan."""
     while not plan.equals(base):
         yield plan.nodeName()
         if plan.nodeName() == "WithCTE":
@@ -222,7 +222,7 @@ class Assigner:
     def updated(
         self, old: Mapping[str, JavaObject], values: Mapping[Path, JavaObject], *, is_star: bool = False
     ) -> dict[str, Column]:
-        """What columns are to be that are assigned, or have fields that are; `old` has what each is, as an attribute."""
+        """The new values of columns that are assigned, or have fields that are; `old` has their attributes."""
         names = list(dict.fromkeys(path[0] for path in values))
         attributes = {name: old[name].withName(name).withDataType(old[name].dataType().asNullable()) for name in names}
         keyed = [(self._key(path, attributes[path[0]]), value) for path, value in values.items()]
@@ -284,7 +284,7 @@ class Assigner:
 
 @contextmanager
 def _refusals_as_ours(table: str) -> Iterator[None]:
-    """Raise what Spark's rules refuse as an error of ours."""
+    """Turn a refusal by Spark's rules into an error of ours."""
     try:
         yield
     except AnalysisException as problem:

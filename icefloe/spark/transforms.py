@@ -90,7 +90,7 @@ def _hash_long(gateway: Gateway, column: Column) -> Column:
 
 
 def _hash_bytes(gateway: Gateway, column: Column) -> Column:
-    """The hash of all bytes; the method with the 2 in its name, as the other one treats the tail in a way of its own."""
+    """The hash of all bytes; the method with the 2 in its name, as the other one hashes the tail differently."""
     start = F.lit(int(gateway.jvm.org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET)).cast(_LONG)
     return gateway.static_invoke(_MURMUR, "hashUnsafeBytes2", _INT, column, start, F.octet_length(column), F.lit(0))
 
@@ -120,7 +120,7 @@ def _truncated(gateway: Gateway, width: int, column: Column, field_type: types.I
 
 
 def _rounded_down(gateway: Gateway, column: Column, width: Column, data_type: spark_types.DataType) -> Column:
-    """By a sum that comes round below the least value, as Spark's own arithmetic may not."""
+    """By a sum that wraps around below the least value, as Spark's own arithmetic may not."""
     rest = gateway.static_invoke(_MATH, "floorMod", data_type, column, width)
     less = gateway.static_invoke(_MATH, "negateExact", data_type, rest)
     return gateway.static_invoke(_INTEGER if data_type == _INT else _LONG_CLASS, "sum", data_type, column, less)

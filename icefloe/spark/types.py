@@ -206,7 +206,7 @@ def schema_of_query(struct: spark_types.StructType) -> Schema:
 
 
 def of_query(data_type: spark_types.DataType) -> spark_types.DataType:
-    """A type of Spark's that says of its fields what a query can: comments, and which types they stand for."""
+    """A Spark type whose fields have only what a query can say: comments, and the types they stand for."""
     match data_type:
         case spark_types.StructType():
             return spark_types.StructType(
@@ -234,7 +234,7 @@ def type_from_spark(data_type: spark_types.DataType) -> types.IcebergType:
 
 
 class _Reader:
-    """One pass over a Spark schema: gives negative ids where there are none of a field's own, and remembers that it did."""
+    """One pass over a Spark schema: assigns negative ids where fields have none, and remembers that it did."""
 
     def __init__(self) -> None:
         self.missing_ids = False

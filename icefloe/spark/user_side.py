@@ -81,7 +81,7 @@ def uuid_text(column: Column) -> Column:
 def _changed(
     column: Column, stored: types.StructType, shown: types.StructType, mapping: TypeMapping, gateway: Gateway
 ) -> Column:
-    """The struct with what differs in it replaced; fields go to its end, so all from the first that differs do."""
+    """The struct with all fields from the first that differs replaced, as Spark appends changed fields at the end."""
     same = 0
     for field, shown_field in zip(stored, shown, strict=False):
         if _fields_differ(field, shown_field, mapping):
@@ -101,7 +101,7 @@ def _field(
 
 
 def _has_no_twins(struct: types.StructType) -> bool:
-    """Whether no two names are the same but for case, which Spark would take for one where it changes a struct."""
+    """Whether no two names differ only by case: Spark would take them for one when it changes a struct."""
     return len({field.name.lower() for field in struct}) == len(struct)
 
 
@@ -115,7 +115,7 @@ def _geo(column: Column, field_type: types.IcebergType, mapping: TypeMapping) ->
 
 
 def _differs(stored: types.IcebergType, shown: types.IcebergType, mapping: TypeMapping) -> bool:
-    """Whether users see a value of the type otherwise than files have it."""
+    """Whether users see a value of the type differently from how files have it."""
     match stored, shown:
         case _, (types.UnknownType() | types.UUIDType()):
             return True

@@ -41,7 +41,7 @@ def removed_on_error(spark: SparkSession, storage: Storage, folder: str) -> Iter
 
 @contextmanager
 def swept_by_name(spark: SparkSession, storage: Storage, folder: str, mark: str) -> Iterator[list[DataFile]]:
-    """The same for a write whose files lie among those of others, in any folder beneath this one: a mark tells them by name.
+    """The same for a write whose files lie among those of others, in any folder beneath this one: they have a mark in their names.
 
     The list is for the files that are part of the write's result. All others are looked for, which takes a listing of all
     files, only if the write fails or if Spark ran some of its tasks again.
@@ -75,7 +75,7 @@ def _stopped_on_error(spark: SparkSession, remove: Callable[[], None]) -> Iterat
 
 
 def _stop_jobs(context: SparkContext, tag: str) -> None:
-    """Stop the jobs and wait for their tasks, as far as there still is a JVM to ask: the write's own error matters more."""
+    """Stop the jobs and wait for their tasks, if there still is a JVM to ask: the write's own error matters more."""
     with suppress(Exception):
         context.cancelJobsWithTag(tag)
         tracker = context._jsc.sc().statusTracker()

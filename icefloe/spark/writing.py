@@ -1,4 +1,4 @@
-"""How a DataFrame is put into a table by name: `ice.write(df).to("shop.orders").append()`, with options by Iceberg's names.
+"""How a DataFrame is written to a table by name: `ice.write(df).to("shop.orders").append()`, with options by Iceberg's names.
 
 Bad options, and all that the two schemas tell, fail before a job runs. What is committed is what the table's own operations
 commit; here it is only said which, and with which settings.
@@ -53,21 +53,21 @@ Change: TypeAlias = Callable[[RowOperations, DataFrame], Snapshot | None]
 
 @dataclass(frozen=True)
 class FrameWriter:
-    """A frame on its way to a table: `to` says which."""
+    """A frame to write; `to` names the table."""
 
     resolve: Callable[[str | Sequence[str]], tuple[Catalog, tuple[str, ...]]]
     """The catalog that a name means, and the name in it."""
     frame: DataFrame
 
     def to(self, name: str | Sequence[str]) -> "TableWrite":
-        """The table of that name, which may be there or not."""
+        """The table of that name, whether it exists or not."""
         catalog, identifier = self.resolve(name)
         return TableWrite(self.frame, catalog, identifier)
 
 
 @dataclass(frozen=True)
 class TableWrite:
-    """A frame and a table, and how the one goes into the other; each setting gives a new one."""
+    """A write of a frame to a table; each setting returns a new one."""
 
     frame: DataFrame
     catalog: Catalog
@@ -182,7 +182,7 @@ class TableWrite:
         return None if snapshot is None else table.metadata.snapshot_by_id(snapshot.snapshot_id)
 
     def _assigned(self, tx: Transaction) -> DataFrame:
-        # A frame that may change the schema is no subject of Spark's rules.
+        # Spark's rules do not apply to a frame that may change the schema.
         if self.assign is None or self._merges_schema:
             return self.frame
         return self.assign(self.frame, tx.table_metadata.schema(), ".".join(self.identifier))
@@ -215,7 +215,7 @@ class TableWrite:
         return properties
 
     def _check(self) -> None:
-        """Fail on options with values that mean nothing."""
+        """Fail on options with invalid values."""
         texts = self._write_properties({})
         for known in (props.WRITE_TARGET_FILE_SIZE_BYTES, props.DISTRIBUTION_MODE):
             known.of(texts)
