@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as F, types as spark_
 from icefloe import properties as props
 from icefloe.data import ReadContext, TableWriter, WriteRequest, data_folder, read_task, write_data_files
 from icefloe.errors import InvalidValueError
+from icefloe.formats.file_schema import with_fields
 from icefloe.manifests import DataFile
 from icefloe.metadata import TableMetadata
 from icefloe.planning import CombinedScanTask, TableScan
@@ -164,14 +165,9 @@ def _as_read(field_type: types.IcebergType) -> types.IcebergType:
     match field_type:
         case types.UUIDType():
             return types.LongType()
-        case types.StructType():
-            return types.StructType(*(replace(field, field_type=_as_read(field.field_type)) for field in field_type))
-        case types.ListType():
-            return replace(field_type, element_type=_as_read(field_type.element_type))
-        case types.MapType():
-            return replace(
-                field_type, key_type=_as_read(field_type.key_type), value_type=_as_read(field_type.value_type)
-            )
+        case types.NestedType():
+            fields = [replace(field, field_type=_as_read(field.field_type)) for field in field_type.fields]
+            return with_fields(field_type, fields)
         case _:
             return field_type
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from icefloe.avro import avro_name
+from icefloe.formats.file_schema import with_fields
 from icefloe.metadata import TableMetadata
 from icefloe.schema import types
 
@@ -90,17 +91,12 @@ class _Names:
             case types.StructType():
                 together = Counter(field.name.lower() for field in field_type)
                 return types.StructType(*(self._field(field, around, together, is_filtered) for field in field_type))
-            case types.ListType():
-                return replace(
-                    field_type,
-                    element_type=self.inside(field_type.element_type, field_type.element_id, is_filtered=False),
-                )
-            case types.MapType():
-                return replace(
-                    field_type,
-                    key_type=self.inside(field_type.key_type, field_type.key_id, is_filtered=False),
-                    value_type=self.inside(field_type.value_type, field_type.value_id, is_filtered=False),
-                )
+            case types.NestedType():
+                fields = [
+                    replace(field, field_type=self.inside(field.field_type, field.field_id, is_filtered=False))
+                    for field in field_type.fields
+                ]
+                return with_fields(field_type, fields)
             case _:
                 return field_type
 

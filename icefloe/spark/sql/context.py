@@ -143,8 +143,7 @@ class SqlContext:
 
     def frame_of(self, plan: JavaObject) -> DataFrame:
         """The frame of a logical plan."""
-        dataset = self.gateway.jvm.org.apache.spark.sql.classic.Dataset
-        return self.gateway.frame(dataset.ofRows(self.spark._jsparkSession, plan))
+        return self.gateway.frame_of(plan)
 
 
 def mentioned_metadata(text: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import types as spark_types
 
-from icefloe.spark.gateway import Gateway, Returned
+from icefloe.spark.gateway import Gateway, Returned, items as items
 
 _CLASS = "_icefloe_class"
 _NAMES = frozenset(
@@ -26,11 +26,6 @@ def class_of(node: JavaObject) -> str:
     if _CLASS not in known:
         known[_CLASS] = str(node.getClass().getSimpleName()).removesuffix("$")
     return known[_CLASS]
-
-
-def items(sequence: JavaObject) -> list[Any]:
-    """The elements of a Scala `Seq`."""
-    return [sequence.apply(index) for index in range(sequence.size())]
 
 
 def option(value: JavaObject) -> Any:
